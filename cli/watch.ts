@@ -117,7 +117,8 @@ async function evaluateCheckpoint(
   };
   const attempt = sha256(canonicalJson({ location, checkpoint, jobs: suites.map(jobOf) })).slice(0, 16);
   const folder = join(results, `watch-${attempt}`);
-  await evaluateInFolder(folder, config, bases, questions, stopWithin(stop), save);
+  const own = stopWithin(stop);
+  await evaluateInFolder(folder, config, bases, questions, own, save).finally(() => own.dispose());
   if (lost.length > 0) {
     throw new MgrpoError("endpoint-unavailable", `${checkpoint}: ${lost.join("; ")}`, { retryable: true });
   }

@@ -172,6 +172,12 @@ test("core is pure", () => {
   }
 });
 
+test("several abort signals are linked by core/any-signal.ts: `AbortSignal.any` leaks", () => {
+  for (const file of LAYERS.flatMap(sourcesOf)) {
+    expect(readFileSync(file, "utf8"), relative(ROOT, file)).not.toContain("AbortSignal.any(");
+  }
+});
+
 test.each([...LAYERS, "test"])("every file in %s has a header and at most 300 lines", (layer) => {
   for (const file of sourcesOf(layer)) {
     const source = readFileSync(file, "utf8");

@@ -1,4 +1,4 @@
-/** @file Finds functions that are too long, by the parser that Vitest itself uses. */
+/** @file Finds functions that are too long, with the parser that Vitest itself uses. */
 import { type ESTree, parseSync, Visitor } from "rolldown/utils";
 
 type FunctionNode = ESTree.Function | ESTree.ArrowFunctionExpression;

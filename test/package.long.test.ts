@@ -119,7 +119,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("the types of the algorithm check with nothing but zod, and report misspelled keys of a recipe's config", () => {
+test("the types of the algorithm compile with no package but zod, and reject misspelled keys of a recipe's config", () => {
   expect(typeErrors(algorithm)).toBe("");
 });
 

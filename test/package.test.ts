@@ -23,7 +23,7 @@ interface Published {
   readonly warnings: readonly string[];
 }
 
-/** A registry that does not answer and a login that it would never see: npm then reads the package alone. */
+/** A registry that does not respond, and a token that is never sent: npm then only reads the package. */
 const NOWHERE = ["--registry=http://127.0.0.1:9", "--//127.0.0.1:9/:_authToken=none", "--fetch-retries=0"];
 
 function published(folder: string): Published {
@@ -112,7 +112,7 @@ function unpackedFolders(): string[] {
   return [...sentence.matchAll(/`(\w+\/)`/g)].map(([, name = ""]) => name);
 }
 
-/** The files of the package that the page links to, pictures included. */
+/** The relative links of a page, pictures included, as paths in its package. */
 function linksOf(folder: string, page: string): string[] {
   const targets = [...read(join(folder, page)).matchAll(/\]\(([^)#\s]+)/g)].map(([, target = ""]) => target);
   return targets.filter((target) => !/^[a-z]+:/.test(target)).map((target) => join(dirname(page), target));
@@ -129,7 +129,7 @@ test.each(FOLDERS)("%s: links of packed pages lead to packed files, or to the re
   expect(links.filter(({ target }) => !files.includes(target) && !isUnpacked(target))).toEqual([]);
 });
 
-test("the files that headers of the exported modules name are packed", () => {
+test("the files that the headers of exported modules name are packed", () => {
   const files = filesOf(".");
   const entries = Object.values(Package.parse(JSON.parse(read("package.json"))).exports);
   const sources = entries.flatMap((entry) =>

@@ -161,7 +161,7 @@ async function deleteAll({ s3, name }: Bucket, keys: readonly string[]): Promise
   }
 }
 
-/** The bucket's lifecycle expires objects by this tag (stacks/storage.ts). */
+/** A deployment's bucket expires objects by this tag (stacks/storage.ts). */
 const tagged = (key: string) => isConversationKey(key) && { Tagging: "mgrpo=conversation" };
 
 const isNameless = (error: unknown) =>

@@ -1,6 +1,6 @@
 /**
- * @file Table on DynamoDB. All reads are consistent. When a condition fails, the item is read again: not every compatible store returns it
- * with the failure.
+ * @file Table on DynamoDB. All reads are consistent. When the condition of an update fails, the item is read: not every compatible store
+ * returns it with the failure.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import {

@@ -29,7 +29,7 @@ export function loadJsonl(file: string): SuiteQuestions {
   return { questions: tasks.map((task) => ({ ...task, id: `jsonl:${task.id}` })) };
 }
 
-/** The key of a question's text is `question` in benchmarks, but `prompt` in custom files, as in recipes. */
+/** The key of a question's text is `question` in some benchmarks, but `prompt` in custom files, as in recipes. */
 function refuseQuestionKey(row: BenchmarkRow): void {
   const { value } = row;
   if (value !== null && typeof value === "object" && "question" in value) {

@@ -37,7 +37,7 @@ const RULES: Readonly<Record<GymTask, Rule>> = {
   family_relationships: (answer, reference) => (folded(answer) === folded(reference) ? 1 : 0),
 };
 
-/** A missing answer scores 0. */
+/** A missing or empty answer scores 0. */
 export function gymScore(task: GymTask, answer: string | null, reference: string): number {
   return answer === null || answer === "" ? 0 : RULES[task](answer, reference);
 }

@@ -196,8 +196,8 @@ function expectedUsd({ usdPerMillionTokens: prices, maxTokens }: JudgeConfig, { 
 }
 
 /**
- * An answer that is not a verdict, and a text that is too long or filtered, fail only this verdict. Other refusals are returned unchanged:
- * they concern every request.
+ * An answer that is not a verdict, a text that is too long or filtered, and a refusal without an HTTP status fail only this verdict. Other
+ * refusals are returned unchanged: they concern every request.
  */
 function translated(error: unknown): unknown {
   const { status, contentRefusal, usage } = evidenceOf(error);

@@ -7,9 +7,11 @@
  *      ├── a retryable failure (429, 5xx, timeout, broken off, …); attempts left; Retry-After within a minute
  *      └── anything else: throws
  */
+
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LanguageModelV3CallOptions, LanguageModelV3GenerateResult } from "@ai-sdk/provider";
 import pRetry from "p-retry";
+import { linkSignals } from "../../core/any-signal.ts";
 import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
@@ -86,7 +88,7 @@ async function once(
   signal: AbortSignal | undefined,
 ): Promise<LanguageModelV3GenerateResult> {
   const timeout = AbortSignal.timeout(Math.ceil(timeoutSeconds * 1000));
-  const abortSignal = signal ? AbortSignal.any([signal, timeout]) : timeout;
+  const { signal: abortSignal, unlink } = linkSignals(signal, timeout);
   let isSent = false;
   try {
     const model = await endpoint.model();
@@ -98,6 +100,8 @@ async function once(
     if (signal?.aborted) throw error;
     if (timeout.aborted) throw unavailable(`${endpoint.name} took more than ${timeoutSeconds} s`);
     throw translateEndpointError(error, endpoint);
+  } finally {
+    unlink();
   }
 }
 

@@ -55,7 +55,7 @@ export interface LocalCloudOptions {
   readonly maxBytes?: number;
   /** For tests: delays, drops and duplicates of events. */
   readonly events?: DeliverySchedule;
-  /** Receives one line per failure of a handler. Default: stderr. */
+  /** Receives one line per failed tick, and per event that no attempt handled. Default: stderr. */
   readonly report?: (line: string) => void;
 }
 

@@ -2,7 +2,9 @@
  * @file MLflow by its REST API (2.0). The run in MLflow carries the name and the start of ours as tags, so that a process that was killed
  * after it had created the run finds it again. MLflow keeps one row per metric, time, step and value, so a repeated batch changes nothing.
  */
+
 import * as z from "zod";
+import { withAnySignal } from "../../core/any-signal.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
@@ -138,13 +140,14 @@ async function request(
   body: object | undefined,
   signal: AbortSignal,
 ): Promise<MlflowResponse> {
-  const timeout = AbortSignal.any([signal, AbortSignal.timeout(SECONDS * 1000)]);
   const headers = { "content-type": "application/json", ...(authorization !== "" && { authorization }) };
   const init = body ? { method: "POST", body: JSON.stringify(body) } : { method: "GET" };
   const where = `${url.replace(/\/$/, "")}/api/2.0/mlflow/${path}`;
   try {
-    const response = await fetch(where, { ...init, headers, signal: timeout });
-    return { status: response.status, text: await response.text() };
+    return await withAnySignal([signal, AbortSignal.timeout(SECONDS * 1000)], async (either) => {
+      const response = await fetch(where, { ...init, headers, signal: either });
+      return { status: response.status, text: await response.text() };
+    });
   } catch (cause) {
     const why = signal.aborted
       ? `there was no time to send all to MLflow at ${url}: \`mgrpo track ${run}\` sends the rest`

@@ -2,7 +2,9 @@
  * @file Rollouts as OpenTelemetry traces, by OTLP over HTTP with protobuf (opentelemetry-proto 1.x), the default of its exporters.
  * Trace and span ids are hashes of a rollout's address, so a rollout that is sent twice has the same ids.
  */
+
 import { createHash } from "node:crypto";
+import { withAnySignal } from "../../core/any-signal.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Span, type SpanAttributes, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Tracker } from "../../core/tracker.ts";
@@ -110,13 +112,15 @@ async function request(
   signal: AbortSignal,
 ): Promise<OtlpResponse> {
   try {
-    const response = await fetch(url, {
-      method: "POST",
-      headers: { ...headers, "content-type": "application/x-protobuf" },
-      body: Buffer.from(body),
-      signal: AbortSignal.any([signal, AbortSignal.timeout(SECONDS * 1000)]),
+    return await withAnySignal([signal, AbortSignal.timeout(SECONDS * 1000)], async (either) => {
+      const response = await fetch(url, {
+        method: "POST",
+        headers: { ...headers, "content-type": "application/x-protobuf" },
+        body: Buffer.from(body),
+        signal: either,
+      });
+      return { status: response.status, text: await response.text() };
     });
-    return { status: response.status, text: await response.text() };
   } catch (cause) {
     const why = signal.aborted
       ? `there was no time to send all to the OTLP receiver at ${url}: \`mgrpo track ${run}\` sends the rest`

@@ -2,6 +2,7 @@
  * @file K rollouts of one question by the team before training, in this process: the group that a training step would have, scored and
  * finalized by the same functions. Nothing is trained.
  */
+import { withAnySignal } from "../../core/any-signal.ts";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -100,7 +101,7 @@ async function rollOut(
     if (halted !== undefined) return [];
     const address = { run: run.name, phase: "train", step: 0, group: 0, rollout };
     const plan = { address, question, versions, ...trainingSampling(config), purpose, closedBook: false };
-    const outcome = await attemptRollout(team, plan, AbortSignal.any([signal, failed]), () => false);
+    const outcome = await withAnySignal([signal, failed], (either) => attemptRollout(team, plan, either, () => false));
     const key = objectKeys.outcome(address);
     await store.objects.commit(key, recordBytes(outcome));
     await score({ key });

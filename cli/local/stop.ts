@@ -2,6 +2,7 @@
  * @file What stops a local session: Ctrl-C or SIGTERM (the workers drain), a worker that cannot be kept alive, or the death of the npm or
  * mgrpo process that started it (it exits at once, as if it had been killed itself).
  */
+import { linkSignals } from "../../core/any-signal.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { onStopSignal } from "../../gpu-workers/stop-signals.ts";
 
@@ -56,9 +57,10 @@ export async function unlessStopped<T>({ signal }: Stop, work: Promise<T>): Prom
 /** A stop that aborts when `outer` does, while its own failure does not stop `outer`. */
 export function stopWithin(outer: Stop): Stop {
   const own = new AbortController();
+  const { signal, unlink } = linkSignals(outer.signal, own.signal);
   let failure: { readonly error: unknown } | undefined;
   return {
-    signal: AbortSignal.any([outer.signal, own.signal]),
+    signal,
     fail(error) {
       failure ??= { error };
       own.abort();
@@ -67,6 +69,6 @@ export function stopWithin(outer: Stop): Stop {
       outer.rethrow();
       if (failure) throw failure.error;
     },
-    dispose() {},
+    dispose: unlink,
   };
 }

@@ -4,7 +4,9 @@
  * weights over those of the model that saved them, and its other backends sample a model's newest weights whatever the path, and cannot sample
  * the base model. So version 0 is sampled from a fresh adapter, which behaves exactly like the base model.
  */
+
 import pLimit from "p-limit";
+import { linkSignals } from "../../core/any-signal.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, Sample, SampleRequest, Sampler } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
@@ -31,7 +33,7 @@ export async function openTinkerSampler(
     async sample(request, signal) {
       checkSampleRequest(request, vocabulary, contextTokens);
       checkTemperature(request);
-      const stopSignal = AbortSignal.any([closed.signal, ...(signal ? [signal] : [])]);
+      const { signal: stopSignal, unlink } = linkSignals(closed.signal, signal);
       try {
         stopSignal.throwIfAborted();
         const maxTokens = Math.min(request.maxTokens, contextTokens - request.tokens.length);
@@ -44,6 +46,8 @@ export async function openTinkerSampler(
       } catch (cause) {
         if (!stopSignal.aborted) throw cause;
         throw new MgrpoError("canceled", `sampling of '${request.sequence}' was canceled`, { cause });
+      } finally {
+        unlink();
       }
     },
     release() {},

@@ -11,6 +11,7 @@
  *
  *     a lease   waits for: a queued job, or one of a dead worker      unblocked by: enqueue-evaluation, the lease time
  */
+import { linkSignals } from "../../core/any-signal.ts";
 import { TeamManifest } from "../../core/contracts/checkpoint.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -111,7 +112,7 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
   const leased = parse(JobRecord, item, `JOB ${job.job}`);
   const ended = new AbortController();
   const halted = whenHalted(watch, ended.signal);
-  const until = AbortSignal.any([signal, halted]);
+  const { signal: until, unlink } = linkSignals(signal, halted);
   // The first worker of a job records nothing: these writes would cost more than a second crash does.
   const record = (names: readonly string[]) => membership.setInFlight(inFlightNames(job.job, names));
   const inFlight = new RolloutsInFlight(leased.fence > 1 ? record : undefined);
@@ -124,6 +125,7 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
     const isCanceled = halted.aborted && isMgrpoError(error, "canceled");
     if (!isCanceled && !(await haltIfRefused(run, error, "evaluation"))) throw error;
   } finally {
+    unlink();
     ended.abort();
   }
   return true;

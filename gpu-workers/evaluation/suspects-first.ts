@@ -5,6 +5,7 @@
  *        '──crashed too often──> given up
  *     other   ──beside others──> scored                   a crash makes what was in flight suspects
  */
+import { withAnySignal } from "../../core/any-signal.ts";
 import { nameInJob } from "../../core/training/evaluation-suspects.ts";
 import { inParallel } from "../parallel.ts";
 
@@ -76,8 +77,8 @@ export async function suspectsFirst<R extends { readonly group: number; readonly
     alone.set(rollout, await result);
   }
   const results = await inParallel(rollouts, width, async (rollout, _index, failed) => {
-    const until = AbortSignal.any([signal, failed]);
-    return alone.get(rollout) ?? inFlight.during(nameInJob(rollout), () => run(rollout, until));
+    const attempt = () => withAnySignal([signal, failed], (either) => run(rollout, either));
+    return alone.get(rollout) ?? inFlight.during(nameInJob(rollout), attempt);
   });
   await inFlight.record();
   return results;

@@ -5,6 +5,7 @@
  *     open ──requests──> turns of each agent ──app returns──> ended: branches ──> outcome
  *       └── the app throws, or its time is up ──> discarded: nothing is recorded
  */
+import { linkSignals } from "../../core/any-signal.ts";
 import type { AgentSession, EndedSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import type { AppResult, GivenRewards } from "../../core/contracts/app-rollout.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
@@ -71,7 +72,7 @@ export class Attempt {
   async turn(agent: string, request: TurnRequest, signal: AbortSignal): Promise<TurnReply> {
     const { main } = this.#team;
     const session = this.#session(agent);
-    const until = AbortSignal.any([signal, this.#closed.signal]);
+    const { signal: until, unlink } = linkSignals(signal, this.#closed.signal);
     const key = sha256(canonicalJson([agent, request]));
     try {
       const sessions = agent === main.name ? main.sessions : this.#sub(agent);
@@ -82,6 +83,8 @@ export class Attempt {
       if (error instanceof LimitReached) this.#limit ??= error.limit;
       else if (isMgrpoError(error) && !until.aborted) this.#faults.set(key, error);
       throw error;
+    } finally {
+      unlink();
     }
   }
 

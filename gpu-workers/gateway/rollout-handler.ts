@@ -2,6 +2,7 @@
  * @file The app's side of `runner: { url }`: takes signed attempts and runs the app on them. For apps in other languages,
  * docs/your-own-agents.md describes the signature.
  */
+import { withAnySignal } from "../../core/any-signal.ts";
 import { AppCall } from "../../core/contracts/app-rollout.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
@@ -46,7 +47,8 @@ export function rolloutHandler(
     try {
       const call = parseJson(AppCall, body, "the attempt", "event-malformed");
       // An app that returns nothing is refused by its worker, which knows the question.
-      const result = JSON.stringify((await run(call, signalOf(request, call))) ?? null);
+      const given = await withAnySignal([request.signal, timeoutOf(call)], (signal) => run(call, signal));
+      const result = JSON.stringify(given ?? null);
       return new Response(result, { headers: { "content-type": "application/json", ...signReport(result, header) } });
     } catch (error) {
       const status = isMgrpoError(error, "event-malformed") ? 400 : 500;
@@ -67,6 +69,5 @@ async function bodyWithin({ body }: Request, maxBytes: number): Promise<Uint8Arr
   return Buffer.concat(chunks);
 }
 
-/** Aborts when the attempt's time is up, or its worker is gone. */
-const signalOf = (request: Request, { seconds }: AppCall) =>
-  AbortSignal.any([request.signal, AbortSignal.timeout(Math.min(Math.ceil(seconds * 1000), LONGEST_TIMER))]);
+/** Aborts when the attempt's time is up. */
+const timeoutOf = ({ seconds }: AppCall) => AbortSignal.timeout(Math.min(Math.ceil(seconds * 1000), LONGEST_TIMER));

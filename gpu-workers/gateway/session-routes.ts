@@ -9,9 +9,11 @@
  *     POST   /sessions/<id>/end     200 the committed conversations, the same if repeated · 400, 413, 502 as above
  *     DELETE /sessions/<id>         204 forgotten
  */
+
 import type { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import * as z from "zod";
+import { withAnySignal } from "../../core/any-signal.ts";
 import { type AgentSession, type EndedSession, SessionEnd, SessionTurn } from "../../core/contracts/app-chat.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -105,9 +107,10 @@ async function answerTurn(
   const waiting = new AbortController();
   const timer = setTimeout(() => waiting.abort(), LONGEST_POLL_SECONDS * 1000);
   try {
-    const signal = AbortSignal.any([waiting.signal, stop.signal, caller]);
-    await host.admission.whenReady(session, signal);
-    return { report: await host.sub.turn(session, request, signal) };
+    return await withAnySignal([waiting.signal, stop.signal, caller], async (signal) => {
+      await host.admission.whenReady(session, signal);
+      return { report: await host.sub.turn(session, request, signal) };
+    });
   } catch (error) {
     if (waiting.signal.aborted && !stop.signal.aborted) return { response: new Response(null, { status: 202 }) };
     return failure(host, error);

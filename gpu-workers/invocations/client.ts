@@ -12,7 +12,9 @@
  * Only time with a live worker and in an open step counts against `limits.invocationSeconds`; then `deadline`. The second worker that dies
  * running the same invocation ends it with `worker-unavailable`: the caller then quarantines that rollout and runs it alone.
  */
+
 import pRetry from "p-retry";
+import { withAnySignal } from "../../core/any-signal.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
@@ -104,7 +106,8 @@ async function attempt(caller: InvocationContext, invocation: PendingInvocation)
   try {
     worker = await caller.pool.pick(id, request.agent);
     if (!worker) throw new TransientFailure(`no live worker serves '${request.agent}'`);
-    return await askWorker(caller, invocation, worker, AbortSignal.any([signal, deadline.signal]));
+    const asked = worker;
+    return await withAnySignal([signal, deadline.signal], (either) => askWorker(caller, invocation, asked, either));
   } catch (error) {
     if (signal.aborted) throw canceled(id);
     if (deadline.signal.aborted) throw deadlinePassed(caller.run, invocation);

@@ -8,6 +8,7 @@
  *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, RUN, `cancel`, or `drain`
  *     wait(id)   waits for: the conversation and its commit    unblocked by: its result, or after `seconds`
  */
+import { linkSignals } from "../../core/any-signal.ts";
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { type TimeLimit, timeLimitAfter } from "../limits.ts";
@@ -116,7 +117,7 @@ async function drain(registry: RegistryState, seconds: number): Promise<void> {
 function start({ options, entries }: RegistryState, id: string, request: InvocationRequest): void {
   const controller = new AbortController();
   const wallClock = timeLimitAfter(options.whenOpen(request, controller.signal), options.wallClockSeconds);
-  const signal = AbortSignal.any([controller.signal, wallClock.signal]);
+  const { signal, unlink } = linkSignals(controller.signal, wallClock.signal);
   const settled = options
     .whenReady(request, signal)
     .then(() => {
@@ -127,7 +128,10 @@ function start({ options, entries }: RegistryState, id: string, request: Invocat
     .catch(
       (error: unknown): Settled => ({ state: "failed", error: failureOf(options, id, error, controller, wallClock) }),
     )
-    .finally(wallClock.end);
+    .finally(() => {
+      wallClock.end();
+      unlink();
+    });
   const entry: RegistryEntry = { step: request.address.step, controller, settled, hasBegun: false, result: undefined };
   entries.set(id, entry);
   settled.then((result) => {

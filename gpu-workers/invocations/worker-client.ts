@@ -2,7 +2,9 @@
  * @file Signed HTTP calls to one sub-agent's worker, and what its responses mean: a report, a failure that a retry may cure
  * (`TransientFailure`), or an error that ends the invocation (`MgrpoError`).
  */
+
 import * as z from "zod";
+import { withAnySignal } from "../../core/any-signal.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { InvocationReport } from "../../core/contracts/rollout.ts";
@@ -124,6 +126,11 @@ export class WorkerClient {
   }
 
   async #exchange(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse & { isAuthentic: boolean }> {
+    const timeout = AbortSignal.timeout(CALL_TIMEOUT_SECONDS * 1000);
+    return await withAnySignal([request.signal, timeout], (signal) => this.#answer(worker, { ...request, signal }));
+  }
+
+  async #answer(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse & { isAuthentic: boolean }> {
     const { signed, response } = await this.#send(worker, request);
     const { status, headers } = response;
     const text = await response.text();
@@ -138,7 +145,7 @@ export class WorkerClient {
     const response = await this.#network.fetch(`${worker.url}${path}`, {
       method,
       headers: { ...headers, ...signed.headers },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_SECONDS * 1000)]),
+      signal,
       ...(body !== "" && { body }),
     });
     return { signed, response };

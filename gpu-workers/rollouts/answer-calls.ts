@@ -3,6 +3,7 @@
  * is split among the delegations. Amounts that calls hold are released when all have ended. The first rejection cancels the other calls and is
  * propagated unchanged.
  */
+import { linkSignals, withAnySignal } from "../../core/any-signal.ts";
 import type { ToolCall, ToolResponse } from "../../core/contracts/conversation.ts";
 import type { Allowance, InvocationRef, InvocationReport } from "../../core/contracts/rollout.ts";
 import type { PlannedCall } from "../../core/conversation/reducer.ts";
@@ -63,12 +64,10 @@ export async function answerCalls(
 ): Promise<AnsweredCall[]> {
   throwIfAborted(signal, context.sequence);
   const failed = new AbortController();
-  const canceled = AbortSignal.any([signal, failed.signal]);
-  let stop = () => {};
+  const { signal: canceled, unlink } = linkSignals(signal, failed.signal);
   const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(abortError(signal, context.sequence));
+    canceled.addEventListener("abort", () => reject(abortError(signal, context.sequence)), { once: true });
   });
-  canceled.addEventListener("abort", stop, { once: true });
   try {
     const answers = await Promise.race([aborted, Promise.all(startAll(calls, context, canceled))]);
     context.budget.endTurn();
@@ -77,8 +76,7 @@ export async function answerCalls(
     failed.abort(error);
     throw error;
   } finally {
-    // A composite signal, and all that its listeners hold, stays in memory until they are removed.
-    canceled.removeEventListener("abort", stop);
+    unlink();
   }
 }
 
@@ -139,7 +137,7 @@ async function runTool(call: PlannedTool, context: CallContext, signal: AbortSig
     });
   try {
     if (toolSeconds === undefined) return await run(signal);
-    return await withinSeconds(toolSeconds, late, (limit) => run(AbortSignal.any([signal, limit])));
+    return await withinSeconds(toolSeconds, late, (limit) => withAnySignal([signal, limit], run));
   } catch (cause) {
     if (isMgrpoError(cause)) throw cause;
     if (signal.aborted) throw new MgrpoError("canceled", `tool '${call.name}' was canceled`, { cause });

@@ -2,6 +2,7 @@
  * @file One rollout: the whole team on one question, each agent at its pinned version, attempted until it ends in an Outcome. The agents' own
  * failures give a finished outcome. Infrastructure failures end the attempt and never become text.
  */
+import { withAnySignal } from "../../core/any-signal.ts";
 import { boundReason } from "../../core/contracts/bounds.ts";
 import type { FinishedOutcome, Outcome } from "../../core/contracts/rollout.ts";
 import { type ErrorCode, isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
@@ -56,7 +57,7 @@ export async function attemptRollout(
     const deadline = timeLimitAfter(plan.opened ?? Promise.resolve(), config.limits.rolloutSeconds);
     const deadBefore = host.deadSubAgents();
     try {
-      return await host.runAttempt(plan, AbortSignal.any([signal, deadline.signal]));
+      return await withAnySignal([signal, deadline.signal], (either) => host.runAttempt(plan, either));
     } catch (error) {
       const failure = failureOf(error, deadline, config.limits.rolloutSeconds, signal);
       const rollout = `${address.step}/${address.group}/${address.rollout}`;

@@ -8,6 +8,7 @@
  * Any other error is a fault of this process. It is rethrown to the loop and the claim of its rollout stays, so that others count the crash.
  * So do all claims of a worker whose engine hangs.
  */
+import { withAnySignal } from "../../core/any-signal.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import { mainTrajectories, type Outcome } from "../../core/contracts/rollout.ts";
@@ -100,7 +101,7 @@ export class Attempts {
     const controller = new AbortController();
     view.mine.add(k);
     this.#slots.inFlight += 1;
-    const done = attempt(AbortSignal.any([this.#work.signal, controller.signal]))
+    const done = withAnySignal([this.#work.signal, controller.signal], attempt)
       .catch((error: unknown) => {
         this.#fault ??= { error };
       })

@@ -4,6 +4,7 @@
  *
  *     pause   waits for: the next round   unblocked by: the pause's end, `wake` (an attempt ended), the step moving on, the stop signal
  */
+import { withAnySignal } from "../../core/any-signal.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 
 export class Pacing {
@@ -38,7 +39,7 @@ export class Pacing {
     stop: AbortSignal,
   ): Promise<void> {
     const pick = (seen: RunSnapshot) => (hasMoved(seen) ? true : undefined);
-    await watch.pause(seconds, pick, AbortSignal.any([stop, this.#wake.signal]));
+    await withAnySignal([stop, this.#wake.signal], (either) => watch.pause(seconds, pick, either));
     if (this.#wake.signal.aborted) this.#wake = new AbortController();
   }
 }

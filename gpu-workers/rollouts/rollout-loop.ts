@@ -11,6 +11,7 @@
  *
  * Rollouts claimed by a dead worker are suspects. A suspect runs alone, while WORKER.inFlight names it, and later steps wait for it.
  */
+import { linkSignals } from "../../core/any-signal.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { stepsToSample } from "../liveness/opening.ts";
@@ -94,7 +95,7 @@ function sampledStep({ role, slots, pacing, steps, stop }: RolloutLoop, step: St
   const known = steps.get(step.step);
   if (known) return known;
   const over = new AbortController();
-  const work = beginStep(role, step, AbortSignal.any([stop, over.signal]));
+  const work = beginStep(role, step, linkSignals(stop, over.signal).signal);
   const attempts = new Attempts(work, slots, () => pacing.wake());
   const begun = { work, attempts, claiming: new Claiming(work, attempts, pacing), over };
   steps.set(step.step, begun);

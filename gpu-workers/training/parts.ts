@@ -7,6 +7,7 @@
  *     a short part    waits for: STEP ready             unblocked by: tick
  *     all parts       wait for: RUN running             unblocked by: resume
  */
+import { linkSignals } from "../../core/any-signal.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
@@ -41,6 +42,7 @@ export async function* batchParts(
   stop: AbortSignal,
 ): AsyncGenerator<TrainingEntry[]> {
   const over = new AbortController();
+  const { signal: either } = linkSignals(stop, over.signal);
   const roles = rolesOf(run.config.agents, agent).map((name) => new RoleGroups(run, name));
   const load = async (groupsOf: (role: RoleGroups) => readonly GroupRecord[]) => {
     const each = roles.map((role) => loadEntries(run, step, role.agent, groupsOf(role), trajectories));
@@ -48,7 +50,7 @@ export async function* batchParts(
   };
 
   async function* entries() {
-    for await (const groups of finalizedParts(run, watch, step, AbortSignal.any([stop, over.signal]))) {
+    for await (const groups of finalizedParts(run, watch, step, either)) {
       yield await load((role) => role.counting(groups));
     }
     const last = await load((role) => role.ifNoneCounted());

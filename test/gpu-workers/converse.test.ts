@@ -185,14 +185,16 @@ describe("drift", () => {
   });
 });
 
-test("after a turn with calls, nothing listens to their signal: a listener would keep the conversation in memory", async () => {
-  let seen: AbortSignal | undefined;
-  const tools = searchTool((_query, signal) => {
-    seen = signal;
+test("after a turn with calls, nothing listens to the rollout's signal: a listener would keep the conversation in memory", async () => {
+  const { signal } = new AbortController();
+  let during = 0;
+  const tools = searchTool(() => {
+    during = getEventListeners(signal, "abort").length;
     return "found";
   });
-  await play(bpe, script(callText("search", { query: "x" }), "<answer>y</answer>"), { tools });
-  expect(getEventListeners(seen ?? expect.fail(), "abort")).toEqual([]);
+  await play(bpe, script(callText("search", { query: "x" }), "<answer>y</answer>"), { tools, signal });
+  expect(during).toBeGreaterThan(0);
+  expect(getEventListeners(signal, "abort")).toEqual([]);
 });
 
 describe("infrastructure failures are rejections, never text", () => {

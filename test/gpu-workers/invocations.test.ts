@@ -132,7 +132,7 @@ describe("requests", () => {
 });
 
 describe("the lifecycle of an invocation", () => {
-  test("runs an invocation once, however often it is put, and reports it to every GET", async () => {
+  test("runs an invocation once, however often it is PUT, and reports it to every GET", async () => {
     expect((await call("PUT", id, { body: request })).status).toBe(202);
     expect((await call("PUT", id, { body: request })).status).toBe(202);
     expect((await call("GET", `${id}?wait=0`)).status).toBe(202);

@@ -84,7 +84,7 @@ test("advantageScale batch: all advantages are divided by the batch's standard d
 });
 
 describe("epochs", () => {
-  test("two epochs are two steps on the same batch: the second's ratio is relative to the sampler, not to the first step", async () => {
+  test("two epochs take two steps on the same batch: the second's ratio is relative to the sampler, not to the first step", async () => {
     const [epochs, steps] = [toy(3), toy(3)];
     const batch = batchOf(3, epochs, 0);
     const { stats } = await trainAlone(epochs, [batch], configOf({ epochs: 2 }));

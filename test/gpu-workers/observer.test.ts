@@ -59,7 +59,7 @@ test("a worker is dead once its counter has not moved for a lease", async () => 
   expect(observer.isDead("silent")).toBe(true);
 });
 
-test("the time in which the store did not answer is no worker's silence", async () => {
+test("the time in which the store did not answer does not count as a worker's silence", async () => {
   const { observer, time, beginRead, readAt, registerWorker } = await observing();
   await registerWorker("peer");
   await readAt(0);

@@ -130,7 +130,7 @@ function reading(parts: ReturnType<ReturnType<typeof world>["parts"]>) {
   return { got, over };
 }
 
-test("four groups make a part, in index order whatever the order of finalizing; the last part may be short", async () => {
+test("four groups make a part, in index order whatever order they are finalized in; the last part may be short", async () => {
   const { insert, finalize, move, parts } = world(10);
   await insert(...Array(10).keys());
   const { got, over } = reading(parts());

@@ -82,7 +82,7 @@ test("two steps in flight alternate between their versions without opening one a
   expect(closed.toSorted()).toEqual(["a", "b", "c"]);
 });
 
-test("while a version loads, one that is open is served, and others are told to come back", async () => {
+test("`isLoadingOther` is true only while another version loads, and only for a version that is not open", async () => {
   const { policy } = published(2);
   await policy.open(0);
   const loading = policy.open(1);
@@ -92,7 +92,7 @@ test("while a version loads, one that is open is served, and others are told to 
   await policy.close();
 });
 
-test("a version that cannot be opened is tried again", async () => {
+test("opening a version is retried after a failure", async () => {
   const { policy, manifests, opened } = world();
   await expect(policy.acquire(0)).rejects.toThrow();
   manifests.set(0, files("a"));

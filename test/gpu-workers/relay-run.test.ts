@@ -32,7 +32,7 @@ async function runOnce() {
 
 const { records, memory } = await runOnce();
 
-test("a run finishes with every group finalized and every version published, and a second run is equal", async () => {
+test("a run finishes with every group finalized and every version published, and a second run gives the same result", async () => {
   expect(records).toMatchObject({
     status: "finished",
     steps: [{ state: "closed" }, { state: "closed" }, { state: "closed" }],

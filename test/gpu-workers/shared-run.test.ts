@@ -1,4 +1,4 @@
-/** @file A whole run whose two agents share a policy: one version a step, sampled and trained by both. */
+/** @file A whole run whose two agents share a policy: each step trains and publishes one version for both. */
 import { expect, test } from "vitest";
 import { Manifest, TeamManifest } from "../../core/contracts/checkpoint.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
@@ -29,12 +29,12 @@ async function runOnce(config = shared) {
   return { memory, read, records: await recordsOf(memory, config) };
 }
 
-test("a version is published once for both agents, and both sample what the step pins", async () => {
+test("each step pins both agents to one version, and publishes the next one once for both", async () => {
   const { memory, read, records } = await runOnce();
   expect(records).toMatchObject({ status: "finished", reason: "" });
   expect(records.weights["main"]).toHaveLength(shared.steps + 1);
   expect(new Set(records.weights["main"]).size).toBe(shared.steps + 1);
-  // The searcher has no version, and no record of a trainer, of its own.
+  // The searcher has no version and no agent record of its own.
   expect(records.weights["searcher"]).toEqual([]);
   expect(await memory.table.get(tableKeys.agent(shared.run, "searcher"))).toBeUndefined();
   const owner = AgentRecord.parse(await memory.table.get(tableKeys.agent(shared.run, "main")));
@@ -52,7 +52,7 @@ test("a version is published once for both agents, and both sample what the step
   expect(outcome).toMatchObject({ status: "finished", trajectory: { agent: "main", version: 1 } });
 });
 
-test("both agents' groups are trained on, and the step's summary has each one's part", async () => {
+test("both agents' trajectories are trained on, and the step's summary has statistics for each agent", async () => {
   const { memory, read } = await runOnce();
   const step = StepRecord.parse(await memory.table.get(tableKeys.step(shared.run, 1)));
   const manifest = Manifest.parse(await read(objectKeys.manifest(shared.run, "main", 2)));
@@ -65,13 +65,13 @@ test("both agents' groups are trained on, and the step's summary has each one's 
   expect(manifest.stats?.trajectories).toBe(trained("main") + trained("searcher"));
   const { training, shared: whole } = summarizeStep(shared, step, groups, new Map([["main", manifest]]), 1);
   expect(Object.keys(training)).toEqual(["main", "searcher"]);
-  // The scripted engine sees no gradients.
+  // The scripted engine cannot measure the gradient norm of one agent.
   expect(training["searcher"]).toMatchObject({ share: 0.5, trajectories: trained("searcher"), gradientNorm: null });
   expect(training["searcher"]?.entropy).toBeGreaterThan(0);
   expect(whole).toEqual({ main: { gradientNorm: manifest.stats?.gradientNorm } });
 });
 
-test("a second run is equal, and the weights are not those of two policies", async () => {
+test("a second run ends with the same records, and its weights differ from those of a run with two policies", async () => {
   const [one, again, apart] = await Promise.all([runOnce(), runOnce(), runOnce(relayConfig(suites))]);
   expect(again.records).toEqual(one.records);
   expect(one.records.weights["main"]?.[0]).toBe(apart.records.weights["main"]?.[0]);

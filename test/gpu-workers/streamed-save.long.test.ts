@@ -1,4 +1,4 @@
-/** @file A version is published file by file: the memory that this takes is bounded by the size of a shard, not by that of the model. */
+/** @file A version is published file by file: the size of a shard bounds the memory that this takes, not the size of the model. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
@@ -22,7 +22,7 @@ const SHARD_BYTES = 2e6;
 /** Two layers of 0.9 million parameters each: 7 MB of weights, 14 MB of moments. */
 const CONFIG = { ...TINY, width: 256, ffnWidth: 1000, headWidth: 32, queryKeyNorm: false };
 
-/** Measures, at each commit, the bytes of all bodies so far that are still in memory, and of all buffers. Keeps nothing. */
+/** Measures, at each commit, the bytes of all ArrayBuffers, and of the committed bodies that are still in memory. Stores nothing. */
 function meteredObjects() {
   const inUse: number[] = [];
   const alive: number[] = [];
@@ -46,7 +46,7 @@ function meteredObjects() {
 test.each<[string, PolicyEngine]>([
   ["compiled", compiledEngine],
   ["eager", eagerEngine],
-])("%s: a version of 21 MB is published within the memory of three shards", async (_name, opened) => {
+])("%s: publishing a version of 21 MB takes less memory than three of its largest files", async (_name, opened) => {
   const engine: PolicyEngine = {
     ...opened,
     openTrainer: (files, options) =>
@@ -54,7 +54,7 @@ test.each<[string, PolicyEngine]>([
   };
   const { objects, inUse, alive, sizes } = meteredObjects();
   const config = relayConfig();
-  // What a trainer needs from its run.
+  // The parts of a run that a trainer needs.
   const run = { name: config.run, config, store: { ...memoryStore(), objects }, log: createLog(() => {}) };
   const checkpoints = openCheckpoints(config.run, run.store);
   const files: Manifest["files"] = {};

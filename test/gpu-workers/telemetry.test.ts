@@ -1,4 +1,4 @@
-/** @file What workers measure for readers: latencies and the trainer's log-probs are stored, and a run without them is the same run. */
+/** @file Telemetry of workers, for display only: latencies and the trainer's log-probs are stored, and a run without them ends the same. */
 import { expect, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -39,7 +39,7 @@ async function latenciesOf({ table, objects }: Store, run: string) {
   return Object.fromEntries(await Promise.all(found));
 }
 
-test("every conversation of a step has the seconds of its turns, and every delegation those of its call", async () => {
+test("the latencies of every turn and call of a step are stored, those of delegated conversations too", async () => {
   const { config, store, groups } = await trainOneStep();
   const { main = {}, searcher = {} } = await latenciesOf(store, config.run);
   const rollouts = groups.flatMap(({ group, rollouts }) => Object.keys(rollouts).map((k) => `${group}/${k}`));
@@ -59,7 +59,7 @@ test("every conversation of a step has the seconds of its turns, and every deleg
   for (const name of Object.keys(searcher)) expect(rollouts).toContain(name.split("/").slice(0, 2).join("/"));
 });
 
-test("conversations of a step that the watch missed are taken with the next one, once", () => {
+test("takeBefore takes the conversations of all earlier steps, each once", () => {
   const latencies = new LatencyLog();
   const turns = [{ sampling: 1, calls: [] }];
   for (const step of [0, 1, 2]) latencies.add({ run: "r", phase: "train", step, group: 0, rollout: 3 }, [], turns);
@@ -68,7 +68,7 @@ test("conversations of a step that the watch missed are taken with the next one,
   expect([...latencies.takeBefore(Number.POSITIVE_INFINITY).keys()]).toEqual([2]);
 });
 
-test("the trainer's log-probs are stored for the trajectories that it learned from, and for no others", async () => {
+test("the trainer's log-probs are stored for the trajectories with a nonzero advantage, and for no others", async () => {
   const { config, store, groups } = await trainOneStep();
   const key = objectKeys.trainedTokens(config.run, 0, "main");
   const file = (await store.objects.get(key)) ?? expect.fail(key);
@@ -82,7 +82,7 @@ test("the trainer's log-probs are stored for the trajectories that it learned fr
   }
 });
 
-test("a store that refuses telemetry leaves the records and weights the same, with a warning", async () => {
+test("if the store refuses telemetry, the run warns and ends with the same records and weights", async () => {
   const refused = new MgrpoError("disk-full", "no space");
   const wrap = (store: Store): Store => ({
     ...store,

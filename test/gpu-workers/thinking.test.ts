@@ -1,4 +1,4 @@
-/** @file Thinking on and off by the template's own switch: what opens a turn, and that past turns keep their tokens. */
+/** @file The template's own switch turns thinking on and off: it decides what opens a turn, and past turns keep their tokens. */
 import { describe, expect, test } from "vitest";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { openAgentLayout } from "../../gpu-workers/rollouts/agent-layout.ts";
@@ -11,7 +11,7 @@ const settings = { system: "Be brief.", tools: [], delegates: [] };
 const qwen3 = openTokenizer(bpeFiles(QWEN3_TEMPLATE));
 
 /** The decoded tokens of a conversation of two turns. */
-function laidOut(tokenizer: typeof qwen3, thinking: { thinking?: boolean }, turnText: string): string {
+function decodedConversation(tokenizer: typeof qwen3, thinking: { thinking?: boolean }, turnText: string): string {
   const layout = openAgentLayout("a", { ...settings, ...thinking }, tokenizer, new Map());
   const turn = [...tokenizer.encodeTemplate(turnText), tokenizer.endOfTurn];
   const tokens = [
@@ -29,9 +29,9 @@ describe.each([
   ["on", { thinking: true }, ""],
   ["off", { thinking: false }, EMPTY_THOUGHT],
 ])("thinking %s", (_, thinking, opening) => {
-  test("every turn has the same opening, keeps its sampled tokens, and gets its responses", () => {
+  test("every turn has the same opening, keeps its sampled tokens, and is followed by its responses", () => {
     const turn = opening === "" ? "<think>\nhm\n</think>\n\nsearch" : "search";
-    expect(laidOut(qwen3, thinking, turn)).toBe(
+    expect(decodedConversation(qwen3, thinking, turn)).toBe(
       `<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhere?<|im_end|>\n${HEADER}${opening}${turn}<|im_end|>\n` +
         `<|im_start|>user\n<tool_response>\nhere\n</tool_response><|im_end|>\n${HEADER}${opening}${turn}<|im_end|>\n` +
         "<|im_start|>user\n<tool_response>\nthere\n</tool_response>\n<tool_response>\nnowhere\n</tool_response><|im_end|>\n" +
@@ -40,14 +40,14 @@ describe.each([
   });
 });
 
-test("a template that always opens the thought keeps the opening in every turn", () => {
+test("a template that always opens a thought opens one in every turn", () => {
   const always = openTokenizer(
     bpeFiles(QWEN3_TEMPLATE.replace("'<|im_start|>assistant\\n' }}", "'<|im_start|>assistant\\n<think>\\n' }}")),
   );
-  expect(laidOut(always, {}, "hm\n</think>\n\nsearch").split(`${HEADER}<think>\n`)).toHaveLength(4);
+  expect(decodedConversation(always, {}, "hm\n</think>\n\nsearch").split(`${HEADER}<think>\n`)).toHaveLength(4);
 });
 
-test("a template without the switch refuses the setting", () => {
+test("the setting is refused if the template has no switch", () => {
   const layout = () => openAgentLayout("a", { ...settings, thinking: true }, openTokenizer(bpeFiles()), new Map());
   expect(layout).toThrow(/chat_template \(tokenizer_config.json\) has no enable_thinking to set: remove the setting/);
 });

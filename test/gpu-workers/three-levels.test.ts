@@ -56,7 +56,7 @@ test("every agent trains and publishes a version per step, and a second run ends
   expect((await run()).records).toEqual(records);
 });
 
-test("an outcome names the invocations of all levels, each after the one that led to it, and each record names those below it", async () => {
+test("an outcome lists the invocations of all levels, each after its caller, and the record of each invocation lists those that it made", async () => {
   const found = new Map((await invocationsOf()).map((one) => [one.id, one]));
   const outcomes = await objectsUnder("/outcomes/", (bytes, key) => parseJson(Outcome, bytes, key));
   let deep = 0;
@@ -92,7 +92,7 @@ test("two callers that delegate the same task at the same call position get sepa
   expect(twice.some(([a, b]) => JSON.stringify(a?.conversation) !== JSON.stringify(b?.conversation))).toBe(true);
 });
 
-test("scores: eq 5 with the caller's correctness, level by level; the reader's groups are aligned by rollout", async () => {
+test("the reader's rewards are eq 5 with the correctness that its caller passes down; the rollouts of its group have equal total weights", async () => {
   const found = new Map((await invocationsOf()).map((one) => [one.id, one]));
   const b = config.algorithm.subReward;
   const groups = ended.records.steps.flatMap((step) => step.groups);

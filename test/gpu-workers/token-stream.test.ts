@@ -1,4 +1,4 @@
-/** @file Token in, token out: a trajectory is what was sampled, and what the template writes around it. */
+/** @file Token in, token out: a trajectory consists of the sampled tokens and of what the template writes around them. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Conversation } from "../../core/contracts/conversation.ts";
@@ -18,7 +18,7 @@ const TOKENIZERS = [
   ["word-level, Qwen's template", openTokenizer(wordLevelFiles(QWEN_TEMPLATE))],
 ] as const;
 
-/** The tool prompt with which the template renders the whole conversation: its own if it shows tools, else none. */
+/** The `toolPrompt` under which the template alone renders the whole conversation: `template` if it shows tools, else `none`. */
 const promptOf = (tokenizer: Tokenizer) =>
   tokenizer.render([{ role: "user", content: "" }], [TOOL], false).includes(TOOL.function.name) ? "template" : "none";
 const TOOL: ToolSchema = { type: "function", function: { name: "a-tool", description: "", parameters: {} } };
@@ -103,12 +103,12 @@ async function expectTokenStream(tokenizer: Tokenizer, scripted: Script): Promis
 }
 
 describe.each(TOKENIZERS)("%s", (_, tokenizer) => {
-  test("the token stream is what the template renders, and its actions are what was sampled", async () => {
+  test("the token stream is what the template renders, and its actions are the sampled tokens", async () => {
     const property = fc.asyncProperty(scripts, (scripted) => expectTokenStream(tokenizer, scripted));
     await fc.assert(property, { numRuns: 30 });
   });
 
-  test("each turn draws from its own stream, and the sequence is released once", async () => {
+  test("each turn draws from its own random stream, and the sequence is released once", async () => {
     const { sampler, trajectory } = await play(
       tokenizer,
       script(callText("search", { query: "a" }), "<answer>b</answer>"),

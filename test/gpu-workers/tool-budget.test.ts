@@ -28,7 +28,7 @@ const config = relayConfig({
 
 const delegate = callText("delegate", { agent: "searcher", task: "look" });
 const turnsIn = (conversation: string) => conversation.split("<|im_start|>assistant").length - 2;
-/** Two searchers in parallel, then one more. */
+/** Delegates to two searchers in parallel, then to one more. */
 const main = scriptedEngine(
   (conversation) => [delegate + delegate, delegate][turnsIn(conversation)] ?? "<answer>birch</answer>",
 );

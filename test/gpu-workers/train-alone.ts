@@ -1,4 +1,4 @@
-/** @file A training step of a policy that only one agent has. */
+/** @file A training step of a policy that only one agent uses. */
 import type { Trainer } from "../../core/ports.ts";
 import type { GradientTrainer } from "../../gpu-workers/busy.ts";
 import type { TrainStepConfig } from "../../gpu-workers/training/objective-passes.ts";

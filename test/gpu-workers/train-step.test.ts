@@ -1,4 +1,4 @@
-/** @file The training step on a toy policy: both routes give the same update, and it is the objective's, for all options. */
+/** @file The training step on a toy policy: both routes give the same update, which follows the objective's gradient under all options. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
@@ -26,7 +26,7 @@ const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
 /** Forces the linear route and changes nothing else: the mask lets everything through. */
 const everythingPasses = { ratioMask: { low: 0, high: 1e9 } };
 
-describe("one pass of clipped-token equals the linear route", () => {
+describe("one pass of clipped-token gives the same update as the linear route", () => {
   const linearCalls = ["logProbs", "forwardBackward:linear", "optimizerStep"];
   const cases = (["trajectory-mean", "token-mean", "constant"] as const).flatMap((aggregation) =>
     [0, 1.5].flatMap((noise) => [1, 2].map((minibatches) => ({ aggregation, noise, minibatches }))),
@@ -69,7 +69,7 @@ const withTurns = (batch: readonly ToyEntry[]): ToyEntry[] =>
 const DESCENTS = [false, true].flatMap((turns) => OPTIONS.map((options) => ({ turns, ...options })));
 
 test.each(DESCENTS.map(({ turns, ...options }) => [JSON.stringify(options), turns, options] as const))(
-  "the update descends the objective, by central differences through the policy: %s, turn rewards: %s",
+  "the update follows the objective's gradient, by central differences: %s, turn rewards: %s",
   async (_name, turns, options) => {
     const [trainer, reference] = [toy(4), toy(5)];
     const start = [...trainer.logits];
@@ -148,7 +148,7 @@ test("micro-batching changes nothing: an engine that takes one sequence at a tim
 describe("nothing to learn", () => {
   const still = { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0 };
 
-  test("only zero advantages: neither the policy nor Adam is called, but the counts are reported", async () => {
+  test("if all advantages are 0, neither the policy nor Adam is called, but the counts are reported", async () => {
     const trainer = toy(1);
     const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
     const { trained, stats } = await trainAlone(trainer, [batch], configOf());
@@ -167,7 +167,7 @@ describe("nothing to learn", () => {
     });
   });
 
-  test("no trajectories", async () => {
+  test("without trajectories, nothing is trained, and all statistics are 0", async () => {
     const result = await trainAlone(toy(1), [], configOf());
     expect(result).toEqual({ trained: false, stats: { ...still, trajectories: 0, actionTokens: 0, tokens: 0 } });
   });
@@ -192,7 +192,7 @@ describe("nothing to learn", () => {
   });
 });
 
-test("a question without variance counts in the mean: beside one, the other question's gradient is half as large", async () => {
+test("a zero-variance question counts in the mean: beside one, the other question's gradient is half as large", async () => {
   const [alone, beside] = [toy(1), toy(1)];
   const start = [...alone.logits];
   const learning = batchOf(1, alone, 0.5).filter(({ group }) => group === 0);
@@ -205,7 +205,7 @@ test("a question without variance counts in the mean: beside one, the other ques
   });
 });
 
-test("on policy the ratio is 1 and nothing is clipped; tokens and temperature pass through unchanged", async () => {
+test("on policy, the ratio is 1 and nothing is clipped; the trainer gets the sampling temperature", async () => {
   const trainer = toy(3);
   const batch = batchOf(3, trainer, 0);
   const { trained, stats } = await trainAlone(trainer, [batch], configOf());
@@ -217,7 +217,7 @@ test("on policy the ratio is 1 and nothing is clipped; tokens and temperature pa
   expect(TrainingStats.parse(stats)).toEqual(stats);
 });
 
-test("a sampler that disagrees with the trainer is reported and does not stop the step", async () => {
+test("a disagreement between sampler and trainer is reported, and does not stop the step", async () => {
   const trainer = toy(3);
   const [first, ...rest] = batchOf(3, trainer, 0);
   if (!first) throw new Error("empty batch");
@@ -226,13 +226,13 @@ test("a sampler that disagrees with the trainer is reported and does not stop th
   const batch = [{ ...first, trajectory: { ...first.trajectory, logProbs } }, ...rest];
   const { stats } = await trainAlone(trainer, [batch], configOf());
   expect(stats.maxRatioDeviation).toBeCloseTo(Math.E - 1, 5);
-  // Advantage > 0 and ratio e > 1.28: among the tokens of the four trajectories with an advantage, that one is clipped.
+  // Advantage > 0 and ratio e > 1.28: among the tokens of the four trajectories with an advantage, only that one is clipped.
   const tokens = batch.slice(0, 4).reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
   expect(stats.clipFraction).toBeCloseTo(1 / tokens, 9);
   expect(stats.kl).toBeCloseTo((Math.E - 2) / tokens, 6);
 });
 
-test("a positive advantage makes a trajectory likelier, a negative one less likely", async () => {
+test("a positive advantage makes a trajectory more likely, a negative one less likely", async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(), async (seed) => {
       const trainer = toy(seed);
@@ -258,13 +258,13 @@ test("a positive advantage makes a trajectory likelier, a negative one less like
 });
 
 describe("refusals", () => {
-  test("a KL term without a reference", async () => {
+  test("a KL term without a reference is refused", async () => {
     const trainer = toy(1);
     const step = trainAlone(trainer, [batchOf(1, trainer, 0)], configOf({ kl: { coefficient: 0.1, estimator: "k3" } }));
     await expect(step).rejects.toSatisfy((error) => isMgrpoError(error, "config-invalid"));
   });
 
-  test("a trajectory whose spans do not fit", async () => {
+  test("a trajectory whose log-probs do not match its action spans is refused before any call of the trainer", async () => {
     const trainer = toy(1);
     const [entry] = batchOf(1, trainer, 0);
     if (!entry) throw new Error("empty batch");
@@ -275,7 +275,7 @@ describe("refusals", () => {
     expect(trainer.calls).toEqual([]);
   });
 
-  test("a loss of NaN never reaches the optimizer", async () => {
+  test("a loss of NaN halts the run and never reaches the optimizer", async () => {
     const trainer = toy(1);
     const batch = batchOf(1, trainer, 0);
     trainer.logits.fill(Number.NaN);

@@ -1,4 +1,4 @@
-/** @file The claim to be an agent's trainer: who gets it, and which death counts as a takeover. */
+/** @file The claim to be an agent's trainer: who gets it, and when it is taken over from a dead worker. */
 import { beforeEach, expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";
@@ -25,7 +25,7 @@ beforeEach(async () => {
   await store.table.insert(key, { run: "test", agent: "main", version: 0, trainer: "", fence: 0, takeovers: 0 });
 });
 
-test("a free claim is acquired by one worker, in any step, and freed by its release", async () => {
+test("one worker acquires a free claim, whether or not the step is ready, and its release frees the claim", async () => {
   expect(await claimOf("a").acquire(false)).toBe(true);
   expect(await claimOf("a").acquire(false)).toBe(true);
   expect(await claimOf("b").acquire(true)).toBe(false);
@@ -34,7 +34,7 @@ test("a free claim is acquired by one worker, in any step, and freed by its rele
   expect(await record()).toMatchObject({ trainer: "b", takeovers: 0 });
 });
 
-test("a claim is taken over from a dead worker, and counted, only in a ready step: in an open one the worker may have died of a rollout", async () => {
+test("a claim is taken over from a dead worker, and the takeover counted, only in a ready step: in an open one, a rollout may have killed the worker", async () => {
   await claimOf("a").acquire(false);
   dead.add("a");
   expect(await claimOf("b").acquire(false)).toBe(false);

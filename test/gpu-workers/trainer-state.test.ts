@@ -1,4 +1,4 @@
-/** @file What a trainer loads, and which of its calls can be found to hang. */
+/** @file What a trainer loads, and which of its calls are detected when they hang. */
 import { expect, test, vi } from "vitest";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
@@ -11,14 +11,14 @@ import { memoryStore } from "../fakes/memory-store.ts";
 import { baseFiles, relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 
-/** How many calls hang. */
+/** Number of hanging calls. */
 let hung = 0;
 const forever = () => {
   hung += 1;
   return new Promise<never>(() => {});
 };
 
-/** The trainer of agent `main` on an engine whose trainers are changed, and a clock for its time limits. */
+/** The trainer of agent `main` on an engine with the given overrides, and a clock for its time limits. */
 function opened(change: Partial<Trainer> = {}, engineChange: Partial<PolicyEngine> = {}) {
   const config = relayConfig();
   const run = { name: config.run, config, store: memoryStore(), log: createLog(() => {}) } as unknown as RunContext;
@@ -54,7 +54,7 @@ function opened(change: Partial<Trainer> = {}, engineChange: Partial<PolicyEngin
   return { trainer, use, policy, loaded, meter, time };
 }
 
-test("the reference of the KL term needs no state of Adam", async () => {
+test("the reference of the KL term is loaded without the state of Adam", async () => {
   const { trainer, use, loaded } = opened();
   await use(3);
   await trainer.reference(1);
@@ -81,7 +81,7 @@ const hanging: [string, Opened, (world: Opened) => Promise<unknown>][] = [
   ],
 ];
 
-test.each(hanging)("an engine whose %s hangs is stalled after its limit", async (_name, world, call) => {
+test.each(hanging)("an engine whose %s hangs counts as stalled after its limit", async (_name, world, call) => {
   const before = hung;
   void call(world);
   await vi.waitFor(() => expect(hung).toBeGreaterThan(before), 60_000);

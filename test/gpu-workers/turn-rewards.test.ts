@@ -1,4 +1,4 @@
-/** @file Rewards of turns from a recipe to the weights: scored, recorded, aligned, trained on; and refused where the recipe gives none. */
+/** @file Turn rewards, from the recipe to the weights: they are recorded, aligned and trained on, and a verdict without them halts the run. */
 import { expect, test } from "vitest";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Rewards } from "../../core/ports.ts";
@@ -8,7 +8,7 @@ import { rewards } from "../fixtures/relay/rewards.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
 
-/** A turn is good if it makes one call; the last one has no reward of its own. */
+/** 1 for a turn that makes exactly one call, else 0. The last turn has no reward of its own. */
 const turnsOf = ({ turns }: Conversation) =>
   turns.map(({ calls }, i) => (i === turns.length - 1 ? null : Number(calls.length === 1)));
 
@@ -37,7 +37,7 @@ async function run(changes: object, judge: Rewards) {
   return recordsOf(memory, config);
 }
 
-test("turns are scored and recorded, their advantages reach the weights, and the same run has the same weights", async () => {
+test("turn rewards are recorded, their advantages change the weights, and a second run ends with the same records", async () => {
   const withTurns = await run({ algorithm: { turnWeight: 0.5 } }, byTurn);
   expect(withTurns.status).toBe("finished");
   const groups = withTurns.steps.flatMap((step) => step.groups);
@@ -66,7 +66,7 @@ test.each<[string, Rewards, RegExp]>([
     { ...byTurn, correct: async () => ({ score: 1, turns: [] }) },
     /the verdict on 'main' rewards 0 turns of \d, .* from correct\(\) of the recipe's rewards/,
   ],
-])("a verdict that %s halts the run: turnWeight would have no effect", async (_what, judge, reason) => {
+])("if turnWeight is set, a verdict that %s halts the run", async (_what, judge, reason) => {
   const { status, reason: found } = await run({ algorithm: { turnWeight: 0.5 } }, judge);
   expect(status).toBe("halted");
   expect(found).toMatch(reason);

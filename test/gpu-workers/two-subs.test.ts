@@ -96,7 +96,7 @@ async function run() {
   return { records: await recordsOf(memory, config), invocations, keys: memory.objects.keys() };
 }
 
-test("two sub-agents of different architectures and tokenizers train in one team, with the same result twice", {
+test("two sub-agents of different architectures and tokenizers train in one team, reproducibly", {
   timeout: 240_000,
 }, async () => {
   const { records, invocations, keys } = await run();

@@ -1,4 +1,4 @@
-/** @file The watchdog: it kills a process whose main thread synchronous code blocks for too long, and no other. */
+/** @file The watchdog: it kills a process whose main thread is blocked by synchronous code for too long, and no other. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
@@ -20,7 +20,7 @@ const WATCHED = `
   process.exit(0);
 `;
 
-/** @param context of the test: the process ends with it. */
+/** @param context of the test: when it finishes, the process is killed. */
 async function startWatched(code: string, { onTestFinished }: TestContext, seconds = 3) {
   const watchdog = builtModule("gpu-workers/liveness/watchdog").href;
   const given = ["--input-type=module", "--eval", WATCHED, watchdog, String(seconds), code];
@@ -31,7 +31,7 @@ async function startWatched(code: string, { onTestFinished }: TestContext, secon
 }
 
 test.concurrent.for(["for (;;);", '/^(a+)+$/.test("a".repeat(60) + "b");'])(
-  "a process that runs %s is killed, and its last line of log says why",
+  "a process that runs %s is killed, and its only log line says why",
   async (code, context) => {
     const child = await startWatched(code, context);
     const [log, end] = await Promise.all([text(child.stderr), once(child, "exit")]);
@@ -57,15 +57,15 @@ test.concurrent.for<[string, string]>([
 /** Seconds: far more than a busy machine adds to what a process does in a few. */
 const LONG_LIMIT = 10;
 
-test.concurrent("a process that is blocked for less than the limit, again and again, lives", async (context) => {
-  // All in all, the watchdog finds it silent more often than the limit allows in a row.
+test.concurrent("a process that is blocked repeatedly, each time for less than the limit, lives", async (context) => {
+  // In total, the watchdog finds it silent more often than the limit allows in a row.
   const code = "for (let i = 0; i < 4; i++) { block(4.5); await pause(0.6); }";
   const child = await startWatched(code, context, LONG_LIMIT);
   expect(await once(child, "exit")).toEqual([0, null]);
 });
 
-test.concurrent("a process that is stopped and continued lives: that time does not count", async (context) => {
-  // Blocked when it is stopped and when it continues, so that the watchdog looks before the main thread's timers run.
+test.concurrent("a process that is stopped and continued lives: the pause does not count", async (context) => {
+  // Blocked when it is stopped and when it continues, so that the watchdog checks before the main thread's timers run.
   const child = await startWatched("block(14); await pause(3);", context, LONG_LIMIT);
   await pause(300);
   child.kill("SIGSTOP");
@@ -74,7 +74,7 @@ test.concurrent("a process that is stopped and continued lives: that time does n
   expect(await once(child, "exit")).toEqual([0, null]);
 });
 
-test("the limit is a minute, three leases, or an engine's own limit if it works in the main thread", () => {
+test("the limit is the longest of a minute, three leases and, if an engine works in the main thread, its time limits", () => {
   const limits = { turnSeconds: 300, trainingSeconds: 900 };
   const limit = (leaseSeconds: number, policy: string) =>
     maxBlockedSeconds(teamConfig({ agents: { main: { model: "m", policy } }, limits, liveness: { leaseSeconds } }));

@@ -1,4 +1,4 @@
-/** @file What the silence of a worker, and its refusals, mean to the caller. */
+/** @file What a worker's silence, connection failures and refusals mean to its caller. */
 import { expect, test } from "vitest";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { openCallSigner } from "../../gpu-workers/invocations/signature.ts";
@@ -42,7 +42,7 @@ test.each([
 test.each([
   ["CERT_HAS_EXPIRED", /; renew it$/],
   ["DEPTH_ZERO_SELF_SIGNED_CERT", /NODE_EXTRA_CA_CERTS/],
-])("a certificate that is not trusted because of %s: the error names the remedy for it", async (code, remedy) => {
+])("if a certificate is not trusted because of %s, the error names the remedy", async (code, remedy) => {
   const failure = new TypeError("fetch failed", { cause: Object.assign(new Error(code), { code }) });
   await expect(callThatFails(failure)).rejects.toMatchObject({
     code: "config-invalid",
@@ -50,7 +50,7 @@ test.each([
   });
 });
 
-test("the token and the release are asked about only where they can be the cause", () => {
+test("an error asks about the token and the release only where they can be the cause", () => {
   const messageOf = (status: number) => responseFailure(worker, { status, text: "why" }).message;
   for (const status of [400, 401])
     expect(messageOf(status)).toMatch(/: why; do all workers have the same MGRPO_WORKER_TOKEN and release\?$/);

@@ -8,7 +8,7 @@ const prod = inject("prod");
 const TOPIC = "arn:aws:Topic:us-east-1:123456789012:AlarmsTopic";
 const alarms = ofKind(prod, "MetricAlarm");
 
-test("every alarm and the budget notify the topic, and the topic a person", () => {
+test("every alarm and the budget notify the topic, and the topic e-mails a person", () => {
   expect(alarms.map(({ name }) => name).sort()).toEqual([
     ...["EnqueueEvaluationDeadLetters", "RecordEvaluationDeadLetters", "RunSpend", "ScoreRolloutDeadLetters"],
     ...["StaleHeartbeat", "StuckStep", "TickDeadLetters", "TickFails"],
@@ -23,11 +23,11 @@ test("every alarm and the budget notify the topic, and the topic a person", () =
   expect(budget?.inputs).toMatchObject({ limitAmount: "100", limitUnit: "USD", timeUnit: "MONTHLY" });
   for (const notification of budget?.inputs.notifications ?? [])
     expect(notification.subscriberSnsTopicArns).toEqual([TOPIC]);
-  // AWS allows five at most.
+  // AWS allows at most five per budget.
   expect(budget?.inputs.notifications.length).toBeLessThanOrEqual(5);
 });
 
-test("one message in a dead-letter queue raises the alarm", () => {
+test("a single message in a dead-letter queue raises its alarm", () => {
   const ofQueues = alarms.filter(({ name }) => name.endsWith("DeadLetters"));
   expect(ofQueues.length).toBeGreaterThan(0);
   for (const { name, inputs } of ofQueues) {
@@ -73,7 +73,7 @@ test("StuckStep alarms separately for each run with neither an outcome nor a ver
   expect(Object.keys(idle.dimensions ?? {})).toEqual(["run"]);
 });
 
-test("invalid settings are refused before anything is created", () => {
+test("invalid settings are refused, and the error names the variable", () => {
   expect(() => readSettings({ stage: "prod", protect: true }, {})).toThrow(/MGRPO_ALERT_EMAIL/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_MONTHLY_USD: "much" })).toThrow(/MGRPO_MONTHLY_USD=much/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_FLEETS: "main" })).toThrow(/MGRPO_FLEETS=main/);

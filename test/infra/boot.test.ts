@@ -24,7 +24,7 @@ import { ofKind, theOne } from "./resources.ts";
 
 const LOCK = resolve(import.meta.dirname, "../../package-lock.json");
 const NODE_ARCHIVE = "node";
-/** A fake: the archive of `npm run pack` has a few megabytes. */
+/** A fake: the archive that `npm run pack` makes has a few megabytes. */
 const ARCHIVE = "archive";
 const UV = "uv";
 const FAKED = "aws chown curl journalctl node npm nvidia-smi python3 shutdown sleep systemctl tar useradd".split(" ");
@@ -94,7 +94,7 @@ function boot(fault = "", fleet = "FleetMain", deployment: "prod" | "served" = "
   const calls = () => read("calls")?.trimEnd().split("\n") ?? [];
   const last = () => read("shipped")?.trimEnd().split("\n").at(-1);
   const unit = (name: string) => read(`etc/systemd/system/${name}.service`) ?? "";
-  /** Starts a unit, as systemd does with `%i` for the instance. Returns its calls. */
+  /** Runs the ExecStart of a unit, as systemd does: `%i` is the instance. Returns the calls that it makes. */
   const start = (name: string, instance = "") => {
     const before = calls().length;
     bash((/^ExecStart=(.*)$/m.exec(unit(name))?.[1] ?? "").replaceAll("%i", instance));
@@ -115,7 +115,7 @@ test("a worker gets all the settings it needs, and is started", () => {
     ...{ AWS_REGION: "us-east-1", MGRPO_WORKER_TOKEN: "token-of-all-workers" },
   });
   expect(settings).toMatchObject({ MGRPO_SEARCH_KEY: "key-of-a-search" });
-  // Neither set nor used here, so not passed.
+  // Not passed: the first is not set, the second not used here.
   expect(settings).not.toHaveProperty("MGRPO_MODEL_KEY");
   expect(settings).not.toHaveProperty("MGRPO_JUDGE_KEY");
   const unit = unitOf("mgrpo-worker");
@@ -137,7 +137,7 @@ test.each([
   ["driver", /no NVIDIA driver/],
   ["archive", /boot failed at line \d+/],
   ["doctor", /doctor: .*engine compiled/],
-])("if its %s fails, an instance terminates itself, logs the reason, and requests no replacement", (fault, reason) => {
+])("if its %s check fails, an instance terminates itself, logs why, and requests no replacement", (fault, reason) => {
   const { read, calls, ended } = boot(fault);
   const line = JSON.parse(ended ?? "");
   expect(line).toMatchObject({ level: "error", what: "instance ended", fleet: "main" });
@@ -147,13 +147,13 @@ test.each([
   expect(read("etc/mgrpo/worker.env")).toBeUndefined();
 });
 
-test("a server is installed from a verified uv and responds before its worker is started", () => {
+test("a server is installed with a verified uv, and responds before its worker is started", () => {
   const { read, unit, calls, ended } = boot("", "FleetMain", "served");
   expect(ended).toBeUndefined();
   const first = (part: string) => calls.findIndex((call) => call.includes(part));
   const order = [".whl", "/opt/skyrl skyrl", "start mgrpo-server", "/api/v1/healthz", "enable --now mgrpo-worker"];
   expect(order.map(first).every((at, i, all) => at > (all[i - 1] ?? -1))).toBe(true);
-  // It does not respond at once.
+  // The first health check fails.
   expect(calls.filter((call) => call.includes("healthz"))).toHaveLength(2);
   const server = unit("mgrpo-server");
   expect(server).toContain(`--base-model ${SERVED_MODEL} --backend jax --host 127.0.0.1 --port 8000 `);
@@ -173,7 +173,7 @@ test("a fleet without a server starts none", () => {
 test.each([
   ["installed", "install", /the server cannot be installed/],
   ["responding", "silent", /the server does not answer at port 8000/],
-])("without a server that is %s, the instance ends and starts no worker", (_, fault, reason) => {
+])("if its server is not %s, the instance terminates itself and starts no worker", (_, fault, reason) => {
   const { calls, ended } = boot(fault, "FleetMain", "served");
   expect(JSON.parse(ended ?? "").reason).toMatch(reason);
   expect(calls.filter((call) => call.startsWith("aws autoscaling"))).toEqual([END]);
@@ -193,7 +193,7 @@ test.each(["done", "failing"])(
 );
 
 test.each(["mgrpo-worker", "mgrpo-server"])(
-  "the instance ends with the last failed start of %s, not with the first",
+  "the instance ends when the last allowed start of %s fails, not the first",
   (name) => {
     const unit = boot("", "FleetMain", "served").unit(name);
     for (const line of ["StartLimitBurst=5", "Restart=on-failure", "RestartMode=direct"])

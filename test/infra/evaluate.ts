@@ -53,7 +53,7 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** A repository as a deployment finds it: the real one, and an archive as `npm run pack` makes it, with the files that are read. */
+/** A repository as a deployment finds it: links to the real files, and an archive like that of `npm run pack`, with the files that are read. */
 function openRoot(path: string): string {
   execFileSync(process.execPath, ["build.mjs"], { cwd: ROOT });
   for (const name of ["stacks", "package.json", "package-lock.json", "build.mjs", "dist"])
@@ -65,7 +65,7 @@ function openRoot(path: string): string {
   return path;
 }
 
-/** The server that the sst command runs for its components. A handler's bundle is a file of its own. */
+/** Answers as the server that the sst command runs for its components. The bundle of a handler is a placeholder. */
 function answer(method: string, argument: Record<string, string>): object {
   if (method === "Provider.Aws.Bootstrap")
     return {
@@ -87,13 +87,13 @@ function answer(method: string, argument: Record<string, string>): object {
   return { handler: "bundle.handler", out, errors, sourcemaps: [] };
 }
 
-function noteResource(args: Resource) {
+function recordResource(args: Resource) {
   const { type, name } = args;
   resources.push({ type, name, inputs: reveal(args.inputs) as Inputs });
   return mockResource(args);
 }
 
-/** Pulumi marks secrets by a wrapper. */
+/** Unwraps secrets: Pulumi marks them with a wrapper object. */
 function reveal(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(reveal);
   if (typeof value !== "object" || value === null) return value;
@@ -103,7 +103,7 @@ function reveal(value: unknown): unknown {
 
 async function evaluate(): Promise<Pick<Deployment, "app" | "outputs">> {
   const { app, program } = await bundleConfig();
-  await pulumi.runtime.setMocks({ newResource: noteResource, call: mockCall }, app.name, stage, false);
+  await pulumi.runtime.setMocks({ newResource: recordResource, call: mockCall }, app.name, stage, false);
   const outputs = await pulumi.runtime.runInPulumiStack(program);
   await pulumi.runtime.waitForRPCs();
   return { app, outputs };

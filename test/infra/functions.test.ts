@@ -39,7 +39,7 @@ test("functions get the path of a project's bundle if MGRPO_PROJECT names one", 
   expect(projectsOf(prod)).toEqual(NAMES.map(() => undefined));
 });
 
-test.each(NAMES)("%s: its role allows its bundle's requests, its own queue and its own log", (name) => {
+test.each(NAMES)("%s: its role allows only its bundle's requests, its own queue and its own log", (name) => {
   const role = theOne(ofKind(prod, "Role"), `${name}Role`).inputs;
   expect(role.managedPolicyArns).toEqual([]);
   expect(JSON.stringify(role.assumeRolePolicy)).not.toContain(":root");
@@ -70,7 +70,7 @@ test.each(TRIGGERED)("%s: redelivery after six time limits, five deliveries, the
   expect(source?.inputs.functionName).toContain(`${name}Function`);
 });
 
-/** A key of each kind, and the function that it triggers. */
+/** A key of each kind that triggers a function, and that function. */
 const KEYS: Record<string, string> = {
   [objectKeys.outcome({ run: "r", phase: "train", step: 3, group: 1, rollout: 2 })]: "ScoreRollout",
   [objectKeys.manifest("r", "main", 3)]: "Tick",
@@ -103,7 +103,7 @@ test.each([
 
 const objectRules = () => ofKind(prod, "EventRule").filter(({ inputs }) => inputs.eventPattern !== undefined);
 
-/** As EventBridge matches: `*` stands for any characters, slashes too. */
+/** Matches as EventBridge does: `*` stands for any characters, slashes included. */
 function matches({ inputs }: Resource, key: string): boolean {
   const pattern = JSON.parse(inputs.eventPattern);
   expect(pattern).toMatchObject({ source: ["aws.s3", "mgrpo"], "detail-type": ["Object Created"] });
@@ -114,12 +114,12 @@ function matches({ inputs }: Resource, key: string): boolean {
   });
 }
 
-test("the schedule, while it is on, ticks every minute with the event that tick expects", () => {
+test("the schedule is deployed turned off; while it is on, it calls tick every minute", () => {
   const { inputs } = theOne(ofKind(prod, "EventRule"), "Clock");
   expect(inputs).toMatchObject({ scheduleExpression: "rate(1 minute)", state: "DISABLED" });
   const target = theOne(ofKind(prod, "EventTarget"), "ClockTarget").inputs;
   expect(target).toMatchObject({ rule: "Clock" });
-  // EventBridge's own event.
+  // Without an input, the target gets EventBridge's own event.
   expect(target.input).toBeUndefined();
   expect(target.arn).toContain("TickFunction");
   const allowed = theOne(ofKind(prod, "Permission"), "ClockPermission").inputs;
@@ -140,7 +140,7 @@ test("only tick scales the fleets and turns the schedule off; start-run may turn
     },
     { of: "TickRole", actions: ["events:PutEvents"], resources: [expect.stringContaining("event-bus/default")] },
     { of: "TickRole", actions: ["autoscaling:SetDesiredCapacity"], resources: groups },
-    // Describing has no ARN in AWS.
+    // AWS offers no narrower resource for this action.
     { of: "TickRole", actions: ["autoscaling:DescribeAutoScalingGroups"], resources: ["*"] },
   ]);
   const without = statementsOf(serverless).flatMap(({ statement }) => statement.actions);
@@ -155,7 +155,7 @@ test("no allow statement has a wildcard where the ARN is known", () => {
       statement.actions.filter((action) => action.includes("*")),
       of,
     ).toEqual([]);
-    // Only what has no ARN yet: objects under a prefix, streams of a log group.
+    // Only for resources without an ARN yet: objects under a prefix, streams of a log group.
     if (statement.actions.join() === "autoscaling:DescribeAutoScalingGroups") continue;
     const open = statement.resources.filter((resource) => resource.includes("*"));
     for (const resource of open)

@@ -1,4 +1,4 @@
-/** @file Mocked responses of AWS: a created resource with its ARN and URL, and the few look-ups of the stacks. */
+/** @file Mocked responses of AWS: a created resource with its ARN and URL, and the few look-ups that the stacks make. */
 import type { Inputs, Resource } from "./resources.ts";
 
 export const MOCK_ACCOUNT = "123456789012";
@@ -38,7 +38,7 @@ export function mockCall({ token, inputs }: { token: string; inputs: Record<stri
       arn: `arn:aws:events:${MOCK_REGION}:${MOCK_ACCOUNT}:event-bus/${inputs["name"]}`,
     },
     "aws:ssm/getParameter:getParameter": { value: "ami-0123456789abcdef0" },
-    // Of an account that has opted into four Local Zones.
+    // As in an account that has opted into four Local Zones.
     "aws:index/getAvailabilityZones:getAvailabilityZones": {
       names: [...(inputs["filters"] ? [] : LOCAL_ZONES), "us-east-1a", "us-east-1b", "us-east-1c"],
     },

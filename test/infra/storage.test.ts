@@ -13,7 +13,7 @@ const only = (kind: string, deployment = prod) => {
   return found.inputs;
 };
 
-test("the table has the program's keys, billing per request, recovery and expiry", () => {
+test("the table has the keys of the table contract, billing per request, point-in-time recovery and expiry", () => {
   const table = only("Table");
   expect([table.hashKey, table.rangeKey]).toEqual(Object.keys(tableKeys.run("r")));
   expect(table.attributes.map(({ type }) => type)).toEqual(["S", "S"]);
@@ -24,7 +24,7 @@ test("the table has the program's keys, billing per request, recovery and expiry
   expect(finalizeGroupRecord({ run: "r", step: 0, group: 0 }, {}, 1).set).toContainEqual([[ttl.attributeName], 1]);
 });
 
-test("encrypted at rest and in transit", () => {
+test("everything is encrypted at rest, and objects in transit", () => {
   // Without this block, DynamoDB encrypts a table with a key that AWS owns.
   expect(only("Table").serverSideEncryption).toBeUndefined();
   const [rule] = only("BucketServerSideEncryptionConfiguration").rules;
@@ -48,7 +48,7 @@ test("nothing is public", () => {
     expect(ofKind(prod, kind), kind).toEqual([]);
 });
 
-test("of a run, only conversations expire, after 90 days; unfinished uploads expire after two", () => {
+test("of a run, only conversations expire, after 90 days; unfinished uploads are aborted after two", () => {
   const { rules } = only("BucketLifecycleConfiguration");
   const expiring = rules.filter(({ expiration }) => expiration);
   expect(expiring.map(({ filter }) => filter)).toEqual([
@@ -79,7 +79,7 @@ test("the bucket notifies EventBridge of new objects", () => {
   expect(only("BucketNotification")).toEqual({ bucket: only("Bucket").bucket, eventbridge: true });
 });
 
-test("prod outlives its stack; other stages are deleted with theirs", () => {
+test("prod's data outlives its stack; other stages' data is deleted with theirs", () => {
   expect(only("Table").deletionProtectionEnabled).toBe(true);
   expect(only("Bucket").forceDestroy).toBe(false);
   expect(prod.app).toMatchObject({ removal: "retain", protect: true });

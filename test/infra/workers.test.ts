@@ -98,7 +98,7 @@ test.each(FLEETS)(
   },
 );
 
-test.each(FLEETS)("%s boots: a script that bash accepts, small enough, with no secret in it", (fleet) => {
+test.each(FLEETS)("%s has a boot script that bash accepts, that fits in user data and has no secret in it", (fleet) => {
   const script = bootOf(fleet);
   expect(() => execFileSync("bash", ["-n"], { input: script })).not.toThrow();
   expect(Buffer.byteLength(script)).toBeLessThan(16_384);
@@ -143,11 +143,11 @@ test("the table describes its deployment, as launch, tick and the instances read
   expect(fleets?.at(-1)).toMatchObject({ agent: "*", roles: ["eval"] });
   const other = described(serverless);
   expect(other?.fleets).toEqual([]);
-  // It has a user's project: its workers run other code.
+  // A deployment with a user's project runs other code.
   expect(other?.release).not.toBe(deployed);
 });
 
-test("two fleets for the same work are refused before anything is created", () => {
+test("two fleets for the same work are refused, and so is an invalid name", () => {
   const fleet = { ...{ agent: "main", gpu: true, instanceTypes: ["g6.xlarge"], max: 1, onDemand: 0 } };
   const fleets = [
     { ...fleet, name: "main", roles: "rollout,train" },
@@ -160,7 +160,7 @@ test("two fleets for the same work are refused before anything is created", () =
   expect(() => refuseUnusable(fleets.map((one) => ({ ...one, agent: one.name })))).not.toThrow();
 });
 
-test("an archive of another release, or of another package, is refused before anything is created", () => {
+test("an archive of another release, or of another package, is refused", () => {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-archive-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const pack = (files: Readonly<Record<string, string>>) => {

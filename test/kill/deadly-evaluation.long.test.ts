@@ -1,10 +1,10 @@
-/** @file A question that kills the process that evaluates it, in real processes: it is given up, and the evaluation ends. */
+/** @file A question whose rollout kills the evaluating process, in real processes: the rollout is given up, and the evaluation ends. */
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { buildProcesses } from "./build.ts";
 import { calm, play } from "./processes.ts";
 
-test("the answer is lost after five deaths, three of them alone, and both evaluations end", {
+test("the rollout is lost after five crashes, three of them while it runs alone, and both evaluations end", {
   timeout: 300_000,
 }, async () => {
   const built = await buildProcesses({
@@ -25,7 +25,7 @@ test("the answer is lost after five deaths, three of them alone, and both evalua
     { team: 1, state: "done", n: 6 },
   ];
   expect(records, log.join("\n")).toMatchObject({ status: "finished", evaluations });
-  // The first named nothing, the second all that it had in flight.
+  // The first crash makes no suspects, the second makes one of every rollout in flight; then three alone.
   expect(started["eval"]).toBe(6);
   expect(log.filter((line) => line.includes("rollout given up"))).toHaveLength(1);
 });

@@ -45,7 +45,7 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
   const log = createLog(() => {});
   const memory = memoryStore();
   const writes: Partial<Record<Name, number>> = {};
-  /** Without heartbeats: as many in a slow run as in a fast one. */
+  /** Writes without heartbeats: a slow run has as many as a fast one. */
   const steady: Partial<Record<Name, number>> = {};
   const died: Name[] = [];
   const never = new AbortController().signal;
@@ -115,7 +115,7 @@ export function testDeaths(config: RunConfig, parts: Partial<WorkerParts> = {}):
     expected = await runWith(config, parts, { when: "before", at: {} });
   }, 60_000);
 
-  describe.concurrent.each(WHEN)("%s each of its writes, each process dies", (when) => {
+  describe.concurrent.each(WHEN)("each process dies %s each of its writes", (when) => {
     test("and the run ends with the same records", { timeout: 480_000 }, async () => {
       const queue = deathsOf(when, expected.writes);
       const deaths: Record<string, number> = {};

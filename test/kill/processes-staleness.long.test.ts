@@ -1,6 +1,6 @@
 /**
- * @file Real processes on the real local cloud, as in processes.test.ts, in a run whose steps overlap: whichever is killed, it ends with the
- * same scores, finalized groups and weights.
+ * @file Real processes on the real local cloud, as in processes.test.ts, in a run whose steps overlap: whichever is killed, the run ends with
+ * the same scores, finalized groups and weights.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Built, buildProcesses } from "./build.ts";
@@ -22,13 +22,13 @@ const scenarios: [string, Partial<Scenario>][] = [
     { crashes: { main: "1:after", searcher: "2:before" }, events: "dropped", tickSeconds: 0.2 },
   ],
   [
-    "workers die in the middle, every event arrives twice",
+    "workers die in the middle and every event arrives twice",
     { crashes: { main: "14:after", searcher: "9:before" }, events: "doubled" },
   ],
-  ["the parent dies twice, a worker too", { parentCrashes: ["20:after", "40:before"], crashes: { main: "9:before" } }],
+  ["the parent dies twice, and a worker", { parentCrashes: ["20:after", "40:before"], crashes: { main: "9:before" } }],
 ];
 
-test.each(scenarios)("%s", { timeout: 240_000 }, async (_name, scenario) => {
+test.each(scenarios)("the records are the same if %s", { timeout: 240_000 }, async (_name, scenario) => {
   const ended = await play(built, { ...overlapping, ...scenario });
   expect(ended.records, ended.log.join("\n")).toEqual(expected.records);
   expect(ended.started["parent"]).toBe(1 + (scenario.parentCrashes ?? []).length);

@@ -21,21 +21,24 @@ const scenarios: [string, Partial<Scenario>][] = [
     "workers die at start-up and every event is dropped",
     { crashes: { main: "0:after", searcher: "2:before" }, events: "dropped", tickSeconds: 0.2 },
   ],
-  ["workers die in the middle", { crashes: { main: "9:before", searcher: "9:after" }, events: "late" }],
+  [
+    "workers die in the middle and every event is late",
+    { crashes: { main: "9:before", searcher: "9:after" }, events: "late" },
+  ],
   [
     "workers die late, every event arrives twice and nothing is scheduled",
     { crashes: { main: "16:after", searcher: "14:before" }, events: "doubled", tickSeconds: 0 },
   ],
   ["the parent dies before the run exists, and again in the middle", { parentCrashes: ["8:before", "26:after"] }],
-  ["the parent dies late, a worker too", { parentCrashes: ["44:before"], crashes: { main: "6:after" } }],
+  ["the parent dies late, and a worker too", { parentCrashes: ["44:before"], crashes: { main: "6:after" } }],
 ];
 
-test.concurrent.each(scenarios)("%s", { timeout: 240_000 }, async (_name, scenario) => {
+test.concurrent.each(scenarios)("the records are the same if %s", { timeout: 240_000 }, async (_name, scenario) => {
   const ended = await play(built, { ...calm, ...scenario });
   expect(ended.records, ended.log.join("\n")).toEqual(expected.records);
   const { parent = 0, ...workers } = ended.started;
   expect(parent).toBe(1 + (scenario.parentCrashes ?? []).length);
   for (const name of Object.keys(scenario.crashes ?? {})) expect(workers[name], name).toBeGreaterThan(1);
-  // Workers may take two seconds; the rest allows for a busy machine. One that does not notice waits 30 seconds for the store.
+  // A worker may take two seconds to exit; the rest allows for a busy machine. One that does not notice waits 30 seconds for the store.
   expect(ended.orphanMilliseconds).toBeLessThan(20_000);
 });

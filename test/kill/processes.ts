@@ -10,7 +10,7 @@ import type { ParentOptions } from "./parent.ts";
 export interface Scenario extends Pick<ParentOptions, "tickSeconds" | "events" | "evaluates"> {
   /** Worker -> the write that kills its first process, as `n:before` or `n:after`. */
   readonly crashes: Readonly<Record<string, string>>;
-  /** The write that kills the first parent, the second ... */
+  /** The writes that kill the first parent, the second, and so on. */
   readonly parentCrashes: readonly string[];
   /** Changes to the run's config. */
   readonly settings: object;

@@ -16,14 +16,14 @@ const scores = [...readme.matchAll(/^\| `(core\/[^`]+)` \| (\d+) of (\d+) \| ([\
 );
 const reasons = [...readme.matchAll(/^\| `(core\/[^`]+)` \| ([^|]{10,}) \|$/gm)].map(([, file = ""]) => file);
 
-test("every mutated file has a score or the reason why it has none, and no other file has", () => {
+test("every mutated file is listed, with a score or the reason why it has none, and no other file is", () => {
   expect(JSON.parse(read("stryker.json")).mutate).toEqual(FOLDERS.map((folder) => `${folder}/**/*.ts`));
   const mutated = FOLDERS.flatMap(filesIn);
   expect(mutated.length).toBeGreaterThan(40);
   expect([...scores.map(({ file }) => file), ...reasons].sort()).toEqual(mutated.sort());
 });
 
-test("each share is that of its counts, and so is each folder's", () => {
+test("the percentage of each file and folder matches its counts", () => {
   const shareOf = ({ killed, all }: { killed: number; all: number }) => ((100 * killed) / all).toFixed(1);
   for (const score of scores) expect(score.percent, score.file).toBe(shareOf(score));
   const count = (n: number) => n.toLocaleString("en");

@@ -1,4 +1,4 @@
-/** @file The tests that mutants are run against: those of core/mgrpo and core/training, and of judging, which need no other process. */
+/** @file The tests that mutants are run against: those of core/mgrpo, core/training and judging, which start no other process. */
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({

@@ -4,7 +4,8 @@
  *     absent ──created──> incomplete ──last byte, right hash──> blob
  *                             └──wrong hash──> deleted: `checkpoint-damaged`
  *
- * A process that finds an incomplete file another process is writing waits for it: unblocked by the blob, or by 5 seconds without growth.
+ * A process that finds an incomplete file another process is writing waits for it: unblocked by the blob, by 5 seconds without growth, or by
+ * the file's deletion.
  * Two processes that resume the same file write the same bytes at the same positions, and the first to finish names the blob.
  */
 import { createHash, type Hash } from "node:crypto";

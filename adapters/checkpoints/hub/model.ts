@@ -25,8 +25,8 @@ export interface HubReporter {
 }
 
 /**
- * The same model with its revision as a commit. If the hub is unreachable, a branch or tag resolves to the commit in the cache, and a note
- * reports it.
+ * The same model with its revision as a commit. A branch or tag resolves to the commit in the cache if requests are forbidden (`offlineBy`),
+ * or, with a note, if the hub is unavailable.
  * @throws MgrpoError `not-found`, `hub-refused`, `hub-unavailable`, `disk-full` or `storage-unwritable`.
  */
 export async function resolveCommit(model: HubModel, settings: HubSettings, report: HubReporter): Promise<HubModel> {

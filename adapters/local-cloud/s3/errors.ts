@@ -23,7 +23,6 @@ const STATUS = {
   InvalidRange: 416,
   KeyTooLongError: 400,
   MalformedXML: 400,
-  MethodNotAllowed: 405,
   MissingContentLength: 411,
   NoSuchBucket: 404,
   NoSuchKey: 404,

@@ -46,7 +46,7 @@ export async function openWebTools(opening: ToolsOpening, openModel: OpenModel =
   const services = await openServices(settings, opening, openModel);
   try {
     refuseUnpriced(settings, config);
-    // Names are unique: that of an MCP tool begins with its server's and an underscore, which no other name has.
+    // Names are unique: that of an MCP tool begins with its server's and an underscore, which no other name here has.
     const tools = new Map((await offeredTools(services)).map((tool) => [tool.name, tool]));
     const allowance = allowanceOf(settings.budget.rollout);
     return { tools, close: () => closeServices(services), ...(allowance && { allowance }) };

@@ -2,6 +2,7 @@
  * @file One attempt at an HTTP request to a Tinker server: its response is final, or the attempt is worth a retry. The API key is sent
  * only over TLS or to this machine, never along a redirect, and appears in no error message.
  */
+import { withAnySignal } from "../../../core/any-signal.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import { Refusal } from "./messages.ts";
 
@@ -46,9 +47,10 @@ export async function attemptRequest(fetch: Fetch, attempt: RequestAttempt): Pro
   const { method, url, init, timeoutSeconds, signal } = attempt;
   const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
   try {
-    const either = signal ? AbortSignal.any([signal, timeout]) : timeout;
-    const response = await fetch(url, { ...init, method, redirect: "manual", signal: either });
-    return await readAnswer(response, method, url);
+    return await withAnySignal([signal, timeout], async (either) => {
+      const response = await fetch(url, { ...init, method, redirect: "manual", signal: either });
+      return readAnswer(response, method, url);
+    });
   } catch (cause) {
     if (signal?.aborted || cause instanceof MgrpoError || cause instanceof RetryableFailure) throw cause;
     if (timeout.aborted) {

@@ -1,4 +1,7 @@
-/** @file A stream whose reply is late: it is kept alive, and what fails by then is an event in the form of its API. */
+/**
+ * @file A stream whose reply is late is kept alive; an error after the stream has started is sent as an event in the
+ * format of its API.
+ */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { chatCompletions } from "../../../gpu-workers/gateway/api/chat-reply.ts";
 import { ApiError } from "../../../gpu-workers/gateway/api/errors.ts";
@@ -22,7 +25,7 @@ async function late(errorEvent: (error: ApiError) => ServerEvent = chatCompletio
   return { response: await response, resolve, reject };
 }
 
-test("it is kept alive until the reply is there", async () => {
+test("a stream is kept alive until the reply arrives", async () => {
   const { response, resolve } = await late();
   const text = response.text();
   await vi.advanceTimersByTimeAsync(25_000);
@@ -31,7 +34,7 @@ test("it is kept alive until the reply is there", async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("an error at once is the response's own", async () => {
+test("an error before the stream starts is thrown, not sent as an event", async () => {
   await expect(eventStream(Promise.reject(gone), chatCompletions.errorEvent as never)).rejects.toBe(gone);
 });
 
@@ -48,7 +51,7 @@ test.each([
   expect(JSON.parse(text.slice(name.length + "data: ".length))).toEqual(data);
 });
 
-test("a reply to a client that has left is dropped", async () => {
+test("a reply to a client that has disconnected is dropped", async () => {
   const { response, resolve } = await late();
   await response.body?.cancel();
   resolve([{ data: "{}" }]);

@@ -96,7 +96,7 @@ export function pausedSampling() {
   return { resume, beforeSample, begun: () => begun };
 }
 
-/** Counts the turns of an attempt that end because their client has left. */
+/** Counts the turns of an attempt that end because their client has disconnected. */
 function countCanceled(attempt: Attempt): () => number {
   const turn = attempt.turn.bind(attempt);
   let canceled = 0;

@@ -1,4 +1,4 @@
-/** @file Laws of the records, over generated histories: conversations that are continued, edited, retried, forked, lost and aborted. */
+/** @file Properties of the records, over generated histories: conversations that are continued, edited, retried, forked, lost and aborted. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type {

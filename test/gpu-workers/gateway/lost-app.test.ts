@@ -1,6 +1,6 @@
 /**
  * @file An app elsewhere whose agent has reached a limit: it gives up by answering with an error. If no answer arrives, the attempt is
- * tried again.
+ * retried.
  */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

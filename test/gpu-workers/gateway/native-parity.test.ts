@@ -31,7 +31,7 @@ const asApp = (draws: string) => {
   return weightsOf({ draws, runner, agents }, { runner: recipeRunner(relayApp) });
 };
 
-test("the same tokens in, the same rewards and the same weights", async () => {
+test("the same tokens give the same rewards and the same weights", async () => {
   const trained = await native("tokens");
   expect(trained.status).toBe("finished");
   expect(new Set(trained.rewards).size).toBeGreaterThan(1);

@@ -56,7 +56,7 @@ test("a retried request is one request of one conversation, and its reply is rep
   expect(seen.slice(6)).toEqual(["1 asked", "1 said", "1 ended"]);
 });
 
-test("a client that writes a call's arguments in its own way continues the conversation", async () => {
+test("a client that reformats a call's arguments continues the conversation", async () => {
   const call = { id: "call_1", name: "look", arguments: '{"word":"amber"}' };
   const { seen, sessions } = observed(() => replyOf("", [call]));
   const question: AppMessage = { role: "user", text: "Where?" };

@@ -199,7 +199,7 @@ async function droppingProxy({ port }: Pick<Harness, "port">, begun: () => numbe
   return { port: (server.address() as AddressInfo).port, connections: () => count };
 }
 
-test("models are the team's agents", async () => {
+test("the models endpoint lists the team's agents", async () => {
   const { main } = await start();
   const models = [];
   for await (const { id } of clientOf(main).models.list()) models.push(id);

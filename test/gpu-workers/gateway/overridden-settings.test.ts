@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { openHarness } from "./harness.ts";
 
-test("every setting without effect is named once, whichever API and request brings it", async () => {
+test("every setting without effect is logged once, whichever API and request it comes from", async () => {
   const harness = await openHarness();
   const { main } = harness.open();
   const post = async (path: string, body: object) => {

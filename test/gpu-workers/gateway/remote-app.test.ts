@@ -44,7 +44,7 @@ test("the app gets the question and its agents, and its result comes back", asyn
   expect(await run(url)).toEqual({ answer: "What follows? main" });
 });
 
-test("another secret is refused on both sides, and not retried", async () => {
+test("a wrong secret is refused on both sides, and not retried", async () => {
   const url = await serve(rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET }));
   await expect(run(url, "another secret, of another team")).rejects.toMatchObject({
     ...{ code: "app-failed", retryable: false },
@@ -57,7 +57,7 @@ test("another secret is refused on both sides, and not retried", async () => {
   });
 });
 
-test("a call that is replayed is refused", async () => {
+test("a replayed call is refused", async () => {
   const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
   let seen: Request | undefined;
   const url = await serve((request) => {

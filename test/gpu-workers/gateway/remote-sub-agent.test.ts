@@ -26,7 +26,7 @@ const reply = (exchange: string): WorkerResponse => {
 };
 const broken = () => new TransientFailure("the connection broke", { isWorkerAtFault: true, workerDied: true });
 
-/** Workers w1, w2, … that answer as told. A worker that fails is passed over for good. */
+/** Workers w1, w2, … with scripted answers. A worker that fails is passed over for good. */
 function team(names: string[], answer: (worker: string, request: WorkerRequest) => Promise<WorkerResponse>) {
   const calls: string[] = [];
   const passedOver = new Set<string>();
@@ -106,7 +106,7 @@ test("an attempt that ends during a first turn ends that turn", async () => {
   await expect(turn).rejects.toMatchObject({ code: "canceled" });
   sub.discard(session);
   expect(calls).toEqual(["w1 turns", "w1 DELETE"]);
-  // A late request of the attempt reaches nobody.
+  // A late request of the attempt reaches no worker.
   await expect(sub.turn(session, asking("two"), stop.signal)).rejects.toMatchObject({ code: "canceled" });
   expect(calls).toHaveLength(2);
 });

@@ -54,7 +54,7 @@ test("the scripted team answers every held-out question", async () => {
   expect(wrong).toEqual([]);
 });
 
-test("the scripted team answers 240 training questions, from all worlds", async () => {
+test("the scripted team answers the first 240 training questions", async () => {
   for (const question of questionSet(1).train.slice(0, 240))
     expect(await answer(question), question.prompt).toBe(question.answer);
 });

@@ -1,4 +1,4 @@
-/** @file The base models of atlas in the repository: complete, small, of two sizes, and made from the sources here. */
+/** @file The base models of atlas in the repository: complete, small, of two sizes, and made with the current settings and demonstrations. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ const HUGGING_FACE = [
   "tokenizer_config.json",
 ];
 const all = [...baseModels, plannerOfTwo];
-/** The files of each as its settings and demonstrations make them, built once: building a tokenizer takes seconds. */
+/** The files that the settings and demonstrations of each model produce, built once: building a tokenizer takes seconds. */
 const built = new Map(all.map((base) => [base, base.files()]));
 const filesIn = (folder: string) =>
   new Map(readdirSync(folder).map((file) => [file, new Uint8Array(readFileSync(join(folder, file)))]));
@@ -29,7 +29,7 @@ test.each(all)("$folder opens, with finite weights", (base) => {
   expect(weights.every(Number.isFinite)).toBe(true);
 });
 
-test.each(all)("$folder was made with these settings and these demonstrations", (base) => {
+test.each(all)("$folder was made with the current settings and demonstrations", (base) => {
   const stored = filesIn(base.folder);
   for (const [name, bytes] of built.get(base) ?? []) {
     expect(Buffer.from(stored.get(name) ?? []).equals(Buffer.from(bytes)), `${name}: run npm run atlas:pretrain`).toBe(
@@ -40,7 +40,7 @@ test.each(all)("$folder was made with these settings and these demonstrations", 
   expect(record).toMatchObject({ ...base.training, seed: base.seed });
 });
 
-test("no other model is there; two sizes, two vocabularies, at most 15 MB together", () => {
+test("there is no other model; planner and searcher have two sizes and two vocabularies; all are under 15 MB together", () => {
   expect(readdirSync(MODELS).sort()).toEqual(all.map(({ folder }) => basename(folder)).sort());
   const shapes = [...built.values()].map((files) => parseModelConfig(files.get("config.json") ?? ""));
   expect(new Set(shapes.slice(0, 2).map(({ width }) => width)).size).toBe(2);

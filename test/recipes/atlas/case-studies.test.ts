@@ -64,7 +64,7 @@ describe("delegation", () => {
     ];
     expect(checks("delegation", question, tasks.map(lookUp))).toEqual([true, true, false, false, false]);
   });
-  test("a delegation that asks for a fact is not a check", () => {
+  test("a delegation that asks for a fact is not checked", () => {
     expect(checks("delegation", question, [lookUp("capital of Jordan")])).toEqual([]);
   });
   test("in a longer chain, an earlier finding may have a wrong value, but must not be dropped", () => {

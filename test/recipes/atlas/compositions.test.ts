@@ -23,7 +23,7 @@ function* rewarded(): Generator<
   }
 }
 
-test("10,000 compositions: none earns more than honest work, or than its right parts are worth, or more by repeating its calls", () => {
+test("10,000 compositions: none earns more than honest work, or than its correct parts are worth; repeating its calls changes nothing", () => {
   const earned: number[] = [];
   for (const { behavior, maximum, reward, ofHonest, repeated } of rewarded()) {
     if (reward > ofHonest) expect.fail(`${reward}, and honest work ${ofHonest}: ${JSON.stringify(behavior)}`);

@@ -53,7 +53,7 @@ test.each([
   }
 });
 
-test("in atlas-two-subs, the planner's demonstrations delegate to both sub-agents, which have the same ones", () => {
+test("in atlas-two-subs, the planner's demonstrations delegate to both sub-agents, whose own demonstrations are the same", () => {
   const of = (agent: string) => [...(twoSubs.demonstrations?.(agent, "mgrpo", 5) ?? [])];
   const texts = of("main").flatMap(({ turns }) => turns.map(({ text }) => text));
   const called = new Set(texts.flatMap((text) => /"agent":\s*"(\w+)"/.exec(text)?.[1] ?? []));

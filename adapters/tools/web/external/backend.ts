@@ -1,7 +1,6 @@
 /**
  * @file One request to a backend that responds with JSON. Any failure is `tool-backend`: an infrastructure failure, which never becomes text
- * for the agent and is one line that states the remedy. Retryable failures are retried with backoff, which begins after Retry-After if the backend
- * names one that is short.
+ * for the agent and is one line. Retryable failures are retried with backoff, which begins after Retry-After; a long one ends the attempts.
  */
 import { TokenBucket } from "limiter";
 import pRetry from "p-retry";

@@ -4,7 +4,7 @@
  *
  *     live     calls, stores nothing
  *     cached   looks up, else calls and commits; the loser of a race adopts the stored answer
- *     replay   looks up; a missing answer is an error that names the request
+ *     replay   looks up; a missing answer is an error that names its object
  *
  * Requests that serve a question of an encrypted benchmark are stored encrypted, with their answers: a request reveals the question.
  *

@@ -1,6 +1,6 @@
 /**
- * @file The leakage guard: withholds, and counts, pages that would answer a benchmark for the agent. These are pages of the known benchmarks,
- * whatever host serves them; pages that the settings name; and any page that contains the question almost verbatim.
+ * @file The leakage guard: recognizes pages that would answer a benchmark for the agent, which the tools withhold and count. These are pages
+ * of the known benchmarks, whatever host serves them; pages that the settings name; and any page that contains the question almost verbatim.
  */
 
 /**
