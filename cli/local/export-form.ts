@@ -25,7 +25,7 @@ import { BASE_FILE } from "./adapters.ts";
 export interface ExportForm {
   /** Merge adapters into their base models. */
   readonly merged: boolean;
-  /** Undefined: as the run stores them; float32 if an adapter is merged. */
+  /** Undefined: float32 for an adapter, merged or not; otherwise as the run stores them. */
   readonly dtype: "fp32" | "bf16" | undefined;
 }
 
