@@ -1,4 +1,4 @@
-/** @file Reads conversations from the store: outcomes, the invocations that they refer to, and the questions. */
+/** @file Reads conversations from the store: outcomes, the invocations that they refer to, how long turns took, and the questions. */
 import { objectKeys } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { QuestionSet } from "../core/contracts/question.ts";
