@@ -105,10 +105,13 @@ async function loadRollouts(
   const indices = only === undefined ? Array.from({ length: rolloutsPerQuestion }, (_, k) => k) : [only];
   return Promise.all(
     indices.map(async (index): Promise<Tree> => {
-      const stored = await readRollout(store, { run: config.run, phase: "train", step, group, rollout: index });
+      const score = asked.group.rollouts[String(index)];
+      const isExcluded = score !== undefined && "excluded" in score;
+      const address = { run: config.run, phase: "train", step, group, rollout: index };
+      const stored = await readRollout(store, address, isExcluded);
       if (!stored) {
         const title = `rollout ${step}/${group}/${index}`;
-        return { title, tags: [withoutOutcome(asked.group.rollouts[String(index)])], children: [] };
+        return { title, tags: [withoutOutcome(score)], children: [] };
       }
       const branchTexts = await readBranchTexts(tokenizerOf, stored.outcome);
       return rolloutTree({ index, config, ...asked, ...stored, branchTexts });
@@ -116,7 +119,7 @@ async function loadRollouts(
   );
 }
 
-/** A rollout whose attempts are used up may be excluded without an outcome. A scored one had an outcome. */
+/** A rollout may be excluded without an outcome, or with a damaged record. A scored one had an outcome. */
 function withoutOutcome(score: RolloutScore | undefined): Tag {
   if (score && "excluded" in score) return { text: `excluded: ${score.excluded}`, tone: "bad" };
   return { text: score ? "its conversation has expired" : "no outcome yet", tone: "faint" };

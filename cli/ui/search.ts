@@ -42,7 +42,7 @@ export async function searchStep(
       const { rollout, outcome, reward } = cell;
       const hit = { group, rollout, outcome, reward };
       if (text === "" && DECIDED.has(filter)) return [{ ...hit, agent: main, excerpt: cell.reason || question.prompt }];
-      const stored = await readRollout(store, { run, phase: "train", step, group, rollout });
+      const stored = await readRollout(store, { run, phase: "train", step, group, rollout }, outcome === "lost");
       if (!stored || stored.outcome.status === "failed") return [];
       const match = firstMatch(stored.outcome.conversation, stored.invocations, main, { text, filter });
       return match ? [{ ...hit, ...match }] : [];
