@@ -39,7 +39,7 @@ export interface StoredRollout {
 /**
  * Undefined while the rollout has no outcome, and once any part of it has expired. A store deletes objects by their own age, and invocations
  * are older than the outcome that names them.
- * @param isExcluded scoring has excluded the rollout: undefined also if a record of it is damaged, which its score says.
+ * @param isExcluded by scoring: then undefined also if a record is damaged, which the score says.
  */
 export async function readRollout(
   store: Objects,

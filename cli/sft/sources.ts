@@ -1,6 +1,6 @@
 /**
- * @file Where an agent's demonstrations come from: the recipe, a file of messages, or the correct rollouts of a run. The agents of an app have
- * the app's system messages and tools: those in the file's lines, or in the tokens of a run whose rollouts the app ran.
+ * @file Where an agent's demonstrations come from: the recipe, a file of messages, or the correct rollouts of a run or an evaluation. The
+ * agents of an app have the app's system messages and tools: those in the file's lines, or in the tokens of a run whose rollouts the app ran.
  */
 import { readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";

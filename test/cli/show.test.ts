@@ -118,7 +118,7 @@ test("a group whose rollout has lost an invocation is shown without that rollout
   expect((await searchStep(store, config, 0, search)).hits).toEqual([]);
 });
 
-test("a rollout that was excluded for a damaged record does not hide its group; another damaged one is an error", async () => {
+test("a rollout that was excluded for a damaged record does not hide its group; any other damage is an error", async () => {
   const store = memoryStore();
   await store.objects.commit(objectKeys.outcome(FIRST_ROLLOUT), new TextEncoder().encode("damaged"));
   const [first = expect.fail(), ...others] = finishedRun.groups;
