@@ -62,10 +62,7 @@ function renderTurns(agent: string, settings: TemplateSettings, tokenizer: Token
   return layout.toolDisplay;
 }
 
-/**
- * Notes that the system message describes the tools, if the user did not choose that: the config says `auto`, and the template does not show
- * them.
- */
+/** Notes that the system message describes the tools, if the user did not choose that: the config says `auto`. */
 export function noteOnTools(
   agent: string,
   { toolPrompt }: Pick<TemplateSettings, "toolPrompt">,
