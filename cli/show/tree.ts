@@ -1,6 +1,6 @@
 /**
- * @file A rollout as a tree: main turn -> invocation -> tool call -> reward parts -> advantage; and the groups and steps above it.
- * Pure data, drawn by show/text.ts and show/page.ts. The output of models and pages is always plain text, never markup.
+ * @file A rollout as a tree: main turn -> invocation -> tool call -> reward parts -> advantage; and the group above it.
+ * Pure data, drawn by show/text.ts and ui/app. The output of models and pages is always plain text, never markup.
  */
 import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
