@@ -65,10 +65,10 @@ export function resolveCheckpointing(
 ): "on" | "off" {
   const { gradientCheckpointing = "auto", provider = "cpu" } = options;
   if (gradientCheckpointing !== "auto") return gradientCheckpointing;
-  // On a GPU, what is kept would cross the bus.
-  if (provider !== "cpu") return "on";
   const kept = { ...options, gradientCheckpointing: "off" } as const;
   if (!lora && computesWhole(config, kept)) return "off";
+  // On a GPU, what layers keep would cross the bus.
+  if (provider !== "cpu") return "on";
   return totalBytes(planMemory(config, lora, { ...kept, prefixTrees: false }, stored)) <= AUTO_SHARE * machine
     ? "off"
     : "on";
