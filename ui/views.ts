@@ -104,7 +104,6 @@ const RunFacts = RunRow.omit({ heartbeatSeconds: true, wait: true, stall: true }
 export const RunView = RunFacts.extend({
   /** Writes to the table so far; null if the run was not trained in this folder. */
   writes: StoreWrites.nullable(),
-  main: AgentName,
   agents: z.array(AgentView),
   perStep: z.array(StepSummary),
   evaluations: z.array(TeamEvaluation),
@@ -175,10 +174,8 @@ export const GroupRow = z.strictObject({
 export type GroupRow = z.infer<typeof GroupRow>;
 
 export const StepView = z.strictObject({
-  run: RunName,
   step: Step,
   state: z.enum(["open", "ready", "closed"]),
-  main: AgentName,
   summary: StepSummary.nullable(),
   /** One page of its groups, in the order that was asked for. */
   groups: z.array(GroupRow),
