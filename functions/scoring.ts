@@ -1,6 +1,6 @@
 /**
- * @file score-rollout, step 5 of the protocol: an outcome and everything it names -> one conditional update of its GROUP. The call that
- * completes the group finalizes it. A repeated or late call finds the score recorded and changes nothing.
+ * @file score-rollout: an outcome and everything it names -> one conditional update of its GROUP. The call that completes the group
+ * finalizes it. A repeated or late call finds the score recorded and changes nothing.
  *
  *     waits for     an outcome's event, or a scheduled tick that finds the outcome
  *     excluded      failed rollouts, missing or inconsistent objects, and texts that the judge gives no verdict on
