@@ -37,7 +37,7 @@ export async function stepView(
     const groups = [...(order === "group" ? rows : rowsOfPage(rows, page))];
     const hasNext = (await store.table.get(tableKeys.step(config.run, step + 1))) !== undefined;
     const pages = pageCount(all.length);
-    const about = { run: config.run, step, state: record.state, main: config.main, summary, hasNext };
+    const about = { step, state: record.state, summary, hasNext };
     return { ...about, groups, page, pages };
   });
 }
