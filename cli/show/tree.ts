@@ -39,7 +39,7 @@ export function rolloutTree(parts: RolloutParts): Tree {
   const { main } = parts.config;
   const title = `rollout ${group.step}/${group.group}/${index}`;
   if (outcome.status === "failed") {
-    return { title, tags: [{ text: `lost to infrastructure: ${outcome.reason}`, tone: "bad" }], children: [] };
+    return { title, tags: [{ text: `lost: ${outcome.reason}`, tone: "bad" }], children: [] };
   }
   const score = group.rollouts[String(index)];
   const scored = score && !("excluded" in score) ? score : undefined;
