@@ -1,6 +1,6 @@
 /**
- * @file gateway.*: CPU milliseconds per turn of an agent whose policy responds instantly, with 64 conversations in flight: `native`, this
- * program's own loop; `session`, an app's requests without HTTP; `request`, the same over HTTP, the client's share included.
+ * @file gateway.*: CPU milliseconds per turn of an agent whose policy responds instantly, with 64 conversations in flight: `native`, the
+ * token backend of this program's own loop; `session`, an app's requests without HTTP; `request`, the same over HTTP, the client's share included.
  */
 import type { TurnRequest } from "../core/contracts/app-chat.ts";
 import { AgentSessions } from "../gpu-workers/gateway/agent-sessions.ts";

@@ -27,7 +27,7 @@ export function runCommand(program: string, args: readonly string[], minutes = M
   return { status, killed: status === null ? reason : undefined, stdout: stdout ?? "", stderr: stderr ?? "" };
 }
 
-/** Why a command failed: what killed it, or the last line of its stderr. */
+/** Why a command failed: what killed it, the last line of its stderr or, if that is empty, its exit code. */
 export function failureOf({ status, killed, stderr }: Omit<CommandResult, "stdout">): string {
   return killed ?? (stderr.trim().split("\n").at(-1) || `exit code ${status}`);
 }

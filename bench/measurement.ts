@@ -1,4 +1,4 @@
-/** @file What a benchmark prints: one JSON object per figure, each on its own line. */
+/** @file How benchmarks time their work and print a figure: one JSON object on its own line. */
 import { median } from "../core/statistics.ts";
 
 export interface Measurement {

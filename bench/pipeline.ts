@@ -1,7 +1,7 @@
 /**
  * @file pipeline.rollouts: training rollouts per hour of the atlas team at `staleness` 0, 1 and 2, with tools slowed to seconds with a long tail
- * (tool-latency.ts). Runs at the three settings alternate, because other processes change this machine's speed. Everything else is as a user would run it.
- * Takes about 16 minutes.
+ * (tool-latency.ts); pipeline.gain: the rate at 1 and 2, relative to that at 0. Runs at the three settings alternate, because other processes change this
+ * machine's speed. Takes about 16 minutes.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

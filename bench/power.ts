@@ -1,6 +1,6 @@
 /**
- * @file power.<comparison>.<arm>: what comparisons like the recorded ones can show. For each arm of results/<comparison> with at least two
- * seeds, on each suite: the standard deviations of its paired difference from the first arm (between seeds, between questions, and of what neither
+ * @file power.<comparison>.<arm>: what comparisons like the recorded ones can show. For each arm of results/<comparison> that shares at least two
+ * seeds with the first, on each suite: the standard deviations of its paired difference from it (between seeds, between questions, and of what neither
  * explains; core/training/power.ts), and `detectable`, by number of seeds and of questions: the difference that is found in 80% of cases.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";

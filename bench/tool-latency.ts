@@ -1,6 +1,7 @@
 /**
  * @file Tools that take as long as those of real agents: seconds, with a long tail. The wait before a call is lognormal, drawn by its question and
- * the number of calls about that question before it: calls are independent, and runs that ask the same questions get the same draws.
+ * the number of calls about that question before it in the same worker: a worker's calls are independent, and runs that ask the same questions
+ * get the same draws.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { MgrpoError } from "../core/errors.ts";

@@ -1,7 +1,7 @@
 /**
  * @file ui.*: a run of 100,000 rollouts in the dashboard, as a browser requests it: how long a view takes, the first time and again,
- * and what share of a core the dashboard and the store take to follow the run while it trains. The run's records are made up: nothing is
- * sampled or trained.
+ * and what share of a core the dashboard and the store take to follow it as a running one. The run's records are made up: nothing is sampled
+ * or trained.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-/** @file `mgrpo bench`: runs the benchmarks one after another, each in its own process. They print one JSON object per line. */
+/** @file `mgrpo bench`: runs the benchmarks one after another, each in its own process. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { MgrpoError } from "../core/errors.ts";

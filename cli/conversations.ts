@@ -1,4 +1,4 @@
-/** @file Reads conversations from the store: outcomes, the invocations that they refer to, and the questions. */
+/** @file Reads conversations from the store: outcomes, the invocations that they refer to, how long turns took, and the questions. */
 import { objectKeys } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { QuestionSet } from "../core/contracts/question.ts";
@@ -39,14 +39,19 @@ export interface StoredRollout {
 /**
  * Undefined while the rollout has no outcome, and once any part of it has expired. A store deletes objects by their own age, and invocations
  * are older than the outcome that names them.
+ * @param isExcluded by scoring: then undefined also if a record is damaged, which the score says.
  */
-export async function readRollout(store: Objects, address: RolloutAddress): Promise<StoredRollout | undefined> {
-  const outcome = await readOutcome(store, address);
-  if (!outcome) return undefined;
+export async function readRollout(
+  store: Objects,
+  address: RolloutAddress,
+  isExcluded = false,
+): Promise<StoredRollout | undefined> {
   try {
-    return { outcome, invocations: await readInvocations(store, outcome) };
+    const outcome = await readOutcome(store, address);
+    return outcome && { outcome, invocations: await readInvocations(store, outcome) };
   } catch (error) {
     if (isMgrpoError(error, "not-found")) return undefined;
+    if (isExcluded && isMgrpoError(error, "record-damaged")) return undefined;
     throw error;
   }
 }

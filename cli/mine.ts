@@ -1,7 +1,7 @@
 /**
  * @file `mgrpo mine <team>`: asks a team every question of a file or of the training set several times, and writes those that it answers
- * correctly less often than `--below` as a file of questions. It is an evaluation whose folder is kept: the same command resumes it, and the
- * same team, questions and seed give the same file.
+ * correctly less often than `--below` as a file of questions. It is an evaluation whose folder is kept, so the same
+ * command resumes it.
  */
 import { existsSync, rmSync } from "node:fs";
 import type { RunConfig } from "../core/contracts/config.ts";

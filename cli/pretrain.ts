@@ -25,7 +25,7 @@ import { NO_PROGRESS, recentLoss, type TrainingProgress } from "../sft/progress.
 import { openLiveLine } from "./terminal/live.ts";
 
 export interface PretrainOptions {
-  /** The folder names of the base models to train; all by default. */
+  /** The base models to train, by the names or paths of their folders; all by default. */
   readonly only?: readonly string[];
   /** The parent of their folders, instead of the recipe's. */
   readonly to?: string;

@@ -1,4 +1,4 @@
-/** @file `report.json`: what a run achieved and cost, for other programs. The schema is the contract: no other report is written. */
+/** @file `report.json`: what a run achieved and cost, for other programs. The schema is the contract: a report is checked before it is written. */
 import * as z from "zod";
 import { AlgorithmConfig } from "../core/contracts/algorithm-config.ts";
 import { AlgorithmOverrides } from "../core/contracts/algorithm-overrides.ts";
@@ -20,7 +20,7 @@ export const AgentResult = z.strictObject({
   checkpoint: z.string(),
   /** Identifies the exported weights (`weightsSha256` in gpu-workers/checkpoints.ts). */
   sha256: Sha256,
-  /** What was measured of the server's own optimizer, if that trained it. Absent: AdamW with the config's settings. */
+  /** What was measured of the server's own optimizer, if that trains the agent. */
   optimizer: OptimizerProbe.exactOptional(),
 });
 export type AgentResult = z.infer<typeof AgentResult>;

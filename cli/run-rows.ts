@@ -22,7 +22,7 @@ export type RunsTableRow = Pick<
   readonly models: Readonly<Record<string, string>>;
   /** Absent for runs that were not trained in this folder. */
   readonly seconds?: number;
-  /** Mean reward of the newest closed step by agent; empty before the first. */
+  /** Mean reward of the newest closed step by agent; empty before the first, and if its scores have expired. */
   readonly reward: StepSummary["reward"];
 } & Omit<LiveRun, "usd"> & {
     /** What it has cost so far; null: unknown. */

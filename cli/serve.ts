@@ -2,7 +2,7 @@
  * @file `mgrpo serve`: a trained team behind the APIs of OpenAI (chat completions) and Anthropic (messages). An app keeps its code: it
  * changes only the base URL and the key, and names an agent as the model. Ends on SIGINT or SIGTERM.
  */
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { hostname } from "node:os";
 import colors from "picocolors";
@@ -16,6 +16,7 @@ import { httpOrigin } from "../gpu-workers/invocations/network.ts";
 import { serveApp } from "../gpu-workers/invocations/server.ts";
 import { createLog } from "../gpu-workers/log.ts";
 import { watchForStop } from "./local/stop.ts";
+import { isSameKey } from "./same-key.ts";
 import { planServing } from "./serve/config.ts";
 import { openServedAgents } from "./serve/open-agents.ts";
 
@@ -98,12 +99,6 @@ function keyFor(host: string, given: string): Key {
 }
 
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127(\.\d+){3}$/.test(host);
-
-/** Compares in constant time. */
-function isSameKey(given: string, key: string): boolean {
-  const hash = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(hash(given), hash(key));
-}
 
 function printAddress(baseUrl: string, models: readonly string[], { text, isGiven }: Key): void {
   const key = isGiven ? `$${KEY_VARIABLE}` : text;

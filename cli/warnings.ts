@@ -8,7 +8,7 @@ import type { StepSummary } from "../core/monitoring/step-summary.ts";
 import { mean, median } from "../core/statistics.ts";
 import { MGRPO } from "./terminal/name.ts";
 
-/** Number of steps over which a share is computed, and between two warnings. */
+/** Number of steps of a window, over which shares, means and medians are taken. */
 const WINDOW = 10;
 /** Eq 11: P(d_k <= d) should be about 0.99. */
 const ABOVE_TARGET = 0.01;
@@ -65,11 +65,11 @@ function firstStepWarnings(
   ];
 }
 
-/** Whether the main rewards of every group of a step are equal. False if all rollouts were lost: they say nothing about the model. */
+/** Whether no group of a step has variance. False if all rollouts were lost: they say nothing about the model. */
 const hasNoVariance = ({ groups, rollouts, zeroVariance }: StepSummary) => rollouts > 0 && zeroVariance === groups;
 const isWrong = (step: StepSummary) => hasNoVariance(step) && step.correct === 0 && step.wellFormed > 0;
 const isCorrect = (step: StepSummary) => hasNoVariance(step) && step.correct === 1;
-/** All other steps whose rewards do not differ: all malformed, or all partly correct. */
+/** All other steps without variance, such as those whose rollouts are all malformed or all partly correct. */
 const isConstant = (step: StepSummary) => hasNoVariance(step) && !isWrong(step) && !isCorrect(step);
 
 /** One line per streak, at its third step: a collapse, or questions that are too easy. None if the main agent is frozen. */
@@ -132,7 +132,7 @@ function quantizationWarnings(config: RunConfig, steps: readonly StepSummary[]):
   });
 }
 
-/** One line for each agent whose gradient norm is far above what it was, which precedes most collapses. */
+/** One line for each agent whose gradient norm is far above what it was. */
 function gradientWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
   const newest = steps.at(-1);
   if (!newest) return [];
@@ -190,7 +190,7 @@ function entropyWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): 
 function captureWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
   return captures(config, steps).map(({ owner, by, part, loser, from, to }) => {
     const share = Math.round(100 * part);
-    return `'${by}' contributes ${share}% of the gradient norm of the policy of '${owner}', and the reward of '${loser}', which shares it, fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
+    return `'${by}' has ${share}% of the sum of the gradient norms of the agents that share the policy of '${owner}', and the reward of '${loser}' fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
   });
 }
 

@@ -224,7 +224,7 @@ export interface Delegation {
 
 /** What a judge may use while it decides. */
 export interface VerdictContext {
-  /** Aborts at the verdict's deadline (`limits.verdictSeconds`). */
+  /** Aborts at the verdict's deadline (`limits.verdictSeconds`), or when its caller cancels it. */
   readonly signal: AbortSignal;
   /** Reserves the dollars that the next requests may cost, before they are made. The verdict's cost replaces the reserved sum. */
   readonly reserve: (usd: number) => Promise<void>;

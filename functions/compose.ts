@@ -1,4 +1,4 @@
-/** @file Wires the functions to a store and to the recipes' rewards, once per process: for Lambda, the local dispatcher and tests alike. */
+/** @file Wires the functions to a store and to the recipes' rewards: for Lambda, the command line and tests alike. */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import * as z from "zod";
@@ -21,7 +21,7 @@ export function composeFunctions(store: Store, options: Partial<FunctionOptions>
 const FunctionVariables = z.object({
   MGRPO_TABLE: z.string().min(1),
   MGRPO_BUCKET: z.string().min(1),
-  /** The user's project (build-project.mjs). */
+  /** The folder of the user's compiled project (build-project.mjs). */
   MGRPO_PROJECT: z.string().min(1).optional(),
 });
 

@@ -13,7 +13,7 @@ export interface FunctionOptions {
   /** Opens the rewards of a run's recipe. */
   readonly rewardsOf: (config: RunConfig) => Promise<Rewards>;
   /**
-   * True for one process that receives all events for hours (the local dispatcher): its scheduled ticks look for missed outcomes only in
+   * True for one process that receives all events for hours (the embedded cloud): its scheduled ticks look for missed outcomes only in
    * groups without progress since the last check. A Lambda instance may be cold, so it looks at once.
    */
   readonly isLongLived?: boolean;

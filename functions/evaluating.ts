@@ -1,6 +1,6 @@
 /**
  * @file enqueue-evaluation: a team manifest -> its jobs, put-if-absent. record-evaluation: a result -> its JOB, once. Both are safe to
- * repeat. Tick also enqueues when it closes a step, and a scheduled tick looks for results whose event was lost.
+ * repeat. Tick also enqueues, for the team that RUN points to, and a scheduled tick looks for results whose event was lost.
  */
 import { TeamManifest } from "../core/contracts/checkpoint.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";

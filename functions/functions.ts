@@ -32,7 +32,7 @@ export interface Functions {
   scoreRollout(event: ObjectKey): Promise<void>;
   enqueueEvaluation(event: ObjectKey): Promise<void>;
   recordEvaluation(event: ObjectKey): Promise<void>;
-  /** Resolves when all scores that ticks requested are recorded. */
+  /** Resolves when no score that a tick requested is pending: each is recorded or has failed. */
   idle(): Promise<void>;
   /** Aborts pending judge requests, so that the process can stop. */
   stop(): Promise<void>;

@@ -3,7 +3,7 @@
  *
  *     SQS batch              after a retryable failure, the message is delivered again; after any other, it is dropped
  *     local cloud            the same for its events and its scheduled ticks
- *     AWS schedule, direct   every failure is rethrown, and an alarm counts the failed calls
+ *     AWS schedule, direct   every failure is rethrown; an alarm counts those of tick
  */
 import type { SQSBatchItemFailure, SQSBatchResponse } from "aws-lambda";
 import * as z from "zod";

@@ -190,9 +190,9 @@ export interface RunMetrics {
   readonly running: number;
   /** Agents of running runs without a live worker: none has registered, or all are marked dead. */
   readonly unserved: number;
-  /** The largest share of its budget that any run has spent; 0 if no run has a budget. */
+  /** The largest share of its budget that a running run has spent; 0 if none has a budget. */
   readonly spent: number;
-  /** By running run: minutes since its last outcome or version. */
+  /** By running run: minutes since its last score or version. */
   readonly idleMinutes: Readonly<Record<string, number>>;
 }
 

@@ -1,9 +1,9 @@
 /**
- * @file score-rollout, step 5 of the protocol: an outcome and everything it names -> one conditional update of its GROUP. The call that
- * completes the group finalizes it. A repeated or late call finds the score recorded and changes nothing.
+ * @file score-rollout: an outcome and everything it names -> one conditional update of its GROUP. The call that completes the group
+ * finalizes it. A repeated or late call finds the score recorded and changes nothing.
  *
  *     waits for     an outcome's event, or a scheduled tick that finds the outcome
- *     excluded      objects that are missing or inconsistent, and texts that the judge gives no verdict on
+ *     excluded      failed rollouts, missing or inconsistent objects, and texts that the judge gives no verdict on
  *     run halted    the rewards cannot be opened (no key, no such recipe), a judge's service refused the request (a wrong key, an empty
  *                   account), or does not answer for minutes: the user fixes that, and the resumed run asks again
  *     left          another process is asking the judge, or it has just failed: a scheduled tick asks again. So it does after an error of the
@@ -86,8 +86,8 @@ export async function finalizeIfComplete(context: Context, group: GroupRecord): 
 }
 
 /**
- * The score of a committed outcome; undefined if there is no verdict now. Throws `judge-failed`, `rewards-invalid`, `not-found` and the
- * store's errors.
+ * The score of a committed outcome; undefined if there is no verdict now. Throws `judge-failed`, `rewards-invalid`, `not-found`,
+ * `canceled` and the store's errors.
  */
 async function scoreOutcome(context: Context, address: RolloutAddress): Promise<RolloutScore | undefined> {
   const { runObjects, records, objects } = context;

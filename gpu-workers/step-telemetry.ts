@@ -23,7 +23,7 @@ export interface Measurements {
 
 const NO_ACTIVITY: Pick<StepTelemetry, "sampling" | "training"> = { sampling: [], training: [] };
 
-/** Rejects with `canceled` when the signal aborts, like every loop of a worker. */
+/** Rejects with `canceled` when the signal aborts. */
 export async function writeTelemetry(
   { name, store, log, config }: RunContext,
   watch: StepWatch,

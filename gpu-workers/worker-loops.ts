@@ -3,6 +3,7 @@
  *
  *     main agent   rollout  runRollouts      sub-agent  rollout  invocation server (invocation-service.ts)
  *     any agent    train    runTraining      whole team eval     runEvaluations (serve.ts)
+ *     every worker          the poller (liveness/watch.ts) and writeTelemetry
  */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { AgentSessions } from "./gateway/agent-sessions.ts";

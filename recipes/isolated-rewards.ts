@@ -4,7 +4,7 @@
  *
  *     open ──OPEN_SECONDS──> the thread is terminated
  *     call ──judgment or error──> settled
- *       └──aborted (its deadline)──> the thread is notified ──still open after GRACE_SECONDS──> the thread is terminated
+ *       └──aborted (deadline or caller)──> the thread is notified ──still open after GRACE_SECONDS──> the thread is terminated
  *
  * When the thread ends, every open call rejects with a retryable `judge-failed`. The next call starts a new thread, even while the old one
  * is still being terminated.

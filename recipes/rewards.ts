@@ -31,7 +31,7 @@ export async function openRewards(
     requireJudgeName(opened, file);
     return checkedRewards(opened, file);
   }
-  // A promise is refused even if it rejects, which must not end the process.
+  // A promise is refused, and its rejection must not end the process.
   Promise.resolve(opened).catch(() => {});
   throw new MgrpoError(
     "recipe-invalid",

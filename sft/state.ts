@@ -28,7 +28,7 @@ const State = z.strictObject({
   settings: z.json().describe("What determines the training. Training resumes only with equal settings."),
   progress: TrainingProgress,
   newest: StoredCheckpoint.describe("What training continues from."),
-  best: StoredCheckpoint.describe("The weights of the lowest held-out loss."),
+  best: StoredCheckpoint.describe("The weights of the lowest held-out loss; the newest if nothing is held out."),
 });
 type State = z.infer<typeof State>;
 

@@ -2,8 +2,8 @@
  * @file The alarms and the budget, and whom they notify. docs/deploy.md says how to respond to each.
  *
  *     <Function>DeadLetters   an event was abandoned after five deliveries
- *     TickFails               the scheduled tick fails: nothing is repaired
- *     StuckStep               a run is under way, without a new outcome or version for half an hour; notifies per run
+ *     TickFails               the scheduled tick has failed for five minutes: some run was not repaired, or a fleet or the schedule not set
+ *     StuckStep               a run is under way, without a new score or version for half an hour; notifies per run
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
  *     RunSpend                a run has spent 80% of its budget; it is halted when everything is spent
  *     budget                  the account has spent 50, 80 or 100% of its monthly budget, or is forecast to exceed it
@@ -51,7 +51,7 @@ function createDeadLetterAlarm({ name, inbox }: EventFunction, notify: Notify): 
 function createTickAlarm(tick: EventFunction, notify: Notify): void {
   new aws.cloudwatch.MetricAlarm("TickFails", {
     ...notify,
-    alarmDescription: "The scheduled tick fails: nothing is repaired until it succeeds",
+    alarmDescription: "The scheduled tick has failed for five minutes; its log says why",
     namespace: "AWS/Lambda",
     metricName: "Errors",
     statistic: "Sum",
@@ -98,7 +98,7 @@ function createStuckAlarm(tick: EventFunction, stage: string, notify: Notify): v
   const expression = `SELECT MAX("${idle}") FROM SCHEMA("${NAMESPACE}", run) GROUP BY run ORDER BY MAX() DESC`;
   new aws.cloudwatch.MetricAlarm("StuckStep", {
     ...notify,
-    alarmDescription: `A run is under way, and for ${STUCK_MINUTES} minutes no rollout ended and no version was published`,
+    alarmDescription: `A run is under way, and for ${STUCK_MINUTES} minutes no rollout was scored and no version published`,
     metricQueries: [{ id: "idle", expression, period: 300, returnData: true }],
     evaluationPeriods: 1,
     threshold: STUCK_MINUTES,

@@ -8,7 +8,7 @@ export interface FleetSettings {
   readonly roles: string;
   /** Whether an instance needs a working NVIDIA driver. */
   readonly gpu: boolean;
-  /** Interchangeable x86 types, in order of preference. */
+  /** Interchangeable x86 types. On-demand instances prefer the first. */
   readonly instanceTypes: readonly string[];
   /** Maximum number of instances; the minimum is always 0. */
   readonly max: number;

@@ -12,7 +12,7 @@ import type { DeployedFleet } from "./workers.ts";
 type Permission = sst.aws.FunctionPermissionArgs;
 
 const LOG_DAYS = 30;
-/** Rewards of the user's recipes, as build.mjs compiled them for this deployment. */
+/** The user's recipes, as build.mjs compiled them for this deployment. */
 const PROJECT = "dist/project";
 
 interface DeployedFunction {

@@ -18,7 +18,7 @@ export const Measured = z.strictObject({
 });
 export type Measured = z.infer<typeof Measured>;
 
-/** Runs of one config that differ in their seeds alone. */
+/** Runs of one config that differ only in seed and length. */
 export const ComparedArm = z.strictObject({
   label: z.string(),
   runs: z.array(RunName),

@@ -51,11 +51,11 @@ export const RunRow = z.strictObject({
   reward: z.record(AgentName, z.number().nullable()),
   /** Share of held-out questions answered correctly, before and after training. */
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
-  /** Wall-clock seconds of all sessions; null if the run was not trained on this machine. */
+  /** Wall-clock seconds of all sessions; null if the run was not trained in this folder. */
   seconds: z.number().nullable(),
   /** What it has cost; null: unknown. */
   usd: z.number().nullable(),
-  /** Seconds since a scheduled tick last saw a heartbeat of a living worker; null: it has seen none. */
+  /** Seconds since a scheduled tick last saw a heartbeat of a living worker; null: it has seen none, or the run is not running. */
   heartbeatSeconds: z.number().nullable(),
   /** What it does or waits for; null once it is over. */
   wait: z.string().nullable(),
@@ -102,9 +102,8 @@ export type WorkerView = z.infer<typeof WorkerView>;
 const RunFacts = RunRow.omit({ heartbeatSeconds: true, wait: true, stall: true });
 
 export const RunView = RunFacts.extend({
-  /** Writes to the table so far; null if the run was not trained on this machine. */
+  /** Writes to the table so far; null if the run was not trained in this folder. */
   writes: StoreWrites.nullable(),
-  main: AgentName,
   agents: z.array(AgentView),
   perStep: z.array(StepSummary),
   evaluations: z.array(TeamEvaluation),
@@ -128,7 +127,7 @@ export const RunPulse = z.strictObject({
   wait: z.string().nullable(),
   /** Why nothing has changed for a while, and what would unblock the run; null if it advances. */
   stall: z.string().nullable(),
-  /** What it has cost so far; null if it is halted, or is a local run that is over: its store is not read. */
+  /** What it has cost so far; null if it is halted, or is a local run that is not running: its store is not read. */
   usd: z.number().nullable(),
   workers: z.array(WorkerView),
 });
@@ -166,7 +165,7 @@ export type RolloutCell = z.infer<typeof RolloutCell>;
 export const GroupRow = z.strictObject({
   group: GroupIndex,
   question: QuestionView,
-  /** Agent -> why it learns nothing from the group; null if it learns. */
+  /** Trained agent -> why it learns nothing from the group; null if it learns. */
   noSignal: z.record(AgentName, z.string().nullable()),
   mean: z.number().nullable(),
   std: z.number().nullable(),
@@ -175,16 +174,14 @@ export const GroupRow = z.strictObject({
 export type GroupRow = z.infer<typeof GroupRow>;
 
 export const StepView = z.strictObject({
-  run: RunName,
   step: Step,
   state: z.enum(["open", "ready", "closed"]),
-  main: AgentName,
   summary: StepSummary.nullable(),
   /** One page of its groups, in the order that was asked for. */
   groups: z.array(GroupRow),
   page: z.int(),
   pages: z.int(),
-  /** Whether the step after it has begun. */
+  /** Whether the step after it is planned. */
   hasNext: z.boolean(),
 });
 export type StepView = z.infer<typeof StepView>;

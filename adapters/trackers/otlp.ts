@@ -16,7 +16,7 @@ export interface OtlpOptions {
   readonly run: string;
   /** Tells runs of one name apart. */
   readonly identity: string;
-  /** The finished, scored rollouts of a closed step. */
+  /** The finished rollouts of a closed step. */
   readonly rollouts: (step: number) => Promise<readonly TracedRollout[]>;
 }
 

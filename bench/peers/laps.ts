@@ -11,7 +11,7 @@ import { Work } from "./work.ts";
 /** What one lap took. trl_step.py writes it too. */
 export const Lap = z.strictObject({
   seconds: z.number().positive(),
-  /** The part of `seconds` until the last token was sampled; the rest is training. */
+  /** The part of `seconds` that sampling took; the rest counts as training. */
   samplingSeconds: z.number().positive(),
   sampledTokens: z.int().positive(),
   /** Mean entropy of a sampled token's distribution in nats, measured or estimated from what was sampled: all sides sample from one model. Null: unknown. */

@@ -26,7 +26,7 @@ const HEAD = [
   "Lambda calls; seconds",
   "S3 PUTs; GETs and HEADs",
   "USD an hour; per 1,000 rollouts",
-  "first limit",
+  "the nearest limit",
 ];
 
 /** Prints each row as soon as it is computed. */

@@ -5,7 +5,7 @@ import type { SimulationPlan } from "./plan.ts";
 import type { MeasurementWindow } from "./run.ts";
 
 const MAX_REQUEST_ROWS = 14;
-/** A run below this share of the requested rate has not reached it. */
+/** Below this share of the requested rate, the runs have not reached it. */
 const MIN_RATE_SHARE = 0.85;
 
 type Scale = (n: number) => string;

@@ -38,12 +38,8 @@ const SETTINGS = [
 const Arguments = z.strictObject({ minutes: z.coerce.number().min(1), to: z.string().min(1) });
 
 async function main(): Promise<void> {
+  const { minutes, to } = parse(Arguments, valuesOf(process.argv.slice(2)), "soak", "config-invalid");
   requireProc("npm run soak");
-  const options = {
-    minutes: { type: "string", default: "60" },
-    to: { type: "string", default: "results/soak" },
-  } as const;
-  const { minutes, to } = parse(Arguments, parseArgs({ options }).values, "soak", "config-invalid");
   const folder = resolve(to);
   const project = mkdtempSync(join(tmpdir(), "mgrpo-soak-"));
   try {
@@ -57,6 +53,18 @@ async function main(): Promise<void> {
     if (results.some(({ verdict }) => verdict === "grows")) process.exitCode = 1;
   } finally {
     rmSync(project, { recursive: true, force: true });
+  }
+}
+
+function valuesOf(args: string[]): unknown {
+  const options = {
+    minutes: { type: "string", default: "60" },
+    to: { type: "string", default: "results/soak" },
+  } as const;
+  try {
+    return parseArgs({ args, options }).values;
+  } catch (error) {
+    throw new MgrpoError("config-invalid", `${(error as Error).message} (the options are --minutes and --to)`);
   }
 }
 

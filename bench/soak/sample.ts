@@ -1,4 +1,4 @@
-/** @file One sample of a soak test: what the run's processes hold, and what the run has left on the disk. */
+/** @file One sample of a soak test: what the run's processes hold, what the run has left on the disk and in its store, and how fast it is. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";

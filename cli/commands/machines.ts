@@ -48,12 +48,12 @@ function addWorker(program: Command): void {
       "rollout,train",
     )
     .addOption(
-      new Option("--port <n>", "port for delegations from other workers; 0, the default, takes a free one").argParser(
+      new Option("--port <n>", "port that other workers and an app call; 0, the default, takes a free one").argParser(
         port("--port"),
       ),
     )
-    .option("--host <address>", "address to listen on, which the other workers must reach", "127.0.0.1")
-    .option("--url <url>", "URL that the other workers use instead, if the worker is behind a proxy")
+    .option("--host <address>", "address to listen on, which the other workers and an app must reach", "127.0.0.1")
+    .option("--url <url>", "URL that callers use instead, if the worker is behind a proxy")
     .action(async (options) => (await import("../worker.ts")).worker(options));
 }
 

@@ -34,7 +34,7 @@ function addDoctor(program: Command): void {
 function addBench(program: Command): void {
   program
     .command("bench")
-    .description("measure the speed and memory of this machine; prints one JSON object per line")
+    .description("measure the speed and memory of this machine; prints JSON Lines, except for peers")
     .argument(
       "[name...]",
       "names of benchmarks: engine, rollouts, gateway, gateway-load, store, ui, bundles, run, lora, sampling, trees, memory, run-memory (these by default), gpu, create, pipeline, alignment, power, peers",

@@ -7,7 +7,7 @@
  * sets the number for all arms, the first included.
  *
  * Arms take different numbers of steps for the same tokens. So that all ask equally hard questions at the same point of training, curriculum
- * stages that begin at a step begin at a share of the run instead: of the steps of the first arm, of the tokens of the others.
+ * stages that begin at a step begin at a share of the run instead: of its tokens, or of its steps if it has no number of tokens to reach.
  */
 import { Arm, type RunConfig } from "../../core/contracts/config.ts";
 import { ignoredSettings } from "../../core/contracts/ignored-settings.ts";

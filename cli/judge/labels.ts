@@ -47,7 +47,7 @@ const EXAMPLES = [
   '{"task": "…", "steps": […], "report": "…", "score": 0.7}',
 ].join(" or ");
 
-/** The first line determines the kind of all lines. Throws `config-invalid` with the line number. */
+/** The first line determines the kind of all lines. An invalid line throws `config-invalid` with its number. */
 export function readLabels(file: string): Labels {
   const lines = readTextFile(file)
     .split("\n")

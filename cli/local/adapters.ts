@@ -29,8 +29,8 @@ import { TINKER } from "../../engine/tinker/policy.ts";
 export const BASE_FILE = "base.json";
 
 /**
- * The files of a complete model: those of the folder, plus those of its base model if it contains an adapter. `pin` gives the name that is
- * recorded for the base, which means the same files forever.
+ * The files of a complete model: those of the folder, plus those of its base model if it has only an adapter. `pin` gives the name that is
+ * recorded for the base: a hub model's with its commit.
  */
 export async function withBaseModel(
   files: CheckpointFiles,

@@ -181,7 +181,7 @@ async function readFiles(model: string, setting: string): Promise<CheckpointFile
 
 /**
  * A run records the SHA-256 of its model files, and several processes map them, so a GGUF file is converted first. The user chooses where,
- * because the result is 2 to 7 times as large.
+ * because the result is up to 7 times as large.
  */
 function notImported(file: string, setting: string): MgrpoError {
   const folder = file.replace(/\.gguf$/, "");

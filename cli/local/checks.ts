@@ -1,4 +1,4 @@
-/** @file The active checks of `mgrpo doctor`: the embedded cloud, every engine on a tiny model, every endpoint in the environment. */
+/** @file The active checks of `mgrpo doctor`: the embedded cloud, engines and providers on a tiny model, endpoints in the environment. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -124,7 +124,7 @@ export async function checkEndpoints(): Promise<Check[]> {
     return url ? [{ name, url }] : [];
   });
   if (set.length === 0) {
-    return [{ name: "endpoints", state: "ok", found: "none in the environment: runs use the embedded cloud" }];
+    return [{ name: "endpoints", state: "ok", found: "none in the environment: a local run needs none" }];
   }
   return Promise.all(
     set.map(async ({ name, url }): Promise<Check> => {

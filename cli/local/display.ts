@@ -116,7 +116,7 @@ class LiveTable implements Display {
 
   #evaluation(evaluation: TeamEvaluation): void {
     const { suite, n, correct } = evaluation;
-    // An evaluation that lost every rollout to infrastructure has no score.
+    // An evaluation that lost every rollout has no score.
     if (suite === trackedSuite(this.#config) && n > 0) this.#heldOut = correct / n;
     this.print(evaluationLine(evaluation, terminalWidth(this.#output)));
   }

@@ -1,6 +1,6 @@
 /**
- * @file The embedded cloud of a local run: DynamoDB and S3 on 127.0.0.1, and the functions, which this process calls on events. Only one
- * process at a time can open it.
+ * @file The embedded cloud: DynamoDB and S3, on 127.0.0.1 unless it serves other machines, and the functions, which this process calls on
+ * events. Only one process at a time can open it.
  */
 import { appendFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";

@@ -35,7 +35,7 @@ export interface FinishedJob {
 /** Called once for each job of the config's suites, when it is done. */
 type OnDone = (done: FinishedJob) => void | Promise<void>;
 
-/** Called while jobs are open, with all jobs of the evaluation. */
+/** Called at each poll, with all jobs of the evaluation. */
 export type OnPoll = (store: Store, jobs: readonly JobRecord[]) => Promise<void>;
 
 /** The result of each question of the job. */

@@ -25,7 +25,7 @@ import { BASE_FILE } from "./adapters.ts";
 export interface ExportForm {
   /** Merge adapters into their base models. */
   readonly merged: boolean;
-  /** Undefined: as the run stores them; float32 if an adapter is merged. */
+  /** Undefined: float32 for an adapter, merged or not; otherwise as the run stores them. */
   readonly dtype: "fp32" | "bf16" | undefined;
 }
 
@@ -85,7 +85,7 @@ function recordedBase({ base = "", revision }: AdapterConfig): string {
   return base.startsWith("s3://") ? base : resolve(base);
 }
 
-/** config.json with the weights' dtype: `dtype` in transformers 5, `torch_dtype` in earlier versions. */
+/** config.json with the weights' dtype: `dtype` since transformers 4.56, `torch_dtype` before. */
 function withDtype(files: CheckpointFiles, dtype: string): Uint8Array {
   const text = new TextDecoder().decode(wholeFile(files.get("config.json") ?? new Uint8Array()));
   const parsed = JSON.parse(text) as Record<string, unknown>;

@@ -32,7 +32,7 @@ export type RunEvent =
   | { readonly kind: "trained" }
   | { readonly kind: "ended"; readonly status: "finished" | "halted"; readonly reason: string };
 
-/** Time between reads beyond the RUN record: finding out what a run waits for takes a dozen reads of a busy store. */
+/** Time between reads beyond the RUN record while the run trains: finding out what a run waits for takes a dozen reads of a busy store. */
 const DETAIL_SECONDS = 2;
 /** Time between two reports of the same stall. */
 const REPEAT_SECONDS = 300;
@@ -149,7 +149,7 @@ export async function readWait(store: Store, config: RunConfig): Promise<string 
   return evaluating(config, run.step, await readJobs(store, config.run));
 }
 
-/** `evaluation 2 of 6: greedy after 0 steps`, for a finished run; undefined if every suite of every team has a score. */
+/** `evaluation 2 of 6: greedy after 0 steps`, for a finished run; undefined once every due evaluation is done. */
 function evaluating(config: RunConfig, last: number, jobs: readonly JobRecord[]): string | undefined {
   const jobOf = (team: number, suite: string) => jobs.find((job) => job.team === team && job.suite === suite);
   const teams = Array.from({ length: last + 1 }, (_, team) => team);

@@ -46,7 +46,7 @@ export async function readHeldOut(
   return sortEvaluations(config, scores);
 }
 
-/** The rollouts of one evaluation, question by question, without those lost to infrastructure. */
+/** The rollouts of one evaluation, question by question, without those whose outcome is `failed`. */
 export async function readRollouts(store: Store, config: RunConfig, job: JobRecord): Promise<HeldOutRollout[]> {
   const suite = suiteOf(config, job.suite);
   const { heldOut } = await readStoredQuestions(store, config.run);

@@ -56,6 +56,13 @@ export async function readStep(store: Store, run: string, step: number): Promise
   return parse(StepRecord, await getExisting(store, tableKeys.step(run, step)), `STEP ${step} of ${run}`);
 }
 
+/** A step that the user names. */
+export async function readBegunStep(store: Store, run: string, step: number): Promise<StepRecord> {
+  const item = await store.table.get(tableKeys.step(run, step));
+  if (item) return parse(StepRecord, item, `STEP ${step} of ${run}`);
+  throw new MgrpoError("not-found", `run '${run}' has not begun step ${step}: steps count from 0`);
+}
+
 /** @param wanted indices of groups; undefined: all. Expired groups are left out. */
 export async function readGroups(store: Store, step: StepRecord, wanted?: readonly number[]): Promise<GroupRecord[]> {
   const indices = wanted ?? step.groups.map((_, group) => group);

@@ -1,6 +1,5 @@
 /**
- * @file A local run's folder: the paths in it, its name, and `status.json`, a summary that lets `runs` and `show` describe a run without
- * opening its store.
+ * @file A local run's folder: the paths in it, its name, and `status.json`, a summary of the run that is read without opening its store.
  */
 import {
   existsSync,
@@ -53,7 +52,7 @@ export const RunStatus = z.strictObject({
   steps: z.int(),
   /** Closed steps. */
   step: z.int(),
-  /** `stopped`: ended by the user, or killed; `resume` continues it. */
+  /** `stopped`: no process trains it, and it has not ended; `resume` continues it. */
   state: z.enum(["running", "stopped", "finished", "halted"]),
   reason: z.string(),
   /** The id of the process that trains it; 0 if none does. */
@@ -229,9 +228,10 @@ export function writeStatus(folder: RunFolder, status: RunStatus): void {
   writeAtomically(folder.status, `${JSON.stringify(status, null, 2)}\n`, 0o600);
 }
 
-/** Writes the whole file or nothing, even if the process is killed. A file that a killed process left would keep its own mode. */
+/** Writes the whole file or nothing, even if the process is killed. */
 export function writeAtomically(path: string, content: string | Uint8Array, mode = 0o644): void {
   const temporary = `${path}.${process.pid}.tmp`;
+  // Left by a killed process that had this id.
   rmSync(temporary, { force: true });
   writeFileSync(temporary, content, { mode, flag: "wx" });
   renameSync(temporary, path);

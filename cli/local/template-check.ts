@@ -1,7 +1,7 @@
 /**
  * @file Whether training supports a model's chat template: it accepts the agent's settings, shows its system message, and only appends as
- * turns are added. Rendered turn by turn, with one tool in place of the agent's own, before anything is computed. A template that fails is
- * refused with the first setting that would make it pass.
+ * turns are added. Rendered turn by turn, with one tool in place of the agent's own, before anything is computed. The refusal of a template that
+ * rewrites earlier messages names the first setting that would make it pass, if there is one.
  */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -62,10 +62,7 @@ function renderTurns(agent: string, settings: TemplateSettings, tokenizer: Token
   return layout.toolDisplay;
 }
 
-/**
- * Notes that the system message describes the tools, if the user did not choose that: the config says `auto`, and the template does not show
- * them.
- */
+/** Notes that the system message describes the tools, if the user did not choose that: the config says `auto`. */
 export function noteOnTools(
   agent: string,
   { toolPrompt }: Pick<TemplateSettings, "toolPrompt">,

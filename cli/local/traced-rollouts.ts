@@ -1,4 +1,4 @@
-/** @file Reads the finished, scored rollouts of a closed step for trackers of traces. */
+/** @file Reads the finished rollouts of a closed step for trackers of traces. */
 import { basename, isAbsolute } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { TracedRollout } from "../../core/monitoring/spans.ts";
@@ -8,7 +8,7 @@ import type { NoteOf } from "../notes.ts";
 import { modelsOf } from "./base-models.ts";
 import { readGroups, readStep } from "./read-records.ts";
 
-/** Without those that were lost, and those that the store no longer has. */
+/** Without those that failed or are damaged, and those that the store no longer has. */
 export async function readTracedRollouts(
   store: Store,
   config: RunConfig,
@@ -23,9 +23,9 @@ export async function readTracedRollouts(
   const latencies = await readLatencies(store, run, step);
   const groups = await readGroups(store, await readStep(store, run, step));
   const found = groups.flatMap((group) =>
-    Object.keys(group.rollouts).map(async (rollout): Promise<TracedRollout[]> => {
+    Object.entries(group.rollouts).map(async ([rollout, score]): Promise<TracedRollout[]> => {
       const address = { run, phase: "train", step, group: group.group, rollout: Number(rollout) };
-      const stored = await readRollout(store, address);
+      const stored = await readRollout(store, address, "excluded" in score);
       if (!stored || stored.outcome.status === "failed") return [];
       const { outcome, invocations } = stored;
       const note = notes?.get(group.questionId);

@@ -1,6 +1,6 @@
 /**
- * @file Where an agent's demonstrations come from: the recipe, a file of messages, or the correct rollouts of a run. The agents of an app have
- * the app's system messages and tools: those in the file's lines, or in the tokens of a run whose rollouts the app ran.
+ * @file Where an agent's demonstrations come from: the recipe, a file of messages, or the correct rollouts of a run or an evaluation. The
+ * agents of an app have the app's system messages and tools: those in the file's lines, or in the tokens of a run whose rollouts the app ran.
  */
 import { readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -39,7 +39,7 @@ export interface SourceOptions {
 const DEFAULT_MIN_REWARD = 0.9;
 
 /** What helps where a run has no tokens of an app's agent. */
-const USE_TRACES = "take demonstrations from the app's traces (--demonstrations, `import-traces`)";
+const USE_TRACES = "take demonstrations from the app's traces (--demonstrations, `mgrpo import-traces`)";
 
 /** @param only the agent that is trained alone, whose lines need not name it. */
 export async function openDemonstrations(

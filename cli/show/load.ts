@@ -1,11 +1,11 @@
 /** @file Loads the trees that `show` draws: steps, groups, and rollouts with their invocations and scores. Read-only. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { RolloutScore } from "../../core/contracts/records.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
 import { readLatencies, readRollout, readStoredQuestions } from "../conversations.ts";
-import { readGroups, readStep } from "../local/read-records.ts";
+import { readBegunStep, readGroups } from "../local/read-records.ts";
 import type { NoteOf } from "../notes.ts";
 import { openTokenizers, readBranchTexts, type TokenizerOf } from "./branch-texts.ts";
 import { groupTree, type RolloutParts, rolloutTree } from "./tree.ts";
@@ -65,10 +65,7 @@ export async function loadTrees(
 }
 
 async function readWantedGroups(store: Store, config: RunConfig, { step: wanted, group }: Address) {
-  const step = await readStep(store, config.run, wanted).catch((error: unknown) => {
-    if (!isMgrpoError(error, "not-found")) throw error;
-    throw new MgrpoError("not-found", `run '${config.run}' has not begun step ${wanted}: steps count from 0`);
-  });
+  const step = await readBegunStep(store, config.run, wanted);
   const known = await readGroups(store, step);
   if (known.length === 0)
     throw new MgrpoError(
@@ -105,10 +102,13 @@ async function loadRollouts(
   const indices = only === undefined ? Array.from({ length: rolloutsPerQuestion }, (_, k) => k) : [only];
   return Promise.all(
     indices.map(async (index): Promise<Tree> => {
-      const stored = await readRollout(store, { run: config.run, phase: "train", step, group, rollout: index });
+      const score = asked.group.rollouts[String(index)];
+      const isExcluded = score !== undefined && "excluded" in score;
+      const address = { run: config.run, phase: "train", step, group, rollout: index };
+      const stored = await readRollout(store, address, isExcluded);
       if (!stored) {
         const title = `rollout ${step}/${group}/${index}`;
-        return { title, tags: [withoutOutcome(asked.group.rollouts[String(index)])], children: [] };
+        return { title, tags: [withoutOutcome(score)], children: [] };
       }
       const branchTexts = await readBranchTexts(tokenizerOf, stored.outcome);
       return rolloutTree({ index, config, ...asked, ...stored, branchTexts });
@@ -116,7 +116,7 @@ async function loadRollouts(
   );
 }
 
-/** A rollout whose attempts are used up may be excluded without an outcome. A scored one had an outcome. */
+/** A rollout may be excluded without an outcome, or with a damaged record. A scored one had an outcome. */
 function withoutOutcome(score: RolloutScore | undefined): Tag {
   if (score && "excluded" in score) return { text: `excluded: ${score.excluded}`, tone: "bad" };
   return { text: score ? "its conversation has expired" : "no outcome yet", tone: "faint" };

@@ -4,7 +4,7 @@
  *
  *     a call whose argument is the task · then one whose argument is part of the task, or contains it · then a turn whose text contains the task
  *
- * Of several such calls, the first without a conversation. A conversation that no turn explains has no place.
+ * Of several such calls, the first without a conversation, else the first. A conversation that no turn explains has no place.
  */
 import type { Turn } from "../../core/contracts/conversation.ts";
 import type { Invocation } from "../../core/contracts/rollout.ts";

@@ -1,6 +1,6 @@
 /**
- * @file A rollout as a tree: main turn -> invocation -> tool call -> reward parts -> advantage; and the groups and steps above it.
- * Pure data, drawn by show/text.ts and show/page.ts. The output of models and pages is always plain text, never markup.
+ * @file A rollout as a tree: main turn -> invocation -> tool call -> reward parts -> advantage; and the group above it.
+ * Pure data, drawn by show/text.ts and ui/app. The output of models and pages is always plain text, never markup.
  */
 import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -39,7 +39,7 @@ export function rolloutTree(parts: RolloutParts): Tree {
   const { main } = parts.config;
   const title = `rollout ${group.step}/${group.group}/${index}`;
   if (outcome.status === "failed") {
-    return { title, tags: [{ text: `lost to infrastructure: ${outcome.reason}`, tone: "bad" }], children: [] };
+    return { title, tags: [{ text: `lost: ${outcome.reason}`, tone: "bad" }], children: [] };
   }
   const score = group.rollouts[String(index)];
   const scored = score && !("excluded" in score) ? score : undefined;

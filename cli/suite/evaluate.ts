@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo eval <team> --suite …`: one suite, in a folder under `evaluations/` whose name identifies the evaluation. The same command
- * resumes an interrupted evaluation and retries questions lost to infrastructure. A finished evaluation is only reported.
+ * resumes an interrupted evaluation and retries lost answers. A complete evaluation is only reported.
  */
 import { basename, join, resolve } from "node:path";
 import colors from "picocolors";

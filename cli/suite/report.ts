@@ -32,7 +32,7 @@ export const SuiteReport = EvaluationScore.extend({
   benchmark: Benchmark.exactOptional(),
   /** pass@1 over all runs, for each part that the benchmark reports separately. */
   groups: z.array(EvaluationScore.omit({ runs: true }).extend({ group: z.string() })),
-  /** Questions lost to infrastructure, once per run that lost them. They are not counted. */
+  /** Questions lost to infrastructure or a failing judge, once per run that lost them. They are not counted. */
   lost: z.array(z.string()),
   /** Questions that were not asked because this team cannot answer them. They count neither as correct nor as wrong. */
   unasked: z.array(Unasked),

@@ -20,7 +20,7 @@ export function fail(error: unknown): void {
   process.exitCode = 1;
 }
 
-/** The message of a known error. Any other is reported as unexpected: a bug in this program, not in the config. */
+/** The message of a known error; how to install a missing runtime; anything else is reported as unexpected, a bug in this program. */
 export function describe(error: unknown): string {
   return asTyped(messageOf(error));
 }

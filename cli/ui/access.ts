@@ -3,10 +3,10 @@
  * that the dashboard's other URLs need no key. Requests for any other host name are refused, so that a website cannot read the dashboard by
  * pointing its domain at this machine (DNS rebinding).
  */
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { MiddlewareHandler } from "hono";
 import { getCookie, setCookie } from "hono/cookie";
 import { secureHeaders } from "hono/secure-headers";
+import { isSameKey } from "../same-key.ts";
 
 /** Cookies are shared by all ports of a host, so each server has a cookie of its own. */
 const cookieOf = (port: number) => `mgrpo-ui-${port}`;
@@ -25,21 +25,16 @@ export function requireKey(key: string, hosts: readonly string[]): MiddlewareHan
       );
     const cookie = cookieOf(Number(url.port));
     const given = context.req.query("key");
-    if (given !== undefined && isSame(given, key)) {
+    if (given !== undefined && isSameKey(given, key)) {
       setCookie(context, cookie, key, { httpOnly: true, sameSite: "Strict", path: "/" });
       url.searchParams.delete("key");
       return context.redirect(`${url.pathname}${url.search}`);
     }
-    if (!isSame(getCookie(context, cookie) ?? "", key)) {
+    if (!isSameKey(getCookie(context, cookie) ?? "", key)) {
       return context.text("open the dashboard with the link that the command printed: it contains the key", 401);
     }
     return next();
   };
-}
-
-function isSame(given: string, key: string): boolean {
-  const hash = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(hash(given), hash(key));
 }
 
 /** The pages load and send nothing beyond this server, and run no script but its own. */

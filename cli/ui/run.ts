@@ -53,7 +53,6 @@ export async function runView(source: Source): Promise<RunView> {
   return {
     ...facts,
     writes: status?.writes ?? null,
-    main: config.main,
     agents: agentViews(source),
     perStep,
     evaluations: [...evaluations],

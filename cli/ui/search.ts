@@ -8,7 +8,8 @@ import type { Invocation } from "../../core/contracts/rollout.ts";
 import type { Store } from "../../core/ports.ts";
 import type { RolloutCell, RolloutFilter, SearchView } from "../../ui/views.ts";
 import { readRollout } from "../conversations.ts";
-import { readGroupRows, readStepRecord } from "./step.ts";
+import { readBegunStep } from "../local/read-records.ts";
+import { readGroupRows } from "./step.ts";
 
 export interface Search {
   readonly text: string;
@@ -30,7 +31,7 @@ export async function searchStep(
   step: number,
   { text, filter, from }: Search,
 ): Promise<SearchView> {
-  const record = await readStepRecord(store, config.run, step);
+  const record = await readBegunStep(store, config.run, step);
   const next = from + Math.max(1, Math.floor(PAGE / config.rolloutsPerQuestion));
   const wanted = record.groups.map((_, group) => group).slice(from, next);
   const groups = await readGroupRows(store, config, record, wanted, () => undefined);
@@ -42,7 +43,7 @@ export async function searchStep(
       const { rollout, outcome, reward } = cell;
       const hit = { group, rollout, outcome, reward };
       if (text === "" && DECIDED.has(filter)) return [{ ...hit, agent: main, excerpt: cell.reason || question.prompt }];
-      const stored = await readRollout(store, { run, phase: "train", step, group, rollout });
+      const stored = await readRollout(store, { run, phase: "train", step, group, rollout }, outcome === "lost");
       if (!stored || stored.outcome.status === "failed") return [];
       const match = firstMatch(stored.outcome.conversation, stored.invocations, main, { text, filter });
       return match ? [{ ...hit, ...match }] : [];

@@ -10,7 +10,7 @@ import type { Store } from "../../core/ports.ts";
 import { type GroupOrder, inOrder, pageCount, rowsOfPage } from "../../ui/group-order.ts";
 import type { GroupRow, GroupView, QuestionView, RolloutCell, RolloutView, StepView } from "../../ui/views.ts";
 import { readStoredQuestions } from "../conversations.ts";
-import { readGroups } from "../local/read-records.ts";
+import { readBegunStep, readGroups } from "../local/read-records.ts";
 import type { NoteOf } from "../notes.ts";
 import { loadTrees } from "../show/load.ts";
 import type { Source } from "../show/source.ts";
@@ -30,14 +30,14 @@ export async function stepView(
   const { config } = source;
   const summary = (await source.summaries()).find((one) => one.step === step) ?? null;
   return source.read(async (store) => {
-    const record = await readStepRecord(store, config.run, step);
+    const record = await readBegunStep(store, config.run, step);
     const all = record.groups.map((_, group) => group);
     const read = order === "group" ? rowsOfPage(all, page) : all;
     const rows = inOrder(await readGroupRows(store, config, record, read, noteOf), order);
     const groups = [...(order === "group" ? rows : rowsOfPage(rows, page))];
     const hasNext = (await store.table.get(tableKeys.step(config.run, step + 1))) !== undefined;
     const pages = pageCount(all.length);
-    const about = { run: config.run, step, state: record.state, main: config.main, summary, hasNext };
+    const about = { step, state: record.state, summary, hasNext };
     return { ...about, groups, page, pages };
   });
 }
@@ -77,19 +77,13 @@ async function readSameQuestion(store: Store, run: string, except: number, quest
   });
 }
 
-export async function readStepRecord(store: Store, run: string, step: number): Promise<StepRecord> {
-  const item = await store.table.get(tableKeys.step(run, step));
-  if (item) return parse(StepRecord, item, `STEP ${step} of ${run}`);
-  throw new MgrpoError("not-found", `run '${run}' has not begun step ${step}: steps count from 0`);
-}
-
 async function readGroupRow(
   store: Store,
   config: RunConfig,
   { step, group }: { readonly step: number; readonly group: number },
   noteOf: NoteOf,
 ): Promise<GroupRow> {
-  const [row] = await readGroupRows(store, config, await readStepRecord(store, config.run, step), [group], noteOf);
+  const [row] = await readGroupRows(store, config, await readBegunStep(store, config.run, step), [group], noteOf);
   if (row) return row;
   throw new MgrpoError("not-found", `step ${step} has no group ${group}, or it has expired`);
 }

@@ -81,7 +81,7 @@ export class Watch<View> {
     if (isMgrpoError(error) && isTransient(error) && this.#failures < 2) return;
     const failure: Failure = isMgrpoError(error)
       ? { code: error.code, message: error.message }
-      : { code: "internal", message: `the dashboard failed: ${String(error)}` };
+      : { code: "unexpected", message: `the dashboard failed: ${String(error)}` };
     if (failure.message === this.#failure?.message) return;
     if (!isMgrpoError(error)) this.#options.report(String(error));
     this.#failure = failure;

@@ -106,7 +106,7 @@ export const AgentConfig = z.strictObject({
     .array(AgentName)
     .default([])
     .describe(
-      "Agents that it may delegate to. Sub-agents may delegate too. Each agent has exactly one caller, and is at most 4 levels below the main agent.",
+      "Agents that it may delegate to. Sub-agents may delegate too. Each has exactly one caller, and is at most 4 levels below the main agent.",
     ),
   system: z.string().default("").describe("Text of the system message. Empty: none."),
   thinking: z
@@ -148,7 +148,7 @@ export const AgentConfig = z.strictObject({
 export type AgentConfig = z.infer<typeof AgentConfig>;
 
 type AgentInput = z.input<typeof AgentConfig>;
-/** An agent that shares a policy takes its settings from the policy's owner. */
+/** An agent that shares a policy takes its model from the policy's owner. */
 type SharedPolicyInput = Omit<AgentInput, "model" | "policy"> & { model?: string; policy: `of:${string}` };
 
 /** A team, by agent name. */

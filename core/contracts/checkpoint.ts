@@ -29,7 +29,7 @@ export const TrainingStats = z.strictObject({
   truncatedFraction: z.number().exactOptional(),
   /** k3 estimate of KL(behavior || current) over action tokens: the sampler's log-probs against the trainer's before the step. */
   kl: z.number(),
-  /** max |ratio - 1| over action tokens before the step: at most 1e-3, unless the rollouts are stale or the base is quantized. */
+  /** max |ratio - 1| over action tokens before the step. A worker warns above 1e-3, unless the rollouts are stale or the base is quantized. */
   maxRatioDeviation: z.number(),
   /** Mean of -log p over action tokens, in nats: an estimate of the sampler's entropy at its temperature. Earlier releases lack it. */
   entropy: z.number().exactOptional(),

@@ -27,8 +27,8 @@ import { TrackerName } from "./tracking.ts";
 
 /**
  * The arms of a comparison: the method; the paper's baselines `main-only` (frozen sub-agents) and `single-agent` (one model with all tools);
- * its ablation `no-alignment` (Fig 8), and our `weighted-alignment`; `shared-policy` (all agents have one set of weights); and the control `shuffled-advantages`, which cannot learn. What each
- * arm changes: core/training/resolve-config.ts.
+ * its ablation `no-alignment` (Fig 8), and our `weighted-alignment`; `shared-policy` (all agents have one set of weights); and the control
+ * `shuffled-advantages`, which cannot learn. What each arm changes: core/training/resolve-config.ts.
  */
 export const Arm = z.enum([
   "mgrpo",
@@ -115,7 +115,7 @@ const LimitsConfig = z.strictObject({
     .min(0)
     .max(1)
     .default(0.01)
-    .describe("Share of the rollouts of 10 steps that may be lost to infrastructure. More halts the run."),
+    .describe("Share of the rollouts of 10 steps that may be lost to infrastructure or judges. More halts the run."),
 });
 
 const LivenessConfig = z.strictObject({
@@ -146,7 +146,7 @@ const RunSettings = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "Ends the run after the step in which all agents together reach this number of sampled tokens. Null: off.",
+      "Ends the run once all agents together have sampled this many tokens, after the steps then in flight. Null: off.",
     ),
   questionsPerStep: z.int().positive().default(8).describe("Questions (groups) per step."),
   rolloutsPerQuestion: z.int().min(MIN_ROLLOUTS_PER_QUESTION).default(8).describe("K: rollouts per question."),
@@ -182,7 +182,7 @@ const RunSettings = z.strictObject({
   staleness: Staleness,
   evaluation: EvaluationConfig.prefault({}).describe("When teams are evaluated, and on what."),
   retention: RetentionConfig.prefault({}).describe("Which versions of the weights are kept."),
-  limits: LimitsConfig.prefault({}).describe("Time limits and retries of rollouts."),
+  limits: LimitsConfig.prefault({}).describe("Time limits, attempts and allowed losses."),
   budget: BudgetConfig.prefault({}).describe("What the run may spend."),
   liveness: LivenessConfig.prefault({}).describe("How dead workers are detected."),
   track: z

@@ -63,7 +63,7 @@ export interface TableKey {
   readonly sk: string;
 }
 
-/** DynamoDB keys. A group has its own partition: its updates are the run's most frequent writes. */
+/** DynamoDB keys. A group has its own partition, so that the writes of a step spread over partitions. */
 export const tableKeys = {
   /** The deployment that the table belongs to, if any. */
   deployment: { pk: "DEPLOYMENT", sk: "DEPLOYMENT" },

@@ -21,7 +21,7 @@ export const ObjectCreated = z.object({
 });
 export type ObjectCreated = z.infer<typeof ObjectCreated>;
 
-/** Asks start-run to start a run. Base files and questions must be in the store already, as parts and `questions.json`. */
+/** Asks start-run to start a run. In the store already: `questions.json`, and the base files without an `origin`, as parts. */
 export const StartRun = z.strictObject({
   config: RunConfig,
   questionsSha256: Sha256,
@@ -37,7 +37,7 @@ export const EvaluationResult = EvaluationScore.extend({
   job: z.string(),
   team: Step,
   suite: z.string(),
-  /** Questions whose rollout was lost to infrastructure after all attempts, listed once per lost run. Not counted in the score. */
+  /** Questions whose rollout was lost to infrastructure or a judge, listed once per lost run. Not counted in the score. */
   lost: z.array(z.string()),
   /** The distinct reasons of the losses. */
   reasons: z.array(Reason).exactOptional(),

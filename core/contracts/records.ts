@@ -4,7 +4,8 @@
  *
  *     under the run      RUN, STEP, AGENT, WORKER, JOB, FLEET; the spending TOOLS, JUDGES, AGENTS (spending.ts); CALLS (tinker-calls.ts)
  *                        PAST, a WORKER that is long dead (core/training/past-workers.ts)
- *     by themselves      GROUP, so that the writes of a step spread over partitions; VERDICT (verdict-record.ts), one per judged trajectory and judge
+ *     by themselves      GROUP, so that the writes of a step spread over partitions
+ *                        VERDICT (verdict-record.ts), one per judged trajectory and judge
  *     lists of runs      RUNS, those that the schedule ticks; ARCHIVE, the names of those that have left that list
  *     of the table       DEPLOYMENT (deployment.ts)
  */
@@ -47,7 +48,7 @@ export const RunRecord = z.strictObject({
   reason: Reason,
   /** What halted it. Absent: it is not halted, or was by a release that recorded the reason alone. */
   haltCode: HaltCode.exactOptional(),
-  /** The oldest step that is not closed; the number of steps when the run is finished. */
+  /** The oldest step that is not closed. Of a finished run, the number of its steps. */
   step: Step,
   /** Hashes of config.json and questions.json, as start-run read them. Readers refuse objects with other hashes. */
   configSha256: Sha256,
@@ -199,7 +200,8 @@ export const GroupRecord = z.strictObject({
   /** Per agent; empty until finalized; an agent with nothing to train on is absent. */
   finalized: z.record(AgentName, AgentBatch),
   /**
-   * Set when finalized, in seconds since 1970: the table may delete it from then on, as the bucket does with conversations (core/training/retention.ts).
+   * Set when finalized, in seconds since 1970: the table may delete it from then on, as the bucket does with conversations
+   * (core/training/retention.ts).
    */
   expiresAt: z.int().exactOptional(),
 });
@@ -256,7 +258,7 @@ export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
 /** An evaluation's score: totals, per-run scores, and the 95% interval of the mean accuracy (core/training/confidence-interval.ts). */
 export const EvaluationScore = z.strictObject({
-  /** Rollouts counted: every question once per run, except those lost to infrastructure. */
+  /** Rollouts counted: every question once per run, except lost ones and those without a reference answer. */
   n: z.int().nonnegative(),
   correct: z.number().nonnegative(),
   runs: z.array(z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() })),

@@ -84,7 +84,7 @@ export function sharedPolicies(agents: Parameters<typeof sharesOf>[0]): Record<s
   return Object.fromEntries(shared);
 }
 
-/** Gives each role the settings of its owner that it does not set itself. Anything that is not a team is returned as it is. */
+/** Gives each role the policy's settings that it does not set itself, from its owner. Anything that is not a team is returned as it is. */
 export function withInherited(agents: unknown): unknown {
   if (!isSettings(agents)) return agents;
   return mapRoles(agents, (role, owner) => ({ ...pick(owner, OF_THE_POLICY), ...role }));

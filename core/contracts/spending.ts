@@ -43,7 +43,7 @@ export const AgentSpendingRecord = z.strictObject({
 });
 export type AgentSpendingRecord = z.infer<typeof AgentSpendingRecord>;
 
-/** The cost of judge models' verdicts (core/training/api-spending.ts). Only runs that paid for a verdict have one. */
+/** The cost of judge models' verdicts (core/training/api-spending.ts). Only runs that paid a judge have one. */
 export const JudgeSpendingRecord = z.strictObject({
   run: RunName,
   /** Answers without a verdict are paid for, but not counted here. */

@@ -25,8 +25,8 @@ interface Member {
 }
 
 /**
- * Advantages and shares per agent, with the settings of the algorithm that hold for each. A rollout lost to infrastructure is left out for
- * every agent (K' = the remaining rollouts). With fewer than two remaining, no agent learns from the group. `name`: identifies the group's
+ * Advantages and shares per agent, with the settings of the algorithm that hold for each. A lost rollout is left out for every agent (K' = the
+ * remaining rollouts). With fewer than two remaining, no agent learns from the group. `name`: identifies the group's
  * random stream (seed, step, group, …).
  */
 export function finalizeGroup(

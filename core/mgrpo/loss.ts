@@ -29,7 +29,7 @@ export interface LossTrajectory {
   readonly behavior_A: ArrayLike<number>;
   /** Log-probs of the trainer before the first optimizer step on this batch. Used only if `tisCap` is set. */
   readonly proximal_A: ArrayLike<number>;
-  /** Log-probs of the frozen reference. Used only by a KL term of the loss. */
+  /** Log-probs of the reference. Used only by a KL term of the loss. */
   readonly reference_A: ArrayLike<number>;
 }
 

@@ -39,7 +39,7 @@ function spentTools({ tools }: RunState): Cause[] {
   const spent = tools && overToolBudgetReason(tools);
   if (spent === undefined) return [];
   return [
-    { what: spent, ends: "the next scheduled tick halts the run, and a resume allows more", likelihood: "certain" },
+    { what: spent, ends: "the next request of a tool halts the run, and a resume allows more", likelihood: "certain" },
   ];
 }
 

@@ -7,6 +7,7 @@
  *     unclaimed    no worker has claimed it
  */
 import type { RunConfig } from "../contracts/config.ts";
+import { sum } from "../statistics.ts";
 import type { Cause, RunState } from "./run-state.ts";
 
 /** Rollouts without a score: by the live worker that has claimed them, by the dead worker that had, and the number without a claim. */
@@ -19,7 +20,7 @@ interface Missing {
 export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
   const { claimed, orphaned, unclaimed } = missing(state);
   const running = [...claimed].map(([worker, n]) => [worker, Math.min(n, runningOn(state, worker))] as const);
-  const unscored = sum(claimed.values()) - sum(running.map(([, n]) => n));
+  const unscored = sum([...claimed.values()]) - sum(running.map(([, n]) => n));
   const { rolloutSeconds, verdictSeconds } = config.limits;
   const judge = config.judge ? "the judge" : "the recipe's reward function";
   return [
@@ -76,7 +77,6 @@ function tally(names: readonly string[]): Map<string, number> {
   return totals;
 }
 
-const sum = (numbers: Iterable<number>): number => [...numbers].reduce((total, n) => total + n, 0);
 const counted = (n: number, cause: (n: number) => Cause): Cause[] => (n === 0 ? [] : [cause(n)]);
 const them = (n: number): string => (n === 1 ? "it" : "them");
 const are = (n: number): string => (n === 1 ? "is" : "are");

@@ -57,9 +57,9 @@ const DROPPED_AT_ONCE = 100;
 
 /**
  * What one request to a judge is charged. Its maximum cost is booked before the request, and the actual cost replaces it afterward. A caller
- * that dies leaves the maximum cost charged. Each reservation has a name in the record while it is open, so that a write that is
- * repeated because its response was lost changes nothing: a settlement may lower the charge, and lowering it twice would undercharge. A settlement without
- * a reservation only raises it, and a repeat counts twice: too high, never too low.
+ * that dies leaves the maximum cost charged. Each reservation has a name in the record while it is open, so that a write that is repeated
+ * because its response was lost changes nothing: a settlement may lower the charge, and lowering it twice would undercharge. A settlement
+ * without a reservation only raises it, and a repeat counts twice: too high, never too low.
  *
  * Names of dead callers are dropped by the next request of the run, whatever it judges, so the record does not grow with deaths. A caller
  * that was only slow finds its name gone: its settlement is refused, and the maximum stays charged.

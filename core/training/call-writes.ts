@@ -1,6 +1,6 @@
 /**
  * @file The conditional writes of a trainer and its server, as data: the record of its calls to a Tinker server (CALLS), measurements of
- * that server's optimizer, and the release of the trainer's claim after a step that it could not take. Each is safe to repeat.
+ * that server's optimizer, and the release of the trainer's claim on a step that it could not complete. Each is safe to repeat.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type { OptimizerProbe } from "../contracts/server-optimizer.ts";
@@ -26,7 +26,7 @@ export function recordOptimizer(run: string, agent: string, optimizer: Optimizer
   return { key: tableKeys.agent(run, agent), set: [[["optimizer"], optimizer]], when: [{ exists: ["version"] }] };
 }
 
-/** Releases the claim after a step that its trainer could not take. It counts as a takeover, so that the third one halts the run. */
+/** Releases the claim of a trainer that could not complete its step. It counts as a takeover, so that the third one halts the run. */
 export function yieldTrainer(run: string, agent: string, worker: string): TableChange {
   return {
     key: tableKeys.agent(run, agent),

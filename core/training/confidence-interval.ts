@@ -3,10 +3,10 @@
  *
  * The sampling unit is the question, not the rollout: runs of one question agree more than runs of different questions, so an interval over
  * independent rollouts would be too narrow (Miller 2024, "Adding Error Bars to Evals", arXiv 2411.00640). The variance v of the mean is the
- * ratio estimator's, with questions as clusters (Cochran 1977, "Sampling Techniques", ch. 6); questions that lost runs to infrastructure
- * failures weigh less. Wilson's interval (1927) is then taken at the effective sample size p(1 - p) / v (Kish 1965). It keeps its coverage
- * near 0 and 1 and with few questions, where p +- 1.96 sqrt(v) and a Student interval over question means do not (Franco, Little, Louis and
- * Slud 2019, "Comparative study of confidence intervals for proportions in complex sample surveys"). The effective size lies between the
+ * ratio estimator's, with questions as clusters (Cochran 1977, "Sampling Techniques", ch. 6); questions that lost runs weigh less.
+ * Wilson's interval (1927) is then taken at the effective sample size p(1 - p) / v (Kish 1965). It keeps its coverage near 0 and 1 and with few
+ * questions, where p +- 1.96 sqrt(v) and a Student interval over question means do not (Franco, Little, Louis and Slud
+ * 2019, "Comparative study of confidence intervals for proportions in complex sample surveys"). The effective size lies between the
  * number of questions (all runs agree) and the number of rollouts (runs are independent). With one run the two are equal, and this is
  * Wilson's interval itself. Nothing is resampled, so there is no seed.
  */

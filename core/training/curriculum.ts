@@ -111,6 +111,6 @@ export function poolOf({ curriculum }: CurriculumConfig, questions: readonly Que
   const available = [...new Set(questions.map(({ level }) => level))].sort((a, b) => a - b);
   throw new MgrpoError(
     "config-invalid",
-    `curriculum.${stage}.levels: no training question has level ${levels.join(", ")}; the recipe has levels ${available.join(", ")}`,
+    `curriculum.${stage}.levels: no training question has level ${levels.join(", ")}; there are only levels ${available.join(", ")}`,
   );
 }

@@ -1,4 +1,4 @@
-/** @file The differences between a requested record and the stored one, one line each: why a second start of a run is refused. */
+/** @file The differences between a requested record and a stored one, one line each. */
 
 export function differences(requested: unknown, stored: unknown, path = ""): string[] {
   if (isRecord(requested) && isRecord(stored)) {

@@ -131,7 +131,7 @@ function requestingRuns(fleet: FleetSpec, runs: readonly RunRecords[], storeTime
   return lacking.length > 0 ? lacking : needing;
 }
 
-/** Halts a running run that has no worker for some agent, and cannot get one. */
+/** Halts a running run if a fleet refuses it while the agent has no worker, or if the run has given up on an agent's fleet. */
 export function haltUnserved(run: RunRecords, fleets: readonly FleetSpec[]): StoreCommand[] {
   if (run.record.status !== "running") return [];
   const serving = fleets.filter(({ agent }) => agent in run.config.agents);

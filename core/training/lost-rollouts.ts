@@ -1,5 +1,5 @@
 /**
- * @file Rollouts lost to infrastructure failures. They are left out of every mean and batch, counted and listed. If more than
+ * @file Rollouts lost to infrastructure or judges. They are left out of every mean and batch, counted and listed. If more than
  * `limits.lostFraction` of the rollouts of ten steps are lost, the run is halted: an outage must not look like training. A user who resumes
  * it accepts these losses: after that, only those of later steps count.
  */
@@ -24,7 +24,7 @@ export function tooManyLost(config: RunConfig, window: readonly GroupRecord[]): 
   const planned = LOST_ROLLOUTS_WINDOW * config.questionsPerStep * config.rolloutsPerQuestion;
   if (lost.length <= config.limits.lostFraction * planned) return undefined;
   return (
-    `${lost.length} rollouts lost to infrastructure within ${LOST_ROLLOUTS_WINDOW} steps, more than limits.lostFraction ` +
+    `${lost.length} rollouts lost within ${LOST_ROLLOUTS_WINDOW} steps, more than limits.lostFraction ` +
     `${config.limits.lostFraction} of ${planned}; the last: ${lost.at(-1)}. Fix the cause, then resume`
   );
 }

@@ -14,7 +14,7 @@ export type StoreCommand =
   | { readonly kind: "update"; readonly change: TableChange; readonly then?: readonly StoreCommand[] }
   /** Puts an object at a key that is written once. The record is stored as canonical JSON. */
   | { readonly kind: "commit"; readonly key: string; readonly record: unknown }
-  /** Scores the outcome at this key, without waiting for its event. */
+  /** Requests the score of the outcome at this key, whose event may be lost. */
   | { readonly kind: "score"; readonly key: string }
   /**
    * Queues the evaluations of the team manifest at this key, without waiting for its event. `isLast`: the run ends with this team, which

@@ -141,7 +141,7 @@ export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undef
   const refuse = (key: string, value: unknown, supported: string) => {
     throw new MgrpoError(
       "engine-unsupported",
-      `${ADAPTER_CONFIG_FILE}: ${key} = ${JSON.stringify(value)} is not supported: this engine computes ${supported}`,
+      `${ADAPTER_CONFIG_FILE}: ${key} = ${JSON.stringify(value)} is not supported: this engine supports ${supported}`,
     );
   };
   // An adapter of another type lacks settings that LORA requires: it is unsupported, not damaged.

@@ -52,10 +52,12 @@ const BYTES: Readonly<Record<TensorType, number>> = { F32: 4, F16: 2, BF16: 2 };
 /** Elements converted at a time. */
 const CHUNK = 1 << 22;
 
+const damagedIn = (what: string) => (fault: string) =>
+  new MgrpoError("checkpoint-damaged", `${what}: ${fault}: restore the file from its origin`);
+
 /** `what` names the file in errors. Tensors must fill the file without overlap or gap, as in the reference implementation. */
 export function readHeader(file: CheckpointFile, what: string): SafetensorsHeader {
-  const damaged = (fault: string) =>
-    new MgrpoError("checkpoint-damaged", `${what}: ${fault}: restore the file from its origin`);
+  const damaged = damagedIn(what);
   const size = sizeOf(file);
   if (size < PREFIX_BYTES) throw damaged(`${size} bytes are not a safetensors file`);
   const prefix = readBytes(file, 0, new Uint8Array(PREFIX_BYTES));
@@ -85,8 +87,7 @@ export function readHeader(file: CheckpointFile, what: string): SafetensorsHeade
 }
 
 function entryOf(name: string, raw: unknown, start: number, what: string): TensorEntry {
-  const damaged = (fault: string) =>
-    new MgrpoError("checkpoint-damaged", `${what}: ${fault}: restore the file from its origin`);
+  const damaged = damagedIn(what);
   const parsed = EntryJson.safeParse(raw);
   if (!parsed.success) throw damaged(`the header entry of '${name}' is malformed`);
   const { dtype: type, shape, data_offsets } = parsed.data;

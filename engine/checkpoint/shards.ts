@@ -1,6 +1,6 @@
 /**
- * @file Trained weights and Adam's moments in the Hugging Face layout: `<stem>.safetensors`, or shards `<stem>-0000i-of-0000n.safetensors` and
- * `<stem>.safetensors.index.json`. A file holds tensors of at most 1 GiB together, or a single larger one: only Adam's flat moments are split.
+ * @file A model's weights and Adam's moments in the Hugging Face layout: `<stem>.safetensors`, or shards `<stem>-0000i-of-0000n.safetensors` and
+ * `<stem>.safetensors.index.json`. A file holds tensors of at most `shardBytes` together, or a single larger one: only Adam's moments are split.
  * Equal state gives equal bytes. A file's bytes are written when they are asked for, so that the caller holds one file at a time.
  */
 import { MgrpoError } from "../../core/errors.ts";
@@ -46,7 +46,7 @@ export function refuseUnsavable({ parameters, length }: ParameterLayout): void {
       : `an array holds less than ${MAXIMUM_LENGTH}`;
   throw new MgrpoError(
     "engine-unsupported",
-    `all ${length} parameters cannot be trained on this engine: ${why}: train an adapter (lora={}), or use a tinker policy`,
+    `this engine cannot train all ${length} parameters: ${why}: train an adapter (lora={}), or use a tinker policy`,
   );
 }
 

@@ -91,7 +91,7 @@ export function checkCheckpoint(files: CheckpointFiles): ModelConfig {
   return config;
 }
 
-/** Files of another version of the same model: `config.json` may be omitted; if present, it must be equal. */
+/** Files of another version of the same model: `config.json` may be omitted; if present, it must describe that model. */
 export function withConfigOf(files: CheckpointFiles, config: ModelConfig, opened: CheckpointFiles): CheckpointFiles {
   const own = opened.get("config.json");
   if (!files.has("config.json") && own) return new Map([...files, ["config.json", own]]);

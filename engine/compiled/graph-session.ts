@@ -117,27 +117,17 @@ export class GraphSession {
   }
 
   /** As `run`, with outputs as tensors: those on the device stay there until they are disposed of. */
-  async tensors(
-    lengths: Lengths,
-    feeds: Feeds,
-    into: Feeds = {},
-    wanted: readonly string[] = this.#session.outputNames,
-  ): Promise<Feeds> {
-    const fetches = Object.fromEntries(wanted.map((name) => [name, into[name] ?? null]));
+  async tensors(lengths: Lengths, feeds: Feeds, into: Feeds = {}): Promise<Feeds> {
+    const fetches = Object.fromEntries(this.#session.outputNames.map((name) => [name, into[name] ?? null]));
     return this.#session.run({ ...feeds, ...this.#shapesAt(lengths) }, fetches);
   }
 
   /**
    * Runs the graph at these lengths. Outputs are written into the tensors of `into`. Outputs without one are new arrays: keep them small,
-   * since each adds to the pressure on the garbage collector. Computes only the `wanted` outputs, if given.
+   * since each adds to the pressure on the garbage collector.
    */
-  async run(
-    lengths: Lengths,
-    feeds: Feeds,
-    into?: Feeds,
-    wanted?: readonly string[],
-  ): Promise<Record<string, Float32Array>> {
-    const outputs = await this.tensors(lengths, feeds, into, wanted);
+  async run(lengths: Lengths, feeds: Feeds, into?: Feeds): Promise<Record<string, Float32Array>> {
+    const outputs = await this.tensors(lengths, feeds, into);
     // The graphs that are run this way have float32 outputs only.
     return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, data as Float32Array]));
   }

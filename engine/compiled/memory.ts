@@ -1,5 +1,5 @@
 /**
- * @file The memory that the compiled engine needs to sample from a model and train it in one process, computed from the model's sizes alone.
+ * @file The memory that the compiled engine needs to sample from a model and train it in one process, computed from sizes and settings alone.
  * Our own arrays are counted; the runtime's are estimated from the activations of one layer. `npm run bench -- memory` compares the result
  * with measurements.
  */

@@ -51,7 +51,7 @@ export function tinyModel(): Map<string, Uint8Array> {
   ]);
 }
 
-/** The largest ||provider - CPU|| / ||CPU|| over log-probs, gradient and sampled log-probs. For bf16, the CPU rounds factors to bfloat16. */
+/** The largest ||provider - CPU|| / ||CPU|| over log-probs, gradient and sampled log-probs. For bf16, the CPU rounds products and their inputs. */
 export async function deviationFromCpu(provider: ExecutionProvider, precision: Precision): Promise<number> {
   const files = tinyModel();
   const onProvider = openLaneTrainer(files, { ...TINY_OPTIONS, precision, provider });

@@ -92,7 +92,7 @@ export class EngineThread {
   }
 
   #onTimeout(id: number, call: OpenCall, seconds: number): void {
-    // A long call on the same (GPU) thread delays samples and closes, so their time limits restart.
+    // A long call on the same thread delays samples and closes, so their time limits restart.
     if (!isLongCall(call) && this.#hasLongCall) {
       this.#armTimer(id, call, seconds);
       return;
@@ -160,7 +160,7 @@ export class EngineThread {
   }
 }
 
-/** Training, and opening a sampler or trainer: the thread is busy for long. */
+/** Any call but a sample or a close: the thread may be busy for long. */
 const isLongCall = ({ method }: OpenCall): boolean => method !== "sample" && method !== "close";
 
 /** Seconds that a canceled sample has to close. */

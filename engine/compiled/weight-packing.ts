@@ -1,7 +1,7 @@
 /**
  * @file What a worker does with memory that the machine has to spare. A sampler packs its weights: it reorders them once for the products that
- * read them, which costs a float32 copy. Only weights that never change are packed, a base under an adapter, and only for sampling: a training
- * product has many rows, and gains nothing. With what is left, a trainer keeps activations instead of recomputing them.
+ * read them, which costs a copy, in float32 or in quantized codes. Only weights that never change are packed, a base under an adapter, and only
+ * for sampling: a training product has many rows, and gains nothing. With what is left, a trainer keeps activations instead of recomputing them.
  * The choice depends on the machine's memory and never on what is free, so that a resumed run makes the same choice and gets the same bits.
  */
 import { totalmem } from "node:os";
@@ -13,13 +13,13 @@ import type { ModelConfig } from "../checkpoint/config.ts";
 import { computesWhole, planMemory, totalBytes } from "./memory.ts";
 import type { StoredWeights } from "./open-weights.ts";
 
-/** `auto` packs if a worker needs at most this share of the machine's memory: a team of two leaves some to others. */
+/** `auto` packs or keeps activations if a worker then needs at most this share of the machine's memory: a team of two leaves some to others. */
 const AUTO_SHARE = 1 / 3;
 
 /** A container may have less memory than its machine. */
 export const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
 
-/** @throws MgrpoError `config-invalid` if packing is on and there is nothing to pack. */
+/** @throws MgrpoError `config-invalid` if packing is on but impossible. */
 export function resolveWeightPacking(
   config: ModelConfig,
   lora: LoraConfig | null,
@@ -65,10 +65,10 @@ export function resolveCheckpointing(
 ): "on" | "off" {
   const { gradientCheckpointing = "auto", provider = "cpu" } = options;
   if (gradientCheckpointing !== "auto") return gradientCheckpointing;
-  // On a GPU, what is kept would cross the bus.
-  if (provider !== "cpu") return "on";
   const kept = { ...options, gradientCheckpointing: "off" } as const;
   if (!lora && computesWhole(config, kept)) return "off";
+  // On a GPU, what layers keep would cross the bus.
+  if (provider !== "cpu") return "on";
   return totalBytes(planMemory(config, lora, { ...kept, prefixTrees: false }, stored)) <= AUTO_SHARE * machine
     ? "off"
     : "on";

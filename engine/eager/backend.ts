@@ -16,7 +16,7 @@ export const INSTALL_GPU_PACKAGE = `npm install ${GPU_PACKAGE}@4.22.0`;
 /** Loads a backend; `onBackend` selects it. */
 export async function openBackend(backend: EagerBackend): Promise<void> {
   if (backend === "tensorflow") await loadGpuPackage();
-  // Without this, the cpu backend's first use prints a banner to standard output.
+  // Without this, the cpu backend's first use prints a banner to standard error.
   else tf.enableProdMode();
   registerModelKernels(backend);
 }

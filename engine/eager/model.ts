@@ -1,4 +1,4 @@
-/** @file The whole model, embedding and head included, on one row at a time: no padding, no KV cache, tfjs's own gradients. */
+/** @file The whole model, embedding and head included, on one row at a time: no padding, no KV cache. */
 import * as tf from "@tensorflow/tfjs-core";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";

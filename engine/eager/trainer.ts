@@ -1,4 +1,4 @@
-/** @file The trainer in plain tfjs, a row at a time: a prefix tree of all sequences that share a prefix, or one sequence. Simple rather than fast. */
+/** @file The trainer in plain tfjs, a row at a time: a prefix tree of sequences that share a prefix, or one sequence. Simple rather than fast. */
 import * as tf from "@tensorflow/tfjs-core";
 import "../model/gradients.ts";
 import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";

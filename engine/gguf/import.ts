@@ -23,9 +23,9 @@ export interface ImportedModel {
 }
 
 /**
- * Writes `folder` with config.json, tokenizer, chat template and model.safetensors.
+ * Writes `folder` with config.json, generation_config.json, tokenizer, chat template and model.safetensors.
  * @param dtype of the weights written; BF16 halves the folder's size but rounds.
- * @throws MgrpoError `not-found`, `checkpoint-damaged`, `tokenizer-damaged` or `engine-unsupported`, before anything is written.
+ * @throws MgrpoError `not-found`, `checkpoint-damaged`, `tokenizer-damaged` or `engine-unsupported`.
  */
 export async function importGguf(path: string, folder: string, dtype: WrittenType = "F32"): Promise<ImportedModel> {
   const { size } = await stat(path).catch((cause: NodeJS.ErrnoException) => {

@@ -16,7 +16,7 @@ export function entropies(all: tf.Tensor2D): tf.Tensor1D {
   return tf.neg(tf.sum(tf.mul(tf.exp(all), all), 1));
 }
 
-/** Per-row inputs of the losses, all [N]; zero where a row is not part of the loss. */
+/** Inputs of `linear` and `clipped-token`. Vectors are [N]; weights are zero where a row is not part of the loss. */
 export interface LossRows {
   /** `linear`: dLoss/dlogProb. */
   readonly linearWeights: tf.Tensor1D;

@@ -1,7 +1,7 @@
 /**
  * @file The model: a Llama- or Qwen-style decoder in tfjs operations, between the embedding and the output head. It is written once: the
  * eager engine runs it and the compiled engine traces it. Config and weights decide what differs between families (query/key norms, projection
- * biases). Attention is a parameter, since training attends within a sequence and sampling attends to a KV cache.
+ * biases). Attention is a parameter, since training attends within a row and sampling attends to a KV cache.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { LoraConfig } from "../../core/contracts/lora.ts";

@@ -1,15 +1,14 @@
 /**
  * @file A trainer's model, each of whose calls is journaled before it is made, so that a successor of a dead process repeats no work:
  *
- *     the journal has this server and version, and the server still has the model?
+ *     the server remembers calls, the journal has this server and version, and the server still has the model?
  *        no    a fresh model, loaded with the version
  *        yes   that model. The calls made since it loaded the version are repeated under their numbers, up to the last one journaled; the
  *              server returns their first results
  *     Every later call is journaled, then made.
  *
- * Until a resumed model has been saved, any refusal by the server may be due to the resumption: the journal is cleared, the model unloaded,
- * and `replay-failed` makes the caller redo the step. engine/tinker/README.md explains why no gradient is
- * counted twice.
+ * Until a resumed model has been saved, any refusal or failure of the server may be due to the resumption: the journal is cleared, the model
+ * unloaded, and `replay-failed` makes the caller redo the step. engine/tinker/README.md explains why no gradient is counted twice.
  */
 import type { TinkerCalls } from "../../core/contracts/tinker-calls.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";

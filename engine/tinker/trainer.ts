@@ -29,7 +29,7 @@ import { gradientNormOf, type ServerBehavior } from "./probe.ts";
 import type { TinkerServer } from "./server.ts";
 import { readTinkerVersion, readVocabulary, TINKER_FILE, type TinkerVersion, writeTinkerVersion } from "./version.ts";
 
-/** A sequence's part of the gradient, up to its last token with a weight; equal sequences are one term, as the gradient is linear in `gradient_T`. */
+/** A sequence's part of the gradient, up to its last nonzero entry; equal sequences are one term, as the gradient is linear in `gradient_T`. */
 interface GradientTerm {
   readonly tokens: readonly number[];
   readonly logProbs_T: Float32Array;

@@ -1,6 +1,7 @@
 /**
  * @file The tokens of a conversation that the policy does not sample: the prompt, and what the chat template adds between turns. The
- * template is rendered with placeholders for all content, and what it writes is cached by the conversation's shape (template-pieces.ts).
+ * template is rendered with placeholders for the question, turns and responses, and what it writes is cached by the conversation's shape
+ * (template-pieces.ts).
  *
  *     [ system, tools, user header ] question [ assistant header ] SAMPLED [ tool header ] response [ … ] response [ assistant header ] SAMPLED
  *

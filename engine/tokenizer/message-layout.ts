@@ -33,7 +33,7 @@ export interface CallsOptions {
   readonly asSampled?: boolean;
 }
 
-/** Throws `tokenizer-damaged` if the template refuses the order of the messages, `prefix-drift` if it rewrites earlier ones. */
+/** Its methods throw `tokenizer-damaged` if the template refuses the order of the messages, `prefix-drift` if it rewrites, drops or repeats one. */
 export function openMessageLayout(
   tokenizer: Tokenizer,
   settings: ChatSettings,

@@ -1,4 +1,4 @@
-/** @file The sources of the example apps: the pages of the question's world, and a calculator. */
+/** @file The sources of the example apps in TypeScript: the pages of the question's world, and a calculator. */
 import { calculateText } from "../../adapters/tools/calculate.ts";
 import type { AgentEndpoint, RolloutContext } from "../../core/recipe.ts";
 import { factsOf } from "../../recipes/atlas/questions/facts.ts";

@@ -1,6 +1,6 @@
 /**
- * @file Signed HTTP calls to one sub-agent's worker, and what its responses mean: a report, a failure that a retry may cure
- * (`TransientFailure`), or an error that ends the invocation (`MgrpoError`).
+ * @file Signed HTTP calls to the workers of sub-agents, and what their responses mean: a report, a failure that a retry may cure
+ * (`TransientFailure`), or an error that the caller rethrows (`MgrpoError`).
  */
 
 import * as z from "zod";
@@ -53,7 +53,7 @@ export class TransientFailure extends Error {
   readonly isWorkerAtFault: boolean;
   /** The connection broke while the worker may have been working on the invocation. */
   readonly workerDied: boolean;
-  /** Another process has the worker's port: what the worker had is gone. */
+  /** The worker does not know what it was asked about: another process has its port, or it has canceled and dropped the work. */
   readonly wasRestarted: boolean;
 
   constructor(message: string, { isWorkerAtFault = false, workerDied = false, wasRestarted = false } = {}) {

@@ -34,7 +34,9 @@ export class WorkerPool {
   }
 
   passOver({ worker }: WorkerRecord): void {
-    this.#passedOverUntil.set(worker, this.#clock.monotonic() + PASS_OVER_SECONDS);
+    const now = this.#clock.monotonic();
+    for (const [other, until] of this.#passedOverUntil) if (until < now) this.#passedOverUntil.delete(other);
+    this.#passedOverUntil.set(worker, now + PASS_OVER_SECONDS);
   }
 }
 

@@ -9,6 +9,7 @@
  *
  * A loop that rejects while the others end, or an engine call that hangs then, is a crash too.
  */
+import { linkSignals } from "../../core/any-signal.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { Log } from "../log.ts";
 import type { Membership } from "./membership.ts";
@@ -40,6 +41,8 @@ export async function runIncarnation({
 }: Incarnation): Promise<IncarnationEnd> {
   const ending = new AbortController();
   const heartbeatStop = new AbortController();
+  // `stop` outlives this incarnation, and in a fleet its run: a listener left on it would keep them in memory.
+  const stopping = linkSignals(stop);
   const ignoreCanceled = (error: unknown) => {
     if (!(ending.signal.aborted && isMgrpoError(error, "canceled"))) throw error;
   };
@@ -50,7 +53,7 @@ export async function runIncarnation({
     }
     ending.abort();
     await working;
-    // A heartbeat between the read and the write of `leave` would undo it.
+    // A heartbeat between the read and the write of `leave` would make that write fail.
     heartbeatStop.abort();
     await beating;
     await membership.leave();
@@ -59,7 +62,7 @@ export async function runIncarnation({
     const beating = membership.beat(heartbeatStop.signal);
     const done = over(ending.signal);
     const working = Promise.all([done, ...loops(ending.signal)].map((loop) => loop.catch(ignoreCanceled)));
-    const stopped = whenAborted(stop).then((): IncarnationEnd => "stopped");
+    const stopped = whenAborted(stopping.signal).then((): IncarnationEnd => "stopped");
     const fatal = Promise.race([crashed, rejectionOf(working), rejectionOf(beating)]);
     const end = await Promise.race([beating, stopped, fatal, done.then((): IncarnationEnd => "over")]);
     log.info("ending", { worker: membership.id, because: end });
@@ -68,6 +71,7 @@ export async function runIncarnation({
     await Promise.race([fatal, stalled, finish(end, working, beating)]);
     return end;
   } finally {
+    stopping.unlink();
     ending.abort();
     heartbeatStop.abort();
   }

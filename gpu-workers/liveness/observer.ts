@@ -36,7 +36,7 @@ interface Observation {
   /** Worker -> its counter, and the monotonic time from which on it counts as silent. */
   readonly counters: Map<string, { readonly counter: number; readonly since: number }>;
   lastRead: number;
-  /** Monotonic time of the last answer. */
+  /** Monotonic time of the last read's answer. */
   lastAnswer: number;
   readsBegun: number;
   /** Number of the latest completed read. */
@@ -82,6 +82,15 @@ async function refresh(run: RunContext, observation: Observation, force: boolean
   if (read < observation.readsEnded) return;
   observation.records = records;
   observation.readsEnded = read;
+  forgetPast(observation);
+}
+
+/** Drops what is known of workers without a record, such as those that are long dead (core/training/past-workers.ts). */
+function forgetPast({ records, counters, settled }: Observation): void {
+  const known = new Set(records.map(({ worker }) => worker));
+  for (const kept of [counters, settled]) {
+    for (const worker of kept.keys()) if (!known.has(worker)) kept.delete(worker);
+  }
 }
 
 /** Of the time since the answer before this one, what exceeds half a lease does not count as a worker's silence. */

@@ -28,7 +28,7 @@ export class EngineProgress {
     this.#now = now;
   }
 
-  /** A call that hangs and cannot be ended. Samples may wait while a training call runs: both may share a GPU's thread. */
+  /** Whether a call hangs and cannot be ended. Samples may wait while a training call runs: both may share a GPU's thread. */
   get isStalled(): boolean {
     const open = [...this.#calls].filter(({ dueAt }) => dueAt >= this.#now());
     const overdue = [...this.#calls].filter(({ dueAt }) => dueAt < this.#now());

@@ -2,7 +2,7 @@
  * @file One poller per process for RUN, its STEP and those that follow it, shared by all loops of the worker. It polls fast while this
  * process causes changes. Each idle poll waits 10% longer than the one before, up to ten times `liveness.pollSeconds`.
  *
- *     until(pick)   waits for: a state in which `pick` finds something   unblocked by: tick's writes to RUN and STEP
+ *     until(pick)   waits for: a state in which `pick` finds something   unblocked by: a change of RUN or STEP, or `markServable`
  */
 import { type TableKey, tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";

@@ -19,7 +19,7 @@ export interface RolloutHost {
   readonly runAttempt: RunAttempt;
   /** Whether every sub-agent has a live worker. */
   hasLiveSubAgents(): boolean;
-  /** Dead workers of the sub-agents, by identity. */
+  /** Dead workers of the sub-agents, by id. */
   deadSubAgents(): readonly string[];
 }
 
@@ -41,8 +41,8 @@ export const isInfrastructureFailure = (error: unknown): error is MgrpoError =>
 export type ShouldRetry = (error: MgrpoError, attempt: number) => boolean;
 
 /**
- * Attempts a rollout until it finishes, at most `limits.attempts` times; then its outcome is `failed`, with the last reason. Rejects with
- * `canceled` when the signal aborts, with the cause if `shouldRetry` returns false, and immediately on a refusal, which no retry can fix.
+ * Attempts a rollout until it finishes; after `limits.attempts` attempts that count, its outcome is `failed`, with the last reason. Rejects with
+ * `canceled` when the signal aborts, with the cause if `shouldRetry` returns false, and at once on an error that no retry can fix.
  */
 export async function attemptRollout(
   host: RolloutHost,

@@ -15,7 +15,7 @@ export interface ClaimableRollouts {
 
 /**
  * @param me the id of this worker.
- * @param mine rollouts that this process runs or has committed: not claimable.
+ * @param mine rollouts that run or wait here, or have an outcome: not claimable.
  */
 export function claimableRollouts(
   group: GroupRecord,

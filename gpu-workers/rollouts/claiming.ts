@@ -8,7 +8,7 @@
  *     quarantined   ──> start alone
  *
  *     a claim   waits for: free capacity, and a live worker of each sub-agent
- *     alone     waits for: no other attempt in flight here, of any step, and RUN to point to the step: nothing trains then
+ *     alone     waits for: no other attempt in flight here, of any step, and RUN to point to the step: no other step trains then
  *
  * Every claim is one conditional write on the GROUP item. Claims save work; correctness rests on the outcome object alone.
  */

@@ -5,7 +5,7 @@
  *     call     waits for: every tool and sub-agent of the turn (answer-calls.ts)
  *     finish   closes the backend, also after an error, once its last turn has ended
  *
- * A rejection is always infrastructure: backend, tool, worker or cancellation. The agent's own failures end with a `stop`.
+ * A rejection is never the agent's own failure, which ends the conversation with a `stop`.
  */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../../core/contracts/conversation.ts";

@@ -9,10 +9,10 @@ export interface RunningAttempt {
 export interface LocalGroupView {
   /** Position of the group in its step. */
   readonly index: number;
-  /** Rollouts that run here or were committed here. */
+  /** Rollouts that run or wait here, and those that are known to have an outcome. */
   readonly mine: Set<number>;
   readonly running: Map<number, RunningAttempt>;
-  /** Claimed here, but their invocations killed workers: they run alone. */
+  /** Claimed here, but workers or engine threads ended during their attempts: they run alone. */
   readonly quarantined: Set<number>;
   /** As last read; undefined before the first read. */
   record: GroupRecord | undefined;

@@ -1,4 +1,4 @@
-/** @file One step that this worker samples: the state that claiming, attempts and pacing share, and the worker's views of its groups. */
+/** @file One step that this worker samples: the state that claiming and attempts share, and the worker's views of its groups. */
 import { agentsBelow } from "../../core/contracts/delegation.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";

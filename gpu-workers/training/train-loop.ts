@@ -49,7 +49,7 @@ export interface TrainRole extends TrainerParts {
   readonly meter: BusyMeter;
   /** Called with the published version that a step trains. */
   prepare(version: number): Promise<void>;
-  /** Called with each published version, whether this trainer published it or another. */
+  /** Called with the version that a step makes, once this trainer or another has published it. */
   published(version: number, step: number): Promise<void>;
 }
 
@@ -143,8 +143,8 @@ async function finishStep(loop: TrainLoop, step: StepRecord): Promise<void> {
 
 /**
  * `replaced`: another worker took over the claim, or the step was closed with another trainer's version. `halted`: a service refused, or
- * the step cannot be trained (its loss is not a number), and the run is halted for that reason. `stalled`: a call of the engine took too
- * long, or the engine's thread ended.
+ * the step cannot be trained (its loss or gradient is not finite), and the run is halted for that reason. `stalled`: a call of the engine
+ * took too long, or the engine's thread ended.
  */
 async function resultOf(training: Promise<void>, run: RunContext): Promise<TrainResult> {
   try {

@@ -44,8 +44,8 @@ export class TrainerState {
   }
 
   /**
-   * Works with the trainer, which holds exactly the manifest's weights and optimizer state. Starts over once if the trainer could not
-   * replay the calls of a dead predecessor.
+   * Works with the trainer, which holds exactly the manifest's weights and optimizer state. Starts over once if an engine has
+   * lost its state (`replay-failed`).
    */
   async use<T extends { trained: boolean }>(manifest: Manifest, work: (trainer: Trainer) => Promise<T>): Promise<T> {
     const attempt = async () => {

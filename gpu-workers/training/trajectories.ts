@@ -1,6 +1,6 @@
 /**
  * @file Trajectories that this process committed itself, cached until their step is over, so a trainer in the same process need not load
- * them. Those of an outcome are cached only if its commit was the first; the key of an invocation is a hash of its content. A lookup names the
+ * them. They are cached only if the commit was the first, or if the key is a hash of the content (gateway/sub-agents.ts). A lookup names the
  * digest of the record that was scored, so a cached trajectory is never used for a record that has since been replaced.
  */
 import type { Digest } from "../../core/contracts/names.ts";

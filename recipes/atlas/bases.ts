@@ -1,6 +1,6 @@
 /**
- * @file The base models: two sizes, two kinds of tokenizer, and a third model with all tools for the single-agent arm.
- * `npm run atlas:pretrain` makes them from demonstrations alone; their files are in models/.
+ * @file The base models: the planner; the smaller searcher, with another kind of tokenizer; the single agent, with all tools; and the planner
+ * of atlas-two-subs. `mgrpo pretrain` makes them from demonstrations alone; their files are in models/.
  */
 import { join } from "node:path";
 import type { Arm } from "../../core/contracts/config.ts";

@@ -1,5 +1,5 @@
 /**
- * @file The paper's two case studies, measured over all held-out questions. The paper shows single questions: a deduction about a cube,
+ * @file The paper's two case studies, measured on held-out questions. The paper shows single questions: a deduction about a cube,
  * for which the untrained main agent browses and the trained one reasons; and a fish described by several facts, of which the untrained
  * agent delegates a few and the trained one all.
  */
@@ -18,7 +18,7 @@ const toolChoice: CaseStudy = {
   name: "tool choice",
   expected: "facts are looked up; what needs calculating, and nothing else, is calculated",
   checks(question, { conversation }) {
-    // Questions of other recipes may need no look-up.
+    // A question that is not atlas's has none.
     if (factsOf(question).lookUps.length === 0) return [];
     const called = callsOf(conversation).map(({ name }) => name);
     const lookedUp = called.some((name) => LOOKING_UP.has(name));

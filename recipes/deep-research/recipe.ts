@@ -1,6 +1,6 @@
 /**
  * @file The paper's setting (arXiv 2511.13288): a planner and a searcher that do research. By default they are atlas's shipped models,
- * in its world. Questions, tools and the judge are settings; an agent with a model of its own gets the defaults for an LLM. See README.md.
+ * in its worlds. Questions, tools and the judge are settings; an agent with a model of its own gets the defaults for an LLM. See README.md.
  */
 import { judgeCriteria } from "../../adapters/judges/criteria.ts";
 import type { Arm, RunConfigInput } from "../../core/contracts/config.ts";

@@ -1,6 +1,6 @@
 /**
- * @file The tools: web tools as configured under `tools` (docs/tools.md). Without a search engine, `search` and `visit` are those
- * of atlas, so that the recipe needs neither keys nor a network.
+ * @file The tools: web tools as configured under `tools` (docs/tools.md), and the one that reads attachments. Without a search engine,
+ * `search`, `visit` and `calculate` are those of atlas, so that the recipe needs neither keys nor a network.
  */
 import { attachment } from "../../adapters/tools/attachment.ts";
 import { openWebTools } from "../../adapters/tools/web/open.ts";

@@ -76,7 +76,7 @@ function factsShown({ title, facts }: ProsePage, ask: Asked, of: string): readon
   return ask === "capital" && facts.get("country")?.some((country) => same(country, of)) ? [title] : [];
 }
 
-/** The countries, normalized, for which a page shows a condition: the page's own, that of its capital, or those of its neighbors. */
+/** The countries, normalized, for which a page shows a condition: its own country, the country that its city is the capital of, or neighbors. */
 function countriesShown({ title, facts }: ProsePage, { field, value }: Condition): readonly string[] {
   if (facts.get(field)?.some((one) => same(one, value))) return [normal(title)];
   if (!same(title, value)) return [];

@@ -17,7 +17,7 @@ export interface ModelShape {
   readonly ffn: number;
 }
 
-/** A base model to pretrain. Equal designs and demonstrations give equal files. Absent settings have the defaults of `smallModel`. */
+/** A base model to pretrain. Absent settings have the defaults of `smallModel`. */
 export interface SmallModel {
   /** The agent that the model is for, and the arm in whose team the agent works. */
   readonly agent: string;

@@ -1,6 +1,6 @@
 /**
  * @file Builds the tokenizer of a base model from its demonstrations, as `tokenizer.json` and `tokenizer_config.json` that Hugging Face's
- * libraries read. Two kinds: byte pairs with whole words, and unigram, which splits rarer words. Both split text by one pattern, which
+ * libraries read. Two kinds: byte pairs, with the most frequent words whole, and unigram. Both split text by one pattern, which
  * attaches spaces to lower-case words and punctuation, so that a name is the same tokens after them as at the start of a line. Both
  * write the opening of a tool call, which never varies, as one added token.
  */

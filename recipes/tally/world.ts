@@ -20,7 +20,7 @@ export function entryOf(village: number, name: string): LedgerEntry | undefined 
   return Object.fromEntries(FIELDS.map((field) => [field, random.integer(QUANTITIES)])) as LedgerEntry;
 }
 
-/** `hens 4, boats 12, …`: a ledger's page. */
+/** `hens 4, boats 12, …`: a person's page in the ledger. */
 export const pageOf = (entry: LedgerEntry): string => FIELDS.map((field) => `${field} ${entry[field]}`).join(", ");
 
 /** A searcher's report: the number asked for, then the whole page that shows it. */

@@ -1,4 +1,9 @@
-/** @file The verdict of a soak test on made-up series: growth above the tolerance is found, noise and warm-up are not. */
+/**
+ * @file The verdict of a soak test on made-up series: growth above the tolerance is found, noise and warm-up are not. An unknown option is
+ * refused.
+ */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { drawSeries } from "../../bench/soak/chart.ts";
 import type { SoakSample } from "../../bench/soak/sample.ts";
@@ -132,4 +137,12 @@ test("a chart names its quantity, its unit and its lines", () => {
   expect(picture).toMatch(/^<svg /);
   for (const text of ["Memory of each process", "MB", "command", "searcher", "minutes"])
     expect(picture).toContain(text);
+});
+
+test("an unknown option is refused in one line that names the options", async () => {
+  const soaked = promisify(execFile)(process.execPath, ["dist/bench/soak/main.js", "--hours=1"]);
+  await expect(soaked).rejects.toMatchObject({
+    code: 1,
+    stderr: "soak: Unknown option '--hours' (the options are --minutes and --to)\n",
+  });
 });

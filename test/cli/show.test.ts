@@ -3,12 +3,14 @@ import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { readOutcome } from "../../cli/conversations.ts";
 import { readSummary } from "../../cli/local/read-records.ts";
+import { readTracedRollouts } from "../../cli/local/traced-rollouts.ts";
 import { loadTrees, parseAddress } from "../../cli/show/load.ts";
 import type { Source } from "../../cli/show/source.ts";
 import { drawText } from "../../cli/show/text.ts";
 import { showSteps } from "../../cli/show.ts";
 import { exportPage } from "../../cli/ui/export.ts";
 import { searchStep } from "../../cli/ui/search.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
 import type { RolloutScore } from "../../core/contracts/records.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
@@ -18,6 +20,9 @@ import { memoryStore } from "../fakes/memory-store.ts";
 import { parsedLines } from "./command-line.ts";
 import { printedBy } from "./printed.ts";
 import { config, fillFinishedRun, finishedRun, groups, job, manifests, step, storeOfFinishedRun } from "./records.ts";
+
+/** The one rollout of the finished run that has an outcome. */
+const FIRST_ROLLOUT = { run: config.run, phase: "train", step: 0, group: 0, rollout: 0 };
 
 const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);
 
@@ -104,14 +109,30 @@ test("a group whose rollout has lost an invocation is shown without that rollout
   const search = { text: "a", filter: "any" as const, from: 0 };
   expect(tags(kept?.children[0])).toContain("correct");
   expect((await searchStep(store, config, 0, search)).hits).toHaveLength(1);
-  const address = { run: config.run, phase: "train", step: 0, group: 0, rollout: 0 };
-  const outcome = await readOutcome(store, address);
+  const outcome = await readOutcome(store, FIRST_ROLLOUT);
   const [ref = expect.fail()] = outcome?.status === "finished" ? outcome.invocations : [];
   await store.objects.delete([ref.key]);
   const [tree] = await loadTrees(store, config, { step: 0, group: 0 });
   expect(tags(tree?.children[0])).toEqual(["its conversation has expired"]);
   expect(tree?.children.slice(1)).toEqual(kept?.children.slice(1));
   expect((await searchStep(store, config, 0, search)).hits).toEqual([]);
+});
+
+test("a rollout that was excluded for a damaged record does not hide its group; any other damage is an error", async () => {
+  const store = memoryStore();
+  await store.objects.commit(objectKeys.outcome(FIRST_ROLLOUT), new TextEncoder().encode("damaged"));
+  const [first = expect.fail(), ...others] = finishedRun.groups;
+  const excluded = { ...first, rollouts: { ...first.rollouts, "0": { excluded: "damaged: not JSON" } } };
+  await fillFinishedRun(store, { ...finishedRun, groups: [excluded, ...others] });
+  const [tree] = await loadTrees(store, config, { step: 0, group: 0 });
+  expect(tags(tree?.children[0])).toEqual(["excluded: damaged: not JSON"]);
+  expect((await searchStep(store, config, 0, { text: "a", filter: "any", from: 0 })).hits).toEqual([]);
+  expect(await readTracedRollouts(store, config, 0)).toEqual([]);
+
+  const scored = memoryStore();
+  await scored.objects.commit(objectKeys.outcome(FIRST_ROLLOUT), new TextEncoder().encode("damaged"));
+  await fillFinishedRun(scored);
+  await expect(loadTrees(scored, config, { step: 0, group: 0 })).rejects.toMatchObject({ code: "record-damaged" });
 });
 
 test("a step with an expired group has no summary, and the group is reported as expired, not as unknown", async () => {

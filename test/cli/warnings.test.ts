@@ -71,7 +71,7 @@ test("one agent dominates the gradient of a shared policy while another gets wor
   const falling = [...Array<number>(10).fill(0.8), ...Array<number>(10).fill(0.6)];
   const [line, ...others] = stepWarnings(shared, stepsWith(0.05, ...falling));
   expect(line).toMatch(
-    /^'main' contributes 95% of the gradient norm of the policy of 'main', and the reward of 'searcher', .* fell from 0\.800 to 0\.600: raise agents\.searcher\.share/,
+    /^'main' has 95% of the sum of the gradient norms of the agents that share the policy of 'main', .* 'searcher' fell from 0\.800 to 0\.600: raise agents\.searcher\.share/,
   );
   expect(others).toEqual([]);
   expect(stepWarnings(shared, stepsWith(0.05, ...falling, 0.6))).toEqual([]);

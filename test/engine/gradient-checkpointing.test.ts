@@ -61,11 +61,11 @@ test("auto keeps activations if the worker, prefix trees aside, then needs at mo
   expect(choice(1e12, { provider: "cuda" })).toBe("on");
 });
 
-test("with checkpointing on, even a small model is trained layer by layer, not in one graph", () => {
-  const full = (gradientCheckpointing: "auto" | "on") => {
-    const options = { ...OPTIONS, gradientCheckpointing };
+test("a small model is trained in one graph on every provider, and with checkpointing on, layer by layer", () => {
+  const full = (gradientCheckpointing: "auto" | "on", provider: "cpu" | "webgpu" | "cuda" = "cpu") => {
+    const options = { ...OPTIONS, gradientCheckpointing, provider };
     const resolved = resolveCheckpointing(TINY, null, options, { mapped: true, bytes: 1 });
     return computesWhole(TINY, { ...options, gradientCheckpointing: resolved });
   };
-  expect([full("auto"), full("on")]).toEqual([true, false]);
+  expect([full("auto"), full("auto", "webgpu"), full("auto", "cuda"), full("on")]).toEqual([true, true, true, false]);
 });

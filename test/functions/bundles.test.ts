@@ -58,7 +58,7 @@ const deployment: Deployment = {
 };
 
 beforeAll(async () => {
-  // The test runner takes modules under node_modules as they are.
+  // The test runner does not transform modules under node_modules.
   bundles = await bundleHandlers(NAMES, join(folder, "node_modules"));
   writeFileSync(join(folder, "rewards.mjs"), REWARDS);
   store = await openLocalStore();
@@ -116,7 +116,7 @@ test.each(NAMES)("%s: its bundle is small, with no engine, worker or country dat
   expect(inputs.filter((input) => foreign.test(input))).toEqual([]);
 });
 
-test("a run of one step, with every function called from its bundle by AWS events", async () => {
+test("a run of one step completes with every function called from its bundle, and only the expected failures are logged", async () => {
   const lines: string[] = [];
   const stderr = vi.spyOn(process.stderr, "write").mockImplementation((line) => lines.push(String(line)) > 0);
   const config = teamConfig({ run: "bundled", recipe: folder, steps: 1, questionsPerStep: 3 });
@@ -138,7 +138,7 @@ test("a run of one step, with every function called from its bundle by AWS event
 
 const readStep = async (run: string) => StepRecord.parse(await store.table.get(tableKeys.step(run, 0)));
 
-/** Directly, as the command line calls it, and twice: the second call finds the run. */
+/** Starts the run directly, as the command line does, and twice: the second call changes nothing. */
 async function startRun(config: RunConfig): Promise<StepRecord> {
   const request = await prepare(store.objects, config);
   for (const _ of [1, 2]) expect(await invoke("start-run", request)).toEqual({ batchItemFailures: [] });
@@ -147,7 +147,7 @@ async function startRun(config: RunConfig): Promise<StepRecord> {
   return step;
 }
 
-/** In batches: duplicate, reordered, malformed and foreign events, and some whose judge fails. Returns the ids of the latter. */
+/** Sends a batch with duplicate, reordered, malformed and foreign events, and some whose judge fails. Returns the ids of those last. */
 async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<string[]> {
   const { run } = config;
   const outcomes: Record<string, unknown> = {};
@@ -169,7 +169,7 @@ async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<strin
   expect(failed.sort()).toEqual([0, 1, 2].map((k) => `${unjudged}-${k}`));
   expect((await readStep(run)).state).toBe("open");
   await repairByTick();
-  // The scheduled tick has outcomes without a score delivered again, and asks no judge itself.
+  // The scheduled tick redelivers outcomes without a score, and asks no judge itself.
   expect(plane.redelivered.sort()).toEqual(
     [0, 1, 2].map((rollout) => objectKeys.outcome({ run, phase: "train", step: 0, group: 1, rollout })),
   );
@@ -201,7 +201,7 @@ async function repairByTick(): Promise<void> {
   });
 }
 
-/** New versions, through tick's queue; then a scheduled tick. */
+/** Publishes new versions, whose events arrive through the queue of tick; then a scheduled tick. */
 async function publishVersions(config: RunConfig, step: StepRecord): Promise<void> {
   const manifests: Record<string, unknown> = {};
   for (const agent of step.trained) manifests[agent] = objectCreated(await publish(store.objects, config, agent, 1));
@@ -214,7 +214,7 @@ async function publishVersions(config: RunConfig, step: StepRecord): Promise<voi
   expect(Object.fromEntries(plane.capacities)).toEqual({ "g-main": 0, "g-searcher": 0, "g-eval": 1 });
 }
 
-/** A repeated event yields the same job. Once every job has its result, nothing is left to do: the schedule's last tick. */
+/** A repeated event yields the same job. Once every job has its result, the scheduled tick turns the schedule off. */
 async function evaluateTeam({ run }: RunConfig): Promise<void> {
   const team = sqsBatch("EnqueueEvaluationQueue", { a: objectCreated(objectKeys.team(run, 1)) });
   const jobs = async () =>

@@ -17,7 +17,7 @@ function recorder() {
   return { lines, log: (line: string) => void lines.push(line) };
 }
 
-test("the key comes from an event or from a direct call", () => {
+test("the object key is read from an event or from a direct call; an event without one is malformed", () => {
   expect(objectKeyOf(created("runs/a%20/x.json"))).toEqual({ key: "runs/a%20/x.json" });
   expect(objectKeyOf({ key: "k" })).toEqual({ key: "k" });
   expect(() => objectKeyOf({ detail: {} })).toThrow(/^event: /);
@@ -124,6 +124,6 @@ test("the local cloud's tick logs every run's failure, and rejects with the firs
   ]);
 });
 
-test("a missing setting is named", () => {
+test("the error for a missing environment variable names it", () => {
   expect(() => composeFromEnvironment({ MGRPO_TABLE: "t" })).toThrow(/^environment: MGRPO_BUCKET/);
 });

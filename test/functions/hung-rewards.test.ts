@@ -1,5 +1,5 @@
 /**
- * @file A user's rewards that block, in score-rollout as it is deployed: a bundle, with the project beside it. The call ends at its deadline,
+ * @file A user's rewards that block their thread, in score-rollout as it is deployed: a bundle, with the project beside it. The call ends at its deadline,
  * its event is delivered again, and other outcomes are scored.
  */
 import { execFileSync } from "node:child_process";
@@ -24,7 +24,7 @@ const folder = mkdtempSync(join(tmpdir(), "hung-rewards-"));
 const project = join(folder, "project");
 /** The id of the question whose rewards block. */
 const blocked = join(folder, "blocked");
-/** Exists once they do. */
+/** A file that exists once they block. */
 const reached = join(folder, "reached");
 const REWARDS = `
 import { readFileSync, writeFileSync } from "node:fs";
@@ -73,7 +73,7 @@ afterAll(async () => {
 /** Longer than another thread takes to start, however busy the machine is. */
 const VERDICT_SECONDS = 100;
 
-/** From now on, the deadline of a verdict passes once the rewards block. Returns what ends this. */
+/** Makes the deadline of a verdict pass as soon as the rewards block. Returns a function that undoes this. */
 function passDeadlines(): () => void {
   const timers = createRequire(import.meta.url)("node:timers/promises") as { setTimeout: typeof pause };
   const { setTimeout: wait } = timers;
@@ -91,7 +91,7 @@ function passDeadlines(): () => void {
   };
 }
 
-test("rewards that block end at their deadline, and hold up no other outcome", { timeout: 240_000 }, async () => {
+test("rewards that block end at their deadline, and another outcome is scored", { timeout: 240_000 }, async () => {
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
   const settings = { run: "hung", recipe: "team", steps: 1, questionsPerStep: 2 };
   const base = teamConfig(settings);
@@ -114,9 +114,9 @@ test("rewards that block end at their deadline, and hold up no other outcome", {
   expect(await score({ blocking })).toEqual({ batchItemFailures: [{ itemIdentifier: "blocking" }] });
   restore();
   clearInterval(heartbeat);
-  // A thread that is blocked has none.
+  // A blocked thread would run no timer.
   expect(beats).toBeGreaterThan(2);
-  // The thread has two seconds to settle what was aborted, then it is ended.
+  // The thread has two seconds to settle the aborted call, then it is terminated.
   await store.clock.sleep(2);
   expect(await score({ other })).toEqual({ batchItemFailures: [] });
   expect([await scored(0), await scored(1)]).toEqual([[], ["0"]]);

@@ -62,7 +62,7 @@ test("a failure hours after the last one, as after a halt, starts a new outage",
   expect(await runRecord()).toMatchObject({ status: "running" });
 });
 
-test("an outage in a large run halts it, although each outcome waits long for its turn to be asked again", async () => {
+test("an outage in a large run halts it, although the judge is asked again about an outcome only after a long wait", async () => {
   const pass = stopClock(store);
   const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(new Error("503")) };
   const limits = { verdictSeconds: 180 };
@@ -162,7 +162,7 @@ test("a judge that hangs holds up neither ticks, nor the budget, nor other runs;
   await functions.stop();
 });
 
-test("a judge that refuses the request halts the run with its reason; nothing is scored, and after resume a scheduled tick asks again", async () => {
+test("a judge that refuses the request halts the run with its reason; nothing is scored, and after resume a tick asks again", async () => {
   const unpaid = new MgrpoError("endpoint-refused", "model 'j' wants to be paid first (HTTP 402)");
   let isPaid = false;
   const judge: Rewards = {
@@ -245,7 +245,7 @@ test.each([
   },
 );
 
-test("rewards whose thread crashes as they are opened are an outage: asked again, and after ten minutes the run is halted", async () => {
+test("a crash of the rewards' thread while it opens them is an outage: it is retried, and after ten minutes the run is halted", async () => {
   const pass = stopClock(store);
   const crash = new MgrpoError("judge-failed", "the thread of the rewards crashed: x", { retryable: true });
   let isOut = false;
@@ -266,7 +266,7 @@ test("rewards whose thread crashes as they are opened are an outage: asked again
   expect((await group()).rollouts).toEqual({});
 });
 
-test("a score outside [0, 1] counts as a failure of the judge", async () => {
+test("a score that is not in [0, 1], such as NaN, counts as a failure of the judge", async () => {
   const { functions, step } = await started(store, teamConfig(), { ...rewards, expert: () => Number.NaN });
   await commitOutcome(store, step);
   await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });

@@ -27,7 +27,7 @@ export async function started(
   return { functions, step, group };
 }
 
-/** An outcome of rollout 0/0/0 with one invocation. */
+/** Commits an outcome of rollout 0/0/0 with one invocation. `damage`: the invocation is missing. */
 export async function commitOutcome(
   store: MemoryStore,
   step: StepRecord,

@@ -1,4 +1,4 @@
-/** @file A scheduled tick takes the records of long-dead workers out of a run, and what they measured is still found. */
+/** @file A scheduled tick removes the records of workers that have been dead for an hour; their telemetry can still be read. */
 import { expect, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { RunRecord, type WorkerRecord } from "../../core/contracts/records.ts";
@@ -12,7 +12,7 @@ import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 const MINUTE = 60_000;
 
 test.each(["running", "finished, with evaluations left"])(
-  "dead workers of a run that is %s stay for an hour",
+  "the record of a worker that has been dead for an hour is removed, and its telemetry stays readable: a run that is %s",
   async (state) => {
     const store = memoryStore();
     let time = MINUTE;

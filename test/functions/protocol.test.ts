@@ -64,7 +64,7 @@ test("a second start changes nothing; one with another config is refused with th
   );
 });
 
-test("a start without questions says what to do: another name would not help", async () => {
+test("a start whose questions are not in the store is refused, and the message says to upload them", async () => {
   const store = memoryStore();
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   const request = await prepare(memoryStore().objects, teamConfig());
@@ -110,7 +110,7 @@ test("main-only: no step waits for the frozen agent, whose version stays 0 in ev
   expect(team.agents).toMatchObject({ main: { version: 1 }, searcher: { version: 0 } });
 });
 
-test("a rollout that crashes its worker three times while it runs alone is lost; the group continues without it, and losses are bounded", async () => {
+test("a rollout that crashes its worker three times while it runs alone is lost; the group continues without it, and more losses than limits.lostFraction halt the run", async () => {
   const { functions, store, later, play, group, run, step, train } = await started(
     teamConfig({ limits: { lostFraction: 0 } }),
   );
@@ -272,7 +272,7 @@ test("an evaluation is recorded once, by its event or by a scheduled tick", asyn
   expect(recorded).toBe(1);
 });
 
-test("a judge's outage does not hold up other rollouts: the scheduled tick has the rest scored, and asks again", async () => {
+test("a judge's outage does not hold up other rollouts: a scheduled tick scores the rest, and the next one asks again", async () => {
   let asked = 0;
   const judge: Rewards = {
     ...rewards,

@@ -20,7 +20,7 @@ type Effects = <T>(effect: () => Promise<T>) => Promise<T>;
 
 const unscripted: Effects = (effect) => effect();
 
-/** Effects that are counted. Before the n-th of them, the script of n runs, once. */
+/** Counts effects. Before effect n, the script of n runs, once. */
 function scriptedEffects() {
   let count = 0;
   const scripts = new Map<number, () => Promise<void>>();
@@ -88,7 +88,7 @@ async function world() {
   const plain = contextOf(store, controls, unscripted);
   return {
     plane,
-    /** Of the tick's effects. */
+    /** By the number of the tick's effect. */
     scripts,
     /** The two steps of a start. */
     start: [
@@ -119,7 +119,7 @@ async function effectsOfIdleTick(): Promise<number> {
   return effects();
 }
 
-test("a start whose two steps interleave with the tick anywhere ends with the schedule on", async () => {
+test("however the two steps of a start interleave with the tick, the schedule ends up on", async () => {
   const effects = await effectsOfIdleTick();
   expect(effects).toBeGreaterThan(5);
   let turnedOff = 0;
@@ -140,7 +140,7 @@ test("a start whose two steps interleave with the tick anywhere ends with the sc
   expect(turnedOff).toBeGreaterThan(effects);
 });
 
-test("a tick that dies anywhere during a start is retried, and the schedule is on", async () => {
+test("wherever a tick dies during a start, its retry leaves the schedule on", async () => {
   const effects = await effectsOfIdleTick();
   for (let dies = 0; dies < effects; dies++) {
     for (let starts = 0; starts <= dies; starts++) {

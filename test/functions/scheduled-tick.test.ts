@@ -52,7 +52,7 @@ test("if the fleets cannot be reconciled, the first run's failure is not lost", 
   expect(logged).toEqual(["RUN of b", "RUN of c", "no answer"].map((message) => ["error", "tick", message]));
 });
 
-test("if the ticks take long, every failure is logged before they end: the call may be killed at its limit", async () => {
+test("if the ticks take long, every failure is logged before they end, since the call may be killed at its time limit", async () => {
   ticks.areLate = true;
   const metrics = { running: 0, unserved: 0, spent: 0, idleMinutes: {} };
   let endTicks = () => {};

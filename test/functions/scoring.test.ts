@@ -119,7 +119,7 @@ test("the overlong penalty lowers each agent's reward, by its own context limit 
 
 test.each([
   [
-    "failed outcome",
+    "a failed outcome",
     {
       outcome: {
         status: "failed",
@@ -133,12 +133,12 @@ test.each([
   ],
   ["a missing invocation", { damage: true }, "damaged: invocation runs/test/invocations/000000/"],
   [
-    "another version",
+    "a trajectory of another version",
     { sub: { trajectory: { agent: "searcher", version: 7, tokens: [1], actions: [], logProbs: [] } } },
     "damaged: searcher sampled from version 7, planned 0",
   ],
   ["another question", { outcome: { questionId: "other" } }, "damaged: its question is other"],
-  ["not an outcome", { outcome: { status: "odd" } }, "damaged: runs/test/outcomes/000000/0/0.json"],
+  ["an object that is not an outcome", { outcome: { status: "odd" } }, "damaged: runs/test/outcomes/000000/0/0.json"],
 ])("excluded, not scored: %s", async (_name, change, reason) => {
   const { functions, step, group } = await started(store, teamConfig());
   await commitOutcome(store, step, change);

@@ -57,7 +57,7 @@ test("a failed tick fails its callers, not later ones", async () => {
   await expect(tick("test", false)).resolves.toBeUndefined();
 });
 
-test("a scheduled tick advances runs side by side: one whose reads hang keeps no other waiting", async () => {
+test("a scheduled tick advances runs side by side: one whose reads hang does not delay the others", async () => {
   const store = memoryStore();
   const context = openContext(store, { rewardsOf: async () => rewards });
   const functions = openFunctions(context);
@@ -141,14 +141,14 @@ test("memo: caches values, not absence or failures, and evicts the oldest", asyn
 });
 
 describe("the plan of a step", () => {
-  /** A store that counts insertions of groups, and fails those after the first `lives`. */
-  async function planning(lives = Number.POSITIVE_INFINITY) {
+  /** A store that counts insertions of groups, and fails those after the first `allowed`. */
+  async function planning(allowed = Number.POSITIVE_INFINITY) {
     const store = memoryStore();
     const request = await prepare(store.objects, teamConfig());
-    const groups = { inserted: 0, lives };
+    const groups = { inserted: 0, allowed };
     const { insert } = store.table;
     store.table.insert = async (key, item) => {
-      if (key.sk === "GROUP" && ++groups.inserted > groups.lives) throw new Error("killed");
+      if (key.sk === "GROUP" && ++groups.inserted > groups.allowed) throw new Error("killed");
       return insert(key, item);
     };
     const process = () => openFunctions(openContext(store, { rewardsOf: async () => rewards }));
@@ -163,10 +163,10 @@ describe("the plan of a step", () => {
     expect(await planned(request.config.questionsPerStep - 1)).toBe(true);
   });
 
-  test.each([0, 1])("is completed by the next tick after a process died with %i groups inserted", async (lives) => {
-    const { request, groups, process, planned } = await planning(lives);
+  test.each([0, 1])("is completed by the next tick after a process died with %i groups inserted", async (allowed) => {
+    const { request, groups, process, planned } = await planning(allowed);
     await expect(process().startRun(request)).rejects.toThrow("killed");
-    groups.lives = Number.POSITIVE_INFINITY;
+    groups.allowed = Number.POSITIVE_INFINITY;
     await process().tick({ run: "test" });
     for (let g = 0; g < request.config.questionsPerStep; g++) expect(await planned(g), `group ${g}`).toBe(true);
   });

@@ -6,7 +6,7 @@ import { teamConfig } from "../fakes/scripted-team.ts";
 const config = teamConfig({ temperature: 0.9 });
 const searcher = config.agents["searcher"] ?? expect.fail("no searcher");
 
-test("an agent with a temperature samples at it, the others at the run's", () => {
+test("an agent with a temperature of its own samples at it, the others at the run's", () => {
   const plan = trainingSampling({
     ...config,
     agents: { ...config.agents, searcher: { ...searcher, temperature: 0.7 } },
@@ -15,12 +15,12 @@ test("an agent with a temperature samples at it, the others at the run's", () =>
   expect(samplingOf(plan, "main")).toEqual({ temperature: 0.9, topP: 1, topK: 0 });
 });
 
-test("without one, the sampling serializes exactly as the plan's: invocation ids hash it", () => {
+test("without a temperature of its own, an agent's sampling settings serialize exactly as the plan's, since invocation ids hash them", () => {
   const plan = trainingSampling(config);
   expect(JSON.stringify(samplingOf(plan, "searcher"))).toBe(JSON.stringify(plan.sampling));
 });
 
-test("a plan without temperatures of its agents applies its own to every agent", () => {
+test("a plan without per-agent temperatures applies its own to every agent", () => {
   const plan = { sampling: { temperature: 0, topP: 1, topK: 0 } };
   expect(samplingOf(plan, "searcher").temperature).toBe(0);
 });

@@ -74,14 +74,14 @@ async function evaluation(suite: object) {
 const judgedBy = (model: LanguageModel): Scorer =>
   scorerOf({ benchmark: "xbench" }, "Compare.", () => ({ model, config: judgeConfig() })) ?? expect.fail();
 
-test("a judged suite without criteria is refused, as damaged", () => {
+test("a judged suite without criteria is refused: the run must be started again", () => {
   const judge = () => ({ model: scriptedJudge(holdsReference), config: judgeConfig() });
   expect(() => scorerOf({ benchmark: "xbench" }, undefined, judge)).toThrow(
     /^questions.json has no criteria for a suite that a model judges: start the run again$/,
   );
 });
 
-test("an encrypted benchmark leaves no prompt, answer or verdict in plain text, neither in the store nor in a log", async () => {
+test("an encrypted benchmark leaves no prompt, answer or verdict in plain text in the store or the log", async () => {
   const { memory, work, config, job, lines } = await evaluation({
     name: "xbench",
     benchmark: "xbench",
@@ -120,8 +120,8 @@ test("an encrypted benchmark leaves no prompt, answer or verdict in plain text, 
   expect((await Promise.all(verdicts)).map((bytes) => new TextDecoder().decode(bytes)).join("\n")).toContain(reason);
 });
 
-/** Sleeps of half a second or more are a hundred times as fast, by the store's clock too. A late timer counts as late as it is. */
-function hasten({ clock }: ReturnType<typeof memoryStore>): void {
+/** Sleeps of half a second or more take a hundredth of the time, and the store's clock skips the rest. A late timer is not scaled. */
+function speedUp({ clock }: ReturnType<typeof memoryStore>): void {
   const { sleep } = clock;
   let skipped = 0;
   clock.storeTime = async () => performance.timeOrigin + performance.now() + skipped;
@@ -138,7 +138,7 @@ test("nine minutes of a judge's outage lose nothing, the tenth halts the run, an
     benchmark: "xbench",
     data: encryptedFile(),
   });
-  hasten(memory);
+  speedUp(memory);
   const run = async () => RunRecord.parse(await memory.table.get(tableKeys.run(config.run)));
   const result = async () => memory.objects.get(objectKeys.evaluation(config.run, (await job()).job));
   const asked: string[] = [];
@@ -184,13 +184,13 @@ test("nine minutes of a judge's outage lose nothing, the tenth halts the run, an
   expect(asked).toEqual(["xbench-2510:3"]);
 }, 60_000);
 
-test("a refused text is lost at once, and one without a usable verdict after limits.attempts; resume asks only these again", async () => {
+test("a rollout whose text the judge refuses is lost at once, and one without a usable verdict after limits.attempts; a resumed run asks only about these again", async () => {
   const { memory, work, config, job } = await evaluation({
     name: "xbench",
     benchmark: "xbench",
     data: encryptedFile(),
   });
-  hasten(memory);
+  speedUp(memory);
   const asked: string[] = [];
   const judge = (isFair: boolean): Scorer => ({
     judge: "paid",
@@ -255,7 +255,7 @@ test("a judge that demands payment halts the run with its message; the job conti
   expect(judged).toBe(100 * (model.requests.length + 1));
 });
 
-test("a split without answers is asked but counts nowhere", async () => {
+test("questions without a reference answer are asked but not scored", async () => {
   const file = join(folder, "metadata.jsonl");
   const task = { task_id: "t1", Question: "What follows amber?", Level: 1, "Final answer": "?", file_name: "" };
   writeFileSync(file, JSON.stringify(task));

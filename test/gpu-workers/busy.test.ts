@@ -36,7 +36,7 @@ test("overlapping calls count once; a read splits an open interval, and its adja
   expect(meter.takeActivity()).toEqual({ sampling: [], training: [] });
 });
 
-test("of too many intervals, those with the shortest gaps become one: none is lost, and the long gaps stay", () => {
+test("when there are too many intervals, those with the shortest gaps are merged: no busy time is lost, and the long gaps stay", () => {
   const intervals = new Intervals();
   const added: [number, number][] = [];
   // Busy for 5 ms, then idle for 1 ms; after every tenth, for 100 ms.
@@ -76,7 +76,7 @@ test("sampling counts as sampling; waiting is the time with neither", async () =
   expect(meter.takeSeconds()).toEqual({ sampling: 3, training: 5, waiting: 1 });
 });
 
-test("a timer measures any work, also work that fails", async () => {
+test("a timer measures any work, including work that fails", async () => {
   let now = 0;
   const timer = createBusyTimer(() => now);
   const failing = timer.during(async () => {

@@ -43,7 +43,7 @@ test.each<[string, Partial<WorkerCall>]>([
   ["path", { path: "/invocations/abd?wait=5" }],
   ["query", { path: "/invocations/abc?wait=6" }],
   ["body", { body: '{"task":"look up amber."}' }],
-])("a call with another %s is refused", async (_part, change) => {
+])("a call with a different %s is refused", async (_part, change) => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   expect(await verify({ ...CALL, ...change }, headers)).toMatch(/not this team's/);
@@ -51,7 +51,7 @@ test.each<[string, Partial<WorkerCall>]>([
   expect(await verify(CALL, headers)).toBeUndefined();
 });
 
-test("a call with another time, nonce or secret is refused, and so is an unsigned call", async () => {
+test("a call with a different time, nonce or secret is refused, and so is an unsigned call", async () => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   const later = String(Number(headers["x-mgrpo-time"]) + 1);
@@ -103,7 +103,7 @@ test("a report is authentic only if this team signed it for this call", async ()
 });
 
 test.each([200, 422])(
-  "a report with status %i counts only if it is signed: a result is text, and a limit decides a reward",
+  "a report with status %i (200: a result, 422: a limit is reached) is accepted only if it is signed",
   async (status) => {
     const clock = { storeTime: async () => 0 };
     const answering = (sign: (body: string, call: Headers) => Record<string, string>) => {

@@ -20,9 +20,9 @@ import { begin, openWorld } from "../fixtures/relay/world.ts";
 
 const log = createLog(() => {});
 
-test("a dead worker's rollout whose outcome waits for its score is not run again, even in a group that began here", async () => {
+test("a dead worker's rollout whose outcome waits for its score is not run again, even in a group that this worker began", async () => {
   const config = relayConfig({ steps: 1, limits: { attempts: 1 } });
-  // Without events: no outcome is scored.
+  // A store without events, so that no outcome is scored.
   const store = memoryStore();
   await begin(store, openWorld(store).functions, config);
   const run = await readRunContext(config.run, "0.0.0", store, log);

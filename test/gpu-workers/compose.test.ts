@@ -1,4 +1,4 @@
-/** @file What is open when a worker cannot be wired: nothing. */
+/** @file A worker that cannot be composed leaves nothing open. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -68,7 +68,7 @@ test("closed book: tools do not run and return nothing; delegations run", async 
   expect(conversation.turns[0]?.responses.map(({ text }) => text)).toEqual(["", "a did y"]);
 });
 
-test("what a call may cost is held back from the delegations of its turn, and what it did not cost returns in the next; a tool gets its rollout's address", async () => {
+test("a call's maximum cost is reserved before its turn's delegations get their allowance, and what it does not spend is available in the next turn; a tool gets its rollout's address", async () => {
   const costly: Tool<{ query: string }> = {
     name: "search",
     description: "Costs at most $0.0006.",
@@ -106,7 +106,7 @@ describe("limits", () => {
     expect(trajectory.tokens.at(-1)).not.toBe(bpe.endOfTurn);
   });
 
-  test("turns: the calls of the last one do not run", async () => {
+  test("turns: the calls of the last turn do not run", async () => {
     let runs = 0;
     const tools = searchTool(() => `${runs++}`);
     const { conversation } = await play(bpe, loop, { limits: { turns: 3 }, tools });
@@ -125,7 +125,7 @@ describe("limits", () => {
     }
   });
 
-  test("a task that does not fit ends in token-limit without a turn; a template that does not fit is a config error", async () => {
+  test("a prompt that does not fit ends in token-limit without a turn; a template that does not fit is a config error", async () => {
     const { conversation, trajectory, sampler } = await play(bpe, loop, {
       prompt: "x ".repeat(900),
       limits: { contextTokens: 700 },
@@ -138,7 +138,7 @@ describe("limits", () => {
     );
   });
 
-  test("a response is cut to responseCharacters, with a mark", async () => {
+  test("a response is cut to responseCharacters and marked as cut", async () => {
     const { conversation } = await play(bpe, script(loop(), "<answer>x</answer>"), {
       tools: searchTool(() => "x".repeat(1e6)),
       limits: { responseCharacters: 5 },
@@ -218,7 +218,7 @@ describe("infrastructure failures are rejections, never text", () => {
     expect(sampler.released).toEqual(["s1"]);
   });
 
-  test("an unexpected error in a tool is a failure of its backend", async () => {
+  test("an unexpected error in a tool is a retryable failure of its backend", async () => {
     const tools = searchTool(() => {
       throw new TypeError("socket closed");
     });
@@ -230,7 +230,7 @@ describe("infrastructure failures are rejections, never text", () => {
     );
   });
 
-  test("a tool's own MgrpoError is rethrown unchanged, even one of a recipe's own copy of the class", async () => {
+  test("a tool's own MgrpoError is rethrown unchanged, even one from the recipe's own copy of the class", async () => {
     const refusal = Object.assign(new Error("HTTP 401: it refuses the key"), {
       [Symbol.for("mgrpo.error")]: true,
       code: "tool-backend",
@@ -241,7 +241,7 @@ describe("infrastructure failures are rejections, never text", () => {
   });
 
   test.each([undefined, new MgrpoError("deadline", "rollout took too long")])(
-    "canceled with reason %s: at once, even if a tool ignores the signal",
+    "a conversation canceled with reason %s rejects at once, even if a tool ignores the signal",
     async (reason) => {
       const cancel = new AbortController();
       const tools = searchTool(() => {

@@ -67,7 +67,7 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
       async openSampler(...args) {
         const sampler = await relayEngine.openSampler(...args);
         const isDeadly = (name: readonly (string | number)[]) => name.join("/").includes("sample/0/0/1/main");
-        // With the engine, what is in flight beside the rollout hangs too, and stays there.
+        // When the engine hangs, so do the other rollouts in flight.
         let isHung = false;
         const race = () => {
           isHung = true;
@@ -90,12 +90,12 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
           expect(String(error)).toContain(reason);
           clock.stop();
           deaths += 1;
-          // Enough for any run that ends.
+          // No run that ends has as many.
           expect(deaths).toBeLessThan(9);
           return false;
         },
       );
-    // The first beside others, then three alone.
+    // One beside other rollouts, then three alone.
     expect(deaths).toBe(4);
     const { rollouts } = GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, 0)));
     expect(rollouts[1]).toEqual({ excluded: "infrastructure: its worker crashed 3 times while it ran alone" });
@@ -104,7 +104,7 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
   },
 );
 
-test("rollouts whose engine thread ends are attempted again beside each other, not one by one", {
+test("rollouts whose engine thread ends are attempted again in parallel, not one after the other", {
   timeout: 30_000,
 }, async () => {
   const { config, main, runRecord, close } = await open();

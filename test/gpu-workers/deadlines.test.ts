@@ -1,4 +1,4 @@
-/** @file Nothing waits forever: turns, tools and training steps that hang end at their limits, and a worker whose engine hangs exits. */
+/** @file Nothing waits forever: turns, tools and training steps that hang end at their limits, and a worker whose engine hangs stops its heartbeats. */
 import { expect, test, vi } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";
@@ -21,7 +21,7 @@ const log = createLog(() => {});
 const never = new AbortController().signal;
 const forever = () => new Promise<never>(() => {});
 
-test("a signal ends a conversation even if the sampler ignores it; the release waits for the sampler's call", async () => {
+test("a signal ends a conversation even if the sampler ignores it; its sequence is released once the sampler's call has ended", async () => {
   const released = vi.fn();
   let end = (_error: Error) => {};
   const unresponsive: Sampler = {
@@ -56,7 +56,7 @@ test("a tool that hangs is canceled at its limit, as an infrastructure failure",
   expect(seen?.aborted).toBe(true);
 });
 
-test("a limit that is longer than any timer does not expire at once", async () => {
+test("a time limit longer than the maximum delay of a timer does not expire at once", async () => {
   const limit = timeLimitAfter(Promise.resolve(), 1e7);
   await new Promise((resolve) => setTimeout(resolve, 20));
   expect(limit.signal.aborted).toBe(false);
@@ -117,7 +117,7 @@ test("a training step that always times out halts the run after three takeovers"
   expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted" });
 });
 
-test("an engine call is stalled only a grace period after its limit; samples may wait for a training call", async () => {
+test("an engine call counts as stalled only a grace period after its limit; samples may wait for a training call", async () => {
   let now = 0;
   const progress = new EngineProgress({ turnSeconds: 10, trainingSeconds: 1000 }, () => now);
   let answer = () => {};
@@ -136,7 +136,7 @@ test("an engine call is stalled only a grace period after its limit; samples may
   expect(progress.isStalled).toBe(true);
 });
 
-test("a sample that began only after a training call has its whole limit", async () => {
+test("a sample that waited for a training call has its whole limit from then on", async () => {
   let now = 0;
   const progress = new EngineProgress({ turnSeconds: 300, trainingSeconds: 7200 }, () => now);
   let answer = () => {};
@@ -157,7 +157,7 @@ test("a sample that began only after a training call has its whole limit", async
   expect(progress.isStalled).toBe(true);
 });
 
-test("a canceled call that keeps running is stalled after the grace period, long before its limit", () => {
+test("a canceled call that keeps running counts as stalled after the grace period, long before its limit", () => {
   let now = 0;
   const progress = new EngineProgress({ turnSeconds: 10_000, trainingSeconds: 1000 }, () => now);
   const stop = new AbortController();
@@ -169,7 +169,7 @@ test("a canceled call that keeps running is stalled after the grace period, long
   expect(progress.isStalled).toBe(true);
 });
 
-test("a call that was canceled before it began has the grace period alone", () => {
+test("a call that was canceled before it began has only the grace period", () => {
   let now = 0;
   const progress = new EngineProgress({ turnSeconds: 10_000, trainingSeconds: 1000 }, () => now);
   void progress.during("sampling", forever, AbortSignal.abort());
@@ -179,7 +179,7 @@ test("a call that was canceled before it began has the grace period alone", () =
   expect(progress.isStalled).toBe(true);
 });
 
-test("a stalled worker sends no more heartbeats: its process exits", async () => {
+test("the heartbeat loop of a stalled worker rejects and sends no more heartbeats", async () => {
   const { config, store } = await openRun(log, { liveness: { heartbeatSeconds: 0.02, leaseSeconds: 1 } });
   const run = await readRunContext(config.run, "0.0.0", store, log);
   let isStalled = false;

@@ -31,7 +31,7 @@ const start = (store: Store, agent: string, roles: ("rollout" | "train")[], stop
 
 const together = (store: Store) => Promise.all(AGENTS.map((agent) => start(store, agent, ["rollout", "train"])));
 
-async function oneAfterTheOther(store: Store, { table }: Store) {
+async function samplingThenTraining(store: Store, { table }: Store) {
   const stop = new AbortController();
   const workers = AGENTS.map((agent) => start(store, agent, ["rollout"], stop));
   const step = async () => StepRecord.parse(await table.get(tableKeys.step(config.run, 0)));
@@ -65,6 +65,6 @@ function lastFirst(memory: Store): Store {
 test("gradients computed during sampling, after it, or with the first groups committed last give identical bytes", async () => {
   const atOnce = await trained(together);
   expect(atOnce.every((files) => files?.["optimizer.safetensors"])).toBe(true);
-  expect(await trained(oneAfterTheOther)).toEqual(atOnce);
+  expect(await trained(samplingThenTraining)).toEqual(atOnce);
   expect(await trained(together, lastFirst)).toEqual(atOnce);
 });

@@ -1,5 +1,5 @@
 /**
- * @file Rollouts of later steps start while agents still train this one: of the next step once an agent has its own version, and with
+ * @file Rollouts of later steps start while agents still train this one: of the next step once an agent has published its new version, and with
  * `staleness` before any agent has trained. The run's records are the same whatever the timing. In one process, with a policy whose samples
  * depend on its weights.
  */
@@ -123,7 +123,7 @@ test("an agent samples a step that is not open yet, while another still trains; 
 /** Seconds: long enough for a busy machine, and unlike every other wait of these runs. */
 const LIMITS = { rolloutSeconds: 99, invocationSeconds: 98 };
 
-/** The time limits that run. `end`: lets them end, as if the time had passed. `started`: how many there were. */
+/** Watches the time limits that are running. `end` expires them, as if the time had passed. `started`: how many have started. */
 function watchLimits() {
   const running = new Map<unknown, () => void>();
   const { setTimeout: start, clearTimeout: clear } = globalThis;
@@ -158,14 +158,14 @@ test("the time before a step is open counts against no limit", async () => {
     async (key) => {
       if (key !== manifest) return;
       await begun;
-      // Long enough for every limit to start that starts too early.
+      // Long enough for a limit that starts too early to start.
       await new Promise((resolve) => setTimeout(resolve, 1000));
       limits.end();
     },
     onSample,
   );
   await Promise.all(workers());
-  // Each of four rollouts in two steps has one.
+  // One for each of four rollouts in each of two steps.
   expect(limits.started()).toBeGreaterThanOrEqual(8);
   const { status, steps } = await records();
   expect(status).toBe("finished");
@@ -208,7 +208,7 @@ test("staleness: one slow rollout does not hold up the next step's", async () =>
   expect(warnings).toEqual([]);
 });
 
-test("staleness: how many workers sample, and how fast, changes nothing", async () => {
+test("staleness: the number of workers that sample changes nothing", async () => {
   const config = pipelined({ steps: 3 });
   const expected = await undisturbed(config);
   const { workers, more, records } = await openRun(config);
@@ -216,7 +216,7 @@ test("staleness: how many workers sample, and how fast, changes nothing", async 
   expect(await records()).toEqual(expected);
 });
 
-test("staleness: replacement rounds of one step run beside the next step, with the same result", async () => {
+test("staleness: replacement rounds of one step run in parallel with the next step, with the same result", async () => {
   const config = pipelined({ steps: 3, dynamicSampling: { rounds: 1 } });
   const expected = await undisturbed(config);
   const { workers, records } = await openRun(config, async (key) => {
@@ -226,7 +226,7 @@ test("staleness: replacement rounds of one step run beside the next step, with t
   expect(await records()).toEqual(expected);
 });
 
-test("when the run is halted meanwhile, early claims are released, and it resumes to the same result", async () => {
+test("when the run is halted while a later step is sampled early, its claims are released, and the resumed run has the same result", async () => {
   const config = relayConfig({ steps: 2 });
   const expected = await undisturbed(config);
   const { begun, onSample } = firstSample("main", 1);

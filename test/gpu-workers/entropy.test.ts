@@ -1,4 +1,4 @@
-/** @file The entropy bonus of a training step, on a toy policy whose distributions can be written down. */
+/** @file The entropy bonus of a training step, on a toy policy whose distributions can be computed by hand. */
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";

@@ -86,7 +86,7 @@ test("a benchmark has three runs by default; held-out and greedy questions are a
   ];
   const config = relayConfig({ evaluation: { suites } });
   expect(config.evaluation.suites.map(({ runs }) => runs)).toEqual([3, 1, 1, 1, 4]);
-  // A worker reads the parsed config back.
+  // A worker parses the parsed config again.
   expect(RunConfig.parse(config)).toEqual(config);
 });
 

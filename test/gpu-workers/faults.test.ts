@@ -52,7 +52,7 @@ test("a group of 64 rollouts whose first claim was given back is claimed in part
   expect(await recordsOf(store, config)).toMatchObject({ status: "finished" });
 });
 
-test("a sub-agent that never answers: its rollouts are given up and listed, never rewarded with 0", async () => {
+test("rollouts whose sub-agent never answers are given up and excluded, never given a reward of 0", async () => {
   const limits = { invocationSeconds: 0.2, rolloutSeconds: 60, attempts: 2, lostFraction: 1 };
   const { config, store } = await openRun(log, { limits });
   await Promise.all([
@@ -87,7 +87,7 @@ test.each([
   ["tool-backend", "HTTP 401: it refuses the key: check SERPER_API_KEY"],
   ["endpoint-refused", "HTTP 402: it wants to be paid first"],
 ] as const)(
-  "%s: a service that refuses to work halts the run at once, and nothing is lost or scored",
+  "%s: a service that refuses to work halts the run at once, and no rollout is excluded",
   async (code, why) => {
     const { config, store } = await openRun(log, { limits: { attempts: 3 } });
     const service = refusing(new MgrpoError(code, why));
@@ -122,7 +122,7 @@ test.each([
   },
 );
 
-test("a refusal by a service halts the evaluation before another request; its job stays open", async () => {
+test("a refusal by a service halts the evaluation with no request beyond those in flight; its job is queued again", async () => {
   const { config, store } = await openRun(log, {
     evaluation: { suites: [{ name: "sampled" }] },
     limits: { attempts: 3 },
@@ -148,7 +148,7 @@ test("with no worker for a sub-agent, no rollout is started and none given up", 
   await main;
 });
 
-test("a worker that drains gives everything back at once: no worker waits for its lease to expire", async () => {
+test("a draining worker releases all its claims at once: no worker waits for its lease to expire", async () => {
   const liveness = { heartbeatSeconds: 0.2, leaseSeconds: 600, pollSeconds: 0.02 };
   const { config, store } = await openRun(log, { liveness });
   const stop = new AbortController();

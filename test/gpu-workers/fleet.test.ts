@@ -33,7 +33,7 @@ setMaxListeners(0, never);
 const silent = createLog(() => {});
 const unexpected = (run: string, error: MgrpoError) => expect.unreachable(`${run}: ${error.message}`);
 
-/** An instance; resolves when it would end itself. */
+/** An instance; resolves when it would terminate itself. */
 function instance(store: Store, fleet: Fleet, release = "0.0.0", log: Log = silent): Promise<void> {
   const { agent, roles } = fleet;
   const address = { host: "127.0.0.1", port: 0, url: undefined, token: TOKEN };
@@ -80,7 +80,7 @@ async function world(...runs: string[]) {
   };
 }
 
-test("two instances of each fleet share two runs, serve them to the end, and end themselves", async () => {
+test("two instances of each agent fleet share two runs, serve them to the end, and terminate themselves", async () => {
   const { store, status, fleetSlots, workers, openJobs } = await world("a", "b");
   await instance(store, EVAL);
   // It evaluated the jobs that both runs had, and did not wait for later ones.
@@ -139,7 +139,7 @@ test("ten workers that start together take exactly the free slots", async () => 
   expect(await enterRun(store, MAIN, "test", "later")).toBe(false);
 });
 
-test("a run that this release cannot serve does not keep an instance from others; the reason is recorded", async () => {
+test("a run that this release cannot serve does not keep an instance from other runs; the reason is recorded", async () => {
   const { store, refusal } = await world("a", "b");
   const served: string[] = [];
   const service = {

@@ -1,4 +1,5 @@
 /** @file How an incarnation of a worker ends: cleanly, or with an error if something hangs or fails. */
+import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Incarnation, runIncarnation } from "../../gpu-workers/liveness/incarnation.ts";
@@ -72,7 +73,7 @@ test("a fatal error in an invocation ends a worker even while it drains", async 
   await expect(running).rejects.toBe(stalled);
 });
 
-test("a worker stops its heartbeats before it leaves: one between the read and the write of `leave` would undo it", async () => {
+test("a worker stops its heartbeats before it leaves: one in between would make the write of `leave` fail", async () => {
   let isBeating = true;
   let wasBeating: boolean | undefined;
   const membership: Partial<Membership> = {
@@ -87,4 +88,10 @@ test("a worker stops its heartbeats before it leaves: one between the read and t
   };
   const end = await runIncarnation(hanging(membership, { loops: () => [], stop: AbortSignal.timeout(10) }));
   expect([end, wasBeating]).toEqual(["stopped", false]);
+});
+
+test("a worker leaves nothing on the stop signal, which lasts as long as a fleet's process", async () => {
+  const stop = new AbortController().signal;
+  const end = await runIncarnation(hanging({ beat: async () => "lost" }, { loops: () => [], stop }));
+  expect([end, getEventListeners(stop, "abort")]).toEqual(["lost", []]);
 });

@@ -59,7 +59,7 @@ test("the metrics of runs come from tick's own log lines", () => {
   expect(metricsLines({ running: 0, unserved: 0, spent: 0, idleMinutes: {} })).toEqual([]);
 });
 
-test("StuckStep alarms separately for each run with neither an outcome nor a version for 30 minutes", () => {
+test("StuckStep alarms separately for each run with neither a score nor a version for 30 minutes", () => {
   const { inputs } = theOne(alarms, "StuckStep");
   expect(inputs).toMatchObject({ evaluationPeriods: 1, threshold: 30 });
   const [query, ...others] = inputs.metricQueries;

@@ -67,7 +67,9 @@ export type SearchSettings = z.infer<typeof SearchSettings>;
 
 const Visit = z.strictObject({
   maxBytes: z.int().positive().default(10_000_000).describe("Bytes of a body, after decompression."),
-  seconds: Seconds.default(30).describe("Seconds of one attempt to fetch a page, redirects and body included. There are up to three."),
+  seconds: Seconds.default(30).describe(
+    "Seconds of one attempt to fetch a page, redirects and body included. There are up to three.",
+  ),
   redirects: z.int().nonnegative().default(5).describe("Redirects that are followed."),
   maxCharacters: z.int().positive().default(500_000).describe("Characters of a page's text. The rest is cut."),
   requestsPerSecond: rate(10),

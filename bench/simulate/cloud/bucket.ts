@@ -1,6 +1,6 @@
 /**
- * @file The part of S3 that adapters/aws/object-store.ts uses, in memory. It passes the contract suite of object stores
- * (test/contracts/simulated-cloud.test.ts).
+ * @file The part of S3 that adapters/aws/object-store.ts uses, but for uploads in parts, in memory. It passes the contract suite of object
+ * stores (test/contracts/simulated-cloud.test.ts).
  */
 import { createHash } from "node:crypto";
 import {

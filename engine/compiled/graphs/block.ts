@@ -1,6 +1,6 @@
 /**
  * @file The sampler's graph for a block of tokens: extend.ts with one token, in a loop that draws from each prediction and feeds the drawn
- * token back. The KV cache enters once per block and stays with the loop; the outputs are the drawn tokens and the new cache rows.
+ * token back. The KV cache enters once per block and stays with the loop; only drawn tokens, their probabilities and new cache rows come out.
  */
 import type { Constant, Graph, GraphNode, Port } from "../onnx/serialize.ts";
 import type { PolicyShape } from "../policy-shape.ts";

@@ -1,4 +1,4 @@
-/** @file The output head processes a bounded number of rows at a time, since its arrays are rows x vocabulary. */
+/** @file In layer-by-layer training, the head processes a bounded number of rows at a time, since its arrays are rows x vocabulary. */
 import type { Predictions } from "../../model/predictions.ts";
 
 /** Maximum bytes of the head's largest array. */

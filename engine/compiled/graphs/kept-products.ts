@@ -1,6 +1,6 @@
 /**
  * @file The outputs of a layer's linear layers as outputs of the forward pass and inputs of the backward pass, y:<weight>. With them, the
- * backward pass recomputes no product with a weight. The gradient has the same bits.
+ * backward pass recomputes no product with a weight except an adapter's A x. The gradient has the same bits.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../../checkpoint/config.ts";

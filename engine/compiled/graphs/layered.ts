@@ -1,8 +1,8 @@
 /**
- * @file Graphs of layer-by-layer training: of an adapter, or of all weights of a large model. The forward pass keeps the input of each layer,
+ * @file Graphs of layer-by-layer training: of an adapter, or of all weights (layered-passes.ts). The forward pass keeps the input of each layer,
  * the backward pass recomputes a layer before it takes its gradient (gradient checkpointing), and the head processes only the rows that its
  * caller passes. Where memory allows, the forward pass also keeps the outputs of a layer's linear layers (y:<weight>), so that the
- * backward pass recomputes no product with a weight. The gradients are the same, bit for bit.
+ * backward pass recomputes no product with a weight except an adapter's A x. The gradients are the same, bit for bit.
  *
  *   tokens --forward--> x:0 ... x:L      rows of x:L --head--> loss, logProbs, d loss / d rows      x:0 ... x:L-1, d x:L --backward--> d:<parameters>
  */
@@ -50,7 +50,7 @@ export const traceForward =
       }
     });
 
-/** Inputs: rows [R, D] of x:L; targets [R]; inverseTemperature; weights. Outputs: logProbs [R]. */
+/** Inputs: x [R, D], rows of x:L; targets [R]; inverseTemperature; weights. Outputs: logProbs [R]. */
 export function traceHead(shape: PolicyShape): TracedGraph {
   return traceGraph("layered-head", (scope) => {
     const { weights, headInputs } = declareHead(shape, scope);

@@ -1,4 +1,4 @@
-/** @file Weights as graph inputs: a new version of a policy means new feeds, never a new graph. */
+/** @file Weights as graph inputs: new values of fed weights are new feeds, never a new graph. */
 import { type Parameter, type ParameterLayout, viewOf } from "../../checkpoint/parameters.ts";
 import type { WeightTensors } from "../../model/transformer.ts";
 import { type Feeds, tensor } from "../graph-session.ts";

@@ -1,5 +1,5 @@
 /**
- * @file The decoder whose KV cache stays on the device (WebGPU). Only tokens, positions and masks are sent, and only probabilities come back;
+ * @file The decoder whose KV cache stays on the device (WebGPU). A run sends tokens, angles, masks and slots, and only probabilities come back;
  * weights are uploaded once. The cache is as wide as the context from the start, and every run returns it as a new array.
  */
 import type { ModelConfig } from "../../checkpoint/config.ts";

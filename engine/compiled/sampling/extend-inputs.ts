@@ -32,7 +32,7 @@ export class ExtendInputs {
     this.#ids.set(tokens, first);
     this.#cos.set(cos.subarray(begin, end), first * half);
     this.#sin.set(sin.subarray(begin, end), first * half);
-    // Padding attends causally like any token: a row that attends to nothing would have no softmax.
+    // Padding attends causally like any token, so that no softmax is over masked positions only.
     for (let t = 0; t < this.#tokens; t++) {
       const start = (first + t) * (this.#width + this.#tokens);
       this.#mask.fill(0, start, start + position);

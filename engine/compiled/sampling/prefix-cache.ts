@@ -1,6 +1,6 @@
 /**
  * @file Prefix cache: next-token distributions by prefix state. Rollouts of one question share a prefix, which is longer the lower the
- * policy's entropy. Each distribution is computed once, and every rollout draws from it with its own random stream.
+ * policy's entropy. While a distribution is kept, it is not computed again: each rollout draws from it with its own random stream.
  */
 
 /** Memory limit for all distributions. */

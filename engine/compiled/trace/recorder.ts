@@ -2,8 +2,8 @@
  * @file A tfjs backend that computes nothing: every kernel adds ONNX nodes (kernels.ts), so running a tfjs function, gradients included,
  * records its graph.
  *
- * A recorded value may be narrower than its tensor ([N, 1] for [N, D]): broadcasting is left to the ONNX operators, and only operators
- * that cannot broadcast request the `full` value. A value whose elements are known to be all equal is a constant of one element.
+ * A recorded value may be narrower than its tensor ([N, 1] for [N, D]): elementwise operators on one or two tensors take it so,
+ * and broadcast; all others request the `full` value. A value whose elements are known to be all equal is a constant of one element.
  */
 import { type BackendValues, type DataType, KernelBackend, type TensorInfo } from "@tensorflow/tfjs-core";
 import type { Attribute, Constant, ElementType, GraphNode, Port } from "../onnx/serialize.ts";

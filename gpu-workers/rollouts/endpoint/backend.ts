@@ -3,7 +3,7 @@
  * checked only then: the responses to a turn's calls can exceed it.
  *
  * With `native` calls the server knows the tools and returns calls; with `text` both are plain text (tool-prompt.ts). Either way a turn is
- * written in the format of parse-turn.ts and read by that one parser, and all content shown to the model has its special tokens escaped.
+ * written in the format of parse-turn.ts and read by that one parser.
  */
 import type { AgentEndpointSettings } from "../../../core/contracts/language-model.ts";
 import { turnText } from "../../../core/conversation/api-turn.ts";

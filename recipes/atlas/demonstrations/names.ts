@@ -1,6 +1,7 @@
 /**
  * @file Practice with names: an agent passes on two names from its prompt, and nothing is asked about them. Names that only held-out look-ups
- * contain are in no other demonstration; here an agent learns to write them. No practice contains both terms of a held-out look-up.
+ * contain are in no task or query of another demonstration; here an agent learns to write them. No practice contains both terms of a
+ * held-out look-up.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
@@ -41,7 +42,7 @@ function someNames(world: World, random: Random): string {
   }
 }
 
-/** A random name, as the condition that it is in a look-up. */
+/** A random name, as a condition of a look-up. */
 function anyName(world: World, random: Random): Condition {
   const { name, capital, currency, languages } = oneOf([...world.countries.values()], random);
   return oneOf<Condition>(

@@ -17,7 +17,7 @@ export type Finder = (lookUps: readonly LookUp[]) => {
   readonly reports: readonly string[];
 };
 
-/** The share of reports that are wrong, as a faulty searcher's are: the main agent continues with what it receives. */
+/** The share of reports about a random country, as a faulty searcher's may be: the main agent continues with what it receives. */
 const WRONG_REPORTS = 0.15;
 
 /** The sub-agent that a look-up is delegated to. */

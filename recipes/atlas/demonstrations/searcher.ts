@@ -58,7 +58,7 @@ function ofCapital(title: string, wrongField: boolean, world: World): string {
   return wrongField ? country.region : country.name;
 }
 
-/** The same mistake each time: the line next to the correct one. */
+/** The same mistake each time: another line of the page. */
 function otherFact(country: Country, asked: "capital" | "currency" | "area"): string {
   if (asked === "capital") return country.region;
   return asked === "currency" ? country.languages.join(", ") : country.currency;

@@ -1,4 +1,4 @@
-/** @file What an atlas question carries for scoring and tools, so that functions need no world. */
+/** @file What a question about atlas's worlds carries for the tools, the case studies and the note about its world. Rewards do not read it. */
 import * as z from "zod";
 import type { Question } from "../../../core/contracts/question.ts";
 
@@ -12,8 +12,8 @@ export const Facts = z.strictObject({
 });
 export type Facts = z.infer<typeof Facts>;
 
-/** Facts of a question that is not of this recipe: it is about the real world, and its chain is unknown. */
+/** For a question without these facts: it is about the real world, and its chain is unknown. */
 export const REAL_WORLD: Facts = { world: 0, chain: "", lookUps: [] };
 
-/** The facts of a question of this recipe; for any other question, the real world. */
+/** A question's facts; REAL_WORLD if it has none of this form. */
 export const factsOf = ({ facts }: Pick<Question, "facts">): Facts => Facts.safeParse(facts).data ?? REAL_WORLD;

@@ -1,6 +1,6 @@
 /**
  * @file The kinds of questions: how each is drawn from a world, and worded. Every draw returns the chain of look-ups that
- * answers it, or undefined if the draft is unusable: a trivial question (but see hopOverConstraints), no unique answer, or an answer that is
+ * answers it, or undefined if the draft is unusable: a trivial question (but see hopOverConstraints), no unique answer, an answer that is
  * easy to guess, or an area that rounds to 0.
  */
 import type { Random } from "../../../core/random.ts";
@@ -118,7 +118,7 @@ function compare(world: World, random: Random): Draft | undefined {
   };
 }
 
-/** The draft, or undefined if a look-up has no unique answer, or the last answer is easy to guess, or an area that rounds to 0. */
+/** The draft, or undefined if a look-up has no unique answer, or the last answer is easy to guess or an area that rounds to 0. */
 function draftIfUsable(
   world: World,
   prompt: string,

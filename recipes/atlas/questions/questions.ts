@@ -71,7 +71,7 @@ export function anyKind(random: Random): string {
   return kinds[random.integer(kinds.length)] as string;
 }
 
-/** What scoring and tools need to know about a draft's question. */
+/** What a draft's question carries. */
 export const factsOfDraft = ({ chain, lookUps }: Draft, world: number): Facts => ({
   world,
   chain,

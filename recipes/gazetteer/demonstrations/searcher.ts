@@ -14,9 +14,11 @@ import { wordingFor } from "../questions/questions.ts";
 import { pageText, searchTitles } from "../tools.ts";
 import { readPage } from "../world/read-page.ts";
 
-/** Shares of tasks: with one of two constraints dropped, with a chain of two look-ups, and worded as a question. */
+/** The share of tasks with two constraints that lose one, unless what is left is held out. */
 const VAGUE = 0.2;
+/** The share of chains of two look-ups that are delegated as one task. */
 const WHOLE = 0.15;
+/** The share of the other tasks that are worded as a question. */
 const AS_QUESTION = 0.3;
 
 export function searcherDemonstration(draft: Draft, world: World, random: Random): Demonstration {
@@ -52,7 +54,7 @@ export function lookUpTurns(lookUp: LookUp, world: World): DemonstrationTurn[] {
   ];
 }
 
-/** The first title found whose page has the answer. */
+/** The first title found whose page has the answer; if none has, the first. */
 function pageOpened(lookUp: LookUp, world: World): string {
   const titles = searchTitles(world.number, termsOf(lookUp).join(", ")).split("\n");
   return titles.find((title) => answersOn(title, lookUp, world).length > 0) ?? (titles[0] as string);

@@ -13,7 +13,7 @@ import { drawQuestion, factsOfDraft } from "../../atlas/questions/questions.ts";
 import { isOn, type Side } from "../../atlas/questions/split.ts";
 import { comparison, described, factQuestion, questionFor } from "./phrasings.ts";
 
-/** The kinds of atlas with at most two look-ups: one hop; then chains, several constraints, and arithmetic on two findings. */
+/** Atlas's kinds of levels 1 and 2: one hop; then chains, several constraints, and arithmetic on two findings. */
 export const ASKED_KINDS = ["hop1", "hop2", "constraints", "compare"] as const;
 
 const TRAINING_WORLDS = { first: 1, count: 12 };

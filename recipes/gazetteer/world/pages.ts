@@ -1,4 +1,6 @@
-/** @file The pages of a world in prose: one per country and one per capital. The wording of each page is drawn from a random stream named after its world and title. */
+/**
+ * @file The pages of a world in prose: one per country and one per capital. A page's wording is a function of its world and title.
+ */
 import { stream } from "../../../core/random.ts";
 import type { Country } from "../../atlas/world/countries.ts";
 import type { World } from "../../atlas/world/world.ts";

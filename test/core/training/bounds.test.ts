@@ -28,7 +28,7 @@ test("1% of ten steps of 8 x 8 rollouts is 6.4: six lost rollouts are tolerated,
   const config = teamConfig({ questionsPerStep: 8, rolloutsPerQuestion: 8 });
   expect(tooManyLost(config, [groupWith(3, 6)])).toBeUndefined();
   expect(tooManyLost(config, [groupWith(2, 6), groupWith(3, 1)])).toMatch(
-    /^7 rollouts lost to infrastructure within 10 steps, more than limits\.lostFraction 0\.01 of 640; the last: 3\/0\/0: tool backend/,
+    /^7 rollouts lost within 10 steps, more than limits\.lostFraction 0\.01 of 640; the last: 3\/0\/0: tool backend/,
   );
   expect(lostRollouts([groupWith(3, 2)])).toEqual(["3/0/0: tool backend", "3/0/1: tool backend"]);
 });

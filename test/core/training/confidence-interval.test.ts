@@ -85,7 +85,7 @@ test("the interval contains the accuracy, and is never wider than for one run, n
   );
 });
 
-test("runs lost to infrastructure do not count, and a question that lost all its runs is left out", () => {
+test("lost runs do not count, and a question that lost all its runs is left out", () => {
   const kept = scores([
     [1, 1, 0],
     [0, 0],

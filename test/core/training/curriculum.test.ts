@@ -132,7 +132,7 @@ test("a stage asks its own levels, and keeps the other stages' positions", () =>
 test("a stage without questions is refused with a list of the available levels", () => {
   const plan = { seed: 1, curriculum: [{ from: 0, levels: [7] }] };
   expect(() => drawQuestions(plan, questionsOf(3), 0, initialCurriculum(plan), 1)).toThrow(
-    "curriculum.0.levels: no training question has level 7; the recipe has levels 1",
+    "curriculum.0.levels: no training question has level 7; there are only levels 1",
   );
   const two = { seed: 1, curriculum: [{ from: 0, levels: [7, 8] }] };
   const unordered = [...questionsOf(1, 10), ...questionsOf(2, 9), ...questionsOf(1, 2)];
@@ -140,7 +140,7 @@ test("a stage without questions is refused with a list of the available levels",
     expect.toSatisfy(
       (error) =>
         isMgrpoError(error, "config-invalid") &&
-        error.message === "curriculum.0.levels: no training question has level 7, 8; the recipe has levels 2, 9, 10",
+        error.message === "curriculum.0.levels: no training question has level 7, 8; there are only levels 2, 9, 10",
     ),
   );
 });

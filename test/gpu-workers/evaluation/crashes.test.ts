@@ -19,7 +19,7 @@ import { startWorker } from "../../fixtures/relay/world.ts";
 
 const POISON = 2;
 const LOST = "infrastructure: its worker crashed 3 times while it ran alone";
-/** Enough for any evaluation that ends. */
+/** More than in any evaluation that ends. */
 const MOST_DEATHS = 8;
 
 /** The relay's engine, which calls `die` where it samples the poison. */
@@ -165,7 +165,7 @@ test.each<[string, (die: () => Promise<never>) => Partial<WorkerParts>]>([
     },
   ],
 ])(
-  "a rollout that kills its worker while %s is given up: of its workers, the first names nothing, the second names all",
+  "a rollout that kills its worker while %s is given up after five workers: the first one's record names no rollout, the second one's all in flight",
   async (_what, parts) => {
     const { deaths, result } = await evaluate((kill) =>
       parts(() => {

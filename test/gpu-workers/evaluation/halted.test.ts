@@ -53,7 +53,7 @@ async function openEvaluation() {
   };
 }
 
-test("a halt during a job ends it at once: it is queued, and after resume its answers and verdicts are reused", async () => {
+test("a halt ends a job in progress at once: the job is queued again, and after resume its answers and verdicts are reused", async () => {
   const whole = await openEvaluation();
   await whole.evaluate({ judge: "paid", correct: () => 1 });
   const { n } = await whole.job();

@@ -24,7 +24,7 @@ async function writesOf(groups: number, suspects: Readonly<Record<string, number
   return writes;
 }
 
-test("rollouts that start together are named by one write, and the last write names none", async () => {
+test("rollouts that start together are named in one write, and the last write names none", async () => {
   expect(await writesOf(3, {})).toEqual([["0/0", "1/0", "2/0"], []]);
 });
 

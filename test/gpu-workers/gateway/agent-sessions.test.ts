@@ -21,7 +21,7 @@ const asking = (text: string, tools: TurnRequest["tools"] = []): TurnRequest => 
 
 const openSessions = (staleness: number) => new AgentSessions(scriptedAgent("searcher", []), [7], 4, staleness);
 
-test("a session outlives the opening of all steps that are sampled beside its own", async () => {
+test("a session survives the opening of every later step that may be sampled beside its own", async () => {
   const sessions = openSessions(2);
   const { exchange: first } = await sessions.turn(sessionOf(0), asking("say one"), never);
   for (const step of [1, 2, 3]) await sessions.turn(sessionOf(step), asking("say other"), never);
@@ -36,7 +36,7 @@ test("sessions of steps that are over are forgotten", async () => {
   expect(() => sessions.end(sessionOf(0).id, [exchange])).toThrow(/lost session/);
 });
 
-test("the end of a session whose delivered replies are not here is an outage, not an empty result", async () => {
+test("the end of a session whose delivered replies this worker does not have is an outage, not an empty result", async () => {
   const sessions = openSessions(0);
   expect(() => sessions.end("unknown", ["an exchange"])).toThrow(
     expect.objectContaining({ code: "session-lost", retryable: true }),
@@ -46,7 +46,7 @@ test("the end of a session whose delivered replies are not here is an outage, no
   expect(() => sessions.end(sessionOf(0).id, ["of another worker"])).toThrow(/lost session/);
 });
 
-test("the end is the same if repeated, and no turn follows it", async () => {
+test("ending a session twice returns the same result, and a turn after the end is refused", async () => {
   const sessions = openSessions(0);
   const session = sessionOf(0);
   const { exchange } = await sessions.turn(session, asking("say one"), never);
@@ -54,7 +54,7 @@ test("the end is the same if repeated, and no turn follows it", async () => {
   await expect(sessions.turn(session, asking("say two"), never)).rejects.toMatchObject({ code: "canceled" });
 });
 
-test("the chat template is rendered once per list of tools, and the number of layouts that are kept is limited", async () => {
+test("the chat template is rendered once per list of tools, and the number of cached layouts is limited", async () => {
   let rendered = 0;
   const counting: Tokenizer = {
     ...tokenizer,

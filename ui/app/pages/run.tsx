@@ -39,7 +39,7 @@ export function RunPage() {
             {warning}
           </p>
         ))}
-        {view.perStep.length === 0 && <p class="faint">No step is closed yet.</p>}
+        {view.step === 0 && <p class="faint">No step is closed yet.</p>}
         <div class="charts">
           {curves.map((curve) => (
             <Chart key={curve.title} {...curve} {...(curve.xName === undefined && { onPick: pick })} />
@@ -53,11 +53,11 @@ export function RunPage() {
 }
 
 function Facts({ view }: { readonly view: RunView }) {
-  const { recipe, arm, seed, steps, heldOut, agents, seconds, usd, perStep, writes } = view;
+  const { recipe, arm, seed, step, steps, heldOut, agents, seconds, usd, writes } = view;
   return (
     <dl class="facts">
       <Fact name="recipe" value={`${recipe}, ${arm}, seed ${seed}`} />
-      <Fact name="closed steps" value={`${perStep.length} of ${steps}`} />
+      <Fact name="closed steps" value={`${step} of ${steps}`} />
       <Fact name="held-out" value={`${percent(heldOut.before)} → ${percent(heldOut.after)}`} />
       {seconds !== null && <Fact name="time" value={duration(seconds)} />}
       {usd !== null && <Fact name="cost" value={dollars(usd)} />}

@@ -20,7 +20,7 @@ export interface ComparedCharts {
   readonly omitted: readonly string[];
 }
 
-/** @param merged whether the seeds of an arm become one mean between its lowest and highest seed. */
+/** @param merged whether the seeds of an arm become one line, their mean, in a band from the lowest to the highest. */
 export function compared(
   runs: readonly RunView[],
   arms: readonly ComparedArm[],
