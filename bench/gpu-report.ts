@@ -4,7 +4,7 @@
  * recipes/gazetteer on the CPU and on each device. A part that fails is reported, and the others still run; the exit code is then 1. Needs no
  * network.
  */
-import { readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { RunReport } from "../cli/run-report.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { isMgrpoError } from "../core/errors.ts";
@@ -41,6 +41,7 @@ function step(device: Device): DeviceOutcome {
   const result = mgrpo(...stepArguments(device, run, models, set));
   if (result.status !== 0) return { failed: failureOf(result) };
   const path = `runs/${run}/report.json`;
+  if (!existsSync(path)) return { failed: `${path} is missing` };
   const [summary] = parseJson(RunReport, readFileSync(path), path).perStep;
   if (!summary) return { failed: `${path} has no step` };
   rmSync(`runs/${run}`, { recursive: true });

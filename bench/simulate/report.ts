@@ -6,7 +6,7 @@ import type { MeasurementWindow } from "./run.ts";
 
 const MAX_REQUEST_ROWS = 14;
 /** Below this share of the requested rate, the runs have not reached it. */
-const MIN_RATE_SHARE = 0.85;
+const MIN_RATE_SHARE = 0.95;
 
 type Scale = (n: number) => string;
 
