@@ -2,7 +2,7 @@
 import { MgrpoError } from "../core/errors.ts";
 
 /** The longest wait of a Node.js timer, in milliseconds; a longer one fires at once. */
-const LONGEST_TIMER = 2 ** 31 - 1;
+export const LONGEST_TIMER = 2 ** 31 - 1;
 
 export interface TimeLimit {
   /** Aborts when the time is up. */

@@ -76,19 +76,19 @@ async function soak(project: string, minutes: number): Promise<SoakSample[]> {
   // A signal to this process alone ends the run, and with it the soak.
   const stopListening = onStopSignal(() => child.kill("SIGINT"));
   const samples: SoakSample[] = [];
-  const untilLater = async (milliseconds: number): Promise<void> => {
-    const isOver = await Promise.race([pause(milliseconds, false, { ref: false }), ended.then(() => true)]);
-    if (isOver)
-      throw new MgrpoError("run-halted", `the run ended after ${samples.length} samples: its last lines say why`);
-  };
+  const hasEnded = ended.then((): never => {
+    throw new MgrpoError("run-halted", `the run ended after ${samples.length} samples: its last lines say why`);
+  });
+  const unlessEnded = <T>(work: Promise<T>): Promise<T> => Promise.race([work, hasEnded]);
+  const later = (milliseconds: number) => unlessEnded(pause(milliseconds, undefined, { ref: false }));
   try {
     let access = accessOf(project);
-    for (; !access; access = accessOf(project)) await untilLater(POLL_MS);
+    for (; !access; access = accessOf(project)) await later(POLL_MS);
     const begun = performance.now();
     const soaked = { pid: child.pid ?? 0, project, run: RUN, mgrpo, access, begun };
     for (let n = 1; performance.now() - begun < minutes * 60_000; n++) {
-      await untilLater(Math.max(0, begun + n * everySeconds(minutes) * 1000 - performance.now()));
-      const sample = await takeSample(soaked, samples.at(-1)?.steps ?? 0);
+      await later(Math.max(0, begun + n * everySeconds(minutes) * 1000 - performance.now()));
+      const sample = await unlessEnded(takeSample(soaked, samples.at(-1)?.steps ?? 0));
       console.error(JSON.stringify(sample));
       samples.push(sample);
     }

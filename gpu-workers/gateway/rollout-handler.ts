@@ -8,11 +8,10 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { Rollout } from "../../core/recipe.ts";
 import { openCallVerifier, openReportSigner } from "../invocations/signature.ts";
+import { LONGEST_TIMER } from "../limits.ts";
 import { MIN_SECRET, recipeRunner } from "./runners.ts";
 
 const MAX_BODY_BYTES = 1 << 20;
-/** Milliseconds, 25 days: a longer timer fires at once. */
-const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** What verifies a worker's calls: the secret of their HMAC-SHA256, and the clock that their time is compared with. */
 export interface RolloutHandlerOptions {
