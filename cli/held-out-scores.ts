@@ -15,12 +15,12 @@ const StoredTally = z.strictObject({ n: z.int().nonnegative(), correct: z.number
 export const QuestionScore = StoredTally.extend({
   question: z.string(),
   kind: z.string(),
-  /** Case study -> its checks over all rollouts, and the number of those that the team passed. */
+  /** Case study -> `n`: its checks over the question's rollouts; `correct`: how many of them the team passed. */
   studies: z.record(z.string(), StoredTally),
 });
 export type QuestionScore = z.infer<typeof QuestionScore>;
 
-/** One evaluation. Case studies are measured only on open-book suites of the untrained and of the last team. */
+/** One evaluation. Case studies are measured only in open-book evaluations of the untrained and the last team. */
 export const HeldOutScores = z.strictObject({
   team: Step,
   suite: z.string(),
@@ -32,7 +32,7 @@ export type HeldOutScores = z.infer<typeof HeldOutScores>;
 
 const StudyScore = StoredTally.extend({ interval: z.strictObject({ low: z.number(), high: z.number() }) });
 
-/** A case study before and after training, on one suite. The interval is over questions. */
+/** A case study before and after training, on one suite. The intervals treat its questions as a sample. */
 export const CaseStudyResult = z.strictObject({
   study: z.string(),
   /** The behavior that counts as correct. */
@@ -52,7 +52,7 @@ export interface HeldOutRollout {
   readonly invocations: ReadonlyMap<string, Invocation>;
 }
 
-/** A study's checks in these rollouts. */
+/** How many checks the study makes in these rollouts, and how many pass. */
 export function scoreStudy(study: CaseStudy, rollouts: readonly HeldOutRollout[]): Tally {
   const checks = rollouts.flatMap(({ question, conversation, invocations }) =>
     study.checks(question, { conversation, invocations: [...invocations.values()] }),
@@ -60,7 +60,7 @@ export function scoreStudy(study: CaseStudy, rollouts: readonly HeldOutRollout[]
   return { n: checks.length, correct: checks.filter((isCorrect) => isCorrect).length };
 }
 
-/** Each case study on each open-book suite evaluated before and after training. */
+/** Each case study on each open-book suite evaluated before and after training. `last`: the run's last team. */
 export function caseStudyResults(
   scores: readonly HeldOutScores[],
   last: number,

@@ -1,7 +1,6 @@
 /**
- * @file Where a worker's time goes: the union of the intervals in which at least one engine call is in flight, for sampling, for
- * training, and for either. Seconds go into manifests; the intervals become telemetry (step-telemetry.ts). Whether a call hangs:
- * liveness/progress.ts.
+ * @file Where a worker's time goes: when at least one engine call is in flight, for sampling, for training, and for either. Seconds go into
+ * manifests; the intervals become telemetry (step-telemetry.ts). liveness/progress.ts decides whether a call hangs.
  */
 import type { TurnTotals, WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { Conversation } from "../core/contracts/conversation.ts";
@@ -17,17 +16,17 @@ export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "op
 export interface BusyMeter {
   /** Whether an engine call hangs and cannot be ended. */
   readonly isStalled: boolean;
-  /** For a call that opens, loads or saves: it counts as stalled when a training call would, but as neither training nor sampling time. */
+  /** Runs a call that opens, loads or saves. It counts as stalled when a training call would, but not as training or sampling time. */
   watch<T>(call: () => Promise<T>): Promise<T>;
   /** The same trainer, metered. */
   trainer(trainer: GradientTrainer): GradientTrainer;
   /** The same sampler, metered. */
   sampler(sampler: Sampler): Sampler;
-  /** Seconds since the last call. */
+  /** The seconds since `takeSeconds` was last called, and the turns counted since then. */
   takeSeconds(): WorkerSeconds;
   /** Counts the turns of a training conversation. */
   addTurns(conversation: Conversation, latencies: readonly TurnLatency[]): void;
-  /** Intervals with an engine call in flight, since the last call. One that is still open is split here. */
+  /** Intervals with an engine call in flight, since `takeActivity` was last called. One that is still open is split here. */
   takeActivity(): Pick<StepTelemetry, "sampling" | "training">;
 }
 
@@ -100,9 +99,9 @@ export function createBusyMeter({
 /** Measures the time in which at least one piece of work is in flight; overlapping work counts once. */
 export interface BusyTimer {
   during<T>(work: () => Promise<T>): Promise<T>;
-  /** Busy seconds since the last call. An interval that is still open is split here. */
+  /** Busy seconds since `takeSeconds` was last called. An interval that is still open is split here. */
   takeSeconds(): number;
-  /** Ends an interval that is open, and begins another. */
+  /** Ends the open interval, if there is one, and begins another. */
   split(): void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * @file GAIA's quasi-exact match, exactly as the leaderboard's `question_scorer`
+ * @file GAIA's quasi-exact match, exactly as in the leaderboard's `question_scorer`
  * (huggingface.co/spaces/gaia-benchmark/leaderboard, scorer.py). This includes the semantics of Python's `float`, `str.lower` and `\s`.
  *
  *     the reference is a number     the answer without $ % and , is that number
@@ -9,7 +9,7 @@
 import { withAsciiDigits } from "./ascii-digits.ts";
 
 /**
- * White space that Python's `float` strips. Its `\s` also matches U+001C to U+001F. JavaScript's `\s` matches U+FEFF, but not U+0085.
+ * White space that Python's `float` strips. Python's `\s` also matches U+001C to U+001F. JavaScript's `\s` matches U+FEFF, but not U+0085.
  */
 const SPACE = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const SPACES = new RegExp(`[\\x1c-\\x1f${SPACE}]`, "g");

@@ -16,12 +16,12 @@ export interface CachedFile {
   readonly sha256: string;
 }
 
-/** A cache that cannot be written rejects with `disk-full` or `storage-unwritable`. */
+/** `add` and `linkTag` reject with `disk-full` or `storage-unwritable` if the cache cannot be written. */
 export interface FileCache {
   /** The file with this hash, if it is cached. */
   find(sha256: string): Promise<CachedFile | undefined>;
   add(body: AsyncIterable<Uint8Array>): Promise<CachedFile>;
-  /** The file last fetched under this tag (URL, ETag and size), for a caller that does not know its hash. */
+  /** The file last linked to this tag (URL, ETag and size), for a caller that does not know its hash. */
   findTag(tag: string): Promise<CachedFile | undefined>;
   linkTag(tag: string, file: CachedFile): Promise<void>;
 }

@@ -1,5 +1,5 @@
 /**
- * @file The prompt of a judge: always two messages, the criteria as the system message, and as the user message one JSON object with what is
+ * @file The prompt of a judge: always two messages. The system message is the criteria and RULES, the user message one JSON object with what is
  * judged. JSON is the delimiter: no text inside a string can end it. `<` and the `[` of role markers are escaped, so the template or
  * tokenizer of the judge's server cannot mistake any of it for a special token.
  */
@@ -29,6 +29,6 @@ function quote(input: JudgeInput): string {
   const text = JSON.stringify(input, (_name, value: unknown) =>
     typeof value === "string" ? escapeSpecialTokens(value) : value,
   );
-  // Outside strings, JSON has no `<`, and its own `[` is not followed by a letter.
+  // Outside strings, JSON has no `<`, and no `[` that a letter or slash follows.
   return text.replaceAll("<", "\\u003c").replace(/\[(?=\/?[A-Z_]+\])/g, "\\u005b");
 }

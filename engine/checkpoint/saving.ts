@@ -1,4 +1,4 @@
-/** @file Saves a trainer's state: file by file, with one file in memory at a time, or as all files at once. */
+/** @file Saves a trainer's state: file by file, with one file in memory at a time, or all files at once. */
 import type { SavedFile, Trainer } from "../../core/ports.ts";
 
 /** @param savedFile the file at an index; undefined after the last. */

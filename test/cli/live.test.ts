@@ -1,4 +1,4 @@
-/** @file The live state of a run in the lists of runs, from one read: cost, heartbeat, wait, and a stall that began earlier. */
+/** @file The live state of a run, as lists of runs show it, from a single read: cost, heartbeat, wait, and a stall that began before it. */
 import { expect, test } from "vitest";
 import { followRun } from "../../cli/local/follow.ts";
 import { readLive } from "../../cli/local/live.ts";
@@ -28,12 +28,12 @@ async function runningStore(workers: readonly WorkerRecord[], listed: object) {
   return store;
 }
 
-test("a run whose workers are at work shows its cost, newest heartbeat and wait", async () => {
+test("a run whose workers are at work shows its cost, its newest heartbeat and what it waits for", async () => {
   const priced = RunConfig.parse({ ...config, budget: { usd: 9, usdPerWorkerHour: { main: 3, "*": 0 } } });
   const store = await runningStore([], {});
   const now = 2_000_000_000_000;
   store.clock.storeTime = async () => now;
-  // 600 seconds of heartbeats at $3 an hour: $0.50. The dead worker's heartbeat is the newest, and does not count.
+  // 600 seconds of heartbeats at $3 an hour: $0.50. The newest heartbeat is the dead worker's, and is not shown.
   const ages = { main: 8, searcher: 30, gone: 1 };
   for (const [name, age] of Object.entries(ages)) {
     const beats = name === "main" ? 600 / priced.liveness.heartbeatSeconds : 1;
@@ -46,7 +46,7 @@ test("a run whose workers are at work shows its cost, newest heartbeat and wait"
   expect(live).toMatchObject({ heartbeatSeconds: 8, wait: "rollouts 4/4", stall: null });
 });
 
-test("a stall shows at the first read, counted from the time that a tick recorded", async () => {
+test("the first read shows a stall, timed from when a tick recorded the progress", async () => {
   const progress = progressOf(open, groups, agents);
   const store = await runningStore([], {});
   const now = 2_000_000_000_000;
@@ -62,7 +62,7 @@ test("a stall shows at the first read, counted from the time that a tick recorde
   expect(await noted({ progress: "0/open/1/0", progressAt: now - 1_000_000 })).toMatchObject({ stall: null });
 });
 
-test("a run that is over waits for nothing; a step that closed before anyone followed it has no cost", async () => {
+test("a run that is over waits for nothing; the summary of a step that nobody followed has no cost", async () => {
   const store = await storeOfFinishedRun();
   const over = { heartbeatSeconds: null, stall: null, wait: null };
   expect(await readLive(store, config, null)).toEqual({ usd: 0, ...over });

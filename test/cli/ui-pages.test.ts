@@ -1,4 +1,4 @@
-/** @file A step with many groups: its views are pages, and in group order, a page reads only the groups that it shows. */
+/** @file A step with many groups: its views come in pages, and in group order, a page reads only the groups that it shows. */
 import { expect, test } from "vitest";
 import type { Source } from "../../cli/show/source.ts";
 import { searchStep } from "../../cli/ui/search.ts";
@@ -13,7 +13,7 @@ const MANY = 3 * GROUPS_PER_PAGE + 1;
 const ALL = Array.from({ length: MANY }, (_, group) => group);
 const [first = expect.fail()] = groups;
 
-/** A step of many groups of one question; the later a group, the worse its only rollout. `reads`: the groups that were read. */
+/** A step of many groups of one question; the later a group, the worse its only scored rollout. `reads`: the groups that were read. */
 async function manyGroups() {
   const store = memoryStore();
   await store.table.insert(tableKeys.step(RUN, 0), { ...step, groups: ALL.map(() => "q1") });
@@ -37,7 +37,7 @@ async function manyGroups() {
   return { source, reads };
 }
 
-test("a step shows its groups page by page, and in group order, reads only the groups on the page", async () => {
+test("a step shows its groups page by page; in group order, it reads only the groups on the page", async () => {
   const { source, reads } = await manyGroups();
   const shown = async (order: GroupOrder, page: number) => {
     reads.length = 0;
@@ -53,7 +53,7 @@ test("a step shows its groups page by page, and in group order, reads only the g
   expect(await shown("best", 9)).toEqual([]);
 });
 
-test("a search reads some groups at a time, and its pages hold each hit once", async () => {
+test("a search reads one page of groups at a time, and its pages hold each hit once", async () => {
   const { source, reads } = await manyGroups();
   const page = async (from: number) => {
     reads.length = 0;
@@ -70,7 +70,7 @@ test("a search reads some groups at a time, and its pages hold each hit once", a
   expect([...one.found, ...two.found]).toEqual(ALL);
 });
 
-test("a hit shows the match, even after letters that lower case makes longer", async () => {
+test("a hit shows the match, even after letters that become longer in lower case", async () => {
   const { source } = await manyGroups();
   const conversation = {
     prompt: `${"İ".repeat(200)} Is (1+1) two?`,
@@ -91,7 +91,7 @@ test("a hit shows the match, even after letters that lower case makes longer", a
 test("an excerpt does not begin or end inside a surrogate pair", async () => {
   const { source } = await manyGroups();
   const conversation = {
-    // 80 code units before the match and 80 after it is the middle of an emoji.
+    // A cut 80 code units before the match, or 80 after it, would fall inside an emoji.
     prompt: `${"😀".repeat(50)}- two -${"😀".repeat(50)}`,
     turns: [],
     stop: "malformed",
@@ -107,7 +107,7 @@ test("an excerpt does not begin or end inside a surrogate pair", async () => {
   expect(found.hits).toMatchObject([{ group: 3, excerpt: `${"😀".repeat(39)}- two -${"😀".repeat(39)}` }]);
 });
 
-test("a response that opens with letters of another script, then a word for failure, is not a failure", async () => {
+test("a word for failure that follows letters of another script does not make a response a failure", async () => {
   const { source } = await manyGroups();
   const found = await source.read(async (store) => {
     for (const [group, text] of ["Error: 東京", "東京 error"].entries()) {
@@ -122,7 +122,7 @@ test("a response that opens with letters of another script, then a word for fail
   expect(found.hits).toMatchObject([{ group: 0, excerpt: "Error: 東京" }]);
 });
 
-test("groups without a reward come last, worst or best first, even after negative rewards", async () => {
+test("worst or best first, groups without a reward come last, even after negative rewards", async () => {
   const { source } = await manyGroups();
   const { groups: rows } = await stepView(source, 0, { order: "group", page: 0 }, () => undefined);
   const [row = expect.fail()] = rows;

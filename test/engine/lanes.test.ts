@@ -43,7 +43,7 @@ test("a shared prompt does not overfill a lane, and a sequence stays on its lane
   for (const name of names.slice(0, 8)) sampler.release(name);
   await ask("t", [2]);
   expect(assigned()[0]).toEqual([...names.slice(0, 8), "t"]);
-  // A released name is a new sequence: it leaves the lane with three others for the one with one.
+  // After its release, s11 is a new sequence: it moves from the lane with three others to the one with only "t".
   sampler.release("s11");
   await ask("s11", [3]);
   expect(assigned()[0]).toEqual([...names.slice(0, 8), "t", "s11"]);

@@ -1,4 +1,4 @@
-/** @file Loads a run's view as the run grows: only new steps, one load at a time. A revision that arrives during a load is loaded after it. */
+/** @file Loads a run's view as the run grows: only new steps, one load at a time. The last revision to arrive during a load is loaded next. */
 import type { Failure, RunPulse, RunView } from "../views.ts";
 
 export interface LoadedRun {
@@ -6,7 +6,10 @@ export interface LoadedRun {
   readonly failure?: Failure;
 }
 
-/** Changes whenever the page has something to load: a closed step, another state, or another evaluation of a finished run. */
+/**
+ * Changes when a step closes, the state changes, or a finished run moves on to its next evaluation. Evaluations that end while the run
+ * trains are loaded with the next step.
+ */
 export const revisionOf = ({ closed, state, wait }: Pick<RunPulse, "closed" | "state" | "wait">): string =>
   `${closed} ${state} ${state === "finished" ? wait : ""}`;
 
@@ -31,7 +34,7 @@ export class RunLoader {
     do {
       shown = this.#wanted;
       const before = this.#known?.perStep ?? [];
-      // Not the number of steps: the scores of the first ones may have expired.
+      // Not the number of known steps: the scores of the first steps may have expired.
       const from = (before.at(-1)?.step ?? -1) + 1;
       const next = await this.#read(`/api/runs/${this.run}?from=${from}`);
       if (next.view) this.#known = { ...next.view, perStep: [...before, ...next.view.perStep] };

@@ -1,9 +1,9 @@
 /**
- * @file Half precision in a graph that was traced in float32: weights that are stored as halves, and products in bfloat16.
+ * @file Half precision in a graph that was traced in float32: weights stored in half precision, and matrix products in bfloat16.
  *
- *     a weight   gets a Cast where it is read, so that the runtime maps it as stored and holds its float32 copy only while it is in use.
+ *     a weight   is cast to float32 in the graph, so that the runtime maps it as stored and holds its float32 copy only while it is in use.
  *                Embedding rows are gathered first and cast afterwards
- *     a product  in bf16 reads bfloat16 (a stored bfloat16 weight as it is), and its result is cast back
+ *     a product  under `precision: bf16`, unless it is `exact`, reads bfloat16 (a stored bfloat16 weight as it is); its result is cast back
  */
 import type { Precision } from "../../../core/contracts/engine.ts";
 import type { Attribute, ExternalTensors, Graph, GraphNode } from "./serialize.ts";
@@ -13,10 +13,10 @@ const FLOAT = 1;
 const BFLOAT16 = 16;
 
 export interface HalfPrecisionOptions {
-  /** False: whole weights are cast, which the runtime folds while it opens the session. */
+  /** Whether rows are gathered from a weight before they are cast. False: whole weights are cast, and the runtime folds these Casts. */
   readonly gathersBeforeCast: boolean;
   readonly precision: Precision;
-  /** Whether the provider multiplies bfloat16. If not, inputs and results of products are rounded to it: equal up to the order of sums. */
+  /** Whether the provider multiplies bfloat16. If not, inputs and results of products are rounded to it: equal up to the order of summation. */
   readonly multipliesBfloat16: boolean;
 }
 
@@ -32,9 +32,9 @@ export function withHalfPrecision(graph: Graph, external: ExternalTensors, optio
 class HalfPrecisionRewrite {
   readonly #external: ExternalTensors;
   readonly #options: HalfPrecisionOptions;
-  /** Casts of whole weights, by weight. */
+  /** The Cast of each whole weight, by the weight's name. */
   readonly #widened = new Map<string, GraphNode>();
-  /** Outputs of Casts that exist: a value that many products read is cast once. */
+  /** Outputs of the Casts added so far: a value that several products read is cast once. */
   readonly #cast = new Set<string>();
 
   constructor(external: ExternalTensors, options: HalfPrecisionOptions) {
@@ -94,7 +94,7 @@ class HalfPrecisionRewrite {
     return to;
   }
 
-  /** The float32 name of a value. */
+  /** The name under which a node reads a value in float32; adds the Cast that a half-precision weight needs. */
   #wide(name: string): string {
     if (!isHalfPrecision(this.#external, name)) return name;
     const float = `${name}:float32`;

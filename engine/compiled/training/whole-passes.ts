@@ -1,6 +1,6 @@
 /**
- * @file Passes over a small model whose weights are all trained: one graph per pass. The training graph keeps the activations of every
- * layer; gradients accumulate in place.
+ * @file Passes over a model whose weights are all trained, and which is small enough for one graph per pass (memory.ts). The training graph
+ * keeps the activations of every layer; gradients accumulate in place.
  */
 import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
 import { EMBEDDING, headName, type Parameter, viewNamed } from "../../checkpoint/parameters.ts";
