@@ -1,7 +1,7 @@
 /**
- * @file create.*: seconds from nothing to a trained team in a project of one's own, as a user would: `npx create-mgrpo`, `npm install` from
- * the registry with an empty cache, `npm start`. create.pack, which makes both archives from this checkout, is what a published package
- * spares the user; create.total is the sum of the rest. Takes some minutes.
+ * @file create.*: seconds from nothing to a trained team in a new project, by the steps that a user takes: `npx create-mgrpo`, `npm install`
+ * from the registry with an empty cache, `npm start`. create.pack, the time to make both archives from this checkout, is what published
+ * packages spare the user; create.total is the sum of the rest. Takes several minutes.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -68,7 +68,7 @@ function pack(location: string): void {
   run(location, "npm", "pack", "--ignore-scripts=false", "--pack-destination", folder, "--silent");
 }
 
-/** With a cache of its own, which is empty at first. */
+/** With an npm cache of its own, which is empty at first. */
 function run(cwd: string, command: string, ...parameters: string[]): void {
   const env = { ...process.env, npm_config_cache: join(folder, "npm-cache") };
   execFileSync(command, parameters, { cwd, env, stdio: ["ignore", "ignore", "inherit"] });

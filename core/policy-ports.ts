@@ -35,11 +35,11 @@ export interface SampleRequest {
    */
   readonly sequence: string;
   /**
-   * A sequence that is not released, whose turns this one shares up to its first `sharedTokens` tokens. If this is its first request, an engine
-   * with a KV cache begins with a copy: its bits are those that a further turn of the other sequence would have. Absent: none.
+   * A sequence, not yet released, whose first `sharedTokens` tokens this one shares. On the first request of this sequence, an engine with a KV
+   * cache starts from a copy of the other's, and the sample's bits are those of a further turn of the other sequence. Absent: none.
    */
   readonly branchOf?: { readonly sequence: string; readonly sharedTokens: number };
-  /** The whole prefix, in the policy's tokens. */
+  /** The whole prefix, as tokens of the policy's own tokenizer. */
   readonly tokens: readonly number[];
   readonly maxTokens: number;
   /** Stop sequences. They are part of the sample. */
@@ -59,8 +59,8 @@ export interface Sample {
 }
 
 /**
- * Samples from one version of one policy. Invariant: a sequence's bits depend only on its own requests, those that it shares as a
- * branch, and the engine's configuration, never on its slot, other sequences or timing.
+ * Samples from one version of one policy. Invariant: the bits of a sequence's samples depend only on its own requests, those that it shares
+ * as a branch, and the engine's configuration, never on its slot, other sequences or timing.
  */
 export interface Sampler {
   /** Rejects with `canceled` when the signal aborts. */
@@ -125,13 +125,13 @@ export interface Trainer {
   /** Norm of the gradient accumulated since the last call or optimizer step. Absent: the engine does not see gradients. */
   gradientNorm?(): Promise<number>;
   /**
-   * The state as files. If the engine holds the state: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
-   * `optimizer.safetensors`, or shards of them with an index, whose bytes are a function of the state. If its server holds it:
-   * `tinker.json`, which names the state on the server.
+   * The state as files. If the engine holds it: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
+   * `optimizer.safetensors`, or shards of them with an index; the same state gives the same bytes. If a server holds it: `tinker.json`,
+   * which names the state on the server.
    */
   save(): Promise<Map<string, Uint8Array>>;
   /**
-   * The files of `save` in its order, weights first, each written when it is asked for: the caller holds one at a time. No other call
+   * The files of `save` in its order, weights first, each made when the caller asks for it: it holds one at a time. No other call
    * may come in between. Absent: the files of `save` are small.
    */
   saveFiles?(): AsyncIterable<SavedFile>;
@@ -206,7 +206,7 @@ export interface PolicyEngine {
   openTrainer(files: CheckpointFiles, options: EngineOptions, journal?: CallJournal): Promise<Trainer>;
   /** Rejects if the engine's package, its server, or this model on it is missing. Absent: the engine needs nothing else. */
   check?(files: CheckpointFiles, options: EngineOptions): Promise<void>;
-  /** Tests the device that it computes on, and returns its name; rejects if the test fails. Absent: the CPU. */
+  /** Tests the providers that `options` allows. Returns the chosen one and why; rejects if a GPU named there fails. Absent: no choice. */
   computesOn?(options: EngineOptions): Promise<string>;
   /** Deletes a version's data outside its files once it is no longer needed. Idempotent. Absent: there is no such data. */
   discard?(files: CheckpointFiles): Promise<void>;
@@ -216,7 +216,7 @@ export interface PolicyEngine {
 export interface Tokenizer {
   /** Tokens of untrusted text: markers such as <|im_start|> in it never become special tokens. */
   encodeText(text: string): number[];
-  /** Tokens of the program's own text (template output): markers become special tokens. */
+  /** Tokens of text that the program wrote (template output): markers become special tokens. */
   encodeTemplate(text: string): number[];
   /** The text of tokens, special tokens included. */
   decode(tokens: readonly number[]): string;
@@ -231,7 +231,7 @@ export interface Tokenizer {
   readonly knowsTools: boolean;
   /** The token that ends an assistant turn in the chat template. */
   readonly endOfTurn: number;
-  /** Tokens that end generation: `endOfTurn`, then the others from generation_config.json. */
+  /** Tokens that end generation: `endOfTurn`, then the others from generation_config.json or, if absent, config.json. */
   readonly ends: readonly number[];
 }
 

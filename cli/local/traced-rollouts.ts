@@ -1,4 +1,4 @@
-/** @file Reads the finished rollouts of a closed step for trackers of traces. */
+/** @file Reads the finished rollouts of a closed step for trackers that record traces. */
 import { basename, isAbsolute } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { TracedRollout } from "../../core/monitoring/spans.ts";
@@ -8,7 +8,7 @@ import type { NoteOf } from "../notes.ts";
 import { modelsOf } from "./base-models.ts";
 import { readGroups, readStep } from "./read-records.ts";
 
-/** Without those that failed or are damaged, and those that the store no longer has. */
+/** Omits failed rollouts, damaged ones that scoring excluded, and those that the store no longer has in full. */
 export async function readTracedRollouts(
   store: Store,
   config: RunConfig,
@@ -35,11 +35,11 @@ export async function readTracedRollouts(
   return (await Promise.all(found)).flat();
 }
 
-/** By the question's id: notes describe the question, so they are content. */
+/** By question id. Read only with `trackContent`: notes describe the question, so they are content. */
 async function readNotes(store: Store, run: string, noteOf: NoteOf): Promise<Map<string, string | undefined>> {
   const { train } = await readStoredQuestions(store, run);
   return new Map(train.map((question) => [question.id, noteOf(question)]));
 }
 
-/** Traces leave this machine: a path that is absolute or starts with a dot is cut to the name of its folder. */
+/** Traces leave this machine: a path that is absolute or starts with a dot is cut to its last component. */
 const nameForOthers = (model: string): string => (isAbsolute(model) || model.startsWith(".") ? basename(model) : model);

@@ -1,4 +1,4 @@
-/** @file Finds the browser that takes the screenshots in docs/ and runs `npm run test:ui`. */
+/** @file Finds the browser for the screenshots in docs/ and for `npm run test:ui`. */
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 
@@ -7,7 +7,7 @@ const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-s
 export const HOW_TO_GET_CHROMIUM =
   "install Chromium or Chrome so that it is on PATH (Debian: apt-get install chromium), or set MGRPO_CHROMIUM to its path";
 
-/** Its path: MGRPO_CHROMIUM if set, else the first match on PATH; undefined if there is none. */
+/** The browser's path: MGRPO_CHROMIUM if set, else the first match on PATH; undefined if there is none. */
 export function findChromium(): string | undefined {
   const { MGRPO_CHROMIUM: named, PATH = "" } = process.env;
   if (named) return named;
@@ -15,11 +15,11 @@ export function findChromium(): string | undefined {
   return paths.find(isExecutable);
 }
 
-/** The same, or an error that says how to get one. */
+/** The same; throws an error that says how to get a browser if there is none. */
 export function requireChromium(): string {
   const found = findChromium();
   if (found) return found;
-  throw new Error(HOW_TO_GET_CHROMIUM);
+  throw new Error(`no Chromium or Chrome found: ${HOW_TO_GET_CHROMIUM}`);
 }
 
 function isExecutable(path: string): boolean {

@@ -1,8 +1,8 @@
 /**
  * @file A checkpoint's Jinja chat template, from chat_template.jinja or tokenizer_config.json, rendered by Hugging Face's library.
  *
- * Invariant: a template with an infinite loop blocks its thread only once, for the tries that time-limit.ts allows: it is not rendered again,
- * however many conversations need it.
+ * Invariant: a template with an infinite loop blocks its thread only once after it is opened, for the tries that time-limit.ts allows: it is
+ * not rendered again, however many conversations need it.
  */
 import { Template } from "@huggingface/jinja";
 import * as z from "zod";
@@ -16,7 +16,7 @@ export const CONFIG = "tokenizer_config.json";
 const JINJA = "chat_template.jinja";
 const FIXED_DATE = "{%- macro strftime_now(format) -%}26 Jul 2024{%- endmacro %}";
 
-/** A special token is a string or an added token. */
+/** A special token is a string or an added token, which is read as its content. */
 const SpecialToken = z
   .union([z.string(), z.looseObject({ content: z.string() }).transform(({ content }) => content)])
   .nullish();
@@ -29,7 +29,7 @@ export const TokenizerConfig = z.looseObject({
 });
 export type TokenizerConfig = z.infer<typeof TokenizerConfig>;
 
-/** Marks a template, in a Jinja comment, whose model learned its tools from demonstrations: no text describes them. */
+/** A Jinja comment by which a template declares that its model learned its tools from demonstrations, so that no text describes them. */
 const KNOWS_TOOLS = /\{#-?\s*mgrpo: tools learned\b/;
 
 export interface ChatTemplate {

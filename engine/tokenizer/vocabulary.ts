@@ -81,7 +81,10 @@ export function checkCoverage({ model, pre_tokenizer }: TokenizerJson, unknown: 
   throw damaged(TOKENIZER, "no model.unk_token, byte_fallback or ByteLevel: text outside its vocabulary would vanish");
 }
 
-/** The unknown token, which any text may become, and runs of whitespace, which some tokenizers add to keep them whole, control nothing. */
+/**
+ * An added token, other than the unknown token, which any text may become, and runs of whitespace that are not special, which some
+ * tokenizers add to keep them whole.
+ */
 export function isControlToken(token: AddedToken, unknown: string | undefined): boolean {
   return token.content !== unknown && (token.special || !/^\s+$/.test(token.content));
 }
@@ -123,7 +126,7 @@ function withNumerals(part: TokenizerComponent): TokenizerComponent {
     : part;
 }
 
-/** For text that follows other text; the same object if no space is put before a text's first word. */
+/** For text that follows other text. Returns the same object if the tokenizer puts no space before a text's first word. */
 export function withoutLeadingSpace(json: TokenizerJson): TokenizerJson {
   const [normalizer, pre_tokenizer] = [withoutPrefix(json.normalizer), withoutPrefix(json.pre_tokenizer)];
   if (normalizer === json.normalizer && pre_tokenizer === json.pre_tokenizer) return json;

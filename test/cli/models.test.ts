@@ -1,5 +1,5 @@
 /**
- * @file Models wherever the command line takes one: a PEFT folder brings its base; a Hub name brings its files and commit; and
+ * @file Every kind of model name that the command line accepts: a PEFT folder brings its base; a Hub name brings its files and commit; and
  * `doctor --model` describes each.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ import { printedJson } from "./printed.ts";
 const root = mkdtempSync(join(tmpdir(), "mgrpo-models-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** With an embedding row for every token of the tokenizer. */
+/** With at least one embedding row for every token of the tokenizer. */
 const ROOMY = { ...TINY, vocabulary: 400 };
 
 function write(name: string, files: CheckpointFiles): string {
@@ -61,7 +61,7 @@ test("an adapter's folder opens with the base that it names relative to itself",
   expect(Buffer.from(wholeFile(opened.get("adapter_config.json") ?? new Uint8Array())).toString()).toContain(base);
 });
 
-test("an adapter of a base of another shape is refused in one line that names it", async () => {
+test("an adapter for a base of another shape is refused in one line that names the adapter", async () => {
   const wide = { ...TINY, width: 2 * TINY.width };
   write("wide", new Map([...tinyCheckpoint(wide), ...bpeFiles()]));
   const folder = write("adapters/two", adapterOf("../../wide"));
@@ -78,7 +78,7 @@ test("a missing file of a model under s3:// is named by its URL", async () => {
   await expect(reading).rejects.toThrow("s3://bucket/models/tiny/config.json is missing: agent 'main' needs it");
 });
 
-test("a bucket without a folder is refused by the setting that names it", async () => {
+test("a bucket without a folder is refused, with the name of the setting", async () => {
   await expect(readModel("s3://bucket/", "agents.main.model")).rejects.toThrow(
     "agents.main.model: 's3://bucket/' names no folder: write s3://<bucket>/<folder>",
   );
@@ -135,7 +135,7 @@ describe("a model under s3://", () => {
     ["s3://mgrpo/models/none", /^--model: no checkpoint folder 's3:\/\/mgrpo\/models\/none': give hf:/],
     ["s3://nobody/models/tiny", /nobody/],
     ["s3://mgrpo/models/stray", /^s3:\/\/mgrpo\/models\/stray\/adapter_config.json: no checkpoint folder '.\/base'/],
-  ])("that is not there, or whose base is not, is refused by its URL: %s", async (name, message) => {
+  ])("that does not exist, or whose base does not, is refused with its URL: %s", async (name, message) => {
     await expect(doctor(name)).rejects.toThrow(message);
   });
 });
@@ -207,7 +207,7 @@ test("a large file from the Hub has an origin that remote workers can open; one 
   expect(() => refuseLocalFiles("main", local)).toThrow(/67 MB\) is too large .* or name a model of the hub$/);
 });
 
-test("doctor says why the system message describes the tools, unless the settings say so", async () => {
+test("doctor says why the system message describes the tools, unless a setting asks for it", async () => {
   const found = async (template: string, settings: readonly string[] = []) => {
     const model = write(`described-${template.length}`, new Map([...tinyCheckpoint(ROOMY), ...bpeFiles(template)]));
     const checks = await checkModel(model, ["limits.contextTokens=16", ...settings]);

@@ -1,4 +1,4 @@
-/** @file Instances of fleets find the runs that need them: each slot belongs to one worker, and an idle instance moves on or ends. */
+/** @file Fleet instances find the runs that need them: each slot belongs to one worker, and an idle instance moves on or ends. */
 import { setMaxListeners } from "node:events";
 import { expect, test } from "vitest";
 import type { Fleet } from "../../core/contracts/deployment.ts";
@@ -83,7 +83,7 @@ async function world(...runs: string[]) {
 test("two instances of each agent fleet share two runs, serve them to the end, and terminate themselves", async () => {
   const { store, status, fleetSlots, workers, openJobs } = await world("a", "b");
   await instance(store, EVAL);
-  // It evaluated the jobs that both runs had, and did not wait for later ones.
+  // It did the evaluation jobs that both runs had, and did not wait for later ones.
   expect(await Promise.all(["a", "b"].map(openJobs))).toEqual([0, 0]);
   expect(await Promise.all(["a", "b"].map(status))).toEqual(["running", "running"]);
   await Promise.all([MAIN, SEARCHER, SEARCHER, MAIN].map((fleet) => instance(store, fleet)));
@@ -208,7 +208,7 @@ test("an unknown fleet, or a table without a deployment, is refused", async () =
   await expect(readFleet(store, "eval")).rejects.toThrow(/no such fleet, only main, searcher/);
 });
 
-test("a damaged run is passed over with a warning; an instance that may not read the bucket fails, and says so", async () => {
+test("a damaged run is passed over with a warning; an instance without permission to read the bucket fails with the cause", async () => {
   const { store } = await world("a");
   const lines: string[] = [];
   const log = createLog((line) => lines.push(line));

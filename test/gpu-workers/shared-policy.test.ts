@@ -1,4 +1,4 @@
-/** @file A training step of a policy that agents share, against the steps that each agent would take alone. */
+/** @file A training step of a policy that agents share, compared with the steps that each agent would take alone. */
 import { describe, expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
@@ -24,7 +24,7 @@ const entriesOf = (agent: string, seed: number): TrainingEntry[] =>
   batchOf(seed, toy(SEED), 0.5).map((entry) => ({ ...entry, trajectory: { ...entry.trajectory, agent } }));
 
 const MAIN = entriesOf("main", 1);
-/** The searcher was called for the second question alone. */
+/** The searcher was called for the second question only. */
 const SEARCHER = entriesOf("searcher", 2)
   .filter(({ group }) => group === 1)
   .map((entry, i) => ({ ...entry, advantage: [1, -1][i] ?? 0 }));
@@ -51,12 +51,12 @@ describe("the gradient of a shared policy", () => {
   test.each([
     ["halves", [0.5, 0.5]],
     ["three quarters and one quarter", [0.75, 0.25]],
-  ] as const)("is the sum of each role's own, by its share: %s", async (_, shares) => {
+  ] as const)("is the sum of the roles' own gradients, weighted by their shares: %s", async (_, shares) => {
     const alone = [
       await movedBy((trainer) => trainAlone(trainer, [MAIN], configOf("main"))),
       await movedBy((trainer) => trainAlone(trainer, [SEARCHER], configOf("searcher"))),
     ];
-    // The parts come as the groups are finalized: both roles in each.
+    // One part per group, with the trajectories of every role that the group has.
     const parts = [0, 1].map((group) => [...SEARCHER, ...MAIN].filter((entry) => entry.group === group));
     const together = await movedBy((trainer) => trainStep(trainer, parts, roles(shares)));
     expectClose(
@@ -80,7 +80,7 @@ describe("the gradient of a shared policy", () => {
     expect([...trainer.temperatures].sort()).toEqual([temperature, 1.3]);
   });
 
-  test("is one role's alone where the other was not called", async () => {
+  test("is one role's own, weighted by its share, if the other was not called", async () => {
     const alone = await movedBy((trainer) => trainAlone(trainer, [MAIN], configOf("main")));
     const together = await movedBy((trainer) => trainStep(trainer, [MAIN], roles([0.5, 0.5])));
     expectClose(
@@ -89,7 +89,7 @@ describe("the gradient of a shared policy", () => {
     );
   });
 
-  test("in minibatches and epochs: a step for each, and the same minibatches as each role would deal alone", async () => {
+  test("is taken in a step per minibatch and epoch; the main agent's minibatches are those that it has alone", async () => {
     const trainer = toy(SEED);
     const settings = { minibatches: 3, epochs: 2 };
     // The searcher has two trajectories: it fills two of the three minibatches.
@@ -105,7 +105,7 @@ describe("the gradient of a shared policy", () => {
 });
 
 describe("minibatches of roles of different sizes", () => {
-  test("sum to the share of each role, to first order", async () => {
+  test("add up to each role's share, to first order", async () => {
     const small = { optimizer: { ...optimizer, learningRate: 1e-6 } };
     const settings = { minibatches: 3 };
     const shared = roles([0.5, 0.5], configOf("main", settings, small), configOf("searcher", settings, small));
@@ -117,7 +117,7 @@ describe("minibatches of roles of different sizes", () => {
         roles([0.5, 0.5], configOf("main", {}, small), configOf("searcher", {}, small)),
       ),
     );
-    // Each of three minibatches stands for the whole batch: three steps move three times as far.
+    // Each of the three minibatches estimates the whole batch's gradient: three steps move three times as far.
     for (const [i, move] of split.entries()) expect(move / 3e-6).toBeCloseTo((whole[i] ?? 0) / 1e-6, 3);
   });
 });
@@ -146,7 +146,7 @@ describe("the record of a shared step", () => {
     expect(stats.gradientNorm).toBeCloseTo(norm(moved) / optimizer.learningRate, 6);
   });
 
-  test("says that a gradient was not seen, and lacks a role without trajectories", async () => {
+  test("has null for a gradient norm that the engine cannot see, and omits a role without trajectories", async () => {
     const { logProbs, forwardBackward, optimizerStep } = toy(SEED);
     const trainer = toy(SEED);
     const blind = {
@@ -159,7 +159,7 @@ describe("the record of a shared step", () => {
     expect(Object.keys(parts ?? {})).toEqual(["main"]);
   });
 
-  test("has no roles for a policy of one agent, and its entropy by hand", async () => {
+  test("has no roles for a policy of one agent; its entropy matches a value worked by hand", async () => {
     const result = await trainStep(toy(SEED), [MAIN], [{ agent: "main", share: 1, config: configOf("main") }]);
     expect(result.roles).toBeUndefined();
     const logProbs = MAIN.flatMap(({ trajectory }) => [...trajectory.logProbs]);
@@ -167,7 +167,7 @@ describe("the record of a shared step", () => {
     expect(result.stats.entropy).toBeCloseTo(-mean, 10);
   });
 
-  test("a batch without any signal publishes the same weights", async () => {
+  test("says that nothing was trained if the batch has no signal", async () => {
     const flat = [...MAIN, ...SEARCHER].map((entry) => ({ ...entry, advantage: 0 }));
     const trainer = toy(SEED);
     const { trained } = await trainStep(trainer, [flat], roles([0.5, 0.5]));

@@ -33,7 +33,7 @@ export const recipe: Recipe = {
         engine: { threads: 1, slots: 64, microBatchTokens: 4096 },
       },
     },
-    // A correct rollout delegates at most twice: d of eq 11.
+    // A question needs at most two delegations: d of eq 11.
     algorithm: { alignment: { d: 2 } },
     evaluation: { every: 8, suites: [{ name: "held-out" }] },
   },

@@ -1,4 +1,4 @@
-/** @file A small model on a fake hub, with an empty cache, for each test of a file. */
+/** @file Starts a fake hub with a small model, and empties the cache, before each test of a file. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
