@@ -1,4 +1,4 @@
-/** @file Faults of the files of the local cloud and of cached answers, each with a one-line message: the path, what is wrong with it, what to do. */
+/** @file Faults in the files of the local cloud and of cached answers, each with a one-line message: the path, what is wrong with it, what to do. */
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 const RESTORE = "restore the cloud's folder from a copy, or start the run again under another name";
@@ -13,20 +13,20 @@ const FORBIDDEN =
   /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system|Access is denied|media is write protected/;
 const NO_FOLDER = /^(EEXIST|ENOTDIR)$|Not a directory/;
 const LEVELDB_DAMAGE = /^(LEVEL_CORRUPTION|LEVEL_IO_ERROR|LEVEL_DECODE_ERROR)$|^(Corruption|IO error): /;
-/** I/O errors of LevelDB that say nothing about the files: another process has the lock, or this one has too many open files or too little memory. */
+/** I/O errors of LevelDB that do not mean damaged files: another process has the lock, or this one has too many open files or too little memory. */
 const NO_DAMAGE = /^LEVEL_LOCKED$|Too many open files|Cannot allocate memory/;
 
 /** LevelDB wraps the reason why a database cannot be opened. */
 const isOpenFailure = (error: Error): error is Error & { cause: Error } =>
   (error as { code?: string }).code === "LEVEL_DATABASE_NOT_OPEN" && error.cause instanceof Error;
 
-/** Translates an error of the file system or of LevelDB; any other is returned as it is. `path` is used if the error names none. */
+/** Translates an error of the file system or of LevelDB; any other is returned unchanged. `path` is used if the error names none. */
 export function storageFault(path: string, error: unknown): unknown {
   if (isMgrpoError(error) || !(error instanceof Error)) return error;
   const fault = isOpenFailure(error) ? error.cause : error;
   const { code = "", path: at = path } = fault as NodeJS.ErrnoException;
   const is = (pattern: RegExp) => pattern.test(code) || pattern.test(fault.message);
-  // Messages of Windows end with a line break.
+  // Windows error messages end with a line break.
   const reason = fault.message.replace(/\s+/g, " ").trim();
   const options = { cause: error };
   if (is(FULL))

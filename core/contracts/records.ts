@@ -33,20 +33,20 @@ import { OptimizerProbe } from "./server-optimizer.ts";
 export const PastWorkers = z.strictObject({
   /** Number of moves so far. */
   moves: z.int().positive(),
-  /** Agent, or `*` -> heartbeats that all of them sent. */
+  /** Agent, or `*` -> number of heartbeats that all its moved workers sent. */
   heartbeats: z.record(z.string(), z.int().nonnegative()),
-  /** Those of the newest move. A WORKER record that one of them still has no longer counts. */
+  /** The workers of the newest move. Any WORKER record that one of them still has no longer counts toward the budget. */
   newest: z.array(WorkerId),
 });
 export type PastWorkers = z.infer<typeof PastWorkers>;
 
-/** How far a run is, and its limits in hours and US dollars. */
+/** A run's progress, and its limits in hours and US dollars. */
 export const RunRecord = z.strictObject({
   run: RunName,
   status: z.enum(["running", "finished", "halted"]),
   /** Why a halted run was halted; empty otherwise. */
   reason: Reason,
-  /** What halted it. Absent: it is not halted, or was by a release that recorded the reason alone. */
+  /** What halted it. Absent: it is not halted, or was halted by a release that recorded only the reason. */
   haltCode: HaltCode.exactOptional(),
   /** The oldest step that is not closed. Of a finished run, the number of its steps. */
   step: Step,
@@ -104,7 +104,7 @@ export const StepRecord = z.strictObject({
   policy: z.record(AgentName, Version),
   /** Agents that publish a new version at the end of this step. */
   trained: z.array(AgentName),
-  /** Tokens that all agents sampled in the counted rollouts of the steps up to the one that is `staleness` + 1 before this one. */
+  /** Tokens that all agents sampled in steps 0 to `step - staleness - 1`. Lost rollouts do not count. */
   sampledBefore: z.int().nonnegative(),
   /** Tokens sampled in this step. 0 until the step is ready. */
   sampledTokens: z.int().nonnegative(),
@@ -124,7 +124,7 @@ export const ScoredInvocation = z.strictObject({
   /** Digest of the scored invocation object. Trainers refuse any other. */
   digest: Digest.optional(),
   /**
-   * true: truncated under `overlong: mask`, counts in mean and std, has no weight in the batch. caller: a conversation that led to it was, so
+   * true: truncated under `overlong: mask`, counts in mean and std, is not in the batch. caller: a conversation that led to it is masked, so
    * its reward is unknown and it counts in no mean, std or batch.
    */
   masked: z.literal([true, "caller"]).optional(),
@@ -147,7 +147,7 @@ export const ScoredRollout = z.strictObject({
   invocations: z.record(AgentName, z.array(ScoredInvocation)),
   /** The judges' cost, if they are models. */
   judged: JudgeCost.exactOptional(),
-  /** Truncated under `overlong: mask`: counts in mean and std, has no weight in the batch. */
+  /** Truncated under `overlong: mask`: counts in mean and std, is not in the batch. */
   masked: z.literal(true).optional(),
   /** Rewards of the main agent's turns, under a `turnWeight` above 0. */
   turns: ScoredTurns.exactOptional(),

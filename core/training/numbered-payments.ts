@@ -1,31 +1,31 @@
 /**
- * @file Sums of a record that many processes add to: requests and what they cost. Each payment is counted once, however often it is sent: the
- * SDK and the store that waits out outages send it again when its answer is lost. So each payer has a number, and numbers its payments:
+ * @file Sums in a record that many processes add to: requests and what they cost. Each payment is counted once, however often it is sent: the
+ * SDK and the retrying store send it again when its response is lost. So each payer has a number, and numbers its payments:
  *
  *     register   payers 7 -> 8, payments.8 = 0
  *     add        if payments.8 is 0: payments.8 = 1, and the sums are added
- *     again      payments.8 is 1: nothing changes, and the payer reads there that its payment is counted
- *     add        if payments.8 is 1: …                 waits for: the answer to the payment before
+ *     repeat     payments.8 is 1: nothing changes, and the payer reads there that its payment is counted
+ *     add        if payments.8 is 1: …                 waits for: the response to the payment before
  *
- * A payment that ends in an error may be counted, even later. Its payer registers again, so that it never takes that payment for its next
- * one. Registering twice only skips a number.
+ * A payment that ends in an error may be counted, even later. Its payer registers again, so that it never mistakes that payment for its
+ * next one. Registering twice only skips a number.
  *
  * The record keeps the latest `PAYERS_KEPT` payers: processes that died stay registered. A payer that finds itself forgotten registers again
- * and repeats its payment, unless that lowers a sum: should the payment have been counted before, sums are too high, never too low.
+ * and repeats its payment, unless the payment lowers a sum. So where a payment is counted twice or not at all, sums are too high, never too low.
  */
 import type { TableKey } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
 import { RegisteredPayers } from "../contracts/spending.ts";
 import type { Table, TableItem } from "../ports.ts";
 
-/** They take about 10 bytes each, and every payment writes the whole record. */
+/** Each takes about 10 bytes, and every payment writes the whole record. */
 export const PAYERS_KEPT = 200;
-/** Payers that one write removes. */
+/** Maximum number of payers that one write removes. */
 const FORGOTTEN_AT_ONCE = 100;
 
 interface Payer {
   readonly number: number;
-  /** Its payments that are counted. */
+  /** How many of its payments are counted. */
   readonly counted: number;
 }
 
@@ -38,17 +38,17 @@ export class NumberedPayments {
   readonly #key: TableKey;
   readonly #empty: TableItem;
   #last: Promise<unknown> = Promise.resolve();
-  /** Undefined before the first payment, while one is under way, and after one that failed. */
+  /** Undefined before the first payment, while one is under way, and after one that failed or found its payer forgotten. */
   #payer: Payer | undefined;
 
-  /** @param empty what the first payer makes of a record that does not exist. */
+  /** @param empty the record that the first payer inserts if there is none. */
   constructor(table: Pick<Table, "insert" | "update">, key: TableKey, empty: TableItem) {
     this.#table = table;
     this.#key = key;
     this.#empty = empty;
   }
 
-  /** Returns the record with the sums added. Many may be called at once: if a payment fails, those that wait for it fail too, unsent. */
+  /** Returns the record with the sums added. Calls may overlap: if a payment fails, those that wait for it fail too, without being sent. */
   add(sums: Sums): Promise<TableItem> {
     const added = this.#last.then(() => this.#send(sums));
     this.#last = added;

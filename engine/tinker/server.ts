@@ -12,7 +12,7 @@ import type { TransportOptions } from "./client/transport.ts";
 import { probeServer, type ServerBehavior } from "./probe.ts";
 import type { TinkerVersion } from "./version.ts";
 
-/** Timeout of the check before a run. */
+/** Timeout of each request of the check before a run. */
 const CHECK_SECONDS = 5;
 
 /** A model in its own session, so that resuming it keeps no other model of a dead process alive. */
@@ -24,7 +24,7 @@ export interface OwnModel {
 export class TinkerServer {
   readonly client: TinkerClient;
   readonly baseUrl: string;
-  /** A client that does not retry. */
+  /** Does not retry, and gives up on a request after `CHECK_SECONDS`. */
   readonly #checkClient: TinkerClient;
   readonly #session = new Lazy<TinkerSession>();
   readonly #behavior = new Lazy<ServerBehavior>();
@@ -40,7 +40,7 @@ export class TinkerServer {
     return this.#resolveWith(this.client, version, contextTokens);
   }
 
-  /** Like `resolve`, without retries. */
+  /** Like `resolve`, but fails fast: without retries, and with a short timeout. */
   check(version: TinkerVersion, contextTokens: number): Promise<string> {
     return this.#resolveWith(this.#checkClient, version, contextTokens);
   }

@@ -2,8 +2,8 @@
  * @file The sessions of a sub-agent over HTTP, in addition to its invocations: the main agent's worker forwards an app's requests. Calls
  * and reports are signed as those of invocations are.
  *
- *     POST   /sessions/<id>/turns   200 the reply · 202 still sampling after 25 s: post the same again · 409 loading another version
- *                                   · 410 the step is not open · 422 a limit of the agent is reached · 502 infrastructure failed
+ *     POST   /sessions/<id>/turns   200 the reply · 202 no reply after 25 s: post the same again · 409 loading another version
+ *                                   · 410 the step is not open · 422 a limit of the agent is reached · 502 failed, {code, message}
  *                                   · 503 draining, or the session has ended · 400 malformed, or of another session or agent
  *                                   · 413 too large
  *     POST   /sessions/<id>/end     200 the committed conversations, the same if repeated · 400, 413, 502 as above
@@ -37,7 +37,7 @@ export interface SessionHost {
   readonly admission: AdmissionRules;
   /** How many steps before a session's own may still be sampled. */
   readonly staleness: number;
-  /** Whether another version is being loaded, and this one is not. */
+  /** Whether another version is being loaded, and this one is neither open nor being loaded. */
   isLoadingOther(version: number): boolean;
   /** Called with an error that is not a MgrpoError: a bug, not a fault of the request. */
   onFatal(error: unknown): void;
@@ -50,7 +50,7 @@ export type LimitReport = z.infer<typeof LimitReport>;
 interface State {
   readonly host: SessionHost;
   readonly stop: AbortController;
-  /** By session id: what its end committed. Kept until a session ends whose step is never sampled beside its own. */
+  /** By session id: what its end committed. Dropped when a session ends whose step is more than `staleness` + 1 later. */
   readonly ended: Map<string, { readonly step: number; readonly result: Promise<EndedSession> }>;
 }
 

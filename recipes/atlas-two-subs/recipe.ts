@@ -1,4 +1,4 @@
-/** @file The default recipe with two sub-agents: one looks up facts of a country, the other finds the country for which some facts hold. See README.md. */
+/** @file The default recipe with two sub-agents: one looks up facts about a country, the other finds the country that fits given facts. See README.md. */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { plannerOfTwo } from "../atlas/bases.ts";
@@ -10,7 +10,7 @@ export const recipe: Recipe = {
   name: "atlas-two-subs",
   config,
   baseModels: [plannerOfTwo],
-  // Both sub-agents learn from the same demonstrations, as both start from the same base model.
+  // Both sub-agents learn from the same demonstrations, because they start from the same base model.
   demonstrations: (agent, _arm, seed) => firstDemonstrations(agent === "main" ? "main-of-two" : "searcher", seed),
 };
 

@@ -1,4 +1,4 @@
-/** @file report.json matches its schema, with values worked by hand, and what the chart of a run shows. */
+/** @file report.json: it matches its schema and has the values worked by hand. The chart of a run: what it shows. */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -76,7 +76,7 @@ test("the report is written last: if the chart cannot be written, there is no re
   rmSync(folder, { recursive: true });
 });
 
-test("the report repeats the warnings of the steps; a report without the field has none", () => {
+test("the report contains the warnings about the steps; a report without the field has none", () => {
   const wrong = perStep.map((summary) => ({ ...summary, zeroVariance: summary.groups, correct: 0, wellFormed: 1 }));
   const collapse = [...perStep, ...wrong, ...wrong, ...wrong].map((summary, n) => ({ ...summary, step: n }));
   expect(buildReport({ ...input, perStep: collapse }).warnings).toEqual([expect.stringMatching(/^since step 1 /)]);
@@ -107,7 +107,7 @@ test("of several sampled suites, the first in the config is reported, whichever 
   expect(report.evaluations.map(({ suite }) => suite)).toEqual(["test", "development"]);
 });
 
-test("smoothing starts at the first value, skips gaps, and halves a step's weight in one half-life", () => {
+test("smoothing starts at the first value, keeps the average over gaps, and halves a value's weight in one half-life", () => {
   expect(smooth([null, 1, null, 1])).toEqual([null, 1, 1, 1]);
   expect(smooth([1, 0], 1)).toEqual([1, 0.5]);
 });

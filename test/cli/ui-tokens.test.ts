@@ -19,7 +19,7 @@ test("a character of several tokens belongs to the last of them", () => {
   expect(read(bytesOf(text)).texts.join("")).toBe(text);
 });
 
-test("a trajectory that ends inside a character shows the bytes that it has", () => {
+test("a trajectory that ends inside a character shows its bytes as U+FFFD", () => {
   expect(read(bytesOf("a😀").slice(0, 3)).texts).toEqual(["a", "", "\uFFFD"]);
 });
 

@@ -104,7 +104,7 @@ test.each(["run", "cache growth"])("after a failed %s, a decode writes only to i
     },
   } as unknown as GraphSession;
   const decoder = new HostDecoder(session, TINY, {}, SLOTS, CONTEXT);
-  // Slot 2, which is placed after slot 1, has an empty cache.
+  // Slot 2, at position 0, reserves a single token: this fails, after slot 1's reservation has succeeded.
   decoder.cache.reserve = (tokens) => {
     if (isBroken && failing === "cache growth" && tokens === 1) throw new Error("out of memory");
   };

@@ -1,6 +1,6 @@
 /**
- * @file Prefix trees in double precision: the eager engine's model code, with tfjs's arrays of floats replaced by arrays of doubles before it
- * is loaded. Gradients of trees equal those of separate sequences to 1e-10, so in single precision they differ by rounding only.
+ * @file Prefix trees in double precision: the eager engine's model code on tfjs, with Float32Array replaced by Float64Array before either is
+ * loaded. Gradients of trees equal those of separate sequences to 1e-10, so in single precision they differ by rounding only.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, expect, test, vi } from "vitest";

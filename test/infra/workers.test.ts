@@ -76,7 +76,7 @@ test("workers run in the region's own zones, not in Local Zones", () => {
 });
 
 test.each(FLEETS)(
-  "%s may do what a worker does, read only runs, releases and models, and terminate itself",
+  "%s has only a worker's permissions: it reads no objects but runs, releases and models, and may terminate itself",
   (fleet) => {
     const statements = statementsOf(prod).filter(({ of }) => of === `${fleet}Policy`);
     const allowed = new Map(

@@ -1,4 +1,4 @@
-/** @file A page that loses its server, or is refused by it, says so, and updates again once the server is back. */
+/** @file A page that loses its server says so, and updates again once the server is back. A server that refuses or fails is not reported as lost. */
 import { afterAll, expect, test, vi } from "vitest";
 import type { News } from "../../ui/app/live.ts";
 import { server } from "../../ui/app/source.ts";

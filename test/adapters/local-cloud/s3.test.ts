@@ -33,7 +33,7 @@ afterAll(async () => {
 const Bucket = "mgrpo";
 const text = async (Key: string, Range?: string) =>
   (await s3.send(new GetObjectCommand({ Bucket, Key, Range }))).Body?.transformToString();
-/** Bodies that are being received. */
+/** One per body that is being received. */
 const temporaryFiles = () => readdir(join(store.directory, "temporary"));
 
 test("a ranged read returns the bytes asked for: first, middle, open end, suffix; past the end, it is refused", async () => {
@@ -91,7 +91,7 @@ test("a large commit is uploaded in parts and is recognized as ours the second t
   expect(await store.objects.head("weights")).toBe(65 << 20);
 });
 
-test("an ETag is the MD5; a large object's is not, as its form shows, but the object is still recognized as ours", async () => {
+test("an object's ETag is its MD5; a large one's is not and ends in -1, but the object is still recognized as ours", async () => {
   const large = new Uint8Array(2 << 20).fill(7);
   const etagOf = async (Key: string, Body: Uint8Array) => {
     await s3.send(new PutObjectCommand({ Bucket, Key, Body }));
@@ -275,7 +275,7 @@ test.each([
   expect(status).toBe(501);
 });
 
-test("a request without a usable Authorization header is refused for what it lacks, not as another cloud's", async () => {
+test("a request without a usable Authorization header is told what it lacks, not that it belongs to another cloud", async () => {
   const url = `${process.env["AWS_ENDPOINT_URL_S3"]}/mgrpo`;
   const refusal = async (headers: Record<string, string>) => (await fetch(url, { headers })).text();
   expect(await refusal({})).toMatch(/AccessDenied.*the request has no Authorization header/s);
