@@ -29,7 +29,7 @@ export async function setup({ provide }: TestProject) {
   const project = mkdtempSync(join(tmpdir(), "mgrpo-ui-"));
   provide("chromium", chromium);
   provide("project", project);
-  if (chromium === "") console.log(`The dashboard is not tested, for want of a browser: ${HOW_TO_GET_CHROMIUM}`);
+  if (chromium === "") console.log(`The dashboard is not tested, because no browser was found: ${HOW_TO_GET_CHROMIUM}`);
   else {
     const { MGRPO_DEMO: trained } = process.env;
     const args = ["train", "recipes/atlas", "--steps", "3", "--seed", "7", "--run", "demo", "--set", SUITES];
