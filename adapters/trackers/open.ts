@@ -30,7 +30,7 @@ export function openTrackers(
   });
 }
 
-/** Throws `config-invalid` if a tracker cannot be opened: before the run, not at its first step. */
+/** Throws `config-invalid` if a tracker lacks its settings, or content is to be tracked without `otlp`. */
 export function checkTrackers(
   { track, trackContent }: Pick<RunConfig, "track" | "trackContent">,
   environment: Environment,

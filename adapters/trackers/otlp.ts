@@ -8,6 +8,7 @@ import { withAnySignal } from "../../core/any-signal.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Span, type SpanAttributes, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Tracker } from "../../core/tracker.ts";
+import { Request } from "./otlp-request.ts";
 
 export interface OtlpOptions {
   /** Of the traces: `…/v1/traces`. */
@@ -91,8 +92,6 @@ async function post(options: OtlpOptions, spans: readonly object[], signal: Abor
   const { url, run } = options;
   const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": run }) };
   const scopeSpans = [{ scope: { name: "mgrpo" }, spans }];
-  // A run without this tracker does not load the library.
-  const { Request } = await import("./otlp-request.ts");
   const body = Request.encode(Request.create({ resourceSpans: [{ resource, scopeSpans }] })).finish();
   const { status, text } = await request(options, body, signal);
   if (status >= 200 && status < 300) return;

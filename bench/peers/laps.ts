@@ -14,7 +14,7 @@ export const Lap = z.strictObject({
   /** The part of `seconds` that sampling took; the rest counts as training. */
   samplingSeconds: z.number().positive(),
   sampledTokens: z.int().positive(),
-  /** Mean entropy of a sampled token's distribution in nats, measured or estimated from what was sampled: all sides sample from one model. Null: unknown. */
+  /** Mean entropy of a sampled token's distribution in nats: measured by TRL, estimated from log-probs by us. Null: unknown. */
   entropy: z.number().nullable(),
 });
 export type Lap = z.infer<typeof Lap>;
