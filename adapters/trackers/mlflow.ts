@@ -1,6 +1,7 @@
 /**
- * @file MLflow by its REST API (2.0). The run in MLflow carries the name and the start of ours as tags, so that a process that was killed
- * after it had created the run finds it again. MLflow keeps one row per metric, time, step and value, so a repeated batch changes nothing.
+ * @file MLflow by its REST API (2.0). The run in MLflow carries the name and the start of ours as tags, so that the next process finds it if
+ * one is killed after it has created the run. MLflow's database keeps one row per metric, time, step and value, so a repeated batch changes
+ * nothing.
  */
 
 import * as z from "zod";
@@ -24,7 +25,7 @@ export interface MlflowOptions {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** MLflow's own limits of a batch. */
+/** MLflow's own limits of a batch; the length of a value is that of older servers. */
 const BATCH = { metrics: 1000, parameters: 100, parameterCharacters: 500 };
 const SECONDS = 20;
 

@@ -1,4 +1,4 @@
-/** @file Extraction for a goal: another model reads a whole page and reports what is relevant, so that the agent need not read it. */
+/** @file Extraction for a goal: another model reads a page and reports what is relevant, so that the agent need not read it. */
 import { escapeSpecialTokens } from "../../../../core/conversation/special-tokens.ts";
 import { notCovered } from "../../../../core/conversation/tool-budget.ts";
 import type { ChatMessage, ToolContext } from "../../../../core/ports.ts";

@@ -7,7 +7,7 @@ import type { ExternalCalls } from "../external/calls.ts";
 
 export interface ToolModel {
   readonly model: LanguageModel;
-  /** Identifies the model and its settings in the cache. */
+  /** Identifies the model in the cache. */
   readonly name: string;
   /** Dollars per million tokens; 0 if it is free. */
   readonly usdPerMillionTokens: { readonly input: number; readonly output: number };
