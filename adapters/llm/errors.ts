@@ -47,9 +47,14 @@ const TOO_LONG = new RegExp(
   ].join("|"),
   "i",
 );
-/** As most servers say it; OpenAI's reasoning models; Azure; DeepSeek; Qwen. */
-const FILTERED =
-  /content_filter|content_policy|invalid_prompt|content management policy|content exists risk|data_inspection_failed/i;
+/** As most servers say it; OpenAI's reasoning models; Azure; DeepSeek; Qwen; OpenRouter. */
+const FILTERED = new RegExp(
+  [
+    "content_filter|content_policy|invalid_prompt|content management policy",
+    "content exists risk|data_inspection_failed|input was flagged",
+  ].join("|"),
+  "i",
+);
 /** A tool's name or description is too long, or the list of tools, in the words of OpenAI and DeepSeek: no conversation would pass. */
 const INVALID_TOOL = /invalid 'tools['[]/i;
 
@@ -89,7 +94,7 @@ function errorResponseOf({ statusCode: status, message, responseBody, cause }: A
   if (status === undefined) return { status, message: cause instanceof Error ? deepest(cause) : message };
   const body = parsed(responseBody ?? "");
   const error = recordOf(recordOf(body)["error"] ?? body);
-  const serverMessage = typeof error["message"] === "string" ? error["message"] : undefined;
+  const serverMessage = messageOf(error);
   const code = error["code"] ?? error["type"];
   if (status !== 200) {
     const text = responseBody ?? "";
@@ -99,6 +104,13 @@ function errorResponseOf({ statusCode: status, message, responseBody, cause }: A
   if (serverMessage !== undefined) return { status: typeof code === "number" ? code : 500, message: serverMessage };
   // The connection was lost mid-body, or the body is not a completion.
   return { status: responseBody === undefined ? undefined : 200, message: responseBody ?? deepest(cause) };
+}
+
+/** OpenRouter's own message may say only that a provider failed: the provider's answer is in `metadata.raw`. */
+function messageOf(error: Record<string, unknown>): string | undefined {
+  if (typeof error["message"] !== "string") return undefined;
+  const raw = recordOf(error["metadata"])["raw"];
+  return typeof raw === "string" ? `${error["message"]}: ${raw}` : error["message"];
 }
 
 /** @param reason the response's message, as it is quoted. */
@@ -116,7 +128,10 @@ function meaning(
     if (parsed(message) === undefined) return unavailable(`${name} gave an answer that is cut off (${detail})`, 200);
     return refuse("gave an answer that is not a chat completion");
   }
-  if (status === 401 || status === 403) return refuse(`refused the call: ${credentialAdvice}`);
+  const contentRefusal = contentRefusalOf(status, `${code ?? ""} ${reason}`);
+  // OpenRouter moderates content with 403.
+  if (status === 401 || (status === 403 && contentRefusal !== "filtered"))
+    return refuse(`refused the call: ${credentialAdvice}`);
   if (status === 402 || code === "insufficient_quota") return refuse("requires payment: top up the account");
   if (status === 404 || status === 405) {
     return refuse("does not exist: check the model's name and the base URL, which often ends in /v1");
@@ -128,7 +143,6 @@ function meaning(
   if (status === 408 || status === 409 || status === 425) {
     return unavailable(`${name} asks for a retry (${detail})`, status, after);
   }
-  const contentRefusal = contentRefusalOf(status, `${code ?? ""} ${reason}`);
   const refusal = `${name} refused the request (${detail})`;
   return new EndpointFailure("endpoint-refused", refusal, { status, ...(contentRefusal && { contentRefusal }) });
 }

@@ -19,7 +19,7 @@ export interface OpenModelOptions {
 /**
  * Opens a model without calling it. Throws `config-invalid` if the spec is invalid, if its key's environment variable is empty, or if Bedrock
  * has no region.
- * @param spec an object, or `openai:<base url>#<model>`.
+ * @param spec an object, or its short form, such as `openai:<base url>#<model>`.
  */
 export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenModelOptions = {}): LanguageModel {
   const settings = parse(LanguageModelSpec, spec, "language model", "config-invalid");

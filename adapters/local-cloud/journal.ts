@@ -1,7 +1,7 @@
 /**
  * @file The journal of events: one line before an object appears, one after its event is handled. An event that has only the first line
- * after a crash is delivered again. Each line is one write; a torn last line belongs to a request that was never acknowledged. Writes are
- * synchronous, because writing a line costs less than handing it to another thread.
+ * after a crash is delivered again. Each line is one write. A torn last line is ignored: its request was never acknowledged, or its event is
+ * delivered again. Writes are synchronous, because writing a line costs less than handing it to another thread.
  *
  *     + <id> {"bucket","key"}    before the object gets its name
  *     - <id>                     handled, or the object was not created

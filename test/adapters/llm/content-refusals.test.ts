@@ -28,6 +28,16 @@ test.each([
   expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "stop" });
 });
 
+test("OpenRouter states the reason of a provider in metadata, and answers flagged content with 403", async () => {
+  const raw = JSON.stringify({ type: "error", error: { message: "prompt is too long: 214000 > 200000" } });
+  const tooLong = { message: "Provider returned error", code: 400, metadata: { raw, provider_name: "Anthropic" } };
+  expect(await turnAfter(json(400, { error: tooLong }))).toMatchObject({ text: "", calls: [], stop: "length" });
+
+  const message = `a/model requires moderation on OpenRouter. Your input was flagged for "violence".`;
+  const flagged = { message, code: 403, metadata: { reasons: ["violence"], flagged_input: "?" } };
+  expect(await turnAfter(json(403, { error: flagged }))).toMatchObject({ text: "", calls: [], stop: "stop" });
+});
+
 test.each([
   "Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64",
   "Invalid 'tools[0].function.description': string too long. Expected a string with maximum length 1024",
