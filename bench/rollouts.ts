@@ -48,7 +48,8 @@ const files = new Map([
   ["config.json", new TextEncoder().encode(writeModelConfig(MODEL, OPTIONS.contextTokens))],
   [MODEL_FILE, writeModel(parameterLayout(MODEL), initializeWeights(MODEL, 1))],
 ]);
-const config = { layers: 3, width: 128, vocabulary: 1309, questions: QUESTIONS, rollouts: ROLLOUTS, turns: TURNS };
+const { layers, width, vocabulary } = MODEL;
+const config = { layers, width, vocabulary, questions: QUESTIONS, rollouts: ROLLOUTS, turns: TURNS };
 
 const loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
 
@@ -75,7 +76,6 @@ await compareTails();
 
 async function compareTails(): Promise<void> {
   const { slots, rollouts, tokens, longTokens } = TAIL;
-  const { layers, width, vocabulary } = MODEL;
   const sampler = await compiledEngine.openSampler(files, { ...OPTIONS, slots });
   const lengthOf = (i: number) => (i % 8 === 0 ? longTokens : tokens);
   const ratios: number[] = [];
