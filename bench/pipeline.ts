@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { builtModule } from "../built-module.ts";
 import { parseJson } from "../core/contracts/parse.ts";
-import { median } from "../core/statistics.ts";
+import { median, sum } from "../core/statistics.ts";
 import { print } from "./measurement.ts";
 import type { ToolLatency } from "./tool-latency.ts";
 
@@ -91,8 +91,9 @@ function train(cwd: string, staleness: number, repetition: number): Report {
 
 function rolloutsPerHour({ perStep }: Report): number {
   const measured = perStep.slice(WARM_UP_STEPS);
-  const sum = (of: (step: Report["perStep"][number]) => number) => measured.reduce((all, step) => all + of(step), 0);
-  return Math.round((3600 * sum(({ rollouts }) => rollouts)) / sum(({ seconds }) => seconds ?? Number.NaN));
+  const rollouts = sum(measured.map((step) => step.rollouts));
+  const seconds = sum(measured.map((step) => step.seconds ?? Number.NaN));
+  return Math.round((3600 * rollouts) / seconds);
 }
 
 function worst({ perStep }: Report, of: "kl" | "truncatedFraction"): number {

@@ -1,8 +1,8 @@
 /**
  * @file engine.rollouts.*: one step of a small model, as in atlas: 8 conversations about each of 16 questions, three turns of up to 12 tokens
  * with tool responses between them, and the gradient of all. With small calls and short sequences of many lengths, overhead and padding
- * dominate, not arithmetic. Measured in CPU seconds, which other processes affect least. engine.rollouts.tail: how many times as long rollouts take in
- * waves, each as long as its longest rollout, as when every rollout starts in the next free slot. One in eight is eight times as long as the others.
+ * dominate, not arithmetic. Measured in CPU seconds, which other processes affect least. engine.rollouts.tail: the CPU time of rollouts in waves, each
+ * as long as its longest rollout, relative to that of rollouts that start in the next free slot. One in eight is eight times as long as the others.
  */
 import type { EngineOptions, Sampler, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
@@ -48,7 +48,8 @@ const files = new Map([
   ["config.json", new TextEncoder().encode(writeModelConfig(MODEL, OPTIONS.contextTokens))],
   [MODEL_FILE, writeModel(parameterLayout(MODEL), initializeWeights(MODEL, 1))],
 ]);
-const config = { layers: 3, width: 128, vocabulary: 1309, questions: QUESTIONS, rollouts: ROLLOUTS, turns: TURNS };
+const { layers, width, vocabulary } = MODEL;
+const config = { layers, width, vocabulary, questions: QUESTIONS, rollouts: ROLLOUTS, turns: TURNS };
 
 const loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
 
@@ -75,7 +76,6 @@ await compareTails();
 
 async function compareTails(): Promise<void> {
   const { slots, rollouts, tokens, longTokens } = TAIL;
-  const { layers, width, vocabulary } = MODEL;
   const sampler = await compiledEngine.openSampler(files, { ...OPTIONS, slots });
   const lengthOf = (i: number) => (i % 8 === 0 ? longTokens : tokens);
   const ratios: number[] = [];

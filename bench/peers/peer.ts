@@ -37,14 +37,12 @@ export function openPeer(name: string, program: string, args: readonly string[])
     });
   });
   const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
-  const failed = async (): Promise<never> => {
-    throw new MgrpoError("canceled", `${name} ${await ended}`);
-  };
   return {
     async lap() {
       stdin.write("lap\n");
       const { value, done } = await lines.next();
-      return done ? await failed() : parseJson(Lap, Buffer.from(value), `an answer of ${name}`);
+      if (done) throw new MgrpoError("canceled", `${name} ${await ended}`);
+      return parseJson(Lap, Buffer.from(value), `an answer of ${name}`);
     },
     peakBytes() {
       // A program that could not be started has no process id, and 0 is the parent of the machine's first processes.

@@ -1,7 +1,7 @@
 /** @file Qwen3-0.6B's shape, and models of any shape with random weights, written to disk in pieces, so that they are never in memory as a whole. */
 import { closeSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { CheckpointFiles } from "../../core/ports.ts";
+import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { type ModelConfig, writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
@@ -74,7 +74,7 @@ export function writeRandomModel(
   }
   const text = new TextEncoder().encode(writeModelConfig(config, contextTokens));
   writeFileSync(join(folder, "config.json"), text);
-  return new Map<string, Uint8Array | { path: string; bytes: number }>([
+  return new Map<string, CheckpointFile>([
     ["config.json", text],
     [MODEL_FILE, { path, bytes }],
   ]);

@@ -25,7 +25,7 @@ export interface BucketUse {
 type Command = Parameters<S3Client["send"]>[0];
 
 export interface MemoryBucket {
-  /** The API for one caller; `used` is called for each use. */
+  /** `used` is called even if the answer is an error. */
   send(command: Command, used: (use: BucketUse) => void): Promise<object>;
 }
 
