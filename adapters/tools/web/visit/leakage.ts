@@ -29,18 +29,21 @@ const GRAM = 8;
 const COPIED_SHARE = 0.9;
 
 export interface LeakageGuard {
+  /** The addresses that the settings block. */
+  readonly blocked: string[];
   /** Whether the address belongs to a known benchmark or is blocked by the settings. */
   isBlocked(url: URL): boolean;
   /** Whether the text contains the question. */
   leaksQuestion(text: string, question: string): boolean;
 }
 
-export function leakageGuard(blocked: readonly string[]): LeakageGuard {
+export function leakageGuard(blocked: string[]): LeakageGuard {
   const entries = [...BENCHMARK_PAGES, ...blocked].map((entry) => {
     const slash = `${entry}/`.indexOf("/");
     return { host: hostOf(entry.slice(0, slash)), path: pathOf(entry.slice(slash)) };
   });
   return {
+    blocked,
     isBlocked(url) {
       const host = url.hostname.toLowerCase().replace(/\.$/, "");
       const path = pathOf(url.pathname);

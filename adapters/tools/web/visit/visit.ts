@@ -15,7 +15,7 @@ import type { VisitSettings } from "../settings.ts";
 import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts";
 
 /** Part of the cache key. Increment it whenever the conversion of pages to text changes. */
-const BACKEND = "visit 3";
+const BACKEND = "visit 4";
 /** Characters of an invalid address that a response repeats. */
 const MAX_QUOTED_URL = 120;
 /** Attempts to fetch a page whose failure is retryable, and the pause after the first, which doubles each time. */
@@ -43,6 +43,9 @@ type Arguments = z.infer<typeof WithGoal>;
 
 export function visitTool({ settings, fetching, reader, calls, extractForGoal }: VisitOptions): Tool<Arguments> {
   const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
+  // What the response depends on besides the address.
+  const { maxBytes, redirects, guard } = fetching;
+  const limits = { maxCharacters, maxBytes, redirects, blocked: guard.blocked };
   const bucket = calls.bucket(requestsPerSecond);
 
   async function open(url: URL, caller: string): Promise<PageResult> {
@@ -75,7 +78,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
       return `${address.href} cannot be opened`;
     };
     if (calls.guard.isBlocked(address)) return blocked();
-    const request = { tool: "visit", backend: BACKEND, arguments: { url: address.href } };
+    const request = { tool: "visit", backend: BACKEND, arguments: { url: address.href, ...limits } };
     const { canary } = context.question;
     const page = await calls.call(request, PageResult, usdPerCall, () => open(address, rolloutOf(context)), { canary });
     if (page.kind === "blocked" || (page.kind === "page" && calls.guard.isBlocked(new URL(page.url)))) return blocked();
