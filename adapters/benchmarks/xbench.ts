@@ -61,7 +61,7 @@ function requireDecryptable(
 function csvRows(file: string): BenchmarkRow[] {
   const text = readBenchmarkText(file);
   try {
-    const values: unknown[] = parseCsv(text, { columns: true, bom: true, skip_empty_lines: true });
+    const values: unknown[] = parseCsv(text, { columns: true, skip_empty_lines: true });
     return values.map((value, i) => ({ file, row: i + 1, value }));
   } catch (error) {
     const { lines, code } = error as { lines?: number; code?: string };

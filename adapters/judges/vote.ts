@@ -1,4 +1,4 @@
-/** @file One verdict by a model: several votes, decided by majority or median, with their cost. */
+/** @file One verdict by a model: its votes, decided by majority or median, with their cost. */
 import * as z from "zod";
 import {
   costOfFailure,

@@ -76,22 +76,24 @@ const translated = (path: string, write: (path: string) => Promise<void>): Promi
   });
 
 const Index = z.looseObject({ weight_map: z.record(z.string(), z.string()) });
-const INDEX = "model.safetensors.index.json";
+const WEIGHTS = "model.safetensors";
+const INDEX = `${WEIGHTS}.index.json`;
 const ADAPTER = ["adapter_config.json", "adapter_model.safetensors"];
 const MODEL = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 
-/** Whether a snapshot has all files of a model or of an adapter: Python may have fetched only some. */
+/** Whether a snapshot has the files that a model or an adapter requires: Python may have fetched only some. */
 export async function isCompleteSnapshot(folder: string): Promise<boolean> {
   const files = new Set(await readdir(folder).catch(() => []));
   // A link can outlive its blob.
   const has = (name: string) => files.has(name) && existsSync(join(folder, name));
   if (ADAPTER.every(has)) return true;
   if (!MODEL.every(has)) return false;
-  return has(INDEX) ? shardsOf(await readFile(join(folder, INDEX))).every(has) : has("model.safetensors");
+  if (has(WEIGHTS)) return true;
+  return has(INDEX) && shardsOf(await readFile(join(folder, INDEX))).every(has);
 }
 
 /** The names of the files that an index of weights lists. */
 export const shardsOf = (index: Uint8Array): string[] => [
   ...new Set(Object.values(parseJson(Index, index, INDEX, "checkpoint-damaged").weight_map)),
 ];
-export { INDEX as WEIGHTS_INDEX };
+export { INDEX as WEIGHTS_INDEX, WEIGHTS as WEIGHTS_FILE };

@@ -58,7 +58,7 @@ function refusal(url: string, repository: string, status: number, fault: string)
   return new MgrpoError("hub-refused", `${name}: ${url} responded with ${status}: check the name and HF_ENDPOINT`);
 }
 
-/** Why a request failed: the code of the innermost error, or its message. */
+/** Why a request failed: the code, or else the message, of the cause of the error. */
 export function requestFault(cause: unknown): string {
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
   const { code, message } = inner as { code?: string; message?: string };

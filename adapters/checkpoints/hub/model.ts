@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type HubModel, hubModelName, isCommit } from "../../../core/contracts/hub-model.ts";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
-import { isCompleteSnapshot, openRepositoryCache, shardsOf, WEIGHTS_INDEX } from "./cache.ts";
+import { isCompleteSnapshot, openRepositoryCache, shardsOf, WEIGHTS_FILE, WEIGHTS_INDEX } from "./cache.ts";
 import { downloadBlob, type HubFile } from "./download.ts";
 import { hubFetch } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
@@ -101,10 +101,11 @@ async function filesOf(
   return files;
 }
 
-/** The weights as transformers reads them: a repository may hold a second copy in another format. */
+/** The weights that transformers reads, a single file before shards: a repository may hold further copies. */
 async function weightsOf(model: HubModel, folder: string, listed: readonly HubFile[]): Promise<HubFile[]> {
   const index = join(folder, WEIGHTS_INDEX);
-  const names = existsSync(index) ? shardsOf(await readFile(index)) : ["model.safetensors"];
+  const isSharded = listed.every(({ path }) => path !== WEIGHTS_FILE) && existsSync(index);
+  const names = isSharded ? shardsOf(await readFile(index)) : [WEIGHTS_FILE];
   const wanted = new Set([...names, "adapter_model.safetensors"]);
   const weights = listed.filter(({ path }) => wanted.has(path));
   if (weights.length > 0) return weights;

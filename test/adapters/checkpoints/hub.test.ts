@@ -153,6 +153,17 @@ test("one line for a model without safetensors", async () => {
   await expect(fetching()).rejects.toThrow(/^hf:owner\/tiny@main has no weights as safetensors: name a model that has/);
 });
 
+test("a single file of weights is fetched rather than the shards of an index, as in transformers", async () => {
+  const shard = "model-00001-of-00001.safetensors";
+  const index = text(JSON.stringify({ weight_map: { w: shard } }));
+  await serve(new Map([...FILES, [shard, text("x")], ["model.safetensors.index.json", index]]));
+  const folder = await fetching();
+  expect(["model.safetensors", shard].map((name) => existsSync(join(folder, name)))).toEqual([true, false]);
+  const before = hub().requests.length;
+  await fetching();
+  expect(hub().requests.slice(before)).toEqual(["/api/models/owner/tiny/revision/main"]);
+});
+
 describe("a file that a run names by commit and hash", () => {
   const part = {
     sha256: sha256(weights),
