@@ -70,7 +70,8 @@ export function parseRows<S extends z.ZodObject>(rows: readonly BenchmarkRow[], 
     const result = schema.safeParse(at.value);
     if (result.success) return result.data;
     const [issue] = result.error.issues;
-    return rejectRow(at, `${issue?.path.join(".")}: ${issue?.message}`);
+    // An unknown key is a fault of the row itself, whose path is empty.
+    return rejectRow(at, [issue?.path.join("."), issue?.message].filter(Boolean).join(": "));
   });
 }
 

@@ -280,7 +280,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     '{"id":"1","question":"?","answer":"!"}',
     /row 1: it has the key 'question': write 'prompt' instead$/,
   ],
-  ["an unknown key", loadJsonl, '{"id":"1","prompt":"?","answer":"!","anwser":"!"}', /row 1: .*anwser/],
+  ["an unknown key", loadJsonl, '{"id":"1","prompt":"?","answer":"!","anwser":"!"}', /row 1: Unrecognized key: /],
 ])("refused with one line that starts with the file: %s", async (name, load, content, line) => {
   const attached = join(folder, name.replaceAll(" ", "-"));
   mkdirSync(attached);
