@@ -13,7 +13,7 @@ const EXPRESSION_OPERATORS = 300;
 export const PAGE_BYTES = 2 ** 20;
 export const BATCH_READ_KEYS = 100;
 /** Bytes of an EventBridge event, and of the SQS message that carries it. */
-export const EVENT_BYTES = 256 * 1024;
+export const EVENT_BYTES = 2 ** 20;
 
 type RequestExpressions = Pick<UpdateItemCommandInput, "UpdateExpression" | "ConditionExpression">;
 

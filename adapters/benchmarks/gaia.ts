@@ -22,7 +22,7 @@ const GaiaTask = z.object({
   file_name: z.string().nullable(),
 });
 
-/** The format that the leaderboard's system prompt demands: answers are compared character by character. */
+/** The format that the leaderboard's system prompt demands. Its scorer ignores little more than case, spaces and punctuation. */
 const FORMAT = [
   "Answer with a number, with as few words as possible, or with a comma-separated list of these.",
   "Numbers: digits, without thousands separators, and without a unit such as $ or % unless the question asks for it.",
