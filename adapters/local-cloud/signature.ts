@@ -14,7 +14,7 @@ import { SignatureV4 } from "@smithy/signature-v4";
 import { AuthenticationError, type VerifyRequest } from "./authentication.ts";
 import type { Credentials } from "./credentials.ts";
 
-/** AWS's own limit. The SDK learns its clock offset from the Date header of the refusal, and retries. */
+/** S3's own limit. The SDK learns its clock offset from the Date header of the refusal, and retries. */
 const MAX_SKEW_MINUTES = 15;
 
 export type Service = "s3" | "dynamodb";

@@ -87,7 +87,7 @@ export const objectChecks: readonly ContractCheck<ObjectStore>[] = [
   },
 ];
 
-/** For a store that uploads bodies over 5 MiB, the minimum that S3 allows, in parts. */
+/** For a store that uploads bodies over 5 MiB in parts of 5 MiB, the minimum that S3 allows. */
 export const multipartChecks: readonly ContractCheck<ObjectStore>[] = [
   {
     name: "a multipart upload comes back whole, is committed once, and is compared by ranges",

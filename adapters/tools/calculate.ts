@@ -10,8 +10,8 @@ const TWO_EXPRESSIONS = /[\d.)]\s*\n\s*[\d.(]/;
 const SIGNIFICANT_DIGITS = 12;
 
 /**
- * The tool `calculate`: evaluates numbers, `+ - * /` and parentheses, at most 100 characters, and returns the value as text with up to 12
- * significant digits. It never rejects: for anything else, or if the value is not finite, it returns a message for the agent.
+ * Evaluates numbers, `+ - * /` and parentheses, at most 100 characters, and returns the value as text with up to 12 significant
+ * digits. It never rejects: for anything else, or if the value is not finite, it returns a message for the agent.
  */
 export const calculate: Tool<{ expression: string }> = {
   name: "calculate",

@@ -7,7 +7,7 @@ import { listPage } from "./list.ts";
 import type { MultipartUploads } from "./multipart.ts";
 import type { ObjectFiles } from "./object-files.ts";
 import { receiveFile, receiveText } from "./receive.ts";
-import { sendObject } from "./send-object.ts";
+import { checksumHeaders, sendObject } from "./send-object.ts";
 import { parseDelete, parseParts, toXml } from "./xml.ts";
 
 export interface S3Services {
@@ -168,9 +168,6 @@ function keptHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const rest = encoding.filter((name) => name !== "" && name !== "aws-chunked").join(",");
   return { ...(Object.fromEntries(kept) as Record<string, string>), ...(rest !== "" && { "content-encoding": rest }) };
 }
-
-const checksumHeaders = (checksums: Record<string, string>) =>
-  Object.fromEntries(Object.entries(checksums).map(([name, sum]) => [`x-amz-checksum-${name}`, sum]));
 
 const unsupported = (request: IncomingMessage) =>
   new S3Error("NotImplemented", `${request.method} ${request.url} is not supported by the local cloud`);

@@ -1,5 +1,5 @@
 /** @file GET and HEAD of an object: conditions, ranges, checksums. */
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { S3Error } from "./errors.ts";
 import type { ObjectFiles } from "./object-files.ts";
@@ -31,7 +31,7 @@ export async function sendObject(
       "last-modified": new Date(metadata.modified).toUTCString(),
       "accept-ranges": "bytes",
       ...(range && { "content-range": `bytes ${from}-${to - 1}/${metadata.size}` }),
-      ...(!range && checksumHeaders(headers, metadata)),
+      ...(!range && headers["x-amz-checksum-mode"] !== undefined && checksumHeaders(metadata.checksums)),
     });
     if (method === "HEAD" || to === from) response.end();
     else
@@ -58,7 +58,5 @@ function rangeOf(header: string | undefined, size: number): { from: number; to: 
   return { from, to };
 }
 
-function checksumHeaders(headers: IncomingHttpHeaders, metadata: ObjectMetadata): Record<string, string> {
-  if (headers["x-amz-checksum-mode"] === undefined) return {};
-  return Object.fromEntries(Object.entries(metadata.checksums).map(([name, sum]) => [`x-amz-checksum-${name}`, sum]));
-}
+export const checksumHeaders = (checksums: Record<string, string>) =>
+  Object.fromEntries(Object.entries(checksums).map(([name, sum]) => [`x-amz-checksum-${name}`, sum]));

@@ -18,7 +18,7 @@ export const MAX_SHEET_NAME = 100;
 export const MAX_LINK = 2000;
 export const MAX_REASON = 200;
 
-/** Reading the document exceeds the time limit, the memory limit, or a library's limits. */
+/** Reading the document exceeds the time limit, the memory limit, or a limit on its size or depth. */
 export const TOO_COMPLEX: Extracted = { unreadable: "it needs too much memory or time" };
 
 /**
