@@ -45,7 +45,8 @@ export function extractHtml(html: string, { url }: Pick<Document, "url">): Extra
       else node.setAttribute(attribute, link);
     }
   }
-  const body = document.body.innerHTML;
+  // A page can hide its root element, and its body with it.
+  const body = document.documentElement ? document.body.innerHTML : "";
   const article = isProbablyReaderable(document) ? new Readability(document).parse() : null;
   return { title: article?.title?.trim() || title, text: markdownOf(article?.content || body) };
 }

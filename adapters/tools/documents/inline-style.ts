@@ -69,7 +69,7 @@ export function restoresText(style: InlineStyle, above: InlineStyle): boolean {
   return style.get(FILL) === "currentcolor" && !CLEAR_COLOR.test(above.get("color") ?? "");
 }
 
-/** Values that leave a text's size or color as its parent has it. */
+/** Values that leave a color as the parent has it. */
 const INHERITED = /^(?:inherit|unset|revert(?:-layer)?|currentcolor)$/;
 const RELATIVE_SIZE = /^(?:[\d.]+(?:em|ex|ch|%)|smaller|larger|inherit|unset|revert(?:-layer)?)$/;
 

@@ -37,8 +37,8 @@ function* partsFor(page: TitledText, { responseCharacters, responseTokens }: Too
 }
 
 /**
- * One part, and whether it is the last. Parts are made one at a time, and the event loop runs between them, so that a long
- * text does not block this process.
+ * One part, and whether it is the last. The event loop runs between parts, so that counting the tokens of a long text does not
+ * block this process.
  */
 async function findPart(
   parts: Iterable<string>,

@@ -1,7 +1,7 @@
 /** @file Types of the parts in use, for libraries without types. */
 declare module "@joplin/turndown-plugin-gfm" {
   import type TurndownService from "turndown";
-  /** Tables, strikethrough and task lists. */
+  /** Tables, strikethrough, task lists and highlighted code. */
   export const gfm: TurndownService.Plugin;
 }
 declare module "html-encoding-sniffer" {

@@ -115,3 +115,11 @@ test.each([
 ])("text that a page shows, or may reveal, is kept: %s", (body) =>
   expect(textOf(body)).toBe("before\n\nseen\n\nafter"),
 );
+
+test.each(["<html hidden>", '<html style="visibility: hidden">', '<body style="opacity: 0">'])(
+  "a page that hides all of itself has a title and no text: %s",
+  (tag) => {
+    const extracted = extractHtml(`${tag}<title>t</title><p>OBEY</p>`, { url: "https://example.com/" });
+    expect(extracted).toEqual({ title: "t", text: "" });
+  },
+);
