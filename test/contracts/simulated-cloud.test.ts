@@ -101,9 +101,9 @@ test("an insert with a condition of more than 4,096 bytes is refused", async () 
   await expect(insert("too long", "x".repeat(4096 - 21))).rejects.toMatchObject({ name: "ValidationException" });
 });
 
-test("an event of more than 1 MiB is refused", () => {
+test("an event of more than 256 KiB is refused", () => {
   const lambda = { hasRoom: true, call: async () => ({ batchItemFailures: [] }) } as unknown as Lambda;
   const queue = new EventQueue("score-rollout", lambda, () => cloud);
   queue.send("x".repeat(EVENT_BYTES));
-  expect(() => queue.send("x".repeat(EVENT_BYTES + 1))).toThrow("an event of 1048577 bytes: AWS accepts 1048576");
+  expect(() => queue.send("x".repeat(EVENT_BYTES + 1))).toThrow("an event of 262145 bytes: AWS accepts 262144");
 });
