@@ -116,6 +116,22 @@ test("identical concurrent calls send one request; live mode sends each; a folde
   await Promise.all([first, second, live].map((tools) => tools.close()));
 });
 
+test("a page is fetched again under other settings that change the response", async () => {
+  const cache = { folder: join(folder, "pages") };
+  const visit = { allowAddresses: ["127.0.0.1/32"], requestsPerSecond: 1000 };
+  const responses: string[] = [];
+  for (const settings of [{ blocked: ["127.0.0.1/wiki"] }, {}, { visit: { ...visit, redirects: 0 } }]) {
+    const tools = await openWorldTools(world, { cache, visit, ...settings });
+    responses.push(await tools.call("visit", { url: `${world.origin}/moved` }));
+    await tools.close();
+  }
+  expect(responses).toEqual([
+    expect.stringContaining("cannot be opened"),
+    expect.stringContaining("Alby is a town"),
+    expect.stringContaining("cannot be read"),
+  ]);
+});
+
 test("a caller that gives up does not cancel the others that are waiting; an outage is not cached", async () => {
   const { call, close } = await openWorldTools(world);
   const impatient = new AbortController();
