@@ -2,6 +2,7 @@
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { stream } from "../../core/random.ts";
+import { trainedAgents } from "../../core/training/step-plan.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { MIN_TRAINING_SHARE } from "./assumptions.ts";
 import { openMemoryBucket } from "./cloud/bucket.ts";
@@ -76,8 +77,8 @@ interface Moment {
 }
 
 /** The pace of one run: training fills the rest of the step, so that the run keeps its rate, but takes at least its minimum share. */
-function pacer({ agents }: RunConfig, { stepSeconds }: SimulationPlan, time: VirtualTime): () => Promise<void> {
-  const trainers = Object.keys(agents).length;
+function pacer(config: RunConfig, { stepSeconds }: SimulationPlan, time: VirtualTime): () => Promise<void> {
+  const trainers = trainedAgents(config).length;
   const origin = time.now();
   let done = 0;
   return () => {

@@ -81,7 +81,7 @@ export async function prepareTeam(objects: ObjectStore, config: RunConfig): Prom
   return { config, questionsSha256: sha256(set), bases };
 }
 
-/** Every agent's policy. Each optimizer step awaits `pace`, so that training takes its share of virtual time. */
+/** Every agent's policy. The first optimizer step of each version awaits `pace`, so that training takes its share of virtual time. */
 export function openTeamEngine({ agents, main }: RunConfig, pace: () => Promise<void>): PolicyEngine {
   const subs = Object.keys(agents).filter((name) => name !== main);
   let saved = 0;
@@ -107,14 +107,17 @@ export function openTeamEngine({ agents, main }: RunConfig, pace: () => Promise<
     },
     async openTrainer(): Promise<Trainer> {
       const logProbsOf = (tokens: readonly number[]) => new Float32Array(tokens.length).fill(LOG_PROB);
+      let isPaced = false;
       return {
         logProbs: async (sequences) => sequences.map(logProbsOf),
         forwardBackward: async (batch) => ({ loss: 0, logProbs: batch.map(({ tokens }) => logProbsOf(tokens)) }),
         async optimizerStep() {
-          await pace();
+          if (!isPaced) await pace();
+          isPaced = true;
           return { gradientNorm: 1 };
         },
         async save() {
+          isPaced = false;
           saved += 1;
           return new Map([
             [WEIGHTS, weightsOf("weights", saved)],

@@ -27,7 +27,7 @@ type Callback = (...args: unknown[]) => void;
 
 /** Permanent: this process never returns to real time. */
 export function installVirtualTime(): VirtualTime {
-  const time = new Timeline(setImmediate);
+  const time = new Timeline();
   replaceTimers(time);
   replaceClocks(time);
   replaceTimeouts(time);
@@ -36,14 +36,9 @@ export function installVirtualTime(): VirtualTime {
 
 class Timeline implements VirtualTime {
   readonly #timers = new TimerQueue();
-  readonly #setImmediate: typeof setImmediate;
   #count = 0;
   /** Milliseconds since installation. */
   milliseconds = 0;
-
-  constructor(realSetImmediate: typeof setImmediate) {
-    this.#setImmediate = realSetImmediate;
-  }
 
   now(): number {
     return this.milliseconds / 1000;
@@ -74,8 +69,7 @@ class Timeline implements VirtualTime {
 
   /** Resolves when every promise that can settle at this moment has: callbacks run between two turns of the event loop. */
   #settled(): Promise<void> {
-    const turn = this.#setImmediate;
-    return new Promise((resolve) => turn(() => turn(() => resolve())));
+    return new Promise((resolve) => setImmediate(() => setImmediate(() => resolve())));
   }
 }
 

@@ -6,6 +6,8 @@ import { readArguments } from "../../bench/simulate/arguments.ts";
 import type { Figures } from "../../bench/simulate/figures.ts";
 import { rowOf } from "../../bench/simulate/loads.ts";
 import { planOf } from "../../bench/simulate/plan.ts";
+import { openTeamEngine } from "../../bench/simulate/team.ts";
+import { engineOptions } from "../../gpu-workers/engine-options.ts";
 
 const PER_MINUTE = 64;
 /** Small machines, so that several share a step. */
@@ -95,6 +97,21 @@ test("the window and its warm-up follow from the size of the step, even if a set
   // Without the setting, steps of 6,000 rollouts, and of 64.
   expect(planWith(6000, 1)).toMatchObject({ rolloutsPerStep: 8, warmUp: 1, measured: 3 });
   expect(planWith(60, 500)).toMatchObject({ rolloutsPerStep: 4000, warmUp: 0, measured: 1 });
+});
+
+test("a version of several optimizer steps takes the time of training once", async () => {
+  const { configs } = planOf({ rolloutsPerMinute: 60, runs: 1, agents: 2, set: ["algorithm.minibatches=2"] });
+  const { main = expect.fail() } = configs[0].agents;
+  let paced = 0;
+  const engine = openTeamEngine(configs[0], async () => {
+    paced += 1;
+  });
+  const trainer = await engine.openTrainer(new Map(), engineOptions(main));
+  for (const total of [1, 2]) {
+    for (let minibatch = 0; minibatch < 2; minibatch++) await trainer.optimizerStep(main.optimizer);
+    expect(paced).toBe(total);
+    await trainer.save();
+  }
 });
 
 test("several runs share the rate, and are alike but for their names", () => {
