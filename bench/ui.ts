@@ -187,7 +187,7 @@ const cloud = await startLocalCloud({
 const size = { steps: STEPS, rollouts: STEPS * GROUPS * K };
 try {
   await fill(cloud.direct);
-  writeFolder(folder, { ...cloud.environment, MGRPO_TABLE: "mgrpo", MGRPO_BUCKET: "mgrpo" });
+  writeFolder(folder, cloud.environment);
   const { child, get } = await startDashboard(cwd);
   const exited = once(child, "exit");
   try {

@@ -30,7 +30,6 @@ export interface TeamAnswer {
   readonly trajectories: readonly AnyTrajectory[];
 }
 
-/** How to sample. */
 type SamplingOptions = Pick<AskOptions, "seed" | "temperature">;
 
 /** The user's question, as the recipe phrases it. */

@@ -53,7 +53,7 @@ interface FoundTeam {
   readonly name: string;
   readonly arm: Arm;
   readonly advised: Pick<Recipe, "name" | "config">;
-  /** A run's folder, with one folder per agent. */
+  /** A run's folder of checkpoints, one per policy, named after its owner. */
   readonly checkpoints?: string;
   /** The model that all agents use. */
   readonly endpoint?: EndpointTeam;

@@ -37,7 +37,7 @@ function replacePrivately(file: string, content: string): void {
   }
 }
 
-/** Whether an open file, such as a redirected standard output, is a regular file that other users can read. */
+/** Whether an open file, such as a redirected standard output, is a regular file that other users can access. */
 export function isOpenToOthers(descriptor: number): boolean {
   if (process.platform === "win32") return false;
   const stats = fstatSync(descriptor);

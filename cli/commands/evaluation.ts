@@ -147,7 +147,11 @@ function addServe(program: Command): void {
     .addOption(
       new Option("--port <n>", "port to listen on; 0 takes a free one").argParser(port("--port")).default(8080),
     )
-    .option("--host <address>", "address to listen on; other machines need MGRPO_SERVE_KEY to be set", "127.0.0.1")
+    .option(
+      "--host <address>",
+      "address to listen on; any but a loopback address needs MGRPO_SERVE_KEY to be set",
+      "127.0.0.1",
+    )
     .addOption(
       new Option(
         "--temperature <n>",

@@ -73,7 +73,7 @@ function addExport(program: Command): void {
     .addArgument(runArgument())
     .option("--merged", "merge adapters into their base models and write whole models")
     .addOption(
-      new Option("--dtype <name>", "data type of the weights, instead of the one used in training").choices([
+      new Option("--dtype <name>", "data type of the weights; by default fp32 for trained weights").choices([
         "fp32",
         "bf16",
       ]),
