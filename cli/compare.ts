@@ -16,7 +16,7 @@ import { type CompareOptions, type Entry, entriesOf, planRun, unreadSettings } f
 import { type ComparisonDisplay, openProgress } from "./compare/progress.ts";
 import { hasStarted, identify, provenanceOf } from "./compare/provenance.ts";
 import { type FinishedRun, hasRecord, readRecord, type TraceableRun } from "./compare/records.ts";
-import { refuseOther, trainRuns } from "./compare/runs.ts";
+import { refuseOther, startedModels, trainRuns } from "./compare/runs.ts";
 import { checkStart, describeStart } from "./compare/start.ts";
 import { type ArmRuns, type Comparison, cumulativeTokens, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
@@ -92,7 +92,7 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const teams = new Map<Entry, Awaited<ReturnType<typeof readTeam>>>();
   for (const [entry, config] of configs) {
     await makeMissingModels(recipeName, recipe, config);
-    teams.set(entry, await readTeam(config));
+    teams.set(entry, await readTeam(config, names));
   }
   const runOf: Plan["runOf"] = (entry, seed, budget) => {
     const planned = planOf(entry, seed, budget);
@@ -112,8 +112,8 @@ function refuseUnread(configs: readonly RunConfig[]): void {
 }
 
 /** Checks a config, and reads its base models: their names, with the commit of a hub model, and what identifies them. */
-async function readTeam(given: RunConfig) {
-  const config = await pinModels(given);
+async function readTeam(given: RunConfig, names: readonly string[]) {
+  const config = await pinModels(given, startedModels(names, given));
   const site = { workers: "here", models: "read", begins: () => false, checkStore: checkRunsFolder } as const;
   const { findings, bases } = await preflight(config, site);
   findings.settle();

@@ -84,10 +84,10 @@ function foreignRuns(foreign: Comparison["foreign"]): string[] {
   ];
 }
 
-const EXPLANATION = `- With the same seed, every arm samples as many tokens in training as the first one, frozen agents included, and ends with the step that
-  reaches that number. "short": it reached its maximum number of steps first.
-- The learning rate and the stages of the curriculum follow each run's share of those tokens (of its steps, if it has no number of
-  tokens to reach). So no arm asks harder questions earlier because it takes more steps.
+const EXPLANATION = `- With the same seed, every arm samples as many tokens in training as the first one, frozen agents included, and ends once it
+  has reached that number. "short": it reached its maximum number of steps first.
+- The learning rate and the stages of the curriculum follow each run's share of those tokens or of its steps, whichever is
+  larger. So no arm asks harder questions earlier because it takes more steps.
 - Brackets are 95% intervals. For arms they come from a bootstrap over seeds and questions, paired by question where two things are
   compared (\`core/training/bootstrap.ts\`); from one seed they say nothing about other seeds. For a run they are Wilson intervals over its
   questions.

@@ -3,11 +3,11 @@
  * Pure.
  *
  * Every run of a seed samples the same number of tokens, summed over all agents, frozen ones included. The first arm trains for its steps.
- * Each other run trains until it has sampled as many tokens (`sampledTokens`), in at most MAX_STEP_RATIO times as many steps. `--tokens`
- * sets the number for all arms, the first included.
+ * Each other run trains until it has sampled as many tokens (`sampledTokens`), in at most MAX_STEP_RATIO times its configured steps.
+ * `--tokens` sets the number for all arms, the first included.
  *
  * Arms take different numbers of steps for the same tokens. So that all ask equally hard questions at the same point of training, curriculum
- * stages that begin at a step begin at a share of the run instead: of its tokens, or of its steps if it has no number of tokens to reach.
+ * stages that begin at a step begin at a share of the run instead: of its tokens or of its steps, whichever is larger.
  */
 import { Arm, type RunConfig } from "../../core/contracts/config.ts";
 import { ignoredSettings } from "../../core/contracts/ignored-settings.ts";
@@ -18,7 +18,7 @@ import { chosenBy, resolveConfig, valueAt, withSettings } from "../../core/train
 import { didYouMean } from "../terminal/nearest.ts";
 import { type Start, startOf } from "./start.ts";
 
-/** Limit on the steps of an arm, relative to the first: a team that stops generating must not train forever. */
+/** Limit on the steps of a run with a token budget, relative to its own: a team that stops generating must not train forever. */
 const MAX_STEP_RATIO = 4;
 
 export interface CompareOptions extends Start {

@@ -12,12 +12,14 @@ import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
+import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { differences } from "../../core/training/differences.ts";
 import { builtRelease } from "../../gpu-workers/release.ts";
 import { HeldOutScores } from "../held-out-scores.ts";
-import { readConfig, readStatus, runFolder } from "../local/run-folder.ts";
+import { isHubModel, StartedModels } from "../local/hub-models.ts";
+import { findRun, readConfig, readStatus, readText, runFolder } from "../local/run-folder.ts";
 import { nodeArguments } from "../local/workers.ts";
 import { RunReport } from "../run-report.ts";
 import type { CompareOptions } from "./plan.ts";
@@ -108,7 +110,7 @@ async function trainOne(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { run, arm, seed } = config;
-  const settings = set.flatMap((setting) => ["--set", setting]);
+  const settings = [...set, ...hubModels(config)].flatMap((setting) => ["--set", setting]);
   const fresh = ["train", recipe, "--run", run, "--arm", arm, "--seed", String(seed), ...settings];
   const folder = runFolder(run);
   const command = existsSync(folder.config) ? ["resume", run] : fresh;
@@ -136,6 +138,22 @@ async function trainOne(
   const [code, killed] = await exited;
   signal.removeEventListener("abort", stop);
   return code === 0 ? undefined : faultOf(lastErrors, code, killed);
+}
+
+/** Settings that name the hub models at the commits that the comparison has read: the hub may have others by now. */
+const hubModels = ({ agents }: RunConfig): string[] =>
+  Object.entries(agents).flatMap(([name, { model }]) => (isHubModel(model) ? [`agents.${name}.model=${model}`] : []));
+
+/** The models of a config, each hub model without a revision at the commit with which one of these runs has started. */
+export function startedModels(runs: readonly string[], { agents }: RunConfig): StartedModels {
+  const started = runs.flatMap((run) => {
+    const folder = findRun(run);
+    return folder ? Object.values(parseJson(StartedModels, readText(folder.config), folder.config).agents) : [];
+  });
+  const models = Object.entries(agents).map(([name, { model }]) => {
+    return [name, started.find((one) => one.model.startsWith(`${model}@`)) ?? { model }] as const;
+  });
+  return { agents: Object.fromEntries(models) };
 }
 
 const ERROR = "mgrpo: ";

@@ -65,6 +65,21 @@ test("a run that cannot be recorded does not hide another that still trains", as
   expect(failures.map(([run]) => run)).toEqual(["c-mgrpo-seed1", "c-mgrpo-seed2"]);
 });
 
+test("a run trains the hub models at the commits that the comparison read", async () => {
+  const printing = join(folder, "printing");
+  writeFileSync(printing, '#!/bin/sh\necho "mgrpo: $*" >&2\nexit 1\n');
+  chmodSync(printing, 0o755);
+  rmSync(join(folder, "runs"), { recursive: true, force: true });
+  const model = `hf:owner/tiny@${"b".repeat(40)}`;
+  const runs = planned.map((one) => {
+    const { main = expect.fail(), ...others } = one.config.agents;
+    return { ...one, config: { ...one.config, agents: { ...others, main: { ...main, model } } } };
+  });
+  const { failures } = await trainWith(printing, { runs });
+  const fault = expect.stringContaining(`--set agents.main.model=${model}`);
+  expect(failures.map(([, text]) => text)).toEqual([fault, fault]);
+});
+
 const inColor = "printf '\\033[31mmgrpo:\\033[39m it is late\\n' >&2";
 
 test.each<[what: string, script: string, fault: string]>([

@@ -1,9 +1,10 @@
 /** @file What the arms of a comparison start from: settings of second stages, what the summary says about them, and what is refused. */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type CompareOptions, entriesOf, planRun } from "../../cli/compare/plan.ts";
 import { identify, provenanceOf } from "../../cli/compare/provenance.ts";
+import { startedModels } from "../../cli/compare/runs.ts";
 import { checkStart, describeStart } from "../../cli/compare/start.ts";
 import { readBases } from "../../cli/local/base-models.ts";
 import type { Recipe } from "../../core/recipe.ts";
@@ -147,4 +148,19 @@ test("a bare name means a run, even if a folder has the same name", () => {
     "--from models: the run has no agent 'searcher', which arm mgrpo needs",
   );
   expect(describeStart(["mgrpo"], { from: ["models"] })).toBe("mgrpo: the checkpoints of run models");
+});
+
+test("hub models stay at the commits with which a run of the comparison has started", () => {
+  const [entry = expect.fail()] = entriesOf(options);
+  const { config } = planRun(source, entry, 1, undefined);
+  const { main = expect.fail() } = config.agents;
+  const named = (model: string) => ({ ...config, agents: { main: { ...main, model } } });
+  const recorded = `hf:owner/tiny@${"b".repeat(40)}`;
+  mkdirSync("runs/hub-seed1", { recursive: true });
+  writeFileSync("runs/hub-seed1/config.json", JSON.stringify(named(recorded)));
+  const started = (model: string) => startedModels(["hub-seed1", "hub-seed2"], named(model)).agents["main"]?.model;
+  expect(started("hf:owner/tiny")).toBe(recorded);
+  expect(started("hf:owner/other")).toBe("hf:owner/other");
+  expect(started("models/main")).toBe("models/main");
+  rmSync("runs/hub-seed1", { recursive: true });
 });
