@@ -19,7 +19,7 @@ export async function readOutcome({ objects }: Objects, address: RolloutAddress)
   return bytes && parseJson(Outcome, bytes, key);
 }
 
-/** Keyed by invocation id, in the order of the calls. */
+/** By invocation id, in the order of the outcome. Empty if the rollout failed. */
 export async function readInvocations({ objects }: Objects, outcome: Outcome): Promise<Map<string, Invocation>> {
   if (outcome.status === "failed") return new Map();
   const found = outcome.invocations.map(async ({ id, key }): Promise<[string, Invocation]> => {

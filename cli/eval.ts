@@ -1,4 +1,4 @@
-/** @file `mgrpo eval`: evaluates a team on this machine: on all suites of its run, on one named suite, or at each new checkpoint. */
+/** @file `mgrpo eval`: evaluates a team on this machine: on all its suites, on one named suite, or at each new checkpoint. */
 import colors from "picocolors";
 import type { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";

@@ -22,7 +22,7 @@ export interface AgentShare {
   readonly rewards: readonly number[];
   /** One per reward; null: not trained on. */
   readonly advantages: readonly (number | null)[];
-  /** Sampled tokens that would have a gradient, including those of the copies that alignment adds. */
+  /** Sampled tokens that would have a gradient. The copies that alignment adds are weights, not further tokens. */
   readonly trainedTokens: number;
 }
 

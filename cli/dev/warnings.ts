@@ -77,14 +77,15 @@ function agentWarnings(config: Team, { agent, trained, branches }: AgentShare, t
   const calledTool = conversations.some(({ turns }) => turns.some(({ calls }) => calls.length > 0));
   const offered = tried.offered.get(agent)?.size ?? 0;
   const { turnTokens, contextTokens } = agents[agent]?.limits ?? {};
+  const unparsed = counts?.unparsed ?? 0;
   const warnings: [boolean, string][] = [
     [
       branches > 0 && offered > 0 && !calledTool && !callsInBranches(tried.rollouts, agent, main),
       `'${agent}' was offered ${counted(offered, "tool")} and never called one: its model may not know the tool-call format, see agents.${agent}.toolPrompt and docs/models.md`,
     ],
     [
-      (counts?.unparsed ?? 0) > 0,
-      `${counted(counts?.unparsed ?? 0, "tool call")} of '${agent}' could not be parsed and ${counts?.unparsed === 1 ? "stays" : "stay"} text`,
+      unparsed > 0,
+      `${unparsed === 1 ? "1 reply" : `${unparsed} replies`} of '${agent}' with a tool call that could not be parsed ${unparsed === 1 ? "stays" : "stay"} text`,
     ],
     [
       (counts?.rewritten ?? 0) > 0,
@@ -92,7 +93,7 @@ function agentWarnings(config: Team, { agent, trained, branches }: AgentShare, t
     ],
     [
       cut > 0,
-      `${counted(cut, "answer")} of '${agent}' ${cut === 1 ? "was" : "were"} cut at the token limit: raise agents.${agent}.limits.turnTokens (${turnTokens}) or contextTokens (${contextTokens}), or the app's max_tokens`,
+      `${counted(cut, "answer")} of '${agent}' ${cut === 1 ? "was" : "were"} cut at the token limit: raise agents.${agent}.limits.turnTokens (${turnTokens}) or contextTokens (${contextTokens})${runner === "native" ? "" : ", or the app's max_tokens"}`,
     ],
   ];
   return warnings.flatMap(([holds, text]) => (holds ? [text] : []));

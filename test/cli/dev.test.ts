@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { groupWarnings } from "../../cli/dev/warnings.ts";
 import { shareText, warningLines } from "../../cli/dev.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
+import type { Outcome } from "../../core/contracts/rollout.ts";
 import { mgrpo, parsedLines, RELAY, relaySettings, workHere } from "./command-line.ts";
 import { printed, printedJson } from "./printed.ts";
 
@@ -180,4 +181,21 @@ test("turn rewards are a signal even if all rollout rewards are equal; a group w
   expect(warningsFor()).toEqual([
     "nothing to train on: every rollout of 'main' was cut at a limit and is masked (algorithm.overlong)",
   ]);
+});
+
+test.each([
+  [1, "native", "1 reply of 'main' with a tool call that could not be parsed stays text"],
+  [2, "recipe", "2 replies of 'main' with a tool call that could not be parsed stay text"],
+] as const)("%i unparsed and cut replies (%s): only an app has a max_tokens of its own", (n, runner, unparsed) => {
+  const counts = { main: { branches: 1, rewritten: 0, unparsed: n, cut: n } };
+  const conversation = { prompt: "?", turns: [], stop: "token-limit", answer: "a", fault: null };
+  const outcome = { status: "finished", conversation, app: { branches: [], counts } } as unknown as Outcome;
+  const group = { rollouts: {}, finalized: {} } as unknown as GroupRecord;
+  const rollouts = [{ outcome, invocations: new Map() }];
+  const tried = { group, rollouts, trees: [], offered: new Map(), thrown: [], halted: undefined };
+  const counted = { branches: 1, sampledTokens: 9, rewards: [], advantages: [], trainedTokens: 0 };
+  const shares = [{ agent: "main", trained: true, ...counted }];
+  const found = groupWarnings({ agents: {}, main: "main", runner }, tried, shares);
+  expect(found).toContain(unparsed);
+  expect(found.at(-1)?.endsWith("or the app's max_tokens")).toBe(runner === "recipe");
 });
