@@ -82,8 +82,14 @@ async function writeFiles(path: string, files: CheckpointFiles): Promise<Record<
 function copyAtomically(from: string, to: string): void {
   const temporary = `${to}.${process.pid}.tmp`;
   rmSync(temporary, { force: true });
-  copyFileSync(from, temporary, constants.COPYFILE_FICLONE);
-  renameSync(temporary, to);
+  try {
+    copyFileSync(from, temporary, constants.COPYFILE_FICLONE);
+    renameSync(temporary, to);
+  } catch (error) {
+    // On a full disk, the part that was copied would stay.
+    rmSync(temporary, { force: true });
+    throw error;
+  }
 }
 
 /** Writes the scores of each held-out question; returns the results of the recipe's case studies. */

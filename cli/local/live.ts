@@ -12,7 +12,7 @@ import { readRun, readSpending, readState } from "./read-records.ts";
 export interface LiveRun {
   /** What it has cost so far. */
   readonly usd: number;
-  /** Seconds since a scheduled tick last saw a heartbeat of a living worker; null: it has seen none, or the run is over. */
+  /** Seconds since a scheduled tick last saw a heartbeat of a living worker; null: it has seen none, or the run no longer trains. */
   readonly heartbeatSeconds: number | null;
   /** What it does or waits for; null once it is over. */
   readonly wait: string | null;

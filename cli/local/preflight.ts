@@ -38,7 +38,7 @@ export interface Site {
 
 export interface Preflight {
   readonly findings: Findings;
-  /** The valid base models: all of them if there is no error. */
+  /** The base models that could be read; none where the site has them stored. */
   readonly bases: Bases;
 }
 

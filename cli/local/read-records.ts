@@ -126,7 +126,7 @@ async function readDisk(run: string): Promise<Disk | undefined> {
 
 /**
  * The summary of a closed step; undefined once one of its groups has expired: a mean over the rest would mislead.
- * `seconds` is null if it closed while nobody followed the run; what the run had cost by then is unknown too.
+ * `seconds`: how long it took; null: unknown, and so is what the run had cost by then.
  */
 export async function readSummary(
   store: Store,

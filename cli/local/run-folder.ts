@@ -233,8 +233,14 @@ export function writeAtomically(path: string, content: string | Uint8Array, mode
   const temporary = `${path}.${process.pid}.tmp`;
   // Left by a killed process that had this id.
   rmSync(temporary, { force: true });
-  writeFileSync(temporary, content, { mode, flag: "wx" });
-  renameSync(temporary, path);
+  try {
+    writeFileSync(temporary, content, { mode, flag: "wx" });
+    renameSync(temporary, path);
+  } catch (error) {
+    // On a full disk, the part that was written would stay.
+    rmSync(temporary, { force: true });
+    throw error;
+  }
 }
 
 /** Writes a file that the user named with an option, and the folders above it. */

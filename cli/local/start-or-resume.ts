@@ -1,5 +1,5 @@
 /**
- * @file Puts a run into its store: questions, base models, then start-run. Every write is a commit, so a retry after a crash reuses
+ * @file Puts a run into its store: questions, base models, then start-run. A start overwrites nothing: a retry after a crash reuses
  * what the first attempt wrote.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";

@@ -1,5 +1,5 @@
-/** @file Exports can be repeated: files copied from a base model are replaced, even if the base model is read-only. */
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+/** @file Exports can be repeated: files copied from a base model, even a read-only one, are replaced. A failed export leaves no partial copy. */
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -41,4 +41,16 @@ test("a second export replaces the copy of a read-only file, and does not write 
   };
   const first = await exported();
   expect(await exported()).not.toBe(first);
+});
+
+test("a failed export leaves no partial copy", async () => {
+  const weights = Uint8Array.of(1, 2, 3);
+  const origin = join(folder, "whole.safetensors");
+  writeFileSync(origin, weights);
+  const store = await storeOfUntrainedTeam(origin, weights);
+  const [first = ""] = Object.keys(config.agents);
+  const blocked = join(folder, "blocked", first);
+  mkdirSync(join(blocked, "model.safetensors"), { recursive: true });
+  await expect(exportCheckpoints(store, config, join(folder, "blocked"), 1)).rejects.toThrow();
+  expect(readdirSync(blocked)).toEqual(["model.safetensors"]);
 });

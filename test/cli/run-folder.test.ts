@@ -1,12 +1,19 @@
 /**
  * @file The status of a running run holds the keys of its cloud: only its owner can read it, at any time, whatever the umask. The name of a run
- * says its arm and seed.
+ * says its arm and seed. A failed write leaves nothing.
  */
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createRunFolder, readStatus, runFolder, runNameOf, writeStatus } from "../../cli/local/run-folder.ts";
+import {
+  createRunFolder,
+  readStatus,
+  runFolder,
+  runNameOf,
+  writeAtomically,
+  writeStatus,
+} from "../../cli/local/run-folder.ts";
 import { config } from "./records.ts";
 
 const home = process.cwd();
@@ -53,6 +60,12 @@ test("a status that others can read is private after the next write", () => {
   writeFileSync(run.status, "{}", { mode: 0o644 });
   writeStatus(run, status);
   expect(modeOf(run.status)).toBe(0o600);
+});
+
+test("a failed write leaves no temporary file", () => {
+  mkdirSync("taken");
+  expect(() => writeAtomically("taken", "text")).toThrow();
+  expect(readdirSync(".")).toEqual(["taken"]);
 });
 
 test("a name that is too long is shortened in the recipe's part: it still says the arm and the seed", () => {
