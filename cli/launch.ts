@@ -1,7 +1,7 @@
 /**
  * @file `mgrpo launch`: starts a run on a stage of `sst deploy`, whose fleets then start its workers, or on the store
  * that the environment names, for workers that the user starts. Launching an existing run (`--run`) again resumes it if
- * it is halted, extends its budget if the options do, and queues evaluations that lost answers again; it changes nothing else.
+ * it is halted, extends its budget if the options do, and queues evaluations that lost answers again.
  */
 import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";

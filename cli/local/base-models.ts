@@ -103,7 +103,7 @@ async function readBase(
   }
 }
 
-/** The files that the agent's engine starts from: for a Tinker server, only the tokenizer and a pointer. */
+/** The files that the agent's engine starts from: for a Tinker server, a pointer in place of the weights. */
 function checkBase(
   name: string,
   agent: AgentConfig,
@@ -113,6 +113,9 @@ function checkBase(
 ): CheckpointFiles {
   const { model, policy, limits } = agent;
   if (policy.startsWith(TINKER)) {
+    if (files.has(ADAPTER_CONFIG_FILE)) {
+      throw new MgrpoError("config-invalid", "a Tinker server does not load an adapter: set the model to its base");
+    }
     checkVocabulary(files, readVocabulary(files));
     noteOnTools(name, agent, checkTemplate(name, agent, files), note);
     return tinkerBase(

@@ -7,9 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import { objectKeys } from "../../core/contracts/keys.ts";
-import { EvaluationResult } from "../../core/contracts/messages.ts";
-import { parseJson } from "../../core/contracts/parse.ts";
+import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -19,7 +17,7 @@ import { clean } from "../terminal/clean.ts";
 import { counted } from "../terminal/columns.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
-import { readJobs, readRun } from "./read-records.ts";
+import { readJobs, readResult, readRun } from "./read-records.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import type { Stop } from "./stop.ts";
 import { evaluatorsOf, inFlightIn, startWorkers, type Workers } from "./workers.ts";
@@ -39,12 +37,7 @@ type OnDone = (done: FinishedJob) => void | Promise<void>;
 export type OnPoll = (store: Store, jobs: readonly JobRecord[]) => Promise<void>;
 
 /** The result of each question of the job. */
-export async function resultOf({ job, store }: FinishedJob): Promise<EvaluationResult> {
-  const key = objectKeys.evaluation(job.run, job.job);
-  const bytes = await store.objects.get(key);
-  if (!bytes) throw new MgrpoError("not-found", `${key} is not in the store, although its job is done`);
-  return parseJson(EvaluationResult, bytes, key);
-}
+export const resultOf = ({ job, store }: FinishedJob): Promise<EvaluationResult> => readResult(store, job);
 
 /** `3 answers lost, not counted (why)`; undefined if none is lost. */
 export function describeLosses({ lost, reasons = [] }: Pick<EvaluationResult, "lost" | "reasons">): string | undefined {

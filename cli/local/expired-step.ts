@@ -1,6 +1,6 @@
 /**
- * @file Checks whether a step in flight of a long-halted run has expired: the store deletes conversations and GROUP records after 90 days
- * (core/training/retention.ts), and a step cannot train on deleted records.
+ * @file Checks whether a step in flight of an old run has expired: the store of a deployment deletes conversations and GROUP records after
+ * 90 days (core/training/retention.ts), and a step cannot train on deleted records. No other store deletes them.
  */
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
@@ -16,6 +16,7 @@ export async function refuseExpired(store: StoreReader, { run, step, startedAt }
   const now = await store.clock.storeTime();
   // Nothing of a younger run has expired. There, a group without a record is one that tick is about to add.
   if (now - startedAt < CONVERSATION_DAYS * 86_400_000) return;
+  if (!(await store.table.get(tableKeys.deployment))) return;
   for (let planned = step; ; planned++) {
     const item = await store.table.get(tableKeys.step(run, planned));
     if (!item) return;

@@ -8,7 +8,7 @@
  *     optimizer      AGENT has the probe of its server's optimizer                  the agent's worker
  *     stalled        no score or version for too long (core/monitoring/stall.ts)   time alone
  *     trained        RUN is `finished`                                               tick
- *     end            RUN is `halted`, or `finished` and every due evaluation done   tick, record-evaluation
+ *     end            RUN is `halted`, or `finished` and every due evaluation done   a halt, record-evaluation
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";

@@ -2,8 +2,6 @@
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
-import { EvaluationResult } from "../../core/contracts/messages.ts";
-import { parseJson } from "../../core/contracts/parse.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { sortEvaluations } from "../../core/monitoring/team-evaluation.ts";
@@ -13,7 +11,7 @@ import type { Tally } from "../../core/training/confidence-interval.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
 import { readRollout, readStoredQuestions } from "../conversations.ts";
 import { type HeldOutRollout, type HeldOutScores, scoreStudy } from "../held-out-scores.ts";
-import { readJobs, suiteOf } from "./read-records.ts";
+import { readJobs, readResult, suiteOf } from "./read-records.ts";
 
 /** All finished evaluations on held-out questions, by team and then in the config's order of suites. `last`: the run's last team. */
 export async function readHeldOut(
@@ -78,11 +76,4 @@ export function shownSuite({ evaluation }: RunConfig): EvaluationSuite | undefin
 
 function studiesOf(caseStudies: readonly CaseStudy[], rollouts: readonly HeldOutRollout[]): Record<string, Tally> {
   return Object.fromEntries(caseStudies.map((study) => [study.name, scoreStudy(study, rollouts)]));
-}
-
-export async function readResult({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult> {
-  const key = objectKeys.evaluation(run, job);
-  const bytes = await objects.get(key);
-  if (!bytes) throw new MgrpoError("not-found", `${key}: its job is done, but it is not in the store`);
-  return parseJson(EvaluationResult, bytes, key);
 }

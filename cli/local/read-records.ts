@@ -3,6 +3,7 @@ import { statfs } from "node:fs/promises";
 import { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, type TableKey, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import {
   AgentRecord,
@@ -84,6 +85,14 @@ export async function readEvaluations(store: Store, config: RunConfig): Promise<
     config,
     done.map((job) => evaluationOf(suiteOf(config, job.suite), job)),
   );
+}
+
+/** The result of a finished evaluation. */
+export async function readResult({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult> {
+  const key = objectKeys.evaluation(run, job);
+  const bytes = await objects.get(key);
+  if (!bytes) throw new MgrpoError("not-found", `${key}: its job is done, but it is not in the store`);
+  return parseJson(EvaluationResult, bytes, key);
 }
 
 /** What the run has cost so far. Elapsed hours are left out; worker hours are charged. */

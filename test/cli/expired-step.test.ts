@@ -19,6 +19,7 @@ async function halted() {
   store.clock.storeTime = async () => time;
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   await functions.startRun(await prepare(store.objects, config));
+  await store.table.insert(tableKeys.deployment, {});
   await store.table.update(endRun(config.run, { code: "user", reason: "no money" }));
   const run = async () => RunRecord.parse(await store.table.get(tableKeys.run(config.run)));
   const address = { run: config.run, step: 0, group: 0 };
@@ -49,6 +50,15 @@ test("resume refuses a run whose finalized group has expired", async () => {
   wait(1);
   await expect(resume()).rejects.toMatchObject(refusal);
   expect(await run()).toMatchObject({ status: "halted", reason: "no money" });
+});
+
+test("a store without a deployment deletes nothing, so a run in it resumes at any age", async () => {
+  const { store, run, address, wait, resume } = await halted();
+  await store.table.delete(tableKeys.deployment);
+  await store.table.update(finalizeGroupRecord(address, {}, (DAY * (CONVERSATION_DAYS + 2)) / 1000));
+  wait(CONVERSATION_DAYS + 1);
+  await resume();
+  expect(await run()).toMatchObject({ status: "running" });
 });
 
 test.each([0, 1, 2])("resume refuses a run whose scored conversation %d was deleted", async (deleted) => {

@@ -42,8 +42,8 @@ const adapterOf = (base: string): CheckpointFiles =>
     ["adapter_config.json", new TextEncoder().encode(writeAdapterConfig(LORA, base))],
   ]);
 
-function configOf(model: string): RunConfig {
-  const agent = { model, lora: LORA, limits: { contextTokens: 16, turnTokens: 8 } };
+function configOf(model: string, settings: object = {}): RunConfig {
+  const agent = { model, lora: LORA, limits: { contextTokens: 16, turnTokens: 8 }, ...settings };
   return RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents: { main: agent } });
 }
 
@@ -69,6 +69,15 @@ test("an adapter for a base of another shape is refused in one line that names t
   await expect(reading).rejects.toMatchObject({ code: "checkpoint-damaged" });
   await expect(reading).rejects.toThrow(
     /^model of agent 'main', .*two: adapter_model.safetensors: .* has shape \[.*\], on this base it would be \[.*\]: it is an adapter for another base; open it with its own$/,
+  );
+});
+
+test("an adapter is refused for a Tinker server, which would train a fresh one", async () => {
+  write("base", new Map([...tinyCheckpoint(), ...bpeFiles()]));
+  const folder = write("adapters/three", adapterOf("../../base"));
+  const config = configOf(folder, { policy: "tinker:http://gpu1:8000", lora: null });
+  await expect(readBases(config, "train")).rejects.toThrow(
+    /^model of agent 'main', .*three: a Tinker server does not load an adapter: set the model to its base$/,
   );
 });
 
