@@ -14,11 +14,12 @@ import { describeLosses, resultOf } from "./local/evaluate-team.ts";
 import { writeNamedFile } from "./local/run-folder.ts";
 import { showProgress } from "./mine/progress.ts";
 import { readQuestions } from "./questions.ts";
+import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
 import { evaluateAndKeep, type PlannedEvaluation, refuseEmpty } from "./suite/evaluate.ts";
 import { counted, percent } from "./terminal/columns.ts";
 import { openLiveLine } from "./terminal/live.ts";
 
-export interface MineOptions extends EvalOptions {
+export interface MineOptions extends EvalOptions, Pick<ResumeOptions, "budgetToolCalls" | "budgetToolUsd"> {
   /** A file of questions, or a suite that asks one. */
   readonly suite?: string;
   /** Ask the training questions instead. */
@@ -49,6 +50,7 @@ export async function mine(target: string, options: MineOptions): Promise<void> 
   let result: EvaluationResult | undefined;
   try {
     await evaluateAndKeep(target, { config, suite }, set, options.results, {
+      raised: raisedBudgetOf(options),
       onPoll: showProgress(live, suite.name, config, asked.length, suite.runs),
       async onDone(done) {
         result = await resultOf(done);

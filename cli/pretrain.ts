@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo pretrain <recipe>`: trains a recipe's base models from random weights, with the loop of `mgrpo sft`, on an endless stream of
- * the recipe's demonstrations.
+ * @file `mgrpo pretrain <recipe>`: trains a recipe's base models from random weights, with the loop of `mgrpo sft`, each on its own endless
+ * demonstrations.
  */
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join, relative, resolve } from "node:path";

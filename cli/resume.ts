@@ -53,7 +53,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   if (report) printSummary(report, folder);
 }
 
-/** The budget that the options raise, for this command, launch and eval. */
+/** The budget that the options raise, for this command, launch, eval and mine. */
 export function raisedBudgetOf(options: ResumeOptions): RaisedBudget {
   const { budgetHours: hours, budgetUsd: usd, budgetToolCalls: toolCalls, budgetToolUsd: toolUsd } = options;
   return { hours, usd, toolCalls, toolUsd };

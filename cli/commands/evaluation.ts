@@ -93,7 +93,7 @@ function addWatchOptions(command: Command): void {
 }
 
 function addMine(program: Command): void {
-  program
+  const command = program
     .command("mine")
     .description("find the questions that a team mostly fails, and write them as a file of questions to train on")
     .argument("<team>", "a run's name, or a folder with one checkpoint per agent")
@@ -114,8 +114,9 @@ function addMine(program: Command): void {
     .addOption(arm())
     .addOption(seed())
     .addOption(setting())
-    .option("--results <folder>", "folder in which answers are kept, so that the command can resume", "evaluations")
-    .action(async (target, options) => (await import("../mine.ts")).mine(target, options));
+    .option("--results <folder>", "folder in which answers are kept, so that the command can resume", "evaluations");
+  addToolBudgets(command);
+  command.action(async (target, options) => (await import("../mine.ts")).mine(target, options));
 }
 
 function addAsk(program: Command): void {

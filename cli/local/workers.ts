@@ -133,7 +133,7 @@ class WorkerProcesses implements Workers {
       this.#fail = reject;
     });
     this.failed.catch(() => {});
-    for (const spec of specs) this.#start(spec, { count: 0 });
+    for (const spec of specs) this.#startOrFail(spec, { count: 0 });
   }
 
   hint(): void {
@@ -199,7 +199,7 @@ class WorkerProcesses implements Workers {
     const timer = setTimeout(
       () => {
         this.#timers.delete(timer);
-        if (this.#isWanted(spec)) this.#startAgain(spec, { count, alone });
+        if (this.#isWanted(spec)) this.#startOrFail(spec, { count, alone });
       },
       100 * 2 ** count,
     );
@@ -213,12 +213,13 @@ class WorkerProcesses implements Workers {
     return named.length === 1 ? named[0] : undefined;
   }
 
-  #startAgain(spec: WorkerSpec, exits: Exits): void {
+  /** Rejects `failed` rather than throw: other workers may be running, and only `stop` ends them. */
+  #startOrFail(spec: WorkerSpec, exits: Exits): void {
     try {
       this.#start(spec, exits);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.#fail(new MgrpoError("worker-unavailable", `worker '${spec.name}' cannot be started again: ${reason}`));
+      this.#fail(new MgrpoError("worker-unavailable", `worker '${spec.name}' cannot be started: ${reason}`));
     }
   }
 }

@@ -133,6 +133,7 @@ test.each([
   [["--train", "--below", "1.5"], "--below takes a share, a number of at most 1"],
   [["--train", "--to", "own.jsonl/c.jsonl"], "c.jsonl cannot be written: name a file that you can"],
   [["--set", skipped, "--suite", "own"], "asks nothing: it skips 5, and its set has 1 question: lower skip"],
+  [["--train", "--budget-tool-calls", "9"], "has not started, so it has no budget to raise: leave out --budget-*"],
 ] as const)("refused: %j", async (more, line) => {
   expect((await mgrpo(folder, "mine", ...team, "--to", "c.jsonl", ...more)).stderr).toContain(line);
 });

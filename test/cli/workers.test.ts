@@ -65,6 +65,26 @@ test.each([
   await expect(failed).rejects.toThrow(`worker 'w' ended 5 times in a row: ${reason} (log: `);
 });
 
+test("if a worker cannot be started, those before it still end with stop()", async () => {
+  const logs = join(folder, "no-log");
+  mkdirSync(join(logs, "b.log"), { recursive: true });
+  const preload = join(folder, "waiting.cjs");
+  const started = join(folder, "waiting");
+  const idle = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
+  writeFileSync(
+    preload,
+    `require("node:fs").writeFileSync(${JSON.stringify(started)}, String(process.pid));\n${idle}\n`,
+  );
+  const specs = ["a", "b"].map((name) => ({ name, agent: "main", roles: ["train"] as const, arguments: [] }));
+  const environment = { NODE_OPTIONS: `--require=${preload}` };
+  const workers = startWorkers(specs, environment, logs, inFlightIn(memoryStore().table, "r"));
+  await expect(workers.failed).rejects.toThrow(/^worker 'b' cannot be started: EISDIR/);
+  const pid = () => (existsSync(started) ? Number(readFileSync(started, "utf8")) : 0);
+  await expect.poll(pid).toBeGreaterThan(0);
+  await workers.stop();
+  expect(() => process.kill(pid(), 0)).toThrow("ESRCH");
+});
+
 test("exits in a row while the same rollout runs alone count as one: a worker outlives two rollouts that are given up", async () => {
   const store = memoryStore();
   // The first worker had nothing in flight, the second two rollouts. A rollout is given up after three crashes while it runs alone.
