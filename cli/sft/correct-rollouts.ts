@@ -103,10 +103,13 @@ async function ofEvaluation(folder: string, minReward: number): Promise<AgentDem
 async function ofJob(store: Store, config: RunConfig, job: JobRecord, folder: string, minReward: number) {
   const { name, benchmark } = suiteOf(config, job.suite);
   if (benchmark !== "jsonl") {
-    const what = benchmark === undefined ? "held-out questions" : `questions of benchmark ${benchmark}`;
+    const what =
+      benchmark === undefined
+        ? "questions that may be held out"
+        : `questions of benchmark ${benchmark}, which must not be trained on`;
     throw new MgrpoError(
       "config-invalid",
-      `--from-run ${folder}: suite '${name}' asks ${what}, which must not be trained on: evaluate on a file of other questions (--suite <file>.jsonl)`,
+      `--from-run ${folder}: suite '${name}' asks ${what}: evaluate on a file of other questions (--suite <file>.jsonl)`,
     );
   }
   const { questions } = await resultOf({ job, store });

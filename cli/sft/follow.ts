@@ -60,7 +60,7 @@ function writeCurve({ agent, plan, folder }: AgentTraining, progress: TrainingPr
 
 /** With few demonstrations, none may be held out. */
 function openingLine({ agent, plan, examples: { training, heldOut } }: AgentTraining): string {
-  const counts = `${agent}: ${training.length} demonstrations to train on, ${plan.tokens} tokens`;
+  const counts = `${agent}: ${counted(training.length, "demonstration")} to train on, ${plan.tokens} tokens`;
   if (heldOut.length > 0) return `${counts}; ${heldOut.length} held out`;
   return `${counts}; none held out, so the last checkpoint is kept`;
 }

@@ -50,7 +50,7 @@ export function countLines(app: AppRecord, main: string): Tree[] {
 function countTags({ branches, rewritten, unparsed, cut }: BranchCounts): Tag[] {
   const faults = [
     rewritten > 0 ? `${counted(rewritten, "request")} with rewritten history` : "",
-    unparsed > 0 ? `${counted(unparsed, "unparsed tool call")}` : "",
+    unparsed > 0 ? `${counted(unparsed, "turn")} with an unparsed tool call` : "",
     cut > 0 ? `${counted(cut, "turn")} cut at the token limit` : "",
   ];
   return [

@@ -45,9 +45,8 @@ function turnsOf({ tokens, actions }: Trajectory, { ends, decode }: Tokenizer): 
 export async function readTokenizer(
   store: Store,
   { run, agents }: Pick<RunConfig, "run" | "agents">,
-  branch: Trajectory | undefined,
+  branch: Trajectory,
 ): Promise<Tokenizer | undefined> {
-  if (!branch) return undefined;
   const checkpoints = openCheckpoints(run, store, openExternalFiles());
   const agent = ownerOf(agents, branch.agent);
   const manifest = await checkpoints.find(agent, branch.version);

@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo eval <team> --suite …`: one suite, in a folder under `evaluations/` whose name identifies the evaluation. The same command
+ * @file `mgrpo eval <team> --suite …`: one suite, in a folder under `--results` whose name identifies the evaluation. The same command
  * resumes an interrupted evaluation and retries lost answers. A complete evaluation is only reported.
  */
 import { basename, join, resolve } from "node:path";

@@ -85,7 +85,7 @@ test("sft --from-run trains on what the app's agents sampled, token by token", {
   const command = ["sft", RELAY, "--from-run", "by-app", ...models, "--held-out", "0"];
   const ended = await mgrpo(folder, ...command, "--to", "warm", ...APP);
   expect(ended.code, ended.stderr).toBe(0);
-  expect(ended.stderr).toMatch(/main: \d+ demonstrations to train on/);
+  expect(ended.stderr).toMatch(/main: \d+ demonstrations? to train on/);
   for (const agent of ["main", "searcher"])
     expect(existsSync(join(folder, "warm", agent, "model.safetensors"))).toBe(true);
 });

@@ -1,5 +1,6 @@
 /** @file What `mgrpo show` shows of a rollout that an app ran. */
 import { expect, test } from "vitest";
+import { countLines } from "../../cli/show/app-tree.ts";
 import { loadTrees } from "../../cli/show/load.ts";
 import { callKey, placeInvocations } from "../../cli/show/placement.ts";
 import { drawText } from "../../cli/show/text.ts";
@@ -84,6 +85,12 @@ test("the tree shows branches, rewritten histories, stray conversations and the 
   expect(tags(main)).toEqual(["2 branches", "1 request with rewritten history", "reward 0.5 from the app"]);
   expect(tags(searcher)).toEqual(["1 branch", "1 turn cut at the token limit", "reward 0.25 from the app"]);
   expect(drawText(tree)).toContain("branch 1 of 2  1 turn of its own");
+});
+
+test("turns with unparsed calls are counted, whatever the number of calls in each", () => {
+  const counts = { branches: 1, rewritten: 0, unparsed: 2, cut: 0 };
+  const [line] = countLines({ branches: [], counts: { main: counts } }, "main");
+  expect(tags(line)).toEqual(["1 branch", "2 turns with an unparsed tool call"]);
 });
 
 test("a conversation is placed by its task: a call with the same text, then with a part of the text, then the text of a turn", () => {
