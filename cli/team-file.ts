@@ -8,7 +8,7 @@ import type { Recipe } from "../core/recipe.ts";
 import { valueAt } from "../core/training/resolve-config.ts";
 import { readText } from "./local/run-folder.ts";
 
-/** The part needed to find the recipe. The settings are validated later, together with the recipe's. */
+/** The part needed to find the recipe and freeze the agents. The settings are validated later, together with the recipe's. */
 const TeamFile = z.looseObject({ recipe: z.string(), agents: z.record(z.string(), z.looseObject({})) });
 
 export const isTeamFile = (target: string): boolean => target.endsWith(".json");

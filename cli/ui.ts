@@ -39,7 +39,7 @@ export async function ui(run: string | undefined, options: UiOptions): Promise<v
   const watcher = openRunWatcher((line) => console.error(line));
   let server: Awaited<ReturnType<typeof serveApp>> | undefined;
   try {
-    server = await serveApp(dashboardApp({ key, hosts: [host.toLowerCase(), "localhost"], watcher }), host, port);
+    server = await serveApp(dashboardApp({ key, hosts: [host, "localhost"], watcher }), host, port);
     const link = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}/${run === undefined ? "" : `runs/${run}`}?key=${encodeURIComponent(key)}`;
     if (process.stdout.isTTY) console.log(`\n  ${colors.bold(link)}\n\n  ${colors.dim("Press Ctrl-C to stop")}\n`);
     else console.log(JSON.stringify({ kind: "serving", link }));

@@ -15,6 +15,7 @@ import { isMgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { clean } from "../terminal/clean.ts";
+import { asTyped } from "../terminal/fail.ts";
 import { writeAtomically } from "./run-folder.ts";
 
 /** Tracker -> lines of metrics.jsonl that it has. */
@@ -122,7 +123,7 @@ class Feed {
   #report(error: unknown, isRetried: boolean): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
-    this.#warn(clean(isMgrpoError(error) ? error.message : String(error)), isRetried);
+    this.#warn(asTyped(clean(isMgrpoError(error) ? error.message : String(error))), isRetried);
   }
 
   /** Whether the tracker has all lines, and knows how the run ended. */

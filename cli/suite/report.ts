@@ -45,7 +45,7 @@ export const SuiteReport = EvaluationScore.extend({
     agentsUsd: z.number(),
     judgesUsd: z.number(),
     toolsUsd: z.number(),
-    /** Requests that reached the tools' backends. */
+    /** Requests of the tools to their backends, and those refused at a limit. */
     toolCalls: z.int(),
     /** Missing price settings of models that the evaluation could call: their cost is in no sum. */
     unpriced: z.array(z.string()),
@@ -145,7 +145,7 @@ async function readSpent(
   };
 }
 
-/** Conversations of the main agent, [run][question]; undefined where the rollout was lost. */
+/** Conversations of the main agent, [run][question]; undefined where a question has none. */
 async function readConversations(store: Store, config: RunConfig, job: JobRecord, count: number) {
   const objects = decryptedObjects(store.objects);
   const read = async (group: number, rollout: number) => {

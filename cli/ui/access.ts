@@ -11,7 +11,7 @@ import { isSameKey } from "../same-key.ts";
 /** Cookies are shared by all ports of a host, so each server has a cookie of its own. */
 const cookieOf = (port: number) => `mgrpo-ui-${port}`;
 
-/** @param hosts names or addresses of the server, without a port, as the user wrote them. */
+/** @param hosts names or addresses of the server, without a port, in any notation. */
 export function requireKey(key: string, hosts: readonly string[]): MiddlewareHandler {
   const urls = hosts.map((host) => `http://${host.includes(":") ? `[${host}]` : host}`);
   // No request can ask for a name that makes no valid URL.

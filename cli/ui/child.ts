@@ -29,7 +29,7 @@ export async function openDashboard(run: string, open = false): Promise<Dashboar
 
 /**
  * @param args Arguments of `mgrpo ui`.
- * @param environment Variables added to the environment of this process.
+ * @param environment Its variables besides those of this process.
  */
 export async function startDashboard(
   args: readonly string[],

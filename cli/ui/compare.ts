@@ -49,7 +49,7 @@ function refusalOf(runs: readonly EvaluatedRun[]): string | undefined {
   }
 }
 
-/** What runs of one arm may differ in: a comparison gives each seed a token budget of its own, and the steps to spend it. */
+/** Without what runs of one arm may differ in: a comparison gives each seed a token budget of its own, and the steps to spend it. */
 const perSeed = ({ config }: Source) => ({ ...config, seed: 0, steps: 0, sampledTokens: null });
 
 /** Runs of one config and different seeds are one arm. */

@@ -74,8 +74,8 @@ function agentViews({ config }: Source): AgentView[] {
 }
 
 /**
- * The store of a halted run, or of a local run that is over, is not read: it may be closed. A run in a shared store may be finished while its last
- * team is still being evaluated, so it is read.
+ * The store of a halted run, or of a local run that no process trains, is not read: it may be closed. A run in a shared store may be finished
+ * while its last team is still being evaluated, so it is read.
  * @param stepSeconds how long the newest closed step took; null: unknown.
  */
 export async function runPulse(source: Source, detector: StallDetector, stepSeconds: number | null): Promise<RunPulse> {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { MetricsFile } from "../../cli/local/metrics-file.ts";
 import { Tracking } from "../../cli/local/tracking.ts";
+import { MGRPO } from "../../cli/terminal/name.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
@@ -139,6 +140,17 @@ test("a tracker that refuses the run's end is named, even if it failed before", 
   expect(await feed.finish("finished")).toEqual(["fake"]);
   expect(got).toEqual([1]);
   expect(await tracking({ ...tracker, finish: refused }, file.lines).finish(undefined)).toEqual([]);
+});
+
+test("a hint in a tracker's failure begins with the command that starts this program", async () => {
+  const file = new MetricsFile(join(folder, "metrics.jsonl"));
+  file.addStep(summary(0));
+  const messages: string[] = [];
+  const send = async () => {
+    throw new MgrpoError("tracker-unavailable", "no time: `mgrpo track look` sends the rest", { retryable: true });
+  };
+  await tracking({ ...fakeTracker().tracker, send }, file.lines, messages).finish("finished");
+  expect(messages).toEqual([`no time: \`${MGRPO} track look\` sends the rest`]);
 });
 
 test("a tracker that starts over gets every line again, and so does one whose metrics file was deleted", async () => {
