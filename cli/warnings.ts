@@ -17,7 +17,7 @@ const STREAK = 3;
 
 /** A gradient norm this many times the median of the window is a jump. */
 const GRADIENT_JUMP = 10;
-/** KL between sampler and trainer, in nats per token. No setting explains a higher one: the tokens are no longer on-policy. */
+/** KL between sampler and trainer, in nats per token. At a higher one, the tokens are far from on-policy. */
 const RUNAWAY_KL = 0.1;
 /** An entropy below both this share of that of the first steps and this many nats per token has collapsed. */
 const COLLAPSED = { share: 0.1, nats: 0.05 };
@@ -56,8 +56,9 @@ function firstStepWarnings(
   if (first?.step !== 0 || second || !agents[main]?.trained || !hasNoVariance(first)) return [];
   const look = `look at the rollouts: ${MGRPO} show ${run} 0`;
   if (first.wellFormed > 0) {
+    const remedy = isCorrect(first) ? "ask harder questions" : "ask easier questions, or reward parts of an answer";
     return [
-      `the first step taught '${main}' nothing: all rollouts of a question have the same reward; ${look}; ask easier questions, or reward parts of an answer`,
+      `the first step taught '${main}' nothing: all rollouts of a question have the same reward; ${look}; ${remedy}`,
     ];
   }
   return [
@@ -72,7 +73,7 @@ const isCorrect = (step: StepSummary) => hasNoVariance(step) && step.correct ===
 /** All other steps without variance, such as those whose rollouts are all malformed or all partly correct. */
 const isConstant = (step: StepSummary) => hasNoVariance(step) && !isWrong(step) && !isCorrect(step);
 
-/** One line per streak, at its third step: a collapse, or questions that are too easy. None if the main agent is frozen. */
+/** One line per streak, at its third step. None if the main agent is frozen. */
 function streakWarnings({ run, recipe, main, agents }: RunConfig, steps: readonly StepSummary[]): string[] {
   const newest = steps.at(-1);
   if (!newest || !agents[main]?.trained) return [];
@@ -181,7 +182,8 @@ function entropyWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): 
     const first = median(all.slice(0, WINDOW));
     const limit = Math.min(COLLAPSED.share * first, COLLAPSED.nats);
     const isNewest = newest.training[agent]?.entropy !== undefined;
-    if (!isNewest || all.length <= WINDOW || all.findIndex((one) => one < limit) !== all.length - 1) return [];
+    if (!isNewest || all.length <= WINDOW || all.findIndex((one, i) => i >= WINDOW && one < limit) !== all.length - 1)
+      return [];
     return `the entropy of '${agent}' collapsed to ${all.at(-1)?.toPrecision(2)} nats per token, from ${first.toPrecision(2)} in its first ${WINDOW} steps: its rollouts hardly differ any more; set algorithm.entropy, or lower agents.${ownerOf(agents, agent)}.optimizer.learningRate`;
   });
 }
@@ -195,7 +197,7 @@ function captureWarnings(config: RunConfig, steps: readonly StepSummary[]): stri
 }
 
 /**
- * Every WINDOW steps: one agent's reward rose over the last two windows, and that of another trained agent did not move at all. An agent that
+ * Every WINDOW steps: one agent's reward rose over the last two windows, and that of another trained agent stayed the same. An agent that
  * was never called in one of the two did neither.
  */
 function plateauWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {

@@ -71,14 +71,16 @@ export async function watch(location: string, { team: file, every, results }: Ev
   let evaluated = 0;
   const idle = () => live.show(() => `${counted(evaluated, "checkpoint")} evaluated, waiting for more in ${location}`);
   const evaluate = async (checkpoint: string, files: ReadonlyMap<string, FileState>) => {
-    await evaluateCheckpoint(watched, checkpoint, files);
-    evaluated += 1;
-    idle();
+    try {
+      await evaluateCheckpoint(watched, checkpoint, files);
+      evaluated += 1;
+    } finally {
+      idle();
+    }
   };
   try {
     idle();
     await watchCheckpoints(source, every, stop.signal, evaluate, (line) => live.print(JSON.stringify(line)));
-    stop.rethrow();
   } finally {
     live.close();
     stop.dispose();

@@ -45,7 +45,7 @@ function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> 
   let detector: StallDetector | undefined;
   let stepSeconds: number | null = null;
   let recordsAt = Number.NEGATIVE_INFINITY;
-  /** The version of the local run's status at the last poll: while it is the same, nothing is new. */
+  /** The version of the local run's status at the last poll: while it is the same, no step has closed. */
   let status: string | undefined;
   return new Watch<RunPulse>({
     seconds: SECONDS.step,

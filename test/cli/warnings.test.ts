@@ -90,8 +90,9 @@ test("a first step without variance: why, and what to do; the second one is not 
     /no rollout is well-formed.*show \S+ 0; then teach it from demonstrations first: .* sft \S+ --to/,
   );
   expect(stepWarnings(under({}), firstStep(4, 0.5))[0]).toMatch(
-    /all rollouts of a question have the same reward.*show \S+ 0/,
+    /all rollouts of a question have the same reward.*show \S+ 0; ask easier questions/,
   );
+  expect(stepWarnings(under({}), [outcome(1)])[0]).toMatch(/show \S+ 0; ask harder questions$/);
   expect(stepWarnings(under({}), firstStep(3, 0.5))).toEqual([]);
   expect(stepWarnings(under({}), [...firstStep(4, 0), ...firstStep(4, 0)])).toEqual([]);
 });
@@ -196,6 +197,11 @@ test("an entropy collapse is reported once", () => {
   ]);
   expect(stepWarnings(under({}), steps(...first, 0.02, 0.01))).toEqual([]);
   expect(stepWarnings(under({}), steps(...first, 0.04))).toEqual([]);
+  // One that began in the first ten steps is reported after them.
+  const early = [...first.slice(3), 0.02, 0.02, 0.02];
+  expect(stepWarnings(under({}), steps(...early))).toEqual([]);
+  expect(stepWarnings(under({}), steps(...early, 0.02))).toHaveLength(1);
+  expect(stepWarnings(under({}), steps(...early, 0.02, 0.02))).toEqual([]);
 });
 
 test("one agent learns and another does not: one line every ten steps", () => {
