@@ -42,7 +42,7 @@ export function sampledTokens(trajectory: AnyTrajectory): number {
 /** Identifies a rollout. For evaluation rollouts, `step` is the team's number (`addressStep`) and `group` the question. */
 export const RolloutAddress = z.strictObject({
   run: RunName,
-  /** `train`, or `eval:<job id>`. Part of the names of random streams and of object keys. */
+  /** `train`, or `eval:<job id>`. Part of object keys. */
   phase: z.string().regex(/^(train|eval:[A-Za-z0-9_-]+)$/),
   step: Step,
   group: GroupIndex,
@@ -82,7 +82,7 @@ export const InvocationRequest = z.strictObject({
   questionId: z.string(),
   agent: AgentName,
   version: Version,
-  /** Position of this call among all delegations of its caller's conversation, in text order. */
+  /** Position of this call among all delegations of its caller's conversation, in text order. An app's: among the agent's conversations. */
   call: z.int().nonnegative(),
   /** Positions of the calls that led to the caller, the main agent's first. Absent: the main agent is the caller. */
   callers: z.array(z.int().nonnegative()).min(1).exactOptional(),
@@ -115,7 +115,7 @@ export function compareCallPaths(a: CallPath, b: CallPath): number {
 export const BranchCounts = z.strictObject({
   /** Conversations, each from a first message to a last reply. */
   branches: z.int().nonnegative(),
-  /** Requests whose history holds a reply that the agent did not give. */
+  /** Requests that add a reply which the agent did not give. */
   rewritten: z.int().nonnegative(),
   /** Replies with a tool call that could not be read. */
   unparsed: z.int().nonnegative(),
@@ -179,7 +179,7 @@ export const Outcome = z.discriminatedUnion("status", [
     questionId: z.string(),
     conversation: Conversation,
     trajectory: AnyTrajectory,
-    /** All of the rollout: the main agent's in call order, each followed by those that it led to. */
+    /** All of the rollout: the main agent's in call order, each followed by those that it led to. From an app: agent by agent. */
     invocations: z.array(InvocationRef),
     app: AppRecord.exactOptional(),
   }),

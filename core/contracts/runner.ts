@@ -6,7 +6,7 @@ import { algorithmOf } from "./algorithm-overrides.ts";
 import type { EvaluationSuite } from "./evaluation-suite.ts";
 import { isEndpointPolicy } from "./language-model.ts";
 
-/** Who runs rollouts. */
+/** `native`: this program. `recipe`: the app in the recipe. An object: an app at a URL. */
 export const RunnerConfig = z.union([
   z.enum(["native", "recipe"]),
   z.strictObject({

@@ -1,6 +1,6 @@
 /**
- * @file The spending of a run, as DynamoDB records: of its tools, its agents behind APIs and its judges. Only the conditional writes of
- * core/training change them.
+ * @file The spending of a run, as DynamoDB records: of its tools, its agents behind APIs and its judges. Only core/training
+ * changes them.
  */
 import * as z from "zod";
 import { RunName } from "./names.ts";

@@ -8,7 +8,7 @@ export const VerdictRecord = z.strictObject({
   /** SHA-256 of what is judged. */
   subject: z.string().max(64),
   judge: JudgeName,
-  /** Number of claims so far: of two concurrent claims, one wins. */
+  /** Grows with each claim: of two concurrent claims, one wins. */
   asks: z.int().nonnegative(),
   /** Identifies the call that made the last claim. Absent: no claim was made. */
   token: z.string().max(64).exactOptional(),

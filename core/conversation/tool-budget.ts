@@ -6,8 +6,8 @@
  *                   each report says what was spent; the rest of its share, and what calls held but did not cost, is available
  *                   again in the next turn
  *
- * So concurrent calls never spend more than there is. Shares depend on texts and costs, never on timing, and a repeated invocation has
- * the same id.
+ * So concurrent calls that cost no more than they hold never spend more than there is. Shares depend on texts and costs, never on timing, and
+ * a repeated invocation has the same id.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";
 import type { CallBudget } from "../ports.ts";
