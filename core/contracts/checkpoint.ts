@@ -17,7 +17,7 @@ export type Part = z.infer<typeof Part>;
 export const BasePointer = z.strictObject({ path: z.string(), files: z.record(z.string(), Part) });
 export type BasePointer = z.infer<typeof BasePointer>;
 
-/** Statistics of one training step of one agent. Losses and norms are over the whole batch. */
+/** Statistics of one training step of one agent's policy, over the whole batch. `gradientNorm`: the mean over the optimizer steps. */
 export const TrainingStats = z.strictObject({
   loss: z.number(),
   gradientNorm: z.number(),

@@ -40,7 +40,7 @@ export const EngineConfig = z.strictObject({
     "Precision of matrix products: fp32, or bf16 with fp32 accumulation, which needs provider cuda.",
   ),
   weightPacking: WeightPacking.default("auto").describe(
-    "Whether the sampler reorders the weights under an adapter once for its products: faster, for one more float32 copy in memory. " +
+    "Whether the sampler reorders the weights under an adapter once for its products: faster, for one more copy in memory. " +
       "auto: if a worker then needs at most a third of the machine's memory.",
   ),
   quantization: Quantization.default("none").describe(

@@ -15,7 +15,7 @@ import { ownsPolicy } from "./shared-policy.ts";
 /** The setting's path, and what to do about it. */
 type Fault = readonly [path: string, message: string];
 
-/** One rule for each setting that other settings can make meaningless. */
+/** One rule for each setting that is refused. */
 export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => Fault[]>> = {
   constantTokens({ algorithm: { aggregation, constantTokens } }) {
     if (aggregation === "constant" || constantTokens === defaults().constantTokens) return [];

@@ -55,7 +55,7 @@ export type JudgeCost = z.infer<typeof JudgeCost>;
 
 const UnitScore = z.number().min(0).max(1);
 
-/** The judgment of one trajectory. A program's verdict is only a score. */
+/** The judgment of one trajectory. A program's has neither votes nor a cost. */
 export const Verdict = z.strictObject({
   score: UnitScore,
   /** A model's votes. */

@@ -1,4 +1,4 @@
-/** @file Every S3 key and every DynamoDB key. No key contains an attempt, a fence or a time. */
+/** @file The S3 keys and the DynamoDB keys of runs. No key contains an attempt, a fence or a time. */
 import type { RolloutAddress } from "./rollout.ts";
 
 /** At least six digits: a run may have a million steps. */

@@ -43,7 +43,7 @@ export const QuestionFiles = z.strictObject({
 });
 export type QuestionFiles = z.infer<typeof QuestionFiles>;
 
-/** A benchmark question that this team cannot answer, and why. */
+/** A benchmark question that is not asked, and why. */
 export const Unasked = z.strictObject({ question: z.string(), why: z.string() });
 export type Unasked = z.infer<typeof Unasked>;
 
