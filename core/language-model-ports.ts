@@ -49,7 +49,7 @@ export interface AssistantTurn {
   readonly thinking: string;
   readonly text: string;
   readonly calls: readonly ApiToolCall[];
-  /** `length`: cut at `maxTokens`. */
+  /** `length`: cut at `maxTokens`, or refused as too long. */
   readonly stop: "stop" | "length";
   readonly usage: TokenUsage;
 }

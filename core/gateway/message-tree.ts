@@ -75,7 +75,7 @@ export class MessageTree<T> {
     const { exchange, ending } = this.#exchanges.get(id) ?? {};
     if (!exchange || ending === undefined) return;
     for (const key of [ending, withVariant(ending, exchange.variant)]) {
-      // Requests with other limits or variants can get the same reply. Which of these is continued does not depend on timing.
+      // Requests with other limits or variants can get the same reply. Which of these is continued does not depend on their order.
       const known = this.#byReply.get(key);
       if (!known || byHistory(exchange, known) < 0) this.#byReply.set(key, exchange);
     }

@@ -12,7 +12,7 @@ export interface ReadTurn {
   readonly thinking: string;
   readonly text: string;
   readonly calls: readonly Omit<AppToolCall, "id">[];
-  /** Calls that could not be read, and stray tags; all calls, if there are too many. */
+  /** Calls that could not be read or whose tool was not offered, and stray tags; all calls, if there are too many. */
   readonly unparsed: number;
 }
 

@@ -89,8 +89,7 @@ function missingWorkers(config: RunConfig, state: RunState, step: StepRecord): C
     });
 }
 
-const verb = (role: WorkerRole): string =>
-  role === "rollout" ? "run rollouts" : role === "train" ? "train" : "evaluate";
+const verb = (role: WorkerRole): string => (role === "train" ? "train" : "run rollouts");
 
 function silentWorkers({ liveness }: RunConfig, { workers }: RunState, storeTime: number): Cause[] {
   const lease = liveness.leaseSeconds;
@@ -116,15 +115,15 @@ function trainers({ agents, workers }: RunState, step: StepRecord): Cause[] {
       return { what, ends: `a worker of '${name}' starts to train it${last}`, likelihood: "certain" };
     }
     const isAlive = workers.some(({ worker, state }) => worker === trainer && state !== "dead");
+    if (!isAlive) {
+      const what = `the trainer of '${name}', ${trainer}, is gone${lost}`;
+      return { what, ends: `another worker takes over the step${last}`, likelihood: "certain" };
+    }
     if (takeovers >= THRASHING) {
       const what = `the training of '${name}' moves from worker to worker without a new version; ${trainer} holds it now${lost}`;
       return { what, ends: `it publishes the version${last}`, likelihood: "likely" };
     }
-    if (isAlive) {
-      const ends = "it publishes the version, or limits.trainingSeconds ends the call";
-      return { what: `${trainer} trains '${name}'${lost}`, ends, likelihood: "possible", isWork: true };
-    }
-    const what = `the trainer of '${name}', ${trainer}, is gone${lost}`;
-    return { what, ends: "another worker takes over the step", likelihood: "certain" };
+    const ends = "it publishes the version, or limits.trainingSeconds ends the call";
+    return { what: `${trainer} trains '${name}'${lost}`, ends, likelihood: "possible", isWork: true };
   });
 }

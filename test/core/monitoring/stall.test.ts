@@ -133,6 +133,11 @@ test.each<[string, Partial<RunState>, string[]]>([
     },
     ["main-1 trains 'main'", "the trainer of 'searcher', gone-1, is gone, after 1 of at most 3 takeovers"],
   ],
+  [
+    "a trainer that was lost after two takeovers",
+    { step: ready, agents: [agent("main", { trainer: "gone-1", takeovers: 2 }), agent("searcher", { version: 1 })] },
+    ["the trainer of 'main', gone-1, is gone, after 2 of at most 3 takeovers"],
+  ],
 ])("causes of a stall: %s", (_, change, expected) => expect(causes(change)).toEqual(expected));
 
 test("a slow judge is named, with the deadline of its verdicts", () => {
