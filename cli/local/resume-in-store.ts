@@ -39,7 +39,7 @@ export async function resumeInStore(
   const { table, clock } = store;
   const changes = await changesOf(store, config, record, raised);
   await reopenLost(store, config);
-  if (record.status === "halted") await forgiveFleets(table, record.run);
+  await forgiveFleets(table, record.run);
   for (const change of changes) await apply(table, record.run, change);
   await relistRun(table, record.run, await clock.storeTime());
 }
@@ -80,7 +80,7 @@ const withToolLimits = (tools: ToolSpendingRecord, { toolCalls, toolUsd }: Raise
   maxUsd: toolUsd ?? tools.maxUsd,
 });
 
-/** Lets fleets that refused the run try again. */
+/** Lets fleets try again that refused the run, or that it gave up on. A finished run may need one for its evaluations. */
 async function forgiveFleets(table: Table, run: string): Promise<void> {
   const items = await table.query(tableKeys.run(run).pk, tablePrefixes.fleets);
   for (const item of items) await forgiveFleet(table, run, item);

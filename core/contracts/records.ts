@@ -55,7 +55,7 @@ export const RunRecord = z.strictObject({
   questionsSha256: Sha256,
   /** Store time in ms at which start-run wrote it. */
   startedAt: z.number(),
-  /** Limits: the config's budget, raised by `resume --budget-hours` and `--budget-usd`. Null: no limit. */
+  /** Limits: the config's budget, raised by `--budget-hours` and `--budget-usd`. Null: no limit. */
   maxHours: z.number().nullable(),
   maxUsd: z.number().nullable(),
   /** Lost rollouts of earlier steps have halted the run once, and no longer count (core/training/lost-rollouts.ts). Absent: all count. */

@@ -6,8 +6,8 @@
  *     an instance    starts -> the oldest run with a free slot -> takes it by a conditional write -> works until the run is over or has
  *                    nothing to evaluate -> the next such run -> none: terminates itself and lowers the capacity by one
  *
- * A fleet slot is free if no worker or a dead one occupies it. So two new instances never join the same run while another has none, and
- * after a crash, a drain or a spot interruption the slot can be taken again.
+ * A fleet slot is free if no worker or a dead one occupies it. So two live instances never hold the same one, and after a crash, a
+ * drain or a spot interruption it can be taken again.
  *
  * Tick raises a capacity, and sets it to 0 once no run needs the fleet. It never lowers it in between, because the autoscaling group would
  * choose the instance to terminate. An idle instance terminates itself instead.

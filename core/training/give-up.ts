@@ -1,5 +1,5 @@
 /**
- * @file Ends rollouts that keep failing for infrastructure reasons. Tick commits `failed` at the outcome's own key, so a late success and a
+ * @file Gives up rollouts that keep crashing their workers. Tick commits `failed` at the outcome's own key, so a late success and a
  * give-up cannot both count. The loser of that race uses the stored outcome.
  */
 import type { RunConfig } from "../contracts/config.ts";

@@ -18,7 +18,7 @@ function learningRateFactor(
   progress: number,
   step: number,
 ): number {
-  if (progress < warmupRatio) return Math.min(1, (progress + step) / (warmupRatio + step));
+  if (progress < warmupRatio) return (progress + step) / (warmupRatio + step);
   if (schedule === "constant") return 1;
   const decayed = (progress - warmupRatio) / (1 - warmupRatio);
   return schedule === "linear" ? 1 - decayed : (1 + Math.cos(Math.PI * decayed)) / 2;

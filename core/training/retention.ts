@@ -1,8 +1,8 @@
 /**
  * @file Weights to keep: the latest versions, which include those that steps in flight are sampled from; evaluated versions; references; and
  * every `keepEvery`-th. Manifests stay forever. Only parts are deleted, and only those that no manifest of kept weights names. Conversations
- * and their scores (outcomes, invocations, GROUP records: nearly all that a long run writes) expire after 90 days, by the store's own
- * lifecycle. Scores of evaluations stay.
+ * and their scores (outcomes, invocations, GROUP records: nearly all that a long run writes) expire in a deployment's store after
+ * 90 days, by its own lifecycle. Scores of evaluations stay.
  */
 import type { Manifest } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";

@@ -8,7 +8,7 @@
  *               heartbeats, each `heartbeatSeconds` long, at their agent's price. A cloud bill is a little higher: the cost of machines
  *               before a worker registers and after it leaves, and of stores and functions, is not recorded.
  *
- * The config is immutable, so RUN holds the limits: first the config's, raised only by `resume --budget-hours` and `--budget-usd`
+ * The config is immutable, so RUN holds the limits: first the config's, raised only by `--budget-hours` and `--budget-usd`
  * (`raiseBudget` in writes.ts). These name the new limit, not what is added, so that a repeat changes nothing.
  */
 import type { RunConfig } from "../contracts/config.ts";
@@ -30,7 +30,7 @@ export interface Spending extends ApiSpending {
 /** What a run may spend. Null: no limit. */
 export type RunLimits = Pick<RunRecord, "maxHours" | "maxUsd">;
 
-/** The limits that `resume --budget-…` sets: totals, none below the present limit. Absent: unchanged. */
+/** The limits that `--budget-…` sets: totals, none below the present limit. Absent: unchanged. */
 export interface RaisedBudget {
   readonly hours?: number | undefined;
   readonly usd?: number | undefined;

@@ -106,7 +106,7 @@ function scoreInvocations(
   return byAgent;
 }
 
-/** The correctness credited to a caller, and whether it is unknown: the caller, or one above it, was truncated under `overlong: mask`. */
+/** The correctness credited to a caller, and whether it is unknown: a sub-agent on the way was truncated under `overlong: mask`. */
 interface CallerCredit {
   readonly correct: number;
   readonly isUnknown: boolean;
@@ -153,7 +153,7 @@ function scoreInvocation(
   };
 }
 
-/** The penalty of an agent's longest conversation, at most 0. An agent behind an API has no tokens, is not trained and has no penalty. */
+/** The penalty of the longest of these conversations, at most 0. An agent behind an API has no tokens, is not trained and has no penalty. */
 function penaltyOf(config: ScoreConfig, agent: string, trajectories: readonly AnyTrajectory[]): number {
   const limits = config.agents[agent]?.limits;
   const { overlongPenalty: penalty } = algorithmOf(config, agent);

@@ -16,7 +16,7 @@ import { drawQuestions, drawReserve, initialCurriculum, stageOf } from "./curric
 import type { Insertion, StoreCommand } from "./store-commands.ts";
 import { replaceGroups } from "./writes.ts";
 
-/** The steps that a plan is computed from. Both are undefined before the first steps. */
+/** The steps that a plan is computed from. Undefined if before step 0. */
 export interface PlanBasis {
   /** The step before. */
   readonly previous: StepRecord | undefined;

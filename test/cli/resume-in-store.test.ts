@@ -174,6 +174,15 @@ test("resuming resets a fleet even if a tick counts another capacity request mea
   expect(await run()).toMatchObject({ status: "running" });
 });
 
+test("launching a finished run again resets the fleet that it gave up on: evaluations may wait for it", async () => {
+  const { store, resume } = await started();
+  const key = tableKeys.fleet("test", "eval");
+  await store.table.insert(key, { ...emptyFleetRecord("test", "eval"), capacityRequests: 6 });
+  await store.table.update(endRun("test", "finished"));
+  await resume();
+  expect(await store.table.get(key)).toMatchObject({ capacityRequests: 0 });
+});
+
 test("the budget of a finished run cannot be raised", async () => {
   const { store, resume } = await started();
   await store.table.update(endRun("test", "finished"));
