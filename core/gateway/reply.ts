@@ -30,7 +30,9 @@ export function readReply(
   const offered = new Set(tools.map((tool) => tool.function.name));
   const calls: Omit<AppToolCall, "id">[] = [];
   let unparsed = 0;
-  const text = afterThinking.replace(CALL, (_block: string, body: string) => {
+  // Without the end, the search from each opening tag finds its closing tag: it takes linear time.
+  const [closed, end] = cutAfterLast(afterThinking, "</tool_call>");
+  const before = closed.replace(CALL, (_block: string, body: string) => {
     const call = callIn(body);
     if (call && offered.has(call.name)) {
       // As sampled: parsing would round a large integer.
@@ -44,11 +46,11 @@ export function readReply(
     return "";
   });
   // Tags that open or close nothing. The line break keeps the text on both sides of a call from joining into one.
-  const around = afterThinking.replace(CALL, "\n");
+  const around = closed.replace(CALL, "\n") + end;
   unparsed += [...around.matchAll(new RegExp(STRAY_TAGS, "g"))].length;
   if (calls.length > maxCalls) unparsed += calls.length;
   if (unparsed > 0) return { thinking, text: afterThinking, calls: [], unparsed };
-  return { thinking, text: calls.length > 0 ? text.trim() : text, calls, unparsed };
+  return { thinking, text: calls.length > 0 ? (before + end).trim() : afterThinking, calls, unparsed };
 }
 
 /** A turn's thinking, and the text after it. */
@@ -76,6 +78,13 @@ function callIn(body: string): ToolCall | undefined {
 
 /** The answer in a text: the content of its only pair of `<answer>` tags; all of the text if it has none, or several. */
 export function answerIn(text: string): string {
-  const tagged = [...text.matchAll(/<answer>([\s\S]*?)<\/answer>/g)];
+  const [closed] = cutAfterLast(text, "</answer>");
+  const tagged = [...closed.matchAll(/<answer>([\s\S]*?)<\/answer>/g)];
   return (tagged.length === 1 ? (tagged[0]?.[1] ?? "") : text).trim();
+}
+
+function cutAfterLast(text: string, tag: string): [string, string] {
+  const at = text.lastIndexOf(tag);
+  const end = at < 0 ? 0 : at + tag.length;
+  return [text.slice(0, end), text.slice(end)];
 }

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { parseTurn } from "../../../core/conversation/parse-turn.ts";
-import { readReply } from "../../../core/gateway/reply.ts";
+import { answerIn, readReply } from "../../../core/gateway/reply.ts";
 
 const request = {
   tools: [{ type: "function" as const, function: { name: "look", description: "", parameters: {} } }],
@@ -19,6 +19,12 @@ test("a number that JavaScript would round reaches the app as sampled", () => {
   expect(readReply(turn, request, 2).calls).toEqual([
     { name: "look", arguments: '{"user":9007199254740993,"half":0.50}' },
   ]);
+});
+
+test("a degenerate turn of opening tags is read in linear time", () => {
+  const turn = "<tool_call>".repeat(300_000);
+  expect(readReply(turn, request, 2)).toMatchObject({ text: turn, calls: [], unparsed: 300_000 });
+  expect(answerIn("<answer>".repeat(300_000))).toHaveLength(2_400_000);
 });
 
 test("text on both sides of a call does not join into a tag", () => {
