@@ -164,7 +164,7 @@ export interface CallBudget {
    * more than there is; if too little is left, reserves nothing and returns the text for the agent. Call it before any `await`, too.
    */
   hold(mostUsd: number): string | undefined;
-  /** Charges what a call cost beyond its price, in dollars, once it is known: at most what the call holds. */
+  /** Charges what a call cost beyond its price, in dollars, once it is known. */
   addCost(usd: number): void;
   /** Dollars that are neither spent nor held, never below 0. Infinity: no limit. */
   leftUsd(): number;

@@ -92,7 +92,7 @@ export interface DemonstrationTurn {
   readonly responses: readonly string[];
 }
 
-/** The argument of `OpenRewards`, once per process and run. */
+/** The argument of `OpenRewards`, which a process may call again for the same run. */
 export interface RewardsOpening {
   /** `config.judge` has the judge's settings. */
   readonly config: RunConfig;

@@ -1,4 +1,4 @@
-/** @file The port of an experiment tracker: a service or a file outside the run that receives its metrics. */
+/** @file The port of an experiment tracker: a service or a file that receives a run's metrics. */
 import type { MetricLine } from "./monitoring/metrics.ts";
 
 export interface Tracker {

@@ -158,13 +158,15 @@ function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: st
   };
   const calls = turn.calls.flatMap((call, i): SpanDraft[] => {
     const response = turn.responses[i];
-    const invocation = response?.invocation === undefined ? undefined : traced.invocations.get(response.invocation);
+    // Calls in the last turn that the limit allows do not run.
+    if (!response) return [];
+    const invocation = response.invocation === undefined ? undefined : traced.invocations.get(response.invocation);
     if (invocation) return delegation(traced, part, invocation, `${id}/${i}`);
     const attributes = {
       "gen_ai.operation.name": "execute_tool",
       "gen_ai.tool.name": call.name,
       ...(traced.content && { "gen_ai.tool.call.arguments": JSON.stringify(call.arguments) }),
-      ...(traced.content && response && { "gen_ai.tool.call.result": response.text }),
+      ...(traced.content && { "gen_ai.tool.call.result": response.text }),
     };
     const span = { id: `${id}/${i}`, parent: part.id, name: `execute_tool ${call.name}`, attributes, events: [] };
     return [{ span, isLeaf: true }];

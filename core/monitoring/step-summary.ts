@@ -19,7 +19,7 @@ export const StepSummary = z.strictObject({
   seconds: z.number().nullable(),
   /** Dollars that the whole run had cost when the step closed. Absent: the run was not followed then. */
   usd: z.number().exactOptional(),
-  /** Agent -> mean reward (eq 4, eq 5) of its rollouts or invocations; null if it was never called. */
+  /** Agent -> mean reward (eq 4, eq 5) of its rollouts or invocations; null if none counted. */
   reward: z.record(AgentName, z.number().nullable()),
   /** Mean correctness of the counted rollouts, and the share that was well formed. */
   correct: z.number(),
@@ -45,7 +45,7 @@ export const StepSummary = z.strictObject({
   training: z.record(AgentName, z.union([RoleStats, TrainingStats]).nullable()),
   /** Owner of a shared policy -> the norm of its whole gradient. */
   shared: z.record(AgentName, z.strictObject({ gradientNorm: z.number() })).exactOptional(),
-  /** Per agent, the time of its workers. */
+  /** Owner of a trained policy -> the time of the worker that trained it. */
   workers: z.record(AgentName, WorkerSeconds),
   /** Tokens trained on, across all agents, per wall-clock second. */
   tokensPerSecond: z.number().nullable(),

@@ -1,6 +1,6 @@
 /**
- * @file The conditional writes of a trainer and its server, as data: the record of its calls to a Tinker server (CALLS), measurements of
- * that server's optimizer, and the release of the trainer's claim on a step that it could not complete. Each is safe to repeat.
+ * @file Conditional writes of a trainer, as data: the record of its calls to a Tinker server (CALLS), measurements of that server's optimizer,
+ * and the release of its claim on a step that it could not complete. Each is safe to repeat.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type { OptimizerProbe } from "../contracts/server-optimizer.ts";

@@ -1,4 +1,4 @@
-/** @file An object store for conversations about encrypted questions: objects are encrypted when written and decrypted when read. */
+/** @file An object store for what rollouts of encrypted questions write: objects are encrypted when written and decrypted when read. */
 import * as z from "zod";
 import { decrypt, encrypt } from "../contracts/encryption.ts";
 import { parseJson } from "../contracts/parse.ts";

@@ -1,4 +1,4 @@
-/** @file Spans: measured times are laid out in the rollout's order, without them the spans share the time; and why messages ended. */
+/** @file Spans: measured times are laid out in order, without them the spans share the time; which calls have one; and why messages ended. */
 import { expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { TurnLatency } from "../../../core/contracts/telemetry.ts";
@@ -63,6 +63,13 @@ test("unless every conversation was measured, the spans share the time", () => {
   expect(seconds).toBeUndefined();
   expect(times["main"]).toEqual([0, 1]);
   expect(times["main/1"]).toEqual([0.75, 1]);
+});
+
+test("a call that never ran, since no turn was left to read its response, has no span", () => {
+  const turns = [{ text: "", calls: [call], responses: [] }];
+  const ended = { ...conversation, turns, stop: "turn-limit" as const, answer: null };
+  const { spans } = spansOf({ ...traced, outcome: { ...traced.outcome, conversation: ended } });
+  expect(spans.map(({ id }) => id)).toEqual(["main", "main/0"]);
 });
 
 test("every output message says why its generation ended", () => {
