@@ -12,7 +12,7 @@
  * n is `staleness`. Steps RUN.step to RUN.step + n are in flight: their rollouts run side by side, each step's from the versions in its record,
  * all of which exist. They become ready in any order and close in order, so no step trains on rollouts more than n versions old.
  *
- * Step s+n+1 is planned before version s+1 is published. Workers begin it as soon as they have their own agent's version
+ * Step s+n+1 is planned without waiting for version s+1. Workers begin it as soon as they have their own agent's version
  * (gpu-workers/liveness/opening.ts). Tick advances it only once it is in flight.
  */
 import type { Manifest, TeamManifest } from "../contracts/checkpoint.ts";
@@ -141,7 +141,7 @@ function insertPlan({ config, run }: StepSnapshot, planned: StepRecord): StoreCo
   return { kind: "insert-first", first, rest: groupItems(config, planned, [...planned.groups.keys()]) };
 }
 
-/** Queues the evaluations of the team that RUN points to and deletes expired weights. No worker waits for either. */
+/** Queues the evaluations of the team that RUN points to and deletes expired weights. */
 function evaluateAndPrune({ run, expired }: StepSnapshot, isLastTeam: boolean): StoreCommand[] {
   const garbage = expired.flatMap(({ manifest, kept }) => expiredParts(manifest, kept));
   return parallel([
@@ -155,7 +155,7 @@ function advanceReady(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] 
   const behind = agents.filter(({ agent, version }) => manifests.get(agent)?.manifest.version === version + 1);
   const agentUpdates = parallel(behind.map((agent) => update(advanceAgent(agent))));
   if (!step.trained.every((agent) => manifests.has(agent))) return agentUpdates;
-  // All in one tick, since the next rollouts wait for the last of these writes. An interrupted tick continues from the closed step.
+  // All in one tick, since workers wait for the last of these writes. An interrupted tick continues from the closed step.
   return [...agentUpdates, update(moveStep(step, "closed")), ...closeStep(snapshot, step)];
 }
 

@@ -11,7 +11,7 @@ import { type RaisedBudget, raisedLimit } from "./run-budget.ts";
 
 export type ToolSpending = Pick<ToolSpendingRecord, "calls" | "microUsd" | "blocked">;
 
-/** Which limit is exceeded, and how to continue. Undefined while there is budget left. */
+/** Which limit is exceeded, and how to continue. Undefined: none is. */
 export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: ToolSpendingRecord): string | undefined {
   if (maxCalls !== null && calls > maxCalls) {
     return `its tools' budget is spent: ${countOfCalls(maxCalls)} to backends; allow more with --budget-tool-calls <calls in all>`;

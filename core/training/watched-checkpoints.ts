@@ -1,5 +1,5 @@
 /**
- * @file Checkpoints that another program writes under a watched prefix: when one is complete, and the id of the job that evaluates it.
+ * @file Checkpoints that another program writes at a watched location: when one is complete, and the id of the job that evaluates it.
  *
  *     seen ──all required files, and the marker or no change since the last poll──> complete ──> evaluated, once per content and suite
  */
@@ -17,7 +17,7 @@ const REQUIRED = [
 ];
 /** The usual names of shards. Each includes the total. */
 const SHARD = /^(.+)-(\d+)-of-(\d+)\.safetensors$/;
-/** An empty file of this name marks the checkpoint as complete. */
+/** A file of this name marks the checkpoint as complete. */
 export const MARKER = "_SUCCESS";
 
 /** Names of the complete checkpoints, sorted. */

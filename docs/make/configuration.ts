@@ -11,7 +11,7 @@ const HEADER = `# Configuration
 Generated from the schemas of the run config (\`core/contracts/config.ts\`) and of the web tools (\`adapters/tools/web/settings.ts\`) by
 \`npm run docs\`; do not edit.
 
-A recipe's \`config()\` returns these settings; \`--set <path>=<value>\` overrides one, for instance \`--set algorithm.clipHigh=0.3\` or
+A recipe's \`config\` has these settings; \`--set <path>=<value>\` overrides one, for instance \`--set algorithm.clipHigh=0.3\` or
 \`--set 'agents.main.lora={}'\`. Unknown keys are errors. Defaults are the recommendation. A run keeps its resolved config in \`config.json\`.
 `;
 

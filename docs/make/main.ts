@@ -1,4 +1,4 @@
-/** @file `npm run docs`: writes the generated pages and pictures of docs/. test/docs.test.ts fails when they are out of date. */
+/** @file `npm run docs`: writes the generated files of docs/. test/docs.test.ts fails when they are out of date. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { generatedDocs } from "./generated.ts";

@@ -45,7 +45,7 @@ function questionOf(draft: Draft): Question {
     level,
     prompt: promptOf(draft),
     answer: answerTo(draft),
-    // All that tools and rewards need to know.
+    // What the tools and the expert's score need to know.
     facts: { village },
   };
 }
