@@ -1,10 +1,9 @@
 /** @file A checkpoint in a local folder, in the Hugging Face layout. Large files stay on disk; all others are read into memory. */
-import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { constants, copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
-import { wholeFile } from "./files.ts";
 
 /**
  * Reads all files of a folder, without subfolders. Files above 64 MiB are not loaded: the engine reads weights from disk.
@@ -22,7 +21,19 @@ export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
 /** Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced. */
 export async function writeCheckpoint(folder: string, files: CheckpointFiles): Promise<void> {
   await mkdir(folder, { recursive: true });
-  for (const [name, file] of files) await writeFile(join(folder, name), wholeFile(file));
+  for (const [name, file] of files) await replaceFile(join(folder, name), file);
+}
+
+/** An earlier file is replaced, never written into: a process may have mapped it, and `file` may be that file itself. */
+async function replaceFile(path: string, file: CheckpointFile): Promise<void> {
+  const temporary = `${path}.partial-${process.pid}`;
+  try {
+    if (file instanceof Uint8Array) await writeFile(temporary, file);
+    else await copyFile(file.path, temporary, constants.COPYFILE_FICLONE);
+    await rename(temporary, path);
+  } finally {
+    await rm(temporary, { force: true });
+  }
 }
 
 /** Undefined for a folder, linked ones included. */

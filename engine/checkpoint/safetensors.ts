@@ -141,7 +141,7 @@ export type WrittenType = Extract<TensorType, "F32" | "BF16">;
 /** Bytes that the values take in a file. */
 export const storedBytes = ({ length }: Float32Array, dtype: WrittenType): number => length * BYTES[dtype];
 
-/** Writes tensors in the map's order. The header is padded to eight bytes, as in the reference implementation. */
+/** Writes tensors in the map's order. The header is padded to a multiple of eight bytes, as in the reference implementation. */
 export function writeSafetensors(
   tensors: ReadonlyMap<string, NamedTensor>,
   metadata: Readonly<Record<string, string>> = {},

@@ -1,11 +1,11 @@
-/** @file Checkpoint folders that cannot be read, or hold more than a checkpoint. */
-import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
+/** @file Checkpoint folders that cannot be read, hold more than a checkpoint, or are written to while they are read. */
+import { mkdir, mkdtemp, open, readdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import type { CheckpointFile } from "../../core/ports.ts";
-import { readCheckpoint } from "../../engine/checkpoint/folder.ts";
+import { readCheckpoint, writeCheckpoint } from "../../engine/checkpoint/folder.ts";
 
 test("a path without a folder is reported as such; any other fault keeps its own error", async () => {
   const parent = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
@@ -34,4 +34,26 @@ test("a large file stays on disk whatever its format, and folders are left out, 
     ["pytorch_model.bin", { path: large, bytes: LARGE_FILE_BYTES + 1 }],
   ];
   expect(await readCheckpoint(folder)).toEqual(new Map(files));
+});
+
+test("a checkpoint is written over its own files; a reader of the earlier ones keeps what it opened", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const large = join(folder, "model.safetensors");
+  await writeFile(large, "weights");
+  await truncate(large, LARGE_FILE_BYTES + 1);
+  await writeFile(join(folder, "config.json"), "{}");
+  const readers = [await open(large), await open(join(folder, "config.json"))] as const;
+  onTestFinished(async () => {
+    for (const reader of readers) await reader.close();
+  });
+  const files = await readCheckpoint(folder);
+  await writeCheckpoint(folder, new Map([...files, ["config.json", new TextEncoder().encode("[]")]]));
+  expect((await readdir(folder)).sort()).toEqual(["config.json", "model.safetensors"]);
+  expect((await readFile(large)).subarray(0, 7).toString()).toBe("weights");
+  expect((await readCheckpoint(folder)).get("model.safetensors")).toEqual(files.get("model.safetensors"));
+  expect(await readFile(join(folder, "config.json"), "utf8")).toBe("[]");
+  expect(await readers[1].readFile("utf8")).toBe("{}");
+  // 0 names: the file that is open is not the one in the folder.
+  expect((await readers[0].stat()).nlink).toBe(0);
 });
