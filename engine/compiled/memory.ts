@@ -80,7 +80,7 @@ export function planMemory(
   const keeps = !whole && options.gradientCheckpointing === "off";
   const floats = whole ? wholeActivations(config, options) : layeredActivations(config, options);
   const hasTrees = options.prefixTrees !== false;
-  const keepsArrays = !lora || !isHalf(config, stored);
+  const keepsArrays = !lora || !(isHalf(config, stored) || bitsOf(options.quantization));
   return {
     program: PROGRAM_BYTES,
     weights: lora && stored.mapped ? frozenBytes(config, options, stored) : FLOAT_BYTES * parameters * copies,
@@ -176,7 +176,7 @@ function unquantized(config: ModelConfig, { quantization }: EngineOptions): Para
   return parameterLayout(config).parameters.filter(({ name }) => !linear.has(name));
 }
 
-/** Whether weights are stored in half precision: the runtime then returns the memory of its arrays after a run (graph-session.ts). */
+/** Whether weights are stored in half precision. The runtime then frees its arrays after a run, as over quantized weights (graph-session.ts). */
 const isHalf = (config: ModelConfig, { bytes }: StoredWeights) => bytes < FLOAT_BYTES * parameterLayout(config).length;
 
 /** Padded tokens of the largest micro-batch: at least one sequence. */

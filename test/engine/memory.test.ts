@@ -135,6 +135,7 @@ test("prefix trees need masks, and arrays of their own where the runtime keeps a
   // [T, T] masks of 2048 x 512 scores in all, and their parts for 4 blocks of queries: 5/8 of them.
   const masks = 4 * 2048 * 512 * (1 + 5 / 8);
   expect(planMemory(QWEN3_06B, LORA, options, stored(2)).trees).toBe(masks);
+  expect(plan({ quantization: "int8" }).trees).toBe(masks);
   // The arrays of one layer and of the head: all activations but the inputs of 28 layers and the last one's output.
   const inputs = 4 * 29 * 2048 * 1024;
   expect(plan().trees).toBe(masks + plan().activations - inputs);

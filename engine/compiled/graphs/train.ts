@@ -1,4 +1,4 @@
-/** @file Graphs of full training: log-probs alone, and forward with loss and backward. B, T and R vary from run to run. */
+/** @file One graph per pass of full training (whole-passes.ts): log-probs alone, or loss and gradient. B, T and R vary from run to run. */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { EMBEDDING, headName, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
@@ -16,7 +16,7 @@ import { declareWeights } from "./weights.ts";
 /** Attention splits its queries into this many blocks. T is a multiple of it, and the graph's symbolic length is T / ATTENTION_BLOCKS. */
 export const ATTENTION_BLOCKS = 4;
 
-/** Lengths of a run on B rows of T tokens with R wanted predictions, at most `picks` of one token. */
+/** Lengths of a run on B rows of T tokens with R wanted predictions, at most `picks` from one token. */
 export const trainLengths = (batch: number, tokens: number, rows: number, picks = 1): Lengths => ({
   batch,
   tokens: tokens / ATTENTION_BLOCKS,

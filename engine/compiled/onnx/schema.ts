@@ -43,7 +43,6 @@ export const onnx = protobuf.Root.fromJSON({
         name: field("string", 1),
         f: field("float", 2),
         i: field("int64", 3),
-        s: field("bytes", 4),
         g: field("GraphProto", 6),
         ints: repeated("int64", 8),
         type: field("int32", 20),
