@@ -27,7 +27,7 @@ export class DeviceDecoder implements SlotDecoder {
   #caches: Feeds;
   #placed: (ExtendRow | undefined)[] = [];
 
-  /** Takes ownership of `weights`, which must already be on the device. */
+  /** Takes ownership of `weights`. On WebGPU they must already be on the device. */
   constructor(session: GraphSession, config: ModelConfig, weights: Feeds, slots: number, contextTokens: number) {
     this.cache = new DeviceSlotOrder(slots);
     this.#session = session;

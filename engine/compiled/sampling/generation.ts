@@ -3,7 +3,7 @@ import type { Sample, SampleRequest } from "../../../core/ports.ts";
 import { prefixStateOf, type SlotEntry } from "./kv-cache-slots.ts";
 import type { PrefixStates } from "./prefix-states.ts";
 
-/** A request that waits for a slot. */
+/** An unanswered request. */
 export interface PendingSample {
   readonly request: SampleRequest;
   /** Number of sequences that began before this one; lower values are admitted first. */

@@ -4,7 +4,7 @@
  *
  * A cache's bits depend on its tokens and on how they were cut into chunks. The first chunk of a turn begins where the cached tokens end. Each
  * holds CHUNK_TOKENS tokens, the last one the rest, whatever else is in the batch. Only whole chunks are copied, from a cache in the same
- * prefix state (prefix-states.ts), so a copy is bit-identical to a recomputed chunk.
+ * prefix state (prefix-states.ts), so on the CPU a copy is bit-identical to a recomputed chunk.
  */
 import { appendTokens, entryWithPrefix, prefixStateOf, type SlotEntry } from "./kv-cache-slots.ts";
 import type { PrefixStates } from "./prefix-states.ts";

@@ -1,6 +1,6 @@
 /**
- * @file Prefix cache: next-token distributions by prefix state. Rollouts of one question share a prefix, which is longer the lower the
- * policy's entropy. While a distribution is kept, it is not computed again: each rollout draws from it with its own random stream.
+ * @file Prefix cache: next-token distributions by prefix state and temperature. Rollouts of one question share a prefix, which is longer
+ * the lower the policy's entropy. Each draws from a kept distribution with its own random stream, instead of decoding a row of its own.
  */
 
 /** Memory limit for all distributions. */

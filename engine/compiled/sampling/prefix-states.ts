@@ -1,6 +1,6 @@
 /**
- * @file Prefix states: ids for the contents of a sequence's KV cache. A cache's bits depend only on its tokens and on how each was computed, so
- * two caches with the same state are interchangeable and give the same next-token distribution.
+ * @file Prefix states: ids for the contents of a sequence's KV cache. On the CPU, a cache's bits depend only on its tokens and on how each was
+ * computed, so two caches with the same state are interchangeable and give the same next-token distribution.
  */
 
 /** Prefilled in one chunk, decoded one token at a time, or decoded in a block: the three round differently. */

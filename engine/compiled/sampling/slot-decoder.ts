@@ -33,7 +33,10 @@ export interface SlotDecoder {
   prefill(chunks: readonly PrefillChunk[]): Promise<void>;
   /** Sets a slot's input to the next decode: its pending token at its position, and the temperature to predict at. */
   place(slot: number, token: number, position: number, temperature: number): void;
-  /** Decodes one token for every slot set by `place`, all below `count`. Returns probabilities [count, V], valid until the next decode. */
+  /**
+   * Decodes one token for every slot set by `place`, all below `count`. Returns probabilities, at least [count, V] and valid until the next
+   * decode.
+   */
   decode(count: number): Promise<Float32Array>;
   close(): void;
 }
