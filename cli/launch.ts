@@ -30,7 +30,7 @@ import { preflight } from "./local/preflight.ts";
 import { runNameOf } from "./local/run-folder.ts";
 import { startOrResume } from "./local/start-or-resume.ts";
 import { type WorkerSpec, workersOf } from "./local/workers.ts";
-import { readQuestions } from "./questions.ts";
+import { readQuestions, refuseSkippedSuites } from "./questions.ts";
 import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
 import { storeNames } from "./store-names.ts";
 import { MGRPO } from "./terminal/name.ts";
@@ -81,7 +81,10 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
       cloud,
       config,
       () => bases,
-      () => questions,
+      () => {
+        refuseSkippedSuites(config, questions);
+        return questions;
+      },
       raised,
     );
     print(config, names, byHand, workers.length > byHand.length);

@@ -13,9 +13,9 @@ import { type EvalOptions, planEvaluation } from "./evaluation-config.ts";
 import { describeLosses, resultOf } from "./local/evaluate-team.ts";
 import { writeNamedFile } from "./local/run-folder.ts";
 import { showProgress } from "./mine/progress.ts";
-import { readQuestions } from "./questions.ts";
+import { availableQuestions, readQuestions, refuseEmpty } from "./questions.ts";
 import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
-import { evaluateAndKeep, type PlannedEvaluation, refuseEmpty } from "./suite/evaluate.ts";
+import { evaluateAndKeep, type PlannedEvaluation } from "./suite/evaluate.ts";
 import { counted, percent } from "./terminal/columns.ts";
 import { openLiveLine } from "./terminal/live.ts";
 
@@ -43,7 +43,7 @@ export async function mine(target: string, options: MineOptions): Promise<void> 
   rmSync(to);
   const all = await readQuestions(recipe, config);
   const set = options.train ? { ...all, heldOut: all.train } : all;
-  const available = set.suites?.[suite.name]?.questions ?? set.heldOut;
+  const available = availableQuestions(suite, set);
   refuseEmpty(suite, available.length);
   const asked = questionsAsked(suite, available);
   const live = openLiveLine(process.stderr);

@@ -1,9 +1,12 @@
 /** @file Reads a run's questions on the machine that starts it, and reports there the questions that the team cannot be asked. */
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
-import type { QuestionSet } from "../core/contracts/question.ts";
+import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
+import type { Question, QuestionSet } from "../core/contracts/question.ts";
+import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { clean } from "./terminal/clean.ts";
+import { counted } from "./terminal/columns.ts";
 
 const EXAMPLES = 3;
 
@@ -19,4 +22,23 @@ export async function readQuestions(recipe: Recipe, config: RunConfig): Promise<
     );
   }
   return set;
+}
+
+/** The suite's own questions, or the held-out ones. */
+export const availableQuestions = ({ name }: EvaluationSuite, { suites, heldOut }: QuestionSet): readonly Question[] =>
+  suites?.[name]?.questions ?? heldOut;
+
+/** Refuses a suite that skips all of its questions, or has none. */
+export function refuseEmpty({ name, skip = 0 }: EvaluationSuite, available: number): void {
+  if (skip < available) return;
+  const why =
+    skip > 0
+      ? `it skips ${skip}, and its set has ${counted(available, "question")}: lower skip`
+      : "its set has no question that can be asked";
+  throw new MgrpoError("config-invalid", `suite '${name}' asks nothing: ${why}`);
+}
+
+/** Refuses a run with a suite that skips all of its questions. A set without any is legal: the recipe has no held-out questions. */
+export function refuseSkippedSuites({ evaluation }: RunConfig, set: QuestionSet): void {
+  for (const suite of evaluation.suites) if (suite.skip) refuseEmpty(suite, availableQuestions(suite, set).length);
 }

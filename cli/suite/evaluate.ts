@@ -7,15 +7,14 @@ import colors from "picocolors";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
-import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { readEndpoint } from "../endpoint-team.ts";
 import { describeLosses, evaluateInFolder, type FinishedJob, type OnPoll } from "../local/evaluate-team.ts";
 import { preflightEvaluation } from "../local/preflight.ts";
 import { watchForStop } from "../local/stop.ts";
-import { readQuestions } from "../questions.ts";
-import { accuracy, costText, counted } from "../terminal/columns.ts";
+import { readQuestions, refuseEmpty } from "../questions.ts";
+import { accuracy, costText } from "../terminal/columns.ts";
 import { hanging, row } from "../terminal/rows.ts";
 import { evaluationId } from "./identity.ts";
 import { reportSuite, type SuiteReport } from "./report.ts";
@@ -55,16 +54,6 @@ export async function evaluateSuite(
     },
   });
   if (report) print(report, folder);
-}
-
-/** Refuses a suite that skips all of its questions, or has none. */
-export function refuseEmpty({ name, skip = 0 }: EvaluationSuite, available: number): void {
-  if (skip < available) return;
-  const why =
-    skip > 0
-      ? `it skips ${skip}, and its set has ${counted(available, "question")}: lower skip`
-      : "its set has no question that can be asked";
-  throw new MgrpoError("config-invalid", `suite '${name}' asks nothing: ${why}`);
 }
 
 export interface KeptEvaluation {
