@@ -19,11 +19,11 @@ export function sha256InChunks(bytes: Uint8Array, chunkBytes: number): string {
 }
 
 /** Other work, such as heartbeats, gets its turn between two chunks. */
-export async function sha256InTurns(bytes: Uint8Array, chunkBytes = TURN_BYTES): Promise<string> {
+export async function sha256InTurns(bytes: Uint8Array): Promise<string> {
   const hash = createHash("sha256");
-  for (let at = 0; at < bytes.length; at += chunkBytes) {
+  for (let at = 0; at < bytes.length; at += TURN_BYTES) {
     if (at > 0) await nextTurn();
-    hash.update(bytes.subarray(at, at + chunkBytes));
+    hash.update(bytes.subarray(at, at + TURN_BYTES));
   }
   return hash.digest("hex");
 }

@@ -127,7 +127,7 @@ async function isConfirmed(
   if (!Number.isFinite(scale)) return false;
   if (difference <= tolerance * scale) return true;
   throw unequal(
-    `the gradient of ${batch.length} sequences in trees differs from theirs apart by ${(difference / scale).toPrecision(2)} of its norm`,
+    `the gradient of ${batch.length} sequences in trees differs from theirs apart by ${(difference / scale).toPrecision(2)} of the root sum square of their norms`,
   );
 }
 
