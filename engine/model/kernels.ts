@@ -39,7 +39,7 @@ export function rotate(x: tf.Tensor3D, cos: tf.Tensor, sin: tf.Tensor, heads: nu
   return tf.engine().runKernel<tf.Tensor3D>("Rotate", { x, cos, sin }, { heads });
 }
 
-// The inverse of a rotation is its transpose: rotate back.
+// The transpose of a rotation, scaled or not, has the opposite sine.
 tf.registerGradient({
   kernelName: "Rotate",
   inputsToSave: ["cos", "sin"],

@@ -1,4 +1,4 @@
-/** @file Rotary angles and attention masks as plain arrays; they depend only on positions. */
+/** @file Rotary angles and the causal mask, as plain arrays. */
 import type { ModelConfig } from "../checkpoint/config.ts";
 
 /** Added to the score of a masked key; its exp is exactly 0. */

@@ -33,7 +33,7 @@ export type Attend = (heads: Heads) => tf.Tensor2D;
 /** Called with the output [B * T, out] of each linear layer and the name of its weight. Returns the tensor to use in place of the output. */
 export type OnProduct = (name: string, product: tf.Tensor2D) => tf.Tensor2D;
 
-/** x [B, T, D] embedded tokens -> hidden states [B * T, D] after the final norm. */
+/** Embedded tokens [B, T, D] -> hidden states [B * T, D] after the final norm. */
 export function transformer(
   config: ModelConfig,
   weights: WeightTensors,

@@ -3,7 +3,7 @@
  *
  *     the server remembers calls, the journal has this server and version, and the server still has the model?
  *        no    a fresh model, loaded with the version
- *        yes   that model. The calls made since it loaded the version are repeated under their numbers, up to the last one journaled; the
+ *        yes   that model. The calls made after the version are repeated under their numbers, up to the last one journaled; the
  *              server returns their first results
  *     Every later call is journaled, then made.
  *
@@ -27,7 +27,7 @@ export interface JournalOptions {
 /** For trainers that are never resumed. */
 export const NO_JOURNAL: CallJournal = { take: async () => null, write: async () => {} };
 
-/** The journaled calls made since the model loaded its version. */
+/** The journaled calls made since the model loaded or saved its version. */
 type CallRange = Pick<TinkerCalls, "from" | "last" | "digest">;
 
 const versionId = (version: TinkerVersion) => sha256(writeTinkerVersion(version));
@@ -102,7 +102,7 @@ export class JournaledModel {
     try {
       await this.#journal.write(null);
     } catch {
-      // Another process owns the journal and may have resumed the model. Otherwise the server unloads it when heartbeats stop.
+      // Another process may own the journal and have resumed the model. If not, the server unloads it, as heartbeats have stopped.
       return;
     }
     await this.#server.unload(model);

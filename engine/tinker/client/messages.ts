@@ -31,7 +31,7 @@ export const Datum = z.object({
 export type Datum = z.infer<typeof Datum>;
 
 /**
- * Of a target: `cross_entropy` is -weights * logprob, `importance_sampling` is -exp(logprob - logprobs) * advantages. Servers sum over targets
+ * Per target: `cross_entropy` is -weights * logprob, `importance_sampling` is -exp(logprob - logprobs) * advantages. Servers sum over targets
  * and sequences, or average (engine/tinker/probe.ts).
  */
 export const LossFunction = z.enum(["cross_entropy", "importance_sampling"]);

@@ -96,7 +96,7 @@ export class Transport {
     jsonOf(await this.#request("DELETE", path, undefined, undefined));
   }
 
-  /** Submits work. The server executes it after everything submitted earlier. */
+  /** Submits work. The server executes the work of one model in the order of submission. */
   async submit(path: string, body: object, signal?: AbortSignal): Promise<Ticket> {
     const { request_id: requestId } = await this.call(path, body, Submitted, signal);
     return { requestId, path, body };
