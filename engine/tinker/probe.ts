@@ -29,7 +29,7 @@ export interface ServerBehavior {
   readonly optimizer: Omit<OptimizerProbe, "server">;
 }
 
-/** Learning rate of the steps that should move the weights; Adam's first step moves every weight by about this. */
+/** Learning rate of the steps that may move the weights; Adam's first step moves every weight by about this. */
 const LEARNING_RATE = 0.01;
 const STILL = {
   learning_rate: 0,

@@ -51,8 +51,8 @@ export function readVocabulary(files: CheckpointFiles): number {
 
 /**
  * Version 0 of an agent: the files of its model folder without the weights, which stay on the server. A folder with a `tinker.json` (an
- * exported version) continues from that version. `name`: the folder's name; `seed`: the prefix of the fresh adapter's random stream; `rank`: the
- * agent's `lora.rank`.
+ * exported version) continues from that version. `name`: the last part of the agent's `model`; `seed`: the prefix of the fresh adapter's random
+ * stream; `rank`: the agent's `lora.rank`.
  */
 export function tinkerBase(
   policy: string,

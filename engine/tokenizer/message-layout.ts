@@ -98,7 +98,7 @@ function writtenMessages(
     written.contents.set(id, content);
     return placeholder(id);
   };
-  /** Consecutive tool responses become one user message where the template has no role for them. */
+  /** Without `asToolRole`, consecutive tool responses become one user message. */
   let responses: string[] = [];
   const flush = () => {
     if (responses.length > 0) written.shape.push({ role: "user", content: responsesAsText(responses) });

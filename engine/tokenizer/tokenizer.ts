@@ -3,7 +3,7 @@
  *
  *   template    unchanged, for text that this program wrote: `<|im_start|>` is one control token
  *   continued   without the space that some tokenizers put before a text's first word, for template text that follows other text
- *   data        with the control tokens removed from vocabulary and added tokens: untrusted text becomes ordinary tokens only
+ *   data        as continued, and without the control tokens in vocabulary and added tokens: untrusted text becomes ordinary tokens only
  *
  * Behavior of the library (0.2.0) that matters here: it adds added tokens to the model's vocabulary, so a word-level model matches them in
  * any text; a WordLevel model takes its unknown token only from tokenizer_config.json; `decode` cleans up spaces by default.
@@ -74,7 +74,7 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
   };
 }
 
-/** Caches encodings: the K rollouts of a question read the same few texts, and encoding is the slowest part of a turn. */
+/** Caches encodings: the K rollouts of a question read the same few texts. */
 function cached(encodeText: (text: string) => number[]): (text: string) => number[] {
   const known = new Map<string, readonly number[]>();
   return (text) => {
