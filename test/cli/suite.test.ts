@@ -9,6 +9,7 @@ import { submissionFiles } from "../../adapters/benchmarks/submission.ts";
 import { loadWebWalkerQa } from "../../adapters/benchmarks/webwalkerqa.ts";
 import { loadXbench } from "../../adapters/benchmarks/xbench.ts";
 import { planEvaluation } from "../../cli/evaluation-config.ts";
+import { refuseSkippedSuites } from "../../cli/questions.ts";
 import { chooseSuite } from "../../cli/suite/choose.ts";
 import { evaluateSuite } from "../../cli/suite/evaluate.ts";
 import { evaluationId } from "../../cli/suite/identity.ts";
@@ -17,6 +18,7 @@ import { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import { decrypt, encrypt } from "../../core/contracts/encryption.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
+import type { Question } from "../../core/contracts/question.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { teamConfig } from "../fakes/scripted-team.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
@@ -270,4 +272,16 @@ test.each([
   const [suite] = config.evaluation.suites;
   const asked = evaluateSuite("any", { config, suite: suite as EvaluationSuite, recipe }, join(folder, "empty"), {});
   await expect(asked).rejects.toMatchObject({ code: "config-invalid", message });
+});
+
+test("a run is refused if a suite skips all questions of its set, but not if the recipe has no held-out questions", () => {
+  const question = { id: "held-out-0", kind: "any", level: 1, prompt: "?", answer: "!", facts: {} };
+  const config = (skip: number) => teamConfig({ evaluation: { suites: [{ name: "all", skip }] } });
+  const refusing = (skip: number, heldOut: readonly Question[]) => () =>
+    refuseSkippedSuites(config(skip), { train: [], heldOut: [...heldOut] });
+  expect(refusing(1, [question])).toThrow(
+    "suite 'all' asks nothing: it skips 1, and its set has 1 question: lower skip",
+  );
+  expect(refusing(0, [question])).not.toThrow();
+  expect(refusing(0, [])).not.toThrow();
 });
