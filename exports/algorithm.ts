@@ -3,9 +3,9 @@
  *
  * Suffixes name axes: `_T` has one element per token of a trajectory, `_A` one per action token (sampled by the policy), `_K` one per
  * rollout of a group, `_N` one per reward of an agent in a group, `_G` one per group of a batch. A malformed rollout or invocation has
- * reward 0; that of any other is the sum of its parts, each times its weight in `AlgorithmConfig`. Log-probs are natural logarithms.
- * Nothing here creates its own randomness: functions that draw take a `Random`, a function that returns one, or the name of a stream
- * (`mgrpo/random`). core/mgrpo/README.md maps equations to functions.
+ * reward 0; that of any other is the sum of its parts, each times its weight in `AlgorithmConfig`. `overlongPenalty` is added to any.
+ * Log-probs are natural logarithms. Nothing here creates its own randomness: functions that draw take a `Random`, a function that returns one,
+ * or the name of a stream (`mgrpo/random`). core/mgrpo/README.md maps equations to functions.
  *
  * `finalizeGroup`, `align` and `groupAdvantages` take a whole group, `tokenWeights` all trajectories of a batch, `trajectoryLoss` one
  * trajectory. `actionPositions_A` throws `MgrpoError` with code `record-damaged` if a trajectory's spans or log-probs do not fit its tokens.

@@ -2,7 +2,7 @@
  * @file `mgrpo/contracts`: the data that crosses process boundaries, each a Zod schema and its type under one name. `RunConfig` is the one
  * config: strict, with all defaults (`RunConfigInput`: as written, without them). The others are its parts, and the records and objects that
  * a run leaves in its store. Durations are in seconds, lengths in tokens unless a name says otherwise. `startedAt` is in milliseconds and
- * `expiresAt` in seconds, both since 1970. Hashes are SHA-256 in lower-case hex.
+ * `expiresAt` in seconds, both since 1970. Hashes are SHA-256 in lower-case hex; a `digest` is the first 128 bits in base64url.
  * A schema's `parse` throws a `ZodError`. `algorithmOf` is a function: the algorithm's settings for one agent, its overrides included.
  */
 

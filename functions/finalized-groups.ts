@@ -1,7 +1,7 @@
-/** @file A bounded cache of finalized groups, which never change. The groups of the steps that were finalized last are kept. */
+/** @file A bounded cache of finalized groups, which never change. Those of the steps that were cached last are kept. */
 import type { GroupRecord } from "../core/contracts/records.ts";
 
-/** A tick reads the last LOST_ROLLOUTS_WINDOW steps of a run at most, and a cloud has several runs. */
+/** A tick reads the steps in flight, at most 17, and the LOST_ROLLOUTS_WINDOW - 1 before each; a cloud has several runs. */
 const MAX_STEPS = 50;
 const MAX_GROUPS = 5000;
 

@@ -1,6 +1,6 @@
 /**
  * @file Sets what depends on all runs together, after each has been ticked: the capacity of fleets and the schedule of ticks.
- * The schedule is on only while there is work, so that an idle deployment costs nothing.
+ * The schedule is on only while there is work: an idle deployment pays for no ticks.
  *
  *     start, resume     1 set RUN to running     2 turn the schedule on
  *     tick, idle        1 find no active run     2 turn the schedule off     3 read again: an active run -> turn it on
@@ -82,7 +82,7 @@ export async function reconcileSchedule(
   if (hasWork(await readRunOverview(context))) await scheduleSwitch.turn("on");
 }
 
-/** Turns the schedule on, unless it is. An earlier attempt at this tick may have turned it off and died. */
+/** Turns the schedule on, unless it is on. An earlier attempt at this tick may have turned it off and died. */
 async function keepScheduleOn({ scheduleSwitch }: Pick<ControlledDeployment, "scheduleSwitch">): Promise<void> {
   if (!(await scheduleSwitch.isOn())) await scheduleSwitch.turn("on");
 }

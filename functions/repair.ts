@@ -2,7 +2,7 @@
  * @file What a scheduled tick does first: halts a run whose budget is spent or whose trainer was lost too often, records missed
  * evaluations, marks dead workers, scores outcomes whose event was lost, finalizes groups whose last scorer died, inserts groups that an
  * interrupted tick did not, gives up rollouts that keep crashing their workers, moves the records of workers that are long dead, and
- * archives runs that are over. With every event dropped, this alone completes a run. It waits only for the store, never for a judge.
+ * archives runs that are over. With every event dropped, scheduled ticks alone complete a run. A repair never waits for a judge.
  */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
