@@ -158,8 +158,8 @@ function askerOf(context: Context, config: RunConfig, judge: string | undefined)
 }
 
 /**
- * Asks for the correctness of the answer and for each sub-agent's expert score. Conversations that are not well-formed score 0 without asking. Undefined if a
- * verdict is missing. One failed request does not abort the others: they are paid for, and stored.
+ * The correctness of the answer and each sub-agent's expert score. Conversations that are not well-formed score 0, and scores that an app gave
+ * stand, without asking. Undefined if a verdict is missing. One failed request does not abort the others: they are paid for, and stored.
  */
 async function judge(
   ask: Ask,

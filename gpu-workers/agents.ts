@@ -55,7 +55,7 @@ export function openAgents(
   return new Map(agents.map((agent) => [agent.name, agent]));
 }
 
-/** @param opened by owner: agents that share a policy share its samplers. @param isTeam samples one version at a time. */
+/** @param opened by owner: agents that share a policy share its samplers. @param isTeam keeps only one version open. */
 function policyOf(
   { run, engineOf, apiOf }: AgentParts,
   name: string,

@@ -56,7 +56,7 @@ export interface ComposedParts extends WorkerParts {
 }
 
 export async function compose(name: string, store: Store, log: Log): Promise<ComposedParts> {
-  // The first read does not retry: a store that does not exist is reported at once.
+  // Without retries: a store that cannot be reached is reported at once.
   const read = await readRunContext(name, release(process.env), store, log);
   const run = { ...read, store: workerStore(store, log) };
   const module = await openToolsModule(run.config.recipe);

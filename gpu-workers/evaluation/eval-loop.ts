@@ -6,7 +6,7 @@
  *       ^                 ├── its worker dies ──> leased by another, which adopts the existing outcomes
  *       '─────────────────┴── its worker stops, fails, hangs or is lost, or the run is halted
  *
- * A job whose worker died, hung, was lost or failed at an unknown error has suspects, which run alone
+ * A job whose worker died, hung, was lost or failed at an unknown error may have suspects, which run alone
  * (core/training/evaluation-suspects.ts).
  *
  *     a lease   waits for: a queued job, or one of a dead worker      unblocked by: enqueue-evaluation, the lease time

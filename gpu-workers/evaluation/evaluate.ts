@@ -1,7 +1,8 @@
 /**
  * @file One evaluation: the team at its manifest's versions answers the questions of a suite, `runs` times. Run r of a question is rollout r
  * of its address, which names its random streams; so runs are independent, and run 0 does not depend on the number of runs. An evaluation
- * resumes from its outcomes and verdicts. Everything it writes about encrypted questions is encrypted.
+ * resumes from its outcomes and verdicts. What it writes about encrypted questions is encrypted, except its result, which does not quote
+ * them.
  */
 import { randomUUID } from "node:crypto";
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
