@@ -202,7 +202,7 @@ function answeringLast(branches: readonly Branch[], result: AppResult | undefine
 
 const lengthOf = (branch: Branch) => branch.at(-1)?.messages.length ?? 0;
 
-/** The conversation of the main agent's last branch, with the app's answer, which may be empty if the app gave the main agent a reward. */
+/** The conversation of the main agent's last branch, with the app's answer, which may be empty if the app gave the rollout a reward. */
 function mainConversation(
   prompt: string,
   branches: readonly Branch[],

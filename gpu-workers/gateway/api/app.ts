@@ -2,7 +2,7 @@
  * @file The APIs of OpenAI and Anthropic for the agents of a team. The key, as a bearer token or as `x-api-key`, selects the team: that of
  * an attempt, or the one that `mgrpo serve` serves. The model selects the agent.
  *
- *     POST /v1/chat/completions   200 the reply, or server-sent events · 400 the request needs something unsupported, or a limit of
+ *     POST /v1/chat/completions   200 the reply, or server-sent events · 400 the request is invalid or unsupported, or a limit of
  *     POST /v1/responses          the agent is reached · 401 no such key · 404 no such agent · 413 · 503 infrastructure failed
  *     POST /v1/messages           · 500 a bug of the server: its log has the error
  *     GET  /v1/models             the team's agents

@@ -10,7 +10,7 @@ export interface ApiRequest {
   readonly stream?: boolean | null | undefined;
 }
 
-/** The sampling that a request asks for, unchecked: only a team that honors it checks it. */
+/** The sampling that a request asks for. Only a team that honors `temperature` and `topP` checks them. */
 export interface RequestedSampling {
   readonly temperature: unknown;
   readonly topP: unknown;
