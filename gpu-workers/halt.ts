@@ -1,4 +1,4 @@
-/** @file A service's refusal halts the run, with the service's own message. `resume` continues the run. */
+/** @file A refusal (`refusalOf`) halts the run, with its own message. `resume` continues the run. */
 import { isMgrpoError, MgrpoError, refusalOf } from "../core/errors.ts";
 import { haltOf, haltRun } from "../core/training/halt-run.ts";
 import { endRun } from "../core/training/writes.ts";

@@ -4,7 +4,7 @@ import type { InvocationId } from "../core/contracts/names.ts";
 import { canonicalJson } from "../core/contracts/parse.ts";
 import type { InvocationRequest } from "../core/contracts/rollout.ts";
 
-/** The only form in which records are committed and hashed. */
+/** The form in which records are committed and hashed. */
 export function recordBytes(record: unknown): Uint8Array {
   return new TextEncoder().encode(canonicalJson(record));
 }

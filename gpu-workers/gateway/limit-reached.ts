@@ -1,4 +1,4 @@
-/** @file A limit on an agent's conversation that a request of the app runs into. */
+/** @file A limit of an agent that a request of the app runs into. */
 import type { StopReason } from "../../core/contracts/conversation.ts";
 
 export type SessionLimit = Extract<StopReason, "token-limit" | "turn-limit">;

@@ -1,4 +1,4 @@
-/** @file A request that the agent's chat template or tokenizer cannot render: the app's fault. Any other failure is the infrastructure's. */
+/** @file A request that the agent's chat template or tokenizer cannot render: the app's fault. */
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 /** Calls `render`, which renders a request's messages. Throws `request-refused` if the chat template or the tokenizer refuses them. */
