@@ -10,7 +10,7 @@
  * The path is the one below the worker's URL, so a proxy in front (for TLS) may have its own host and folder. A restarted server has
  * forgotten the nonces that it saw, and another worker of the team never saw them. A replay there can only request work again, or cancel
  * it, and then its caller requests it again. Of the responses, only reports are signed, of a result (200) or of a limit that an agent
- * reached (422): their text reaches the conversation, and a limit may decide a reward. Forging any other does no more harm than losing it.
+ * reached (422): their text reaches the conversation, and a limit may decide a reward. Forging any other can only delay or end work.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../core/ports.ts";

@@ -18,8 +18,11 @@ import type { SignCall, SignedCall } from "./signature.ts";
 const CALL_TIMEOUT_SECONDS = LONGEST_POLL_SECONDS + 10;
 const CANCEL_TIMEOUT_SECONDS = 1;
 
-/** Codes of OpenSSL and Node.js. */
-const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|^ERR_(TLS|SSL)|^EPROTO$/;
+/** Codes of OpenSSL and Node.js for a certificate that is not trusted. */
+const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)/;
+
+/** Their codes for any other failure of TLS, such as a server that speaks plain HTTP. */
+const NO_TLS = /^ERR_(TLS|SSL)|^EPROTO$/;
 
 /** Codes of Node.js for a connection that was never made. */
 const NEVER_CONNECTED = [
@@ -114,8 +117,8 @@ export class WorkerClient {
   }
 
   /**
-   * The response, whatever its status; a report only with a valid signature. Rejects with `TransientFailure`, or with `config-invalid` for a
-   * certificate that is not trusted.
+   * The response, whatever its status; a report only with a valid signature. Rejects with `TransientFailure`, or with `config-invalid` if
+   * TLS fails.
    */
   async call(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse> {
     const response = await this.#exchange(worker, request).catch((cause: unknown) => {
@@ -168,6 +171,7 @@ function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unk
   const { name, cause: reason } = cause as { name?: unknown; cause?: { code?: unknown } };
   const code = String(reason?.code ?? name);
   if (UNTRUSTED.test(code)) return untrusted(worker, code);
+  if (NO_TLS.test(code)) return withoutTls(worker, code);
   // Without a connection, nothing reached the worker, so this invocation cannot have killed it. Any other failure may be a crash midway.
   return unusable(worker, `does not answer (${code})`, !NEVER_CONNECTED.includes(code));
 }
@@ -196,6 +200,13 @@ function untrusted({ worker, url }: WorkerRecord, code: string): MgrpoError {
   return new MgrpoError(
     "config-invalid",
     `worker '${worker}' at ${url}: its certificate is not trusted here (${code}); ${remedy}`,
+  );
+}
+
+function withoutTls({ worker, url }: WorkerRecord, code: string): MgrpoError {
+  return new MgrpoError(
+    "config-invalid",
+    `worker '${worker}' at ${url}: TLS fails (${code}); fix the worker's --url, or the proxy in front of it`,
   );
 }
 

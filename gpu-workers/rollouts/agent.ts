@@ -66,7 +66,6 @@ export interface ConversationRequest {
 /** Counts conversations in this process: two attempts at one conversation must not be the same sequence in the engine's KV cache. */
 let conversations = 0;
 
-/** Runs a conversation. */
 export async function runConversation(
   agent: HostedAgent,
   request: ConversationRequest,

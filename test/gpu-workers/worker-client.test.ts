@@ -67,6 +67,14 @@ test.each([
   });
 });
 
+test.each(["ERR_SSL_WRONG_VERSION_NUMBER", "EPROTO"])("if TLS fails with %s, the error says so", async (code) => {
+  const failure = new TypeError("fetch failed", { cause: Object.assign(new Error(code), { code }) });
+  await expect(callThatFails(failure)).rejects.toMatchObject({
+    code: "config-invalid",
+    message: `worker 'w1' at http://w1: TLS fails (${code}); fix the worker's --url, or the proxy in front of it`,
+  });
+});
+
 test("an error asks about the token and the release only where they can be the cause", () => {
   const messageOf = (status: number) => responseFailure(worker, { status, text: "why" }).message;
   for (const status of [400, 401])
