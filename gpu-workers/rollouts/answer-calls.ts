@@ -121,8 +121,8 @@ async function answerByTool(call: PlannedTool, context: CallContext, signal: Abo
 export const secondsSince = (since: number): number => Math.round(performance.now() - since) / 1000;
 
 /**
- * An error other than an MgrpoError (of any copy of the class: a recipe may load its own) is a fault of the tool's backend: it must not become
- * text or reward.
+ * An error other than an MgrpoError (of any copy of the class: a recipe may load its own), or a result that is not a string, is a fault of the
+ * tool's backend: it must not become text or reward.
  */
 async function runTool(call: PlannedTool, context: CallContext, signal: AbortSignal): Promise<string> {
   const { tools, toolContext, toolSeconds } = context;
@@ -136,8 +136,12 @@ async function runTool(call: PlannedTool, context: CallContext, signal: AbortSig
       retryable: true,
     });
   try {
-    if (toolSeconds === undefined) return await run(signal);
-    return await withinSeconds(toolSeconds, late, (limit) => withAnySignal([signal, limit], run));
+    const text: unknown =
+      toolSeconds === undefined
+        ? await run(signal)
+        : await withinSeconds(toolSeconds, late, (limit) => withAnySignal([signal, limit], run));
+    if (typeof text === "string") return text;
+    throw new TypeError(`it returned ${text === null ? "null" : typeof text} instead of a string`);
   } catch (cause) {
     if (isMgrpoError(cause)) throw cause;
     if (signal.aborted) throw new MgrpoError("canceled", `tool '${call.name}' was canceled`, { cause });

@@ -1,8 +1,8 @@
 /**
- * @file The pause between two rounds of claiming: the poll interval after a round that started attempts, and a tenth longer after each
- * round that started none, up to ten times the poll interval.
+ * @file The pause before a round of claiming that may find more: the poll interval after a round that started attempts, and a tenth longer
+ * after each round that started none, up to ten times the poll interval.
  *
- *     pause   waits for: the next round   unblocked by: the pause's end, `wake` (an attempt ended), the step moving on, the stop signal
+ *     pause   unblocked by: its end, `wake` (an attempt ended), a change of the steps, the stop signal
  */
 import { withAnySignal } from "../../core/any-signal.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
@@ -31,7 +31,7 @@ export class Pacing {
     this.#seconds = hasStarted ? this.#pollSeconds : Math.min(this.#seconds * 1.1, this.#pollSeconds * 10);
   }
 
-  /** @param hasMoved whether the step has changed since the pause began. */
+  /** @param hasMoved whether the steps have changed since the last round began. */
   async pause(
     watch: StepWatch,
     seconds: number,

@@ -27,7 +27,7 @@ export interface PolicyVersions {
   open(version: number): Promise<void>;
   /** Whether another version is being opened, and this one is not open. */
   isLoadingOther(version: number): boolean;
-  /** Closes every version, and frees what it holds alone. A version that is requested later opens again. */
+  /** Closes every version. One that is requested later opens again. */
   close(): Promise<void>;
 }
 

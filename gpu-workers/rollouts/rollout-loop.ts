@@ -5,7 +5,7 @@
  *     steps to sample ──> a round of claiming for each ──> attempts start ──> pause ──> next round … until a step is sampled and leaves
  *                           claiming.ts                     attempts.ts       pacing.ts
  *
- *     a step   waits for: its versions (liveness/opening.ts)   unblocked by: tick
+ *     a step   waits for: this agent's version (liveness/opening.ts)   unblocked by: tick, or `markServable`
  *     a claim  waits for: free capacity, and a live worker of each sub-agent
  *     a round  waits for: an attempt that ends, a step that opens or leaves, or the end of the pause
  *

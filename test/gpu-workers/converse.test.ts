@@ -230,6 +230,15 @@ describe("infrastructure failures are rejections, never text", () => {
     );
   });
 
+  test("a tool that returns no text is a retryable failure of its backend", async () => {
+    const tools = searchTool(() => undefined as unknown as string);
+    await expect(play(bpe, script(both), { tools })).rejects.toMatchObject({
+      code: "tool-backend",
+      retryable: true,
+      message: "tool 'search' failed on question 'q1': it returned undefined instead of a string",
+    });
+  });
+
   test("a tool's own MgrpoError is rethrown unchanged, even one from the recipe's own copy of the class", async () => {
     const refusal = Object.assign(new Error("HTTP 401: it refuses the key"), {
       [Symbol.for("mgrpo.error")]: true,
