@@ -1,4 +1,4 @@
-/** @file An endless stream of demonstrations per agent, in worlds used for nothing else, and never with a held-out look-up. */
+/** @file An endless stream of demonstrations per agent, in worlds used for nothing else, and never with a look-up of a held-out question. */
 import { MgrpoError } from "../../../core/errors.ts";
 import { type Random, stream } from "../../../core/random.ts";
 import type { Demonstration } from "../../../core/recipe.ts";

@@ -1,6 +1,6 @@
 /** @file Demonstrations of the searcher: search, visit, report; with the errors of error-rates.ts. */
 import type { Random } from "../../../core/random.ts";
-import type { Demonstration } from "../../../core/recipe.ts";
+import type { Demonstration, DemonstrationTurn } from "../../../core/recipe.ts";
 import { answerTurn, callTurn } from "../../small-models/turns.ts";
 import { factOf, type LookUp, taskOf, termsOf } from "../questions/look-up.ts";
 import { pageText, searchTitles } from "../tools.ts";
@@ -8,10 +8,8 @@ import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
 import { SEARCHER_ERROR_RATES } from "./error-rates.ts";
 
-type ToolTurn = Demonstration["turns"][number];
-
-export interface SearchDemonstration {
-  readonly turns: readonly ToolTurn[];
+interface SearchDemonstration {
+  readonly turns: readonly DemonstrationTurn[];
   readonly report: string;
 }
 

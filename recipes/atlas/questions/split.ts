@@ -1,7 +1,7 @@
 /**
  * @file Which look-ups are held out. A look-up is on one side of the split by the hash of what it asks for, in every world and for every seed:
- * training questions and demonstrations consist only of look-ups of the training side, held-out questions only of held-out ones. A question
- * with look-ups of both sides is never asked.
+ * training questions consist only of look-ups of the training side, held-out questions only of held-out ones, and no demonstration has a look-up
+ * of a held-out question. A question with look-ups of both sides is never asked.
  */
 import { stream } from "../../../core/random.ts";
 import type { Draft } from "./kinds.ts";
