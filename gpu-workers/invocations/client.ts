@@ -52,6 +52,8 @@ interface PendingInvocation {
   readonly opened: Promise<unknown>;
   attempts: number;
   deaths: number;
+  /** Why the last attempt failed. Absent: none has. */
+  failure?: string;
   secondsLeft: number;
 }
 
@@ -111,6 +113,7 @@ async function attempt(caller: InvocationContext, invocation: PendingInvocation)
   } catch (error) {
     if (signal.aborted) throw canceled(id);
     if (deadline.signal.aborted) throw deadlinePassed(caller.run, invocation);
+    if (error instanceof TransientFailure) invocation.failure = error.message;
     if (error instanceof TransientFailure && error.workerDied && ++invocation.deaths >= MAX_DEATHS) {
       const message = `${invocation.deaths} workers of '${request.agent}' died while they ran invocation ${id}`;
       throw new MgrpoError("worker-unavailable", message);
@@ -142,8 +145,10 @@ const canceled = (id: string) => new MgrpoError("canceled", `invocation ${id} wa
 
 function deadlinePassed(
   { config, name }: RunContext,
-  { id, request: { agent, address } }: PendingInvocation,
+  { id, request: { agent, address }, failure }: PendingInvocation,
 ): MgrpoError {
   const key = objectKeys.invocation(name, address.step, id);
-  return new MgrpoError("deadline", `'${agent}' did not answer within ${config.limits.invocationSeconds} s (${key})`);
+  const why = failure === undefined ? "" : `; the attempt before failed: ${failure}`;
+  const seconds = config.limits.invocationSeconds;
+  return new MgrpoError("deadline", `'${agent}' did not answer within ${seconds} s (${key})${why}`);
 }
