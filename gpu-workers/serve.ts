@@ -79,8 +79,6 @@ async function untilOver(worker: WorkerProcess, membership: Membership, signal: 
     const role = { run, agents, scorerOf, checkpoints, membership, observer, watch, untilIdle };
     await runEvaluations({ ...role, ...(worker.gateway && { app: worker.gateway }) }, signal);
     if (untilIdle) return;
-    // The last poll may have missed that the run was halted.
-    await watch.refresh();
   }
   const ended = await watch.until(
     (seen) => (seen.run.status === "running" || options.supervised ? undefined : seen.run),

@@ -85,6 +85,9 @@ function trainRole(worker: WorkerProcess, agent: HostedAgent, id: string): Train
     trajectories,
     meter,
     prepare,
-    published: prepare,
+    // No step samples the last version.
+    published: async (version) => {
+      if (version < run.config.steps) await prepare(version);
+    },
   };
 }

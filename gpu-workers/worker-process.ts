@@ -136,7 +136,7 @@ function requireKnownAgent({ name, config }: RunContext, { agent, roles }: Serve
     throw new MgrpoError("config-invalid", `run '${name}' has no agent '${agent}', only ${known}`);
   }
   const evaluates = hasRole({ roles }, "eval");
-  // An evaluator closes the policies between two jobs: nothing else in its process may use them.
+  // An evaluator closes the policies while it has no job: nothing else in its process may use them.
   if ((agent === "*") !== evaluates || (evaluates && roles.some((role) => role !== "eval"))) {
     throw new MgrpoError("config-invalid", "use --agent * with --roles eval, and one agent with rollout and/or train");
   }

@@ -50,7 +50,7 @@ export interface TrainRole extends TrainerParts {
   /** Called with the published version that a step trains. */
   prepare(version: number): Promise<void>;
   /** Called with the version that a step makes, once this trainer or another has published it. */
-  published(version: number, step: number): Promise<void>;
+  published(version: number): Promise<void>;
 }
 
 type TrainResult = "published" | "replaced" | "halted" | "stalled";
@@ -75,7 +75,7 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
   const loop: TrainLoop = { role, claim, trainer, signal, lastStep: -1, hasClaim: false };
   let isCanceled = false;
   try {
-    for (;;) await workOnStep(loop, await nextStep(loop));
+    for (;;) await workOnStep(loop, await nextStep(loop)).catch((error: unknown) => haltOrThrow(role, error));
   } catch (error) {
     isCanceled = isMgrpoError(error, "canceled");
     throw error;
@@ -88,6 +88,12 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
       if (isCanceled) await claim.release();
     }
   }
+}
+
+/** A service may refuse to open a version that this worker samples. */
+async function haltOrThrow({ run, watch }: TrainRole, error: unknown): Promise<void> {
+  if (!(await haltIfRefused(run, error))) throw error;
+  await watch.refresh();
 }
 
 /** The current step, once it is one that this agent trains and has not yet trained. */
@@ -138,7 +144,7 @@ async function giveUp({ role: { run }, claim, signal }: TrainLoop): Promise<void
 
 async function finishStep(loop: TrainLoop, step: StepRecord): Promise<void> {
   loop.lastStep = step.step;
-  await loop.role.published(versionAfter(step), step.step);
+  await loop.role.published(versionAfter(step));
 }
 
 /**

@@ -189,7 +189,7 @@ function prepare({ trajectory, name, group, advantage, tokenWeight, turns }: Tra
   };
 }
 
-/** Halts the run instead of putting NaN into the weights: the last published version stays intact. */
+/** Halts the run instead of publishing NaN: the last version stays intact. */
 function refuseNonFinite(value: number, what: string): void {
   if (Number.isFinite(value)) return;
   const message = `training step: ${what} is ${value}: lower the learning rate or bound the ratio (ratio: token, ratioMask)`;

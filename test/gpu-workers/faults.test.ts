@@ -137,6 +137,14 @@ test("a refusal by a service halts the evaluation with no request beyond those i
   expect(await store.objects.get(objectKeys.evaluation("relay", String(job?.["job"])))).toBeUndefined();
 });
 
+test("a service that refuses to open a version for the trainer's own rollouts halts the run", async () => {
+  const { config, store } = await openRun(log);
+  const refusal = new MgrpoError("endpoint-refused", "HTTP 402: top it up");
+  const engine: PolicyEngine = { ...relayEngine, openSampler: () => Promise.reject(refusal) };
+  const working = startWorker(store, config.run, {}, never, log, { engineOf: () => engine });
+  await expect(working).rejects.toThrow("run 'relay' is halted: HTTP 402: top it up");
+});
+
 test("with no worker for a sub-agent, no rollout is started and none given up", async () => {
   const { config, store } = await openRun(log, { limits: { rolloutSeconds: 0.1, attempts: 1 } });
   const stop = new AbortController();
