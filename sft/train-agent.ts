@@ -70,7 +70,7 @@ async function continueTraining(
   }
 }
 
-/** Everything that the trained bits depend on. */
+/** What must be the same for training to resume: everything that the trained bits depend on, except the engine itself. */
 async function settingsOf({ agent, seed, base, options, plan, batchTokens, examples }: AgentTraining) {
   const hashes = [...base].map(async ([name, file]) => [name, await sha256OfFile(file)] as const);
   const { limits: _, ...engine } = options;

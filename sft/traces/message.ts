@@ -122,7 +122,7 @@ const PartSchema = z.union([...Texts, ...Calls, ...Responses, Other]);
 /** A string that is a JSON list of content blocks is read as those blocks: span events cannot hold a list. */
 const Blocks = z.array(z.union([...Texts.slice(1), ...Calls, ...Responses])).min(1);
 const ResponseBlocks = z.array(z.union(Responses)).min(1);
-/** What a string must hold to be read as blocks. Text blocks have no other keys, unlike an answer that is itself a JSON list with `text` keys. */
+/** What a string must hold to be read as blocks. Text blocks have only these keys, unlike an answer that is itself a JSON list with `text` keys. */
 const WrittenBlocks = z.array(
   z.union([
     z.strictObject({ text: z.string() }),

@@ -45,6 +45,8 @@ const NOT_JSON =
 const TOO_LONG =
   "not JSON, and the file is too long to be read as one document: give it as JSON Lines, or as smaller files";
 
+const LONG_LINE = "the line is too long to be read: give one document or conversation per line, or smaller files";
+
 /** Adds the spans to `traces`, and returns the conversations of OpenAI messages. */
 export function readTraceFile(bytes: Uint8Array, file: string, traces: Traces): RawMessagesLine[] {
   const lines: RawMessagesLine[] = [];
@@ -64,7 +66,7 @@ interface Value {
 
 function* valuesOf(bytes: Uint8Array, file: string): Generator<Value> {
   let isFirst = true;
-  for (const { text, number } of linesOf(bytes)) {
+  for (const { text, number } of linesOf(bytes, file)) {
     const where = `${file}:${number}`;
     const value = jsonIn(text);
     if (value === undefined) {
@@ -80,11 +82,12 @@ function* valuesOf(bytes: Uint8Array, file: string): Generator<Value> {
 }
 
 /** The lines that are not empty, counted from 1. A file may be longer than a string can be; a line may not. */
-function* linesOf(bytes: Uint8Array): Generator<{ text: string; number: number }> {
+function* linesOf(bytes: Uint8Array, file: string): Generator<{ text: string; number: number }> {
   const decoder = new TextDecoder();
   for (let start = 0, number = 1; start < bytes.length; number++) {
     const end = bytes.indexOf(10, start);
     const stop = end < 0 ? bytes.length : end;
+    if (stop - start > constants.MAX_STRING_LENGTH) throw unreadableTrace(`${file}:${number}`, LONG_LINE);
     const text = decoder.decode(bytes.subarray(start, stop));
     if (text.trim() !== "") yield { text, number };
     start = stop + 1;
@@ -94,7 +97,7 @@ function* linesOf(bytes: Uint8Array): Generator<{ text: string; number: number }
 /** In a document that spans lines: the line that first names a span. */
 function spanLines(bytes: Uint8Array, file: string, where: string): (spanId: string) => string {
   const found = new Map<string, string>();
-  for (const { text, number } of linesOf(bytes)) {
+  for (const { text, number } of linesOf(bytes, file)) {
     const [, id] = /"spanId"\s*:\s*"([^"]+)"/.exec(text) ?? [];
     if (id !== undefined && !found.has(id)) found.set(id, `${file}:${number}`);
   }

@@ -176,6 +176,14 @@ test("a first line that is not JSON is refused with its number, even in a file t
   );
 });
 
+test("a line that is longer than a string can be is refused with its number", () => {
+  const bytes = new Uint8Array(constants.MAX_STRING_LENGTH + 2);
+  bytes.set(Buffer.from("\n"));
+  expect(() => importTraces([{ file: "traces.jsonl", bytes }], OPTIONS)).toThrow(
+    /^traces.jsonl:2: the line is too long to be read/,
+  );
+});
+
 test("an attribute with an empty value counts as absent: the call has not failed, and its agent is that of the span around it", () => {
   const { lines } = imported(
     spans(
