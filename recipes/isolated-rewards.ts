@@ -74,6 +74,8 @@ class IsolatedRewards {
   async #call(call: RewardsCall, context: VerdictContext | undefined): Promise<Judgment> {
     const thread = this.#running();
     await thread.opened;
+    // Nobody waits for an aborted call, and it could still reserve money.
+    context?.signal.throwIfAborted();
     return thread.call(call, context);
   }
 
@@ -133,7 +135,6 @@ class RewardsThread {
     this.#worker.ref();
     this.#post({ kind: "call", id, call, hasContext: context !== undefined });
     const abort = () => this.#abort(id);
-    if (context?.signal.aborted) abort();
     context?.signal.addEventListener("abort", abort, { once: true });
     try {
       return await settled;

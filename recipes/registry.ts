@@ -1,4 +1,4 @@
-/** @file Opens a recipe: its config and questions for the command line, its tools for workers. rewards.ts opens its rewards. */
+/** @file Opens a recipe: its config and questions, its tools, its app. rewards.ts opens its rewards. */
 import { dirname } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
 import type {

@@ -101,7 +101,7 @@ export function buildTokenizer(demonstrations: Iterable<Demonstration>, design: 
 }
 
 function bytePairModel(pieces: readonly string[], merges: readonly (readonly [string, string])[]) {
-  // A merge can make a piece that is already in the vocabulary; it keeps one id.
+  // A merge or a word can be a piece that is already in the vocabulary; it keeps one id.
   const vocab = Object.fromEntries([...new Set(pieces)].map((piece, id) => [piece, id]));
   return {
     size: Object.keys(vocab).length,

@@ -10,7 +10,7 @@ import { COUNTS, draftOf, FIRST_DEMONSTRATION_VILLAGE, promptOf, type QuestionDr
 import { lookedUp } from "./tools.ts";
 import { entryOf, FIELDS, type LedgerEntry, type LedgerField, NAMES, pageOf, reportOf, taskOf } from "./world.ts";
 
-/** Delegations in one turn. */
+/** The most delegations in one turn. */
 export const CALLS_PER_TURN = 4;
 
 /** How often each decision goes wrong. */

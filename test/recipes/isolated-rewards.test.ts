@@ -157,6 +157,19 @@ test("the thread of rewards that are opened and never called is terminated when 
   expect(readFileSync(opened, "utf8")).toBe("11");
 });
 
+test("a call that is aborted while its thread opens is not made", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const rewards = await open(`
+    let calls = 0;
+    export const rewards = { correct: () => (++calls === 1 ? 1 : 0), expert: () => 1 };`);
+  vi.advanceTimersByTime(60_000);
+  const stop = new AbortController();
+  const aborted = rewards.correct(question("aborted"), conversation, contextOf(stop.signal));
+  stop.abort(new Error("the run was stopped"));
+  await expect(aborted).rejects.toThrow("the run was stopped");
+  expect(await rewards.correct(question("next"), conversation)).toBe(1);
+});
+
 test("another config for the same run name has its own rewards", async () => {
   const openIn = isolatedRewards({});
   const judgeOf = async (judge: string) => {

@@ -95,7 +95,7 @@ const CLAIMS = FIELDS.flatMap((field) =>
   [...ofBothSides(CONDITIONS[field]), ...EXTRA_WORDINGS[field]].map((text) => ({ field, text })),
 ).sort((a, b) => b.text.length - a.text.length);
 
-/** What stands before a condition. No name contains the beginning of a condition, but some contain "and". */
+/** The beginnings of conditions. No name contains one, but some contain "and". */
 const HEADS = CLAIMS.map(({ text }) => escapeText(text.split("{value}")[0] as string).replace(/ $/, "\\b")).join("|");
 const BEFORE = new RegExp(`,? (?:and )?(?:also )?(?:(?:that|which|whose|it) )?(?=${HEADS})`, "i");
 
