@@ -8,7 +8,7 @@ import type { Trainer } from "../core/ports.ts";
 import { allTokens, type Example, trainedTokens } from "./example.ts";
 import { afterEvaluation, afterTrainingStep, type TrainingProgress } from "./progress.ts";
 
-export type Optimizer = Omit<OptimizerConfig, "learningRate">;
+type Optimizer = Omit<OptimizerConfig, "learningRate">;
 
 /** `beta2` is lower than M-GRPO's default: batches are small and vary, so squared gradients are averaged over fewer steps. */
 export const OPTIMIZER: Optimizer = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 };
@@ -36,7 +36,7 @@ export interface Material {
 export interface Observer {
   /** Called after every step. */
   onStep?(progress: TrainingProgress): void;
-  /** Called and awaited after every evaluation except the one before training: the trainer's state matches this progress. */
+  /** Called and awaited every `evaluateEvery` steps and after the last step: the trainer's state matches this progress. */
   onCheckpoint(progress: TrainingProgress): Promise<void>;
 }
 

@@ -128,7 +128,7 @@ function conversationOf(
     if (turn?.role !== "assistant") {
       throw invalidDemonstration(
         where,
-        `message ${at + 2}, not counting a system message, is a second prompt or a response without a call (${turn?.role}): a conversation has one prompt`,
+        `message ${at + 2}, not counting a system message, must be the assistant's, not of role '${turn?.role}': a conversation has one prompt, and responses follow calls`,
       );
     }
     const responses: ToolMessage[] = [];

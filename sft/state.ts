@@ -36,7 +36,7 @@ type TrainerFiles = ReadonlyMap<string, Uint8Array>;
 
 export interface SavedTraining {
   readonly progress: TrainingProgress;
-  /** What the trainer saved there. */
+  /** All that the trainer saved at the newest checkpoint. */
   newest(): Promise<TrainerFiles>;
   /** The best checkpoint's weights. */
   best(): Promise<TrainerFiles>;

@@ -8,7 +8,7 @@
  *     events         gen_ai.user.message, gen_ai.assistant.message, gen_ai.tool.message, gen_ai.choice
  */
 import * as z from "zod";
-import { isMessageEvent, ofEvents } from "./events.ts";
+import { ofEvents } from "./events.ts";
 import { openInference, openLlmetry } from "./indexed.ts";
 import { type JsonObject, type JsonValue, jsonIn, parseAttribute, Unusable } from "./json.ts";
 import { RawMessage } from "./message.ts";
@@ -19,7 +19,7 @@ import { ToolDefinition } from "./tools.ts";
 const Messages = z.array(RawMessage);
 const Tools = z.array(ToolDefinition);
 
-/** Undefined: the span has no messages. Throws `Unusable`. */
+/** Undefined: the span has no messages, or is an operation other than a model call. Throws `Unusable`. */
 export function readCall(span: OtlpSpan): RecordedCall | undefined {
   if (NO_CALLS.includes(span.attributes["gen_ai.operation.name"] ?? "")) return;
   return (
@@ -32,13 +32,13 @@ export function readCall(span: OtlpSpan): RecordedCall | undefined {
 }
 
 /** Whether a span without messages is a model call whose content was not captured. */
-export function isModelCall({ attributes, events }: OtlpSpan): boolean {
+export function isModelCall({ attributes }: OtlpSpan): boolean {
   const operation = attributes["gen_ai.operation.name"] ?? attributes["llm.request.type"];
   if (operation !== undefined) return CALLS.includes(operation);
   if (attributes["openinference.span.kind"] !== undefined) return attributes["openinference.span.kind"] === "LLM";
   const sdk = attributes["ai.operationId"];
   if (sdk !== undefined) return /\.do(Generate|Stream)$/.test(String(sdk));
-  return attributes["gen_ai.request.model"] !== undefined || events.some(isMessageEvent);
+  return attributes["gen_ai.request.model"] !== undefined;
 }
 
 /** Operations other than model calls. Some frameworks record a tool's arguments and result as message events. */
@@ -97,10 +97,11 @@ function aiSdk(attributes: JsonObject): RecordedCall | undefined {
 }
 
 /** Finish reasons of a model that did not finish its message, as OpenAI, Anthropic, Bedrock and Google name them. */
-const CUT_OFF =
-  /^(length|max_?tokens|max_output_tokens|model_context_window_exceeded|content[-_]filter(ed)?|guardrail_intervened|safety|error)$/i;
+const CUT_OFF = /^(length|max_?(output_)?tokens|model_context_window_exceeded|error)$/i;
+const FILTERED =
+  /^(content[-_]filter(ed)?|guardrail_intervened|refusal|safety|recitation|blocklist|prohibited_content|spii)$/i;
 
-/** Throws `Unusable` if the model was cut off. */
+/** Throws `Unusable` if the model did not finish. */
 export function refuseCutOff({ attributes }: OtlpSpan, { output }: RecordedCall): void {
   const written = attributes["gen_ai.response.finish_reasons"];
   const listed = typeof written === "string" ? (jsonIn(written) ?? written) : written;
@@ -110,6 +111,6 @@ export function refuseCutOff({ attributes }: OtlpSpan, { output }: RecordedCall)
     attributes["llm.finish_reason"],
     ...output.map((message) => message.finish_reason),
   ];
-  if (reasons.some((reason) => CUT_OFF.test(String(reason))))
+  if (reasons.map(String).some((reason) => CUT_OFF.test(reason) || FILTERED.test(reason)))
     throw new Unusable("the model did not finish its message");
 }

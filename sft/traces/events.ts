@@ -1,13 +1,10 @@
 /** @file Model calls with an event per message, as in OpenTelemetry's conventions up to version 1.36. */
-
 import { type JsonObject, jsonIn, parseAttribute } from "./json.ts";
 import { RawMessage } from "./message.ts";
 import type { OtlpSpanEvent } from "./otlp.ts";
 import type { RecordedCall } from "./recorded-call.ts";
 
 const EVENT = /^gen_ai\.(?:(system|user|assistant|tool)\.message|choice)$/;
-
-export const isMessageEvent = ({ name }: OtlpSpanEvent): boolean => EVENT.test(name);
 
 export function ofEvents(events: readonly OtlpSpanEvent[]): RecordedCall | undefined {
   const input: RawMessage[] = [];

@@ -2,7 +2,6 @@
  * @file Traces of existing agents as demonstrations: recorded model calls, filtered, joined into conversations, and written as OpenAI
  * messages. The report counts every call: taken, contained in a longer one, or skipped for a reason.
  */
-
 import { isModelCall, readCall, refuseCutOff } from "./conventions.ts";
 import { conversationOf, demonstrationLine, type TracedConversation } from "./conversation.ts";
 import { type Joined, joinConversations, withThinking } from "./join.ts";
@@ -56,11 +55,12 @@ interface CallSource {
 export function importTraces(files: Iterable<TraceFile>, options: TraceImportOptions): Imported {
   const traces = new Traces();
   const report = new ImportReport();
-  const candidates: Candidate[] = [];
+  const ofLines: Candidate[] = [];
   for (const { file, bytes } of files) {
-    for (const line of readTraceFile(bytes, file, traces)) candidates.push(...ofLine(line, options, report));
+    for (const line of readTraceFile(bytes, file, traces)) ofLines.push(...ofLine(line, options, report));
   }
-  candidates.push(...ofSpans(traces, options, report));
+  // A list, since `push(...)` of hundreds of thousands of calls would overflow the stack.
+  const candidates = [...ofLines, ...ofSpans(traces, options, report)];
   const scored = scopesOf(candidates).flatMap((scope) => takeScored(scope, options, report));
   return { lines: joinOnce(scored, report).flatMap((one) => write(one, options, report)), report };
 }

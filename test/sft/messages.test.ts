@@ -75,6 +75,7 @@ test.each<[string, readonly unknown[], object, string]>([
   ["a response of another tool", [USER, oneCall, otherTool, ANSWER], {}, "of 'visit' answers a call of 'search'"],
   ["no answer at the end", [USER, CALLS], {}, "it ends with tool calls"],
   ["a second prompt", [USER, ANSWER, USER, ANSWER], {}, "a conversation has one prompt"],
+  ["a system message after the prompt", [USER, { role: "system", content: "Hi." }, ANSWER], {}, "not of role 'system'"],
   ["two answers", [USER, ANSWER, ANSWER], {}, "turn 1 is an answer"],
   ["no prompt", [ANSWER], {}, "must be the user's"],
   ["another system message", [{ role: "system", content: "Hi." }, USER, ANSWER], {}, "agents.searcher.system"],

@@ -23,6 +23,8 @@ test.each<[string, JsonValue]>([
   ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": '["length"]' })],
   ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["max_output_tokens"] })],
   ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["content_filtered"] })],
+  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["RECITATION"] })],
+  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["refusal"] })],
   [
     "the model did not finish its message",
     spans(
