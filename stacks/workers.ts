@@ -20,7 +20,7 @@ export interface DeployedFleet extends FleetSettings {
 const PORT = 7800;
 /** The version that the tests run on. */
 const NODE_VERSION = "20.20.2";
-/** AWS's machine image with only the driver and CUDA. Each deployment looks up the latest. */
+/** AWS's machine image with the driver and CUDA, but no framework. Each deployment looks up the latest. */
 const IMAGE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id";
 const DISK_GB = 150;
 

@@ -59,6 +59,8 @@ export function measureArm(
 /** Scores of the untrained team or of the last one. Empty if that team was not evaluated on the suite. */
 export function scoresOf(run: EvaluatedRun | undefined, suite: string | undefined, end: End): readonly QuestionScore[] {
   const team = end === "before" ? 0 : run?.steps;
+  // The untrained team is not the last one, even while no other is evaluated.
+  if (end === "after" && team === 0) return [];
   return run?.heldOut.find((one) => one.suite === suite && one.team === team)?.questions ?? [];
 }
 

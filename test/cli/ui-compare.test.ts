@@ -75,6 +75,13 @@ test("seeds of one config are one arm; the differences are paired by seed and qu
   expect([low < 0.5, high > 0.5]).toEqual([true, true]);
 });
 
+test("a run whose untrained team alone is evaluated has no scores after training", async () => {
+  const { evaluations, ...source } = await sourceOf("a1", {}, 1, 2);
+  const untrained = evaluations.filter(({ team }) => team === 0);
+  const view = await compareView([{ ...source, state: "running", step: 0, evaluations: untrained }]);
+  expect(view.arms[0]?.measured).toMatchObject([{ before: { value: 0.25 }, after: null, gain: null }]);
+});
+
 test("arms that differ beyond the settings that a label names have labels of their own", async () => {
   const larger = { questionsPerStep: 4, rolloutsPerQuestion: 4 };
   const view = await compareView([

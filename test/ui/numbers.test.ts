@@ -64,6 +64,8 @@ inBrowser("the address holds a rollout and another step's beside it, and each ha
   const titles = () => page.getByRole("heading", { level: 2 }).allInnerTexts();
   expect(await titles()).toEqual(["Step 2, rollout 4", "Step 1, rollout 0"]);
   const other = page.getByRole("region", { name: "step 1, rollout 0" });
+  // The key leads to the neighbor of the first.
+  expect(await other.getByTitle("j", { exact: true }).count()).toBe(0);
   await other.getByRole("link", { name: "rollout 1 →" }).click();
   await page.waitForURL(/steps\/2\/3\/4\?beside=1\/2\/1$/);
   await expect.poll(titles).toEqual(["Step 2, rollout 4", "Step 1, rollout 1"]);

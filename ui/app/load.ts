@@ -1,4 +1,4 @@
-/** @file How a page loads its view from the server and follows its changes. */
+/** @file How a page loads its view and follows its changes. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type News, useNews } from "./live.ts";
@@ -7,7 +7,7 @@ import { type Loaded, server, useSource } from "./source.ts";
 
 /**
  * The view at a path of the API.
- * @param keepsPrevious whether the previous view stays while another path loads: for pages that draw everything by the address that the view holds.
+ * @param keepsPrevious whether the previous view stays while another path loads: for pages that draw a view by the address that it holds.
  */
 export function useView<View>(path: string, keepsPrevious = false): Loaded<View> {
   const source = useSource();

@@ -1,4 +1,4 @@
-/** @file Several runs side by side: curves over steps, tokens, time or cost, with the seeds of an arm as one mean; held-out scores; config. */
+/** @file Runs side by side: curves over steps, tokens, time or cost, the seeds of an arm as one mean; held-out scores; settings that differ. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";

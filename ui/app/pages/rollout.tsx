@@ -1,6 +1,6 @@
 /**
- * @file One rollout: the whole team's tree, with tokens, and links to its group's other rollouts. `?beside=<step>/<group>/<rollout>` shows
- * a rollout of the same question in another step next to it.
+ * @file One rollout: the whole team's tree, with tokens, and links to the rollouts before and after it in its group.
+ * `?beside=<step>/<group>/<rollout>` shows a rollout of the same question in another step next to it.
  */
 import { useLocation, useRoute } from "preact-iso";
 import type { RolloutView } from "../../views.ts";
@@ -59,7 +59,9 @@ export function RolloutPage() {
           {view && <QuestionPanel row={view.row} />}
           {view && <OtherSteps view={view} beside={beside} address={(next) => address(place, next)} />}
           <div class={beside ? "beside" : ""}>
-            {view && <RolloutTree run={run} view={view} address={(to) => address({ ...place, rollout: to }, beside)} />}
+            {view && (
+              <RolloutTree hasKeys run={run} view={view} address={(to) => address({ ...place, rollout: to }, beside)} />
+            )}
             {beside && <Beside run={run} place={beside} address={(to) => address(place, { ...beside, rollout: to })} />}
           </div>
         </main>
@@ -87,9 +89,11 @@ interface RolloutTreeProps {
   readonly view: RolloutView;
   /** The address with another rollout of the group in its place. */
   readonly address: (rollout: number) => string;
+  /** Whether the keys `k` and `j` follow its links. */
+  readonly hasKeys?: true;
 }
 
-function RolloutTree({ run, view: { step, row, rollout, tree }, address }: RolloutTreeProps) {
+function RolloutTree({ run, view: { step, row, rollout, tree }, address, hasKeys }: RolloutTreeProps) {
   const path = `/runs/${run}/steps/${step}/${row.group}/${rollout}`;
   return (
     <section aria-label={`step ${step}, rollout ${rollout}`}>
@@ -98,12 +102,12 @@ function RolloutTree({ run, view: { step, row, rollout, tree }, address }: Rollo
       </h2>
       <p class="bar">
         {rollout > 0 && (
-          <Link hides to={address(rollout - 1)} title="k">
+          <Link hides to={address(rollout - 1)} {...(hasKeys && { title: "k" })}>
             ← rollout {rollout - 1}
           </Link>
         )}
         {rollout + 1 < row.rollouts.length && (
-          <Link hides to={address(rollout + 1)} title="j">
+          <Link hides to={address(rollout + 1)} {...(hasKeys && { title: "j" })}>
             rollout {rollout + 1} →
           </Link>
         )}

@@ -58,7 +58,7 @@ export function StepPage() {
         <main>
           <h1>Step {view?.step}</h1>
           <Neighbors path={path} step={step} hasNext={hasNext} />
-          {view?.summary && <Summary view={view} />}
+          {view?.summary && <Summary summary={view.summary} />}
           <div class="bar">
             {isLive && <Search text={text} filter={filter} turn={turn} />}
             <Order sort={sort} turn={turn} />
@@ -139,9 +139,7 @@ function Order({ sort, turn }: { readonly sort: string; readonly turn: ChangeQue
   );
 }
 
-function Summary({ view }: { readonly view: StepView }) {
-  const { summary } = view;
-  if (!summary) return null;
+function Summary({ summary }: { readonly summary: NonNullable<StepView["summary"]> }) {
   const { reward, correct, wellFormed, rollouts, excluded, zeroVariance, groups, seconds, sampledTokens } = summary;
   const rewards = Object.entries(reward).map(([agent, value]) => `${agent} ${amount(value)}`);
   const facts = [
