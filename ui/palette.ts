@@ -22,9 +22,12 @@ export const SERIES = [
   ["#6f4e37", "#c8a27c"],
 ] as const;
 
+/** After this many measurements, a value has half its weight. */
+const HALF_LIFE = 5;
+
 /** Exponential moving average; null before the first measurement. */
-export function smooth(values: readonly (number | null)[], halfLife = 5): (number | null)[] {
-  const keep = 0.5 ** (1 / halfLife);
+export function smooth(values: readonly (number | null)[]): (number | null)[] {
+  const keep = 0.5 ** (1 / HALF_LIFE);
   let average: number | null = null;
   return values.map((value) => {
     if (value !== null) average = average === null ? value : keep * average + (1 - keep) * value;

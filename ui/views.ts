@@ -230,7 +230,7 @@ export const TokenView = z.strictObject({
   actions: z.array(z.tuple([z.int(), z.int()])),
   /** Log-probs of the action tokens at the sampling temperature. */
   logProbs: z.array(z.number()),
-  /** Log-probs of the action tokens by the trainer before its update, and the indices of those that it clipped; null: not stored. */
+  /** The trainer's log-probs of the action tokens, as first computed, and the indices of those that it clipped; null: not stored. */
   trained: z.strictObject({ logProbs: z.array(z.number()), clipped: z.array(z.int()) }).nullable(),
 });
 export type TokenView = z.infer<typeof TokenView>;

@@ -170,3 +170,13 @@ test("curves are over tokens, seconds or dollars; a run that has no such measure
   expect(xs("seconds")).toEqual([[[10, 20]], ["a2"]]);
   expect(xs("usd")).toEqual([[[0.25, 0.5]], ["a2"]]);
 });
+
+test("a run whose first step has expired begins at its second step, and is not drawn over tokens: their sum is unknown", () => {
+  const { perStep, ...rest } = curve("a1", [0, 1, 1], 10);
+  const runs = [{ ...rest, perStep: perStep.slice(1) }];
+  const arms = [{ label: "arm", runs: ["a1"], measured: [] }];
+  const overSteps = compared(runs, arms, "step", false);
+  expect(overSteps.charts[0]?.lines[0]?.points.map(([x]) => x)).toEqual([2, 3]);
+  expect(overSteps.omitted).toEqual([]);
+  expect(compared(runs, arms, "tokens", false).omitted).toEqual(["a1"]);
+});

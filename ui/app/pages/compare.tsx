@@ -58,7 +58,7 @@ export function ComparePage() {
         </div>
         {omitted.length > 0 && (
           <p class="faint">
-            Not drawn: {omitted.join(", ")}, since {AXES[axis]} were not recorded for all of their steps.
+            Not drawn: {omitted.join(", ")}, since {AXES[axis]} are not known for all of their steps.
           </p>
         )}
         <div class="charts">

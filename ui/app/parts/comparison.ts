@@ -16,7 +16,7 @@ const MAX_POINTS = 100;
 
 export interface ComparedCharts {
   readonly charts: readonly Omit<ChartProps, "onPick">[];
-  /** Runs that are not drawn: the x of some step was not recorded. */
+  /** Runs that are not drawn: the x of some step is unknown. */
   readonly omitted: readonly string[];
 }
 
@@ -53,18 +53,22 @@ export function compared(
 /** The x of each step; undefined if that of some step is unknown. */
 function xsOf({ perStep }: RunView, axis: Axis): readonly number[] | undefined {
   const xs: number[] = [];
-  for (const step of perStep) {
-    const x = xOf(step, xs.at(-1) ?? 0, axis);
+  for (const [i, summary] of perStep.entries()) {
+    // Steps whose scores have expired have no summary, so no sum over all steps so far is known after them.
+    const before = summary.step === i ? (xs.at(-1) ?? 0) : undefined;
+    const x = xOf(summary, before, axis);
     if (x === undefined) return undefined;
     xs.push(x);
   }
   return xs;
 }
 
-function xOf({ sampledTokens, seconds, usd }: StepSummary, before: number, axis: Axis): number | undefined {
-  if (axis === "usd") return usd;
-  if (axis === "seconds") return seconds === null ? undefined : before + seconds;
-  return before + (axis === "step" ? 1 : sampledTokens);
+/** @param before the x of the step before, 0 if there is none; undefined: unknown. */
+function xOf(summary: StepSummary, before: number | undefined, axis: Axis): number | undefined {
+  if (axis === "step") return summary.step + 1;
+  if (axis === "usd") return summary.usd;
+  const own = axis === "seconds" ? summary.seconds : summary.sampledTokens;
+  return before === undefined || own === null ? undefined : before + own;
 }
 
 /** The mean of the curves, in a band from the lowest to the highest, where they overlap; at one point if they do not. */

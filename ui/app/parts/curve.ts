@@ -17,6 +17,6 @@ export interface ChartProps {
   readonly xName?: string;
   /** Fixed bounds of the y axis. */
   readonly bounds?: readonly [number, number];
-  /** Called with the x value of a click. */
+  /** Called with the x of a click, rounded to a whole number. */
   readonly onPick?: (x: number) => void;
 }

@@ -94,7 +94,7 @@ function timeCurve(agent: string, perStep: readonly StepSummary[]): Curve {
     points: points(perStep, ({ workers }) => workers[agent]?.[name] ?? null),
   });
   const lines = [part("sampling", 0), part("training", 1), part("waiting", 5)];
-  return { title: `seconds of ${agent}'s workers`, lines };
+  return { title: `seconds of the worker that trains ${agent}`, lines };
 }
 
 /** The histogram of d_k over the newest steps. */
