@@ -55,10 +55,11 @@ export function Tokens({ path }: { readonly path: string }) {
 function Trained({ view, trained }: { readonly view: TokenView; readonly trained: NonNullable<TokenView["trained"]> }) {
   const differences = trained.logProbs.map((one, a) => Math.abs(one - (view.logProbs[a] ?? 0)));
   const mean = differences.reduce((sum, one) => sum + one, 0) / Math.max(1, differences.length);
+  const largest = differences.reduce((most, one) => Math.max(most, one), 0);
   const far = differences.filter((one) => one > FAR).length;
   return (
     <p class="faint">
-      |trainer − sampler|: mean {mean.toExponential(1)}, largest {Math.max(0, ...differences).toExponential(1)} nats;{" "}
+      |trainer − sampler|: mean {mean.toExponential(1)}, largest {largest.toExponential(1)} nats;{" "}
       <span class="far">
         {far} above {FAR}
       </span>
