@@ -2,7 +2,7 @@
  * @file `npm run soak -- --minutes 60`: trains the atlas team for that long, started as a user would start it, and takes a sample once a
  * minute, or more often if the soak is short: the memory and open files of each process, the files on the disk, the records in the store,
  * the duration of a step, and the time that `mgrpo show` takes. Plots each, and prints whether it is flat (trend.ts). Exit code 1 if any grows.
- * Linux only.
+ * With `--collect`, garbage is collected twice a minute, so that memory grows only with what is in use (collect.ts). Linux only.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -35,15 +35,15 @@ const SETTINGS = [
   'curriculum=[{"from":0,"levels":[1,2]}]',
 ].flatMap((setting) => ["--set", setting]);
 
-const Arguments = z.strictObject({ minutes: z.coerce.number().min(1), to: z.string().min(1) });
+const Arguments = z.strictObject({ minutes: z.coerce.number().min(1), to: z.string().min(1), collect: z.boolean() });
 
 async function main(): Promise<void> {
-  const { minutes, to } = parse(Arguments, valuesOf(process.argv.slice(2)), "soak", "config-invalid");
+  const { minutes, to, collect } = parse(Arguments, valuesOf(process.argv.slice(2)), "soak", "config-invalid");
   requireProc("npm run soak");
   const folder = resolve(to);
   const project = mkdtempSync(join(tmpdir(), "mgrpo-soak-"));
   try {
-    const samples = await soak(project, minutes);
+    const samples = await soak(project, minutes, collect);
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, "samples.csv"), toCsv(samples));
     for (const [name, chart] of Object.entries(seriesOf(samples)))
@@ -60,18 +60,24 @@ function valuesOf(args: string[]): unknown {
   const options = {
     minutes: { type: "string", default: "60" },
     to: { type: "string", default: "results/soak" },
+    collect: { type: "boolean", default: false },
   } as const;
   try {
     return parseArgs({ args, options }).values;
   } catch (error) {
-    throw new MgrpoError("config-invalid", `${(error as Error).message} (the options are --minutes and --to)`);
+    throw new MgrpoError(
+      "config-invalid",
+      `${(error as Error).message} (the options are --minutes, --to and --collect)`,
+    );
   }
 }
 
-async function soak(project: string, minutes: number): Promise<SoakSample[]> {
+async function soak(project: string, minutes: number, collect: boolean): Promise<SoakSample[]> {
   const mgrpo = fileURLToPath(builtModule("cli/mgrpo"));
   const train = [mgrpo, "train", "atlas", "--run", RUN, "--steps", String(STEPS), ...SETTINGS];
-  const child = spawn(process.execPath, train, { cwd: project, stdio: ["ignore", "ignore", "inherit"] });
+  const preload = collect ? `--import ${builtModule("bench/soak/collect")}` : "";
+  const env = { ...process.env, NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} ${preload}`.trim() };
+  const child = spawn(process.execPath, train, { cwd: project, env, stdio: ["ignore", "ignore", "inherit"] });
   const ended = once(child, "exit");
   // A signal to this process alone ends the run, and with it the soak.
   const stopListening = onStopSignal(() => child.kill("SIGINT"));

@@ -143,6 +143,6 @@ test("an unknown option is refused in one line that names the options", async ()
   const soaked = promisify(execFile)(process.execPath, ["dist/bench/soak/main.js", "--hours=1"]);
   await expect(soaked).rejects.toMatchObject({
     code: 1,
-    stderr: "soak: Unknown option '--hours' (the options are --minutes and --to)\n",
+    stderr: "soak: Unknown option '--hours' (the options are --minutes, --to and --collect)\n",
   });
 });

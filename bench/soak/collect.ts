@@ -1,0 +1,9 @@
+/** @file Loaded by every process and thread of a soak with `--collect`: collects all garbage twice a minute, so memory is what is in use. */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+
+const PERIOD_MS = 30_000;
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+setInterval(() => collect(), PERIOD_MS).unref();
