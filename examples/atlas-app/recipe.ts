@@ -1,6 +1,6 @@
 /**
- * @file What the example apps share: the questions, base models and settings of atlas. Tools, prompts and loops are the apps' own; with
- * `--set runner=native`, the same team runs in mgrpo's own loop, with atlas's tools.
+ * @file What the example apps share: the questions, base models and settings of atlas. Tool definitions, prompts and loops are the apps'
+ * own; with `--set runner=native`, the same team runs in mgrpo's own loop, with atlas's tools.
  */
 import type { Recipe } from "../../core/recipe.ts";
 import { recipe as atlas } from "../../recipes/atlas/recipe.ts";

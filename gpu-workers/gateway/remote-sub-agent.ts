@@ -58,7 +58,7 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
     assignments.set(id, assignment);
     const ask = async () => {
       const worker = await workerOf(assignment, () => pool.pick(id, agent));
-      if (!worker) throw new TransientFailure(`no live worker serves '${agent}'`);
+      if (!worker) throw new TransientFailure(`no worker that serves '${agent}' is available`);
       try {
         const report = await postTo(client, worker, `/sessions/${id}/${path}`, canonicalJson(body), schema, signal);
         assignment.isHeld = true;

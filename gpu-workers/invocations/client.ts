@@ -1,6 +1,6 @@
 /**
- * @file Delegation over HTTP. The caller picks one of the live workers that serve the agent, and retries whatever may be transient, on
- * another worker if there is one, unless the result is in the store by then.
+ * @file Delegation over HTTP. The caller picks one of the live workers that serve the agent, and retries every failure that may be transient,
+ * on another worker if there is one. Before each retry, it looks for the result in the store.
  *
  *     PUT ──202──> GET ──200──> report      no worker, 503, unreachable     retry with backoff, elsewhere if possible
  *      ^            │ '──404: restarted──┐  409                             retry
@@ -9,8 +9,9 @@
  *                                           502 with a code                 the failure that the worker reports: rethrown
  *                                           200 without a valid signature   as 503: a forged report never becomes text
  *
- * Only time with a live worker and in an open step counts against `limits.invocationSeconds`; then `deadline`. The second worker that dies
- * running the same invocation ends it with `worker-unavailable`: the caller then quarantines that rollout and runs it alone.
+ * Only time spent at a worker, in an open step, counts against `limits.invocationSeconds`; when that is used up, the invocation ends with
+ * `deadline`. The second worker that dies running it ends it with `worker-unavailable`: the caller then quarantines that rollout and runs it
+ * alone.
  */
 
 import pRetry from "p-retry";
@@ -48,7 +49,7 @@ interface PendingInvocation {
   readonly body: string;
   /** The caller's: it aborts when nobody needs the report any more. */
   readonly signal: AbortSignal;
-  /** Resolves when the step is open: its time limit starts then. */
+  /** Resolves when the step is open: the invocation's time limit starts then. */
   readonly opened: Promise<unknown>;
   attempts: number;
   deaths: number;
@@ -107,7 +108,7 @@ async function attempt(caller: InvocationContext, invocation: PendingInvocation)
   let worker: WorkerRecord | undefined;
   try {
     worker = await caller.pool.pick(id, request.agent);
-    if (!worker) throw new TransientFailure(`no live worker serves '${request.agent}'`);
+    if (!worker) throw new TransientFailure(`no worker that serves '${request.agent}' is available`);
     const asked = worker;
     return await withAnySignal([signal, deadline.signal], (either) => askWorker(caller, invocation, asked, either));
   } catch (error) {
@@ -148,7 +149,7 @@ function deadlinePassed(
   { id, request: { agent, address }, failure }: PendingInvocation,
 ): MgrpoError {
   const key = objectKeys.invocation(name, address.step, id);
-  const why = failure === undefined ? "" : `; the attempt before failed: ${failure}`;
+  const why = failure === undefined ? "" : `; the previous attempt failed: ${failure}`;
   const seconds = config.limits.invocationSeconds;
   return new MgrpoError("deadline", `'${agent}' did not answer within ${seconds} s (${key})${why}`);
 }

@@ -1,4 +1,4 @@
-/** @file What an attempt at a rollout is given, whether this program runs it or an app does. */
+/** @file What an attempt at a rollout is given, whether this program's own loop runs it or an app does. */
 import type { Question } from "../../core/contracts/question.ts";
 import type { RolloutAddress } from "../../core/contracts/rollout.ts";
 import type { StreamName } from "../../core/random.ts";

@@ -8,7 +8,7 @@ interface Skipped {
 }
 
 export class ImportReport {
-  /** Model calls and lines of messages. A call that returned several choices counts as several. */
+  /** Model calls, from spans or from lines of messages. A call that returned several choices counts as several. */
   found = 0;
   /** Those that are a prefix of another, or equal to it. */
   contained = 0;
@@ -21,10 +21,10 @@ export class ImportReport {
   readonly skipped = new Map<string, Skipped>();
   readonly #taken = new Map<string | undefined, { count: number; systems: Set<string> }>();
 
-  /** What `take` returns; if it throws `Unusable`, nothing, and the reason is counted. */
-  attempt<T>(where: string, take: () => T[]): T[] {
+  /** What `work` returns; if it throws `Unusable`, nothing, and the reason is counted. */
+  attempt<T>(where: string, work: () => T[]): T[] {
     try {
-      return take();
+      return work();
     } catch (error) {
       if (!(error instanceof Unusable)) throw error;
       const { count, first } = this.skipped.get(error.message) ?? { count: 0, first: where };

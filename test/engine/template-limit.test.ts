@@ -1,4 +1,4 @@
-/** @file A chat template that loops is refused after a time limit, once for all conversations, and the next one still renders. */
+/** @file A chat template that exceeds its time limit is refused from then on, in every conversation. Other templates still render. */
 import { expect, test } from "vitest";
 import { openTemplate, TokenizerConfig } from "../../engine/tokenizer/chat-template.ts";
 import { withinMilliseconds } from "../../engine/tokenizer/time-limit.ts";
@@ -20,7 +20,7 @@ test("a template that loops is reported as damaged, and blocks its worker for a 
   expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5);
 });
 
-test("a template that has looped is refused at once afterward, whatever it renders", () => {
+test("a template that has exceeded its time limit is refused at once from then on, whatever it renders", () => {
   const { render } = openTemplate(new Map(), configOf(`{% if messages|length > 1 %}${LOOP}{% endif %}hello`), 2000);
   expect(render(MESSAGES, [], true)).toBe("hello");
   expect(() => render([...MESSAGES, ...MESSAGES], [], true)).toThrow(/took more than 2 s:/);
@@ -39,7 +39,7 @@ test("a function that was too slow once is tried again", () => {
   expect(withinMilliseconds(2000, slowOnce)).toBe(2);
 });
 
-test("the next template renders as usual, and its own errors keep their reason", () => {
+test("another template renders as usual, and its errors keep their own reason", () => {
   const { render } = openTemplate(new Map(), configOf("{{ messages[0].content }}!"), 20_000);
   expect(render(MESSAGES, [], true)).toBe("hello!");
   const { render: raising } = openTemplate(new Map(), configOf("{{ raise_exception('no') }}"), 20_000);

@@ -44,6 +44,8 @@ test("the time spent at a worker that was discovered during the attempt counts a
   const { invoke } = httpDelegation(run, observer, "the same secret", { fetch });
   await expect(invoke(invocationId(request), request, AbortSignal.timeout(60_000))).rejects.toMatchObject({
     code: "deadline",
-    message: expect.stringMatching(/did not answer within 0.2 s .*; the attempt before failed: worker 'w1' is loading/),
+    message: expect.stringMatching(
+      /did not answer within 0.2 s .*; the previous attempt failed: worker 'w1' is loading/,
+    ),
   });
 });

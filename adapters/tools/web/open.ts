@@ -1,6 +1,6 @@
 /**
  * @file Opens the web tools of a run from its settings: `visit`; `search` if it has a backend, `reason` if it has a model, `calculate` if an
- * agent uses it; and MCP tools. Missing keys are reported before anything runs.
+ * agent uses it; and MCP tools. Missing keys are reported before any tool is called.
  */
 import type { Dispatcher } from "undici";
 import { PRICE_ADVICE } from "../../../core/contracts/budget.ts";
@@ -46,7 +46,7 @@ export async function openWebTools(opening: ToolsOpening, openModel: OpenModel =
   const services = await openServices(settings, opening, openModel);
   try {
     refuseUnpriced(settings, config);
-    // Names are unique: that of an MCP tool begins with its server's and an underscore, which no other name here has.
+    // Names are unique: an MCP tool is named `<server>_<tool>`, and no server or other tool has an underscore in its name.
     const tools = new Map((await offeredTools(services)).map((tool) => [tool.name, tool]));
     const allowance = allowanceOf(settings.budget.rollout);
     return { tools, close: () => closeServices(services), ...(allowance && { allowance }) };
@@ -171,7 +171,7 @@ function refuseUnpriced({ reason, extract, budget }: WebSettings, { budget: { us
     if (limit === undefined || !model || model.usdPerMillionTokens) continue;
     throw new MgrpoError(
       "config-invalid",
-      `tools.${name}.usdPerMillionTokens: ${limit} would not count it: set ${PRICE_ADVICE}`,
+      `tools.${name}.usdPerMillionTokens: ${limit} cannot count this model's tokens without a price: set ${PRICE_ADVICE}`,
     );
   }
 }
@@ -186,7 +186,7 @@ const REPLAY_MODEL: LanguageModel = {
   complete: () => Promise.reject(new MgrpoError("not-found", "a replay calls no model")),
 };
 
-/** Without a store, no tool is called: only the tools of MCP servers are listed. */
+/** Without a store, no tool is called; MCP servers are only asked which tools they have. */
 const UNMETERED_BUDGET: RunBudget = {
   charge: async () => {},
   settle: async () => {},

@@ -254,7 +254,7 @@ describe("tools", () => {
       ["search", "visit"],
     ]);
     await expect(openWith([REASON, "tools.budget.run.usd=1"])).rejects.toThrow(
-      /tools\.reason\.usdPerMillionTokens: tools\.budget\.run\.usd would not count it/,
+      /tools\.reason\.usdPerMillionTokens: tools\.budget\.run\.usd cannot count this model's tokens without a price/,
     );
     await expect(openWith(["tools.search.backend=serper"])).rejects.toThrow(/SERPER_API_KEY, which is not set/);
     const web = await openWith(["tools.search.backend=serper"], { SERPER_API_KEY: "k" });
