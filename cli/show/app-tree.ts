@@ -1,4 +1,4 @@
-/** @file What only a rollout that an app ran has: further branches of the main agent, the gateway's counts, and rewards that the app gave. */
+/** @file What the tree of a rollout that an app ran also shows: the main agent's branches, the gateway's counts, and the app's rewards. */
 import type { Turn } from "../../core/contracts/conversation.ts";
 import {
   type AppRecord,
@@ -10,15 +10,15 @@ import type { Tag, Tree } from "../../ui/views.ts";
 import { counted } from "../terminal/columns.ts";
 import { plain } from "./plain-tag.ts";
 
-/** The text of each of a trajectory's turns that are trained on. */
+/** The text of each turn that a trajectory trains on, in order. */
 export type TurnTexts = readonly string[];
 
-/** The main agent's branches before its last one, whose conversation the outcome has: text without calls and responses. */
+/** The turns of each of the main agent's branches but the last, whose conversation is in the outcome. They have text, no calls or responses. */
 export function earlierTurns({ app }: FinishedOutcome, texts: ReadonlyMap<number, TurnTexts> | undefined): Turn[][] {
   return (app?.branches ?? []).map((_, i) => (texts?.get(i) ?? []).map((text) => ({ text, calls: [], responses: [] })));
 }
 
-/** @param branches the drawn turns of each. */
+/** @param branches the drawn turns of each branch. */
 export function branchTrees({ trajectory, app }: FinishedOutcome, branches: readonly (readonly Tree[])[]): Tree[] {
   return [trajectory, ...(app?.branches ?? [])].map((branch, i) => {
     const children = branches[i] ?? [];

@@ -1,6 +1,6 @@
 /**
- * @file A page of the dashboard as one file that is safe to share: it holds its views and its script, sends and loads nothing, and what
- * models, tools and pages wrote is text in it.
+ * @file A page of the dashboard as one file that is safe to share: it holds its views and its script, sends and loads nothing, and shows what
+ * models, tools and web pages wrote as text, never as markup.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -21,7 +21,7 @@ import { type TrajectoryAddress, tokenView } from "./tokens.ts";
 /** Views of the API by path. */
 type Views = Record<string, unknown>;
 
-/** @param address of training rollouts, or the run's case studies. */
+/** @param address a training step, or a group or rollout of it; `cases`: the run's case studies. */
 export async function exportPage(source: Source, address: Address | "cases"): Promise<string> {
   const { config } = source;
   const path = address === "cases" ? "cases" : `steps/${Object.values(address).join("/")}`;
@@ -53,7 +53,7 @@ async function viewsOf(
   return views;
 }
 
-/** Undefined if the store has no manifest of their version, which names the tokenizer: the page then offers no tokens. */
+/** Undefined if the store has no manifest of the trajectory's version, which names the tokenizer: the page then offers no tokens. */
 async function findTokens(source: Source, address: TrajectoryAddress): Promise<TokenView | undefined> {
   try {
     return await tokenView(source, address);
@@ -104,7 +104,7 @@ async function drawPage(title: string, page: Export): Promise<string> {
 <link rel="icon" href="data:,">
 <style>${raw(style)}</style>
 </head>
-<body><noscript>This page needs JavaScript; it loads nothing. \`mgrpo show\` writes the same as text.</noscript>
+<body><noscript>This page needs JavaScript, but loads nothing. \`mgrpo show\` prints the same as text.</noscript>
 <script type="application/json" id="views">${raw(views)}</script>
 <script type="module">${raw(script)}</script>
 </body>

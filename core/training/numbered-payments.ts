@@ -7,11 +7,12 @@
  *     repeat     payments.8 is 1: nothing changes, and the payer reads there that its payment is counted
  *     add        if payments.8 is 1: …                 waits for: the response to the payment before
  *
- * A payment that ends in an error may be counted, even later. Its payer registers again, so that it never mistakes that payment for its
- * next one. Registering twice only skips a number.
+ * A payment that ends in an error may have been counted, or be counted later. Its payer registers again, so that it never mistakes that
+ * payment for its next one. Registering twice only skips a number.
  *
- * The record keeps the latest `PAYERS_KEPT` payers: processes that died stay registered. A payer that finds itself forgotten registers again
- * and repeats its payment, unless the payment lowers a sum. So where a payment is counted twice or not at all, sums are too high, never too low.
+ * Processes that die stay registered, so the record keeps only the latest `PAYERS_KEPT` payers. A payer that finds itself forgotten registers
+ * again and repeats its payment, unless the payment lowers a sum. So where a payment is counted twice or not at all, sums are too high, never
+ * too low.
  */
 import type { TableKey } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";

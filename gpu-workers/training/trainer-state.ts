@@ -31,7 +31,7 @@ export interface TrainerParts {
 export class TrainerState {
   readonly #parts: TrainerParts;
   readonly config: AgentConfig;
-  /** The telemetry writes of the steps, one after another. Only the end waits for them, and they never reject. */
+  /** The telemetry writes of the steps, one after another. Only the end of training waits for them, and they never reject. */
   telemetry: Promise<void> = Promise.resolve();
   #trainer: Trainer | undefined;
   #reference: { readonly version: number; readonly trainer: Trainer } | undefined;
@@ -44,8 +44,8 @@ export class TrainerState {
   }
 
   /**
-   * Works with the trainer, which holds exactly the manifest's weights and optimizer state. Starts over once if an engine has
-   * lost its state (`replay-failed`).
+   * Calls `work` with the trainer, which then holds exactly the manifest's weights and optimizer state. Starts over once if an engine
+   * has lost its state (`replay-failed`).
    */
   async use<T extends { trained: boolean }>(manifest: Manifest, work: (trainer: Trainer) => Promise<T>): Promise<T> {
     const attempt = async () => {

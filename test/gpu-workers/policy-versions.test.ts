@@ -1,4 +1,4 @@
-/** @file A policy's versions: as many stay open as steps in flight are sampled from, and unused ones are closed. */
+/** @file A policy's versions: the most recently requested stay open, one per step in flight, and older ones close once unused. */
 import { expect, test, vi } from "vitest";
 import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
@@ -47,14 +47,14 @@ function published(versions?: number) {
   return opened;
 }
 
-test("versions without leases do not stay open", async () => {
+test("older versions without leases close", async () => {
   const { policy, closed } = published();
   for (const version of [0, 1, 2]) await policy.open(version);
   await vi.waitFor(() => expect(closed).toEqual(["a", "b"]), 60_000);
   await policy.close();
 });
 
-test("a version with leases stays open until the last is released; then it closes", async () => {
+test("an older version stays open until its last lease is released; then it closes", async () => {
   const { policy, opened, closed } = published();
   const [first, second] = [await policy.acquire(0), await policy.acquire(0)];
   await policy.open(1);

@@ -1,4 +1,4 @@
-/** @file The few XML documents of S3. */
+/** @file The XML documents that the S3 API of the local cloud reads and writes. */
 import { XMLBuilder, XMLParser } from "fast-xml-parser";
 import { S3Error } from "./errors.ts";
 
@@ -12,7 +12,7 @@ const parser = new XMLParser({
 
 export type XmlTree = { readonly [name: string]: XmlTree | readonly XmlTree[] | string | number | boolean | undefined };
 
-/** Control characters in keys become references: a parser would drop or change them. */
+/** Control characters in keys become character references: a parser would drop or change them. */
 export function toXml(root: string, tree: XmlTree): string {
   const body = String(builder.build({ [root]: tree }));
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these have to be escaped

@@ -1,6 +1,6 @@
 /**
- * @file The part of S3 that adapters/aws/object-store.ts uses, but for uploads in parts, in memory. It passes the contract suite of object
- * stores (test/contracts/simulated-cloud.test.ts).
+ * @file An in-memory bucket with the S3 operations that adapters/aws/object-store.ts uses, except multipart uploads. It passes the contract
+ * suite of object stores (test/contracts/simulated-cloud.test.ts).
  */
 import { createHash } from "node:crypto";
 import {
@@ -34,7 +34,8 @@ export function openMemoryBucket(created: (key: string) => void): MemoryBucket {
   const objects = new Map<string, Uint8Array>();
 
   function put({ Key = "", Body, IfNoneMatch, Tagging }: PutObjectCommand["input"], used: (use: BucketUse) => void) {
-    if (!(Body instanceof Uint8Array) || IfNoneMatch !== "*") throw unsupported("a PUT that does not commit bytes");
+    if (!(Body instanceof Uint8Array) || IfNoneMatch !== "*")
+      throw unsupported("a PUT whose body is not bytes, or without If-None-Match: *");
     const applied = !objects.has(Key);
     used({ operation: "PutObject", key: Key, bytes: Body.length, applied, tagged: Tagging !== undefined });
     if (!applied) throw failure("PreconditionFailed", 412);
@@ -80,4 +81,5 @@ export function openMemoryBucket(created: (key: string) => void): MemoryBucket {
 const failure = (name: string, status: number) =>
   Object.assign(new Error(name), { name, $metadata: { httpStatusCode: status } });
 
-const unsupported = (what: string) => new MgrpoError("engine-unsupported", `the simulated bucket does not do ${what}`);
+const unsupported = (what: string) =>
+  new MgrpoError("engine-unsupported", `the simulated bucket does not support ${what}`);

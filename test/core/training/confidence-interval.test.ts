@@ -22,7 +22,7 @@ test("Wilson's interval at 8 of 10, and at the edges", () => {
 });
 
 test("four questions, two runs, by hand", () => {
-  // Means 1, 1/2, 1/2, 0: p = 1/2, v = (1/4 + 0 + 0 + 1/4) / 16 = 1/32, effective size (1/4) / (1/32) = 8: as eight independent rollouts.
+  // Means 1, 1/2, 1/2, 0: p = 1/2, v = (1/4 + 0 + 0 + 1/4) / 16 = 1/32, effective size (1/4) / (1/32) = 8: as for eight independent rollouts.
   const halves = scores([
     [1, 1],
     [1, 0],
@@ -67,7 +67,7 @@ test("the order of runs and of questions changes nothing", () => {
   );
 });
 
-test("the interval contains the accuracy, and is never wider than for one run, nor narrower than for independent rollouts", () => {
+test("the interval contains the accuracy; it is never wider than with one run per question, nor narrower than with independent rollouts", () => {
   fc.assert(
     fc.property(results(40, 4), (questions) => {
       const all = scores(questions);
