@@ -1,7 +1,7 @@
 /** @file The order in which the groups of a step are shown, and their pages. Pure. */
 import type { GroupRow } from "./views.ts";
 
-/** `worst`: by the worst rollout, then by the mean. `best`: by the mean, highest first. In both, groups without a reward come last. */
+/** `worst`: lowest minimum reward first, then lowest mean. `best`: highest mean first. In both, groups without a reward come last. */
 export const GROUP_ORDERS = ["group", "worst", "best"] as const;
 export type GroupOrder = (typeof GROUP_ORDERS)[number];
 

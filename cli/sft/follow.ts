@@ -58,7 +58,7 @@ function writeCurve({ agent, plan, folder }: AgentTraining, progress: TrainingPr
   writeFileSync(`${folder}-loss.svg`, drawLosses(agent, progress, plan.learningRate));
 }
 
-/** With few demonstrations, none may be held out. */
+/** With few demonstrations, it can happen that none is held out. */
 function openingLine({ agent, plan, examples: { training, heldOut } }: AgentTraining): string {
   const counts = `${agent}: ${counted(training.length, "demonstration")} to train on, ${plan.tokens} tokens`;
   if (heldOut.length > 0) return `${counts}; ${heldOut.length} held out`;

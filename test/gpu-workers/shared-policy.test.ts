@@ -159,7 +159,7 @@ describe("the record of a shared step", () => {
     expect(Object.keys(parts ?? {})).toEqual(["main"]);
   });
 
-  test("has no roles for a policy of one agent; its entropy matches a value worked by hand", async () => {
+  test("has no roles for one agent's policy; its entropy is the sampled tokens' mean negative log-prob", async () => {
     const result = await trainStep(toy(SEED), [MAIN], [{ agent: "main", share: 1, config: configOf("main") }]);
     expect(result.roles).toBeUndefined();
     const logProbs = MAIN.flatMap(({ trajectory }) => [...trajectory.logProbs]);

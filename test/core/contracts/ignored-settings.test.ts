@@ -4,7 +4,7 @@ import { RunConfig } from "../../../core/contracts/config.ts";
 import { IGNORED_SETTINGS, ignoredSettings } from "../../../core/contracts/ignored-settings.ts";
 import { parseJson } from "../../../core/contracts/parse.ts";
 
-/** A team whose searcher is on the engine. */
+/** The config of a main agent and a searcher. `settings`: of the run. `searcher`: of the searcher. */
 const configWith = (settings: object, searcher: object = {}): RunConfig =>
   RunConfig.parse({
     ...{ run: "r", recipe: "atlas", steps: 2, ...settings },
@@ -64,7 +64,7 @@ test.each(Object.entries(RULES))(
   },
 );
 
-test("a default is never reported: nobody chose it", () => {
+test("a default is never reported: it may be nobody's choice", () => {
   expect(namesIn(configWith({}, { policy: "eager" }))).toEqual([]);
   expect(namesIn(algorithm({ advantageScale: "none", aggregation: "token-mean", constantTokens: 256 }))).toEqual([]);
 });
