@@ -53,7 +53,7 @@ export function openTemplate(
     const dated = source.includes("strftime_now") ? FIXED_DATE + source : source;
     template = withinMilliseconds(milliseconds, () => new Template(dated));
   } catch (cause) {
-    throw damaged(file, `chat_template is not Jinja: ${messageOf(cause)}`, undefined, cause);
+    throw damaged(file, `chat_template cannot be parsed as Jinja: ${messageOf(cause)}`, undefined, cause);
   }
   const names = Object.fromEntries(
     [

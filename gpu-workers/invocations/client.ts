@@ -114,7 +114,8 @@ async function attempt(caller: InvocationContext, invocation: PendingInvocation)
   } catch (error) {
     if (signal.aborted) throw canceled(id);
     if (deadline.signal.aborted) throw deadlinePassed(caller.run, invocation);
-    if (error instanceof TransientFailure) invocation.failure = error.message;
+    // That none is available says less than why the last one failed.
+    if (error instanceof TransientFailure && (worker || !invocation.failure)) invocation.failure = error.message;
     if (error instanceof TransientFailure && error.workerDied && ++invocation.deaths >= MAX_DEATHS) {
       const message = `${invocation.deaths} workers of '${request.agent}' died while they ran invocation ${id}`;
       throw new MgrpoError("worker-unavailable", message);
