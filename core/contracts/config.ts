@@ -78,7 +78,9 @@ const LimitsConfig = z.strictObject({
     .number()
     .positive()
     .default(60)
-    .describe("Wall-clock seconds that a caller waits for an invocation. Waiting for a free worker and for the step to open does not count."),
+    .describe(
+      "Wall-clock seconds that a caller waits for an invocation. Waiting for a free worker and for the step to open does not count.",
+    ),
   turnSeconds: z
     .number()
     .positive()

@@ -266,8 +266,7 @@ describe("refused", () => {
 });
 
 test("memory: codes and scales in place of the linear layers, and a packed copy of the codes", () => {
-  const linear = 28 * 1024 * (2048 + 2 * 1024 + 2048 + 3 * 3072);
-  const head = 151_936 * 1024;
+  const [linear, head] = [28 * 1024 * (2048 + 2 * 1024 + 2048 + 3 * 3072), 151_936 * 1024];
   const [vectors, largest] = [28 * (2 * 1024 + 2 * 128) + 1024, 3072 * 1024];
   const stored = { mapped: true, bytes: 4 * (linear + head + vectors) };
   const plan = (quantization: "none" | "int4" | "int8", weightPacking: "on" | "off") =>
@@ -275,12 +274,11 @@ test("memory: codes and scales in place of the linear layers, and a packed copy 
   // A matrix of 3072 x 1024 has 98,304 blocks, each with a zero point; one is dequantized for each of sampler and trainer.
   const scales = linear / 8;
   const kept = 4 * (head + vectors) + 2 * 4 * largest;
-  // Packed codes come with scales and as many sums.
+  // Packed codes come with scales and as many sums. Trees: see memory.test.ts.
   expect(plan("int4", "on")).toEqual({
     ...plan("none", "on"),
     weights: kept + linear / 2 + scales + 98_304 / 2,
     packed: 4 * head + linear / 2 + 2 * scales,
-    // The runtime frees its arrays after a run: only masks are left (memory.test.ts).
     trees: plan("int8", "on").trees,
   });
   expect(plan("int8", "on")).toMatchObject({

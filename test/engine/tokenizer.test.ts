@@ -143,7 +143,7 @@ test.each<[string, CheckpointFiles, RegExp]>([
   [
     "a template that is not Jinja",
     withFile(bpeFiles(), "chat_template.jinja", "{% if %}"),
-    /^chat_template\.jinja: .*not Jinja/,
+    /^chat_template\.jinja: .*cannot be parsed as Jinja/,
   ],
   [
     "a template that fails",
