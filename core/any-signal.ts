@@ -6,7 +6,7 @@
 export interface LinkedSignal {
   /** Aborts as soon as one of the signals does, with its reason. */
   readonly signal: AbortSignal;
-  /** From now on, the signal no longer follows the others. They hold nothing of it. It need not be called once one of them has aborted. */
+  /** Stops following the others and removes all listeners from them. Not needed once one of them has aborted. */
   unlink(): void;
 }
 
