@@ -2,7 +2,6 @@
  * @file Writes the results of a run: checkpoints as Hugging Face folders, even of an unfinished run, and `held-out.json`, `report.json` and
  * `curve.svg` of a finished one. Safe to repeat.
  */
-import { constants, copyFileSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 import { openExternalFiles } from "../../adapters/checkpoints/external-files.ts";
 import { type Part, TeamManifest } from "../../core/contracts/checkpoint.ts";
@@ -16,6 +15,7 @@ import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import type { CheckpointFiles, Store } from "../../core/ports.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import { sizeOf } from "../../engine/checkpoint/files.ts";
+import { writeCheckpoint } from "../../engine/checkpoint/folder.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
 import { openCheckpoints, weightsSha256 } from "../../gpu-workers/checkpoints.ts";
 import { type CaseStudyResult, caseStudyResults } from "../held-out-scores.ts";
@@ -65,31 +65,12 @@ export async function exportCheckpoints(
 }
 
 async function writeFiles(path: string, files: CheckpointFiles): Promise<Record<string, Part>> {
-  mkdirSync(path, { recursive: true });
+  await writeCheckpoint(path, files);
   const written: Record<string, Part> = {};
   for (const [name, content] of files) {
-    if (content instanceof Uint8Array) writeAtomically(join(path, name), content);
-    else copyAtomically(content.path, join(path, name));
     written[name] = { sha256: await sha256OfFile(content), bytes: sizeOf(content) };
   }
   return written;
-}
-
-/**
- * Clones the file where the file system supports it. An earlier copy is replaced, never written into: it is read-only if its source is, and
- * a process may have mapped it.
- */
-function copyAtomically(from: string, to: string): void {
-  const temporary = `${to}.${process.pid}.tmp`;
-  rmSync(temporary, { force: true });
-  try {
-    copyFileSync(from, temporary, constants.COPYFILE_FICLONE);
-    renameSync(temporary, to);
-  } catch (error) {
-    // On a full disk, the part that was copied would stay.
-    rmSync(temporary, { force: true });
-    throw error;
-  }
 }
 
 /** Writes the scores of each held-out question; returns the results of the recipe's case studies. */

@@ -24,9 +24,14 @@ export async function writeCheckpoint(folder: string, files: CheckpointFiles): P
   for (const [name, file] of files) await replaceFile(join(folder, name), file);
 }
 
-/** An earlier file is replaced, never written into: a process may have mapped it, and `file` may be that file itself. */
+/**
+ * Clones the file where the file system supports it. An earlier file is replaced, never written into: it may be read-only, mapped by a
+ * process, or `file` itself.
+ */
 async function replaceFile(path: string, file: CheckpointFile): Promise<void> {
   const temporary = `${path}.partial-${process.pid}`;
+  // Left by a killed process that had this id.
+  await rm(temporary, { force: true });
   try {
     if (file instanceof Uint8Array) await writeFile(temporary, file);
     else await copyFile(file.path, temporary, constants.COPYFILE_FICLONE);

@@ -275,7 +275,7 @@ test.each([
   expect(status).toBe(501);
 });
 
-test("a request without a usable Authorization header is told what it lacks, not that it belongs to another cloud", async () => {
+test("the error for a request without a usable Authorization header says what it lacks, not that it belongs to another cloud", async () => {
   const url = `${process.env["AWS_ENDPOINT_URL_S3"]}/mgrpo`;
   const refusal = async (headers: Record<string, string>) => (await fetch(url, { headers })).text();
   expect(await refusal({})).toMatch(/AccessDenied.*the request has no Authorization header/s);
