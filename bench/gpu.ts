@@ -1,33 +1,48 @@
-/** @file engine.gpu.*: engine.train and engine.sample on every GPU provider that works on this machine, and on the CPU for comparison. */
-import type { ExecutionProvider } from "../core/contracts/engine.ts";
+/**
+ * @file engine.gpu.*: engine.train and engine.sample on every GPU provider that works on this machine, and on the CPU for comparison; the same of
+ * a model of Qwen3-0.6B's shape with LoRA, on CUDA also in bf16.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { isMgrpoError } from "../core/errors.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { TINY_OPTIONS } from "../engine/compiled/provider-check.ts";
 import { engineSample, engineTrain } from "./engine.ts";
+import { DEVICES, type Device } from "./gpu-figures.ts";
+import { loraModel, measureLora } from "./gpu-lora.ts";
 
 const REPEATS = 3;
 
-/** The GPU providers that work on this machine. */
-const available: ExecutionProvider[] = [];
+/** The devices that work on this machine, the GPUs' first. */
+const available: Device[] = [];
 /** Why the others do not. */
 const reasons: string[] = [];
-for (const provider of ["webgpu", "cuda"] as const) {
+for (const device of DEVICES) {
   try {
-    await compiledEngine.computesOn?.({ ...TINY_OPTIONS, provider });
-    available.push(provider);
+    await compiledEngine.computesOn?.({ ...TINY_OPTIONS, provider: device.provider, precision: device.precision });
+    if (device.provider === "cpu") available.push(device);
+    else available.splice(-1, 0, device);
   } catch (error) {
     if (!isMgrpoError(error)) throw error;
     reasons.push(error.message);
   }
 }
-if (available.length === 0) {
-  console.error(reasons.join("\n"));
-  process.exit(1);
-}
-for (const provider of [...available, "cpu"] as const) {
+if (reasons.length > 0) console.error(reasons.join("\n"));
+if (available.length === 1) process.exit(1);
+for (const { provider, precision } of available) {
+  if (precision !== "fp32") continue;
   for (const measure of [engineTrain, engineSample]) {
     const { name, config, ...figure } = await measure(REPEATS, provider);
     const gpuName = name.replace("engine.", "engine.gpu.");
     console.log(JSON.stringify({ name: gpuName, ...figure, config: { provider, ...config } }));
   }
+}
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-gpu-"));
+try {
+  const files = loraModel(folder);
+  for (const device of available)
+    for (const figure of await measureLora(files, device)) console.log(JSON.stringify(figure));
+} finally {
+  rmSync(folder, { recursive: true, force: true });
 }

@@ -1,10 +1,11 @@
 /**
- * @file GPU providers: what is refused without a GPU, and, where WebGPU finds an adapter, that it computes what the CPU computes. docs/gpu.md
- * explains how to use a software adapter.
+ * @file GPU providers: what is refused without a GPU, and that those which work here compute what the CPU computes. docs/gpu.md explains how to
+ * use WebGPU's software adapter. CUDA is tested only with NVIDIA_TF32_OVERRIDE=0.
  */
 import { createRequire } from "node:module";
 import * as tf from "@tensorflow/tfjs-core";
 import { describe, expect, test } from "vitest";
+import type { ExecutionProvider } from "../../core/contracts/engine.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { CheckpointFiles, EngineOptions, TrainingSequence } from "../../core/ports.ts";
 import type { ModelConfig } from "../../engine/checkpoint/config.ts";
@@ -24,6 +25,9 @@ const providerOf = (options: EngineOptions) =>
   compiledEngine.computesOn?.(options).catch((error: Error) => error.message) ?? Promise.resolve("");
 const webgpu = await providerOf(WEBGPU);
 
+/** By default, cuBLAS rounds the inputs of fp32 products to TF32. */
+const hasExactCuda =
+  process.env["NVIDIA_TF32_OVERRIDE"] === "0" && /^cuda: /.test(await providerOf({ ...OPTIONS, provider: "cuda" }));
 const ON_WEBGPU = /^webgpu: a tiny model/;
 const NO_ADAPTER = /Failed to get a WebGPU adapter/;
 const CPU = { threads: 1, provider: "cpu" } as const;
@@ -93,8 +97,13 @@ describe("without a GPU", () => {
   });
 });
 
-describe.skipIf(!ON_WEBGPU.test(webgpu))(`on WebGPU (${webgpu})`, () => {
-  const subject = { engine: compiledEngine, files: tinyCheckpoint(), options: { ...WEBGPU, contextTokens: 90 } };
+describe.each([
+  ["webgpu", ON_WEBGPU.test(webgpu)],
+  ["cuda", hasExactCuda],
+] as const)("on %s", (gpu, works) => {
+  if (!works) return test.skip("it does not work here");
+  const options = { ...OPTIONS, provider: gpu };
+  const subject = { engine: compiledEngine, files: tinyCheckpoint(), options: { ...options, contextTokens: 90 } };
   describe("trainer", () => trainerContract(subject));
   describe("sampler", () => samplerContract({ ...subject, roundingDependsOnBatch: true }));
 
@@ -104,16 +113,16 @@ describe.skipIf(!ON_WEBGPU.test(webgpu))(`on WebGPU (${webgpu})`, () => {
     ["all weights, with biases", tinyCheckpoint(BIASED, 3), {}],
     ["an adapter", tinyAdapter(TINY, SOME, 3), {}],
     ["an adapter on every layer", tinyAdapter(BIASED, LORA, 3), {}],
-  ])("gradients equal the CPU's: %s", async (_name, files, options) => {
-    const passOn = async (provider: "cpu" | "webgpu") => {
-      const trainer = await compiledEngine.openTrainer(files, { ...OPTIONS, ...options, provider });
+  ])("gradients equal the CPU's: %s", async (_name, files, changes) => {
+    const passOn = async (provider: ExecutionProvider) => {
+      const trainer = await compiledEngine.openTrainer(files, { ...OPTIONS, ...changes, provider });
       const { loss } = await trainer.forwardBackward(BATCH, LOSS, 0.9);
       const { gradientNorm } = await trainer.optimizerStep(ADAM);
       const saved = await trainer.save();
       await trainer.close();
       return { loss, gradientNorm, moments: floats(saved.get("optimizer.safetensors")) };
     };
-    const [found, wanted] = [await passOn("webgpu"), await passOn("cpu")];
+    const [found, wanted] = [await passOn(gpu), await passOn("cpu")];
     expect(found.loss).toBeCloseTo(wanted.loss, 5);
     expect(found.gradientNorm).toBeCloseTo(wanted.gradientNorm, 4);
     expect(distance(found.moments, wanted.moments)).toBeLessThan(1e-4);
@@ -122,7 +131,7 @@ describe.skipIf(!ON_WEBGPU.test(webgpu))(`on WebGPU (${webgpu})`, () => {
   test.each(checkpointNames)("%s, from disk and from memory, generates what transformers does", async (name) => {
     const { sequences, greedy } = referenceOf(name);
     for (const files of [localFiles(name), checkpointFiles(name)]) {
-      const sampler = await compiledEngine.openSampler(files, { ...WEBGPU, contextTokens: 64 });
+      const sampler = await compiledEngine.openSampler(files, { ...options, contextTokens: 64 });
       const sample = await sampler.sample({
         ...{ sequence: name, tokens: sequences[0] ?? [], maxTokens: greedy.tokens.length, stop: [], stream: [name] },
         sampling: { temperature: 0, topP: 1, topK: 0 },
