@@ -13,7 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import * as z from "zod";
 import { Arm, RunConfig } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
@@ -158,8 +158,14 @@ export function unreadable(path: string, cause: unknown): MgrpoError {
   return new MgrpoError("not-found", `${path} cannot be read (${code})`, { cause });
 }
 
-export function readConfig(folder: RunFolder): RunConfig {
-  return parseJson(RunConfig, readText(folder.config), folder.config, "config-invalid");
+/** Refuses a copied or renamed folder: its records have the run's first name, under which another folder may be. */
+export function readConfig({ path, config: file }: RunFolder): RunConfig {
+  const config = parseJson(RunConfig, readText(file), file, "config-invalid");
+  if (config.run === basename(path)) return config;
+  throw new MgrpoError(
+    "config-invalid",
+    `${path} holds run '${config.run}', and a run's folder has its name: rename it to ${config.run}, in another project's runs/ if this one has such a run`,
+  );
 }
 
 /** The names of the runs in this folder, in natural order. */
