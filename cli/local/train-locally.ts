@@ -27,6 +27,7 @@ import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
 import { followRun } from "./follow.ts";
 import { RunHistory } from "./history.ts";
 import { readRun, readSpending } from "./read-records.ts";
+import { refuseEdited } from "./resume-in-store.ts";
 import type { RunFolder } from "./run-folder.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import { type Stop, watchForStop } from "./stop.ts";
@@ -55,6 +56,7 @@ export async function trainLocally(training: LocalTraining): Promise<RunReport |
   const stop = watchForStop();
   let display: Display | undefined;
   try {
+    await refuseEdited(cloud.store, config, folder.config);
     await startOrResume(cloud, config, bases, questions, raised);
     const history = new RunHistory(config, folder, cloud);
     display = openDisplay(config, history.steps);
