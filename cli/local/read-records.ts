@@ -24,6 +24,7 @@ import type { Store } from "../../core/ports.ts";
 import { readApiSpending } from "../../core/training/api-spending.ts";
 import { type Spending, spending } from "../../core/training/run-budget.ts";
 import { versionAfter } from "../../core/training/step-plan.ts";
+import { MGRPO } from "../terminal/name.ts";
 import { findRun } from "./run-folder.ts";
 
 /** Optimizer probes of the servers that train agents with their own optimizer. */
@@ -50,7 +51,10 @@ export async function readRefusals(store: Store, run: string) {
 }
 
 export async function readRun(store: Store, run: string): Promise<RunRecord> {
-  return parse(RunRecord, await getExisting(store, tableKeys.run(run)), `RUN ${run}`);
+  const item = await store.table.get(tableKeys.run(run));
+  if (item) return parse(RunRecord, item, `RUN ${run}`);
+  const advice = `unless a process is starting it, \`${MGRPO} resume ${run}\` begins it`;
+  throw new MgrpoError("not-found", `run '${run}' has not begun, so its store has no record of it: ${advice}`);
 }
 
 export async function readStep(store: Store, run: string, step: number): Promise<StepRecord> {
