@@ -98,14 +98,14 @@ export function findRun(name: string): RunFolder | undefined {
   return RunName.safeParse(name).success && existsSync(folder.config) ? folder : undefined;
 }
 
-/** The folder of the run, or `not-found` with the runs that exist. */
-export function existingRun(run: string): RunFolder {
+/** The folder of the run, or `not-found` with the runs that exist. `elsewhere`: what to do about a run in a store. */
+export function existingRun(run: string, elsewhere?: string): RunFolder {
   const folder = findRun(run);
   if (folder) return folder;
   const known = runNames();
   const hint = known.length === 0 ? `start one with \`${MGRPO} train\`` : `known: ${known.join(", ")}`;
-  const nearest = didYouMean(run, known);
-  throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; ${hint}${nearest}`);
+  const hints = [hint, ...(elsewhere === undefined ? [] : [elsewhere])].join("; ");
+  throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; ${hints}${didYouMean(run, known)}`);
 }
 
 /** Refuses the name of an existing run, and a folder that cannot be written. */
