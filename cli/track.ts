@@ -10,6 +10,7 @@ import { readTracedRollouts } from "./local/traced-rollouts.ts";
 import { Tracking } from "./local/tracking.ts";
 import { notesOf } from "./notes.ts";
 import { openSource } from "./show/source.ts";
+import { clean } from "./terminal/clean.ts";
 
 export interface TrackOptions {
   /** Instead of those that the run's config names. */
@@ -35,6 +36,7 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
     startedAt,
     (step) => source.read((store) => readTracedRollouts(store, config, step, noteOf)),
     process.env,
+    (line) => console.error(`warning: ${clean(line)}`),
   );
   const failures: string[] = [];
   const warn = (reason: string) => failures.push(reason);

@@ -18,6 +18,7 @@ import type { CaseStudy } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { notesOf } from "../notes.ts";
 import type { RunReport } from "../run-report.ts";
+import { clean } from "../terminal/clean.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { stepWarnings } from "../warnings.ts";
 import type { Bases } from "./base-models.ts";
@@ -116,6 +117,7 @@ async function openTracking(
     startedAt,
     (step) => readTracedRollouts(store, config, step, noteOf),
     process.env,
+    (line) => display.print(`warning: ${clean(line)}`),
   );
   const warn = (reason: string, isRetried: boolean) => {
     const what = isRetried ? "; training continues, and sending is retried until the run ends" : "";

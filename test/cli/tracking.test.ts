@@ -115,6 +115,23 @@ test("an unreachable tracker is reported once, and gets every line when it is re
   await feed.finish(undefined);
 });
 
+test("a failure repeats only the lines of one send", async () => {
+  const file = new MetricsFile(join(folder, "metrics.jsonl"));
+  for (const n of [0, 1, 2, 3, 4]) file.addStep(summary(n));
+  const { tracker, got } = fakeTracker();
+  const sends: number[][] = [];
+  const send: Tracker["send"] = async (lines, signal) => {
+    sends.push(stepsIn(lines));
+    if (sends.length === 2) throw new MgrpoError("tracker-unavailable", "away", { retryable: true });
+    await tracker.send(lines, signal);
+  };
+  const feed = () => tracking({ ...tracker, linesAtOnce: 2, send }, file.lines).finish(undefined);
+  expect(await feed()).toEqual(["fake"]);
+  expect(await feed()).toEqual([]);
+  expect(sends).toEqual([[1, 2], [3, 4], [3, 4], [5]]);
+  expect(got).toEqual([1, 2, 3, 4, 5]);
+});
+
 test("at the end of a run, trackers that lack lines are named, no retry is promised, and the lines are kept", async () => {
   const file = new MetricsFile(join(folder, "metrics.jsonl"));
   file.addStep(summary(0));
