@@ -24,6 +24,7 @@ import { evaluationOf, sortEvaluations, type TeamEvaluation } from "../../core/m
 import type { Store } from "../../core/ports.ts";
 import { readApiSpending } from "../../core/training/api-spending.ts";
 import { isGivenUp, MAX_CAPACITY_REQUESTS } from "../../core/training/fleets.ts";
+import { completedAt } from "../../core/training/retention.ts";
 import { type Spending, spending } from "../../core/training/run-budget.ts";
 import { versionAfter } from "../../core/training/step-plan.ts";
 import { MGRPO } from "../terminal/name.ts";
@@ -86,6 +87,13 @@ export async function readGroups(store: Store, step: StepRecord, wanted?: readon
   return items.flatMap((item, i) =>
     item ? [parse(GroupRecord, item, `GROUP ${step.step}/${indices[i]} of ${step.run}`)] : [],
   );
+}
+
+/** When the last group of a step was complete, in ms by the store's clock; undefined if that is not recorded. */
+export async function readScoredAt(store: Store, run: string, step: number): Promise<number | undefined> {
+  const groups = await readGroups(store, await readStep(store, run, step));
+  const times = groups.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [completedAt(expiresAt)]));
+  return times.length > 0 ? Math.max(...times) : undefined;
 }
 
 export async function readJobs(store: Store, run: string): Promise<JobRecord[]> {

@@ -82,6 +82,18 @@ test("a line is written once across all sessions, and one that a kill truncated 
   ]);
 });
 
+test("an evaluation that is asked again adds a line when its score changes, in any session, and the newest line holds", () => {
+  const path = join(folder, "metrics.jsonl");
+  const scores = (file: MetricsFile) => file.lines.map(({ metrics }) => metrics["eval/held-out/success"]);
+  const first = new MetricsFile(path);
+  for (const correct of [1, 2, 2]) first.addEvaluation({ ...evaluation, correct });
+  expect(scores(first)).toEqual([0.5, 1]);
+  const second = new MetricsFile(path);
+  for (const correct of [2, 1]) second.addEvaluation({ ...evaluation, correct });
+  expect(scores(second)).toEqual([0.5, 1, 0.5]);
+  expect(scores(new MetricsFile(path))).toEqual([0.5, 1, 0.5]);
+});
+
 test("a tracker gets each line once, in order, and the next session continues where the previous one ended", async () => {
   const file = new MetricsFile(join(folder, "metrics.jsonl"));
   file.addStep(summary(0));
