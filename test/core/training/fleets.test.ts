@@ -200,6 +200,20 @@ test("giving up on an evaluation fleet halts no run; the end of training resets 
   expect([needs(ended), isActive(ended, FLEETS, 0)]).toEqual([[0, 0, 0], false]);
 });
 
+test("an evaluator at work is kept when the run gives up on its fleet; no other takes a slot", () => {
+  const given = { ...emptyFleetRecord("test", "eval"), fleetSlots: { "0": "busy", "1": "gone" } };
+  const fleets = [{ ...given, capacityRequests: MAX_CAPACITY_REQUESTS + 1 }];
+  const config = { evaluation: { every: 1, suites: [{ name: "all" }], workers: 2 } };
+  const jobs = [jobOf("all", "leased"), jobOf("all", "queued", 1)];
+  const after = (state: WorkerRecord["state"]) =>
+    viewOf({ config, jobs, fleets, workers: [workerOf("busy", state, "*"), workerOf("gone", "dead", "*")] });
+  for (const state of ["alive", "draining"] as const) {
+    expect([workersNeeded(after(state), EVAL, 0), capacityOf(EVAL, [after(state)], 1, 0)]).toEqual([1, 1]);
+    expect(freeFleetSlots(after(state), EVAL, 0)).toEqual([]);
+  }
+  expect(capacityOf(EVAL, [after("dead")], 1, 0)).toBe(0);
+});
+
 test("after a refusal, a run keeps its workers and gets no new ones of that release; with none left it is halted", () => {
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 2 }, searcher: { model: "s" } };
   const refused = (release: string, workers: readonly WorkerRecord[], agent = "main") =>
