@@ -249,8 +249,8 @@ export const WorkerRecord = z.strictObject({
    * `eval:<job>/<group>/<rollout>` (core/training/evaluation-suspects.ts); else empty. A dead worker keeps them if it crashed, not if it drained.
    */
   inFlight: z.array(z.string()),
-  /** Number of rollouts that it runs, as last reported: for monitoring only. Absent: not reported yet. */
-  running: z.int().nonnegative().exactOptional(),
+  /** Number of rollouts that it runs, and of those that wait to run alone: for monitoring only. Absent: not reported yet. */
+  ...{ running: z.int().nonnegative().exactOptional(), quarantined: z.int().nonnegative().exactOptional() },
   /** Set in PAST, and when the finished run is archived, in seconds since 1970: the table may delete it from then on. */
   expiresAt: z.int().exactOptional(),
 });

@@ -127,7 +127,7 @@ test("a fault of an attempt ends the worker, even if its step leaves before the 
   const role = {
     ...{ run, agent: "main", trajectories: noTrajectoryCache, capacity: 4 },
     runAttempt: () => failed.then(() => Promise.reject(new RangeError("a bug"))),
-    membership: { id: "m", setInFlight: async () => {}, setRunningCounter() {} },
+    membership: { id: "m", setInFlight: async () => {}, setRolloutCounter() {} },
     watch: { ...real, until, pause, current: () => seen, expectChange() {}, refresh: async () => seen },
     observer: { refresh: async () => {}, workers: () => [searcher], isDead: () => false },
   } as unknown as RolloutRole;
