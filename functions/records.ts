@@ -1,9 +1,10 @@
 /** @file Parsed reads of the DynamoDB records. What can no longer change (a finalized group, the planned groups of a step) is cached. */
+
+import { FleetRecord } from "../core/contracts/fleet-record.ts";
 import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parse } from "../core/contracts/parse.ts";
 import {
   AgentRecord,
-  FleetRecord,
   GroupRecord,
   JobRecord,
   ListedRun,

@@ -3,12 +3,12 @@ import { statfs } from "node:fs/promises";
 import { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseDeployment } from "../../core/contracts/deployment.ts";
+import { FleetRecord } from "../../core/contracts/fleet-record.ts";
 import { objectKeys, type TableKey, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import {
   AgentRecord,
-  FleetRecord,
   GroupRecord,
   JobRecord,
   RunRecord,

@@ -8,9 +8,10 @@
  * made again.
  */
 import { RunConfig } from "../../core/contracts/config.ts";
+import { FleetRecord } from "../../core/contracts/fleet-record.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { canonicalJson, parse, parseJson } from "../../core/contracts/parse.ts";
-import { FleetRecord, type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { ToolSpendingRecord } from "../../core/contracts/spending.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store, Table, TableChange, TableItem, TableResult } from "../../core/ports.ts";

@@ -2,7 +2,7 @@
  * @file The DynamoDB records of runs. Each is one small item, changed only by the conditional writes of core/training. The keys (`pk`, `sk`,
  * in keys.ts) are not part of the record.
  *
- *     under the run      RUN, STEP, AGENT, WORKER, JOB, FLEET; the spending TOOLS, JUDGES, AGENTS (spending.ts); CALLS (tinker-calls.ts)
+ *     under the run      RUN, STEP, AGENT, WORKER, JOB; FLEET (fleet-record.ts); the spending TOOLS, JUDGES, AGENTS (spending.ts); CALLS (tinker-calls.ts)
  *                        PAST, a WORKER that is long dead (core/training/past-workers.ts)
  *     by themselves      GROUP, so that the writes of a step spread over partitions
  *                        VERDICT (verdict-record.ts), one per judged trajectory and judge
@@ -251,6 +251,8 @@ export const WorkerRecord = z.strictObject({
   inFlight: z.array(z.string()),
   /** Number of rollouts that it runs, as last reported: for monitoring only. Absent: not reported yet. */
   running: z.int().nonnegative().exactOptional(),
+  /** Number of its rollouts that wait to run alone, likewise. */
+  quarantined: z.int().nonnegative().exactOptional(),
   /** Set in PAST, and when the finished run is archived, in seconds since 1970: the table may delete it from then on. */
   expiresAt: z.int().exactOptional(),
 });
@@ -283,18 +285,3 @@ export const JobRecord = EvaluationScore.extend({
   suspects: z.record(z.string(), z.int().nonnegative()).exactOptional(),
 });
 export type JobRecord = z.infer<typeof JobRecord>;
-
-/** The state of a fleet for one run (core/training/fleets.ts). */
-export const FleetRecord = z.strictObject({
-  run: RunName,
-  fleet: AgentName,
-  /** Fleet slot -> the worker that holds it. Slots are 0, 1, ... below the number of workers that the run needs from this fleet. */
-  fleetSlots: z.record(z.string(), WorkerId),
-  /** The run's progress at the last request for instances. */
-  progress: z.int().nonnegative(),
-  /** Requests for instances at that progress. */
-  capacityRequests: z.int().nonnegative(),
-  /** Why an instance does not serve the run, and its release: no other instance of that release would either. */
-  refusal: z.strictObject({ release: RecordedText, reason: Reason }).nullable(),
-});
-export type FleetRecord = z.infer<typeof FleetRecord>;

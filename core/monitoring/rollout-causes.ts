@@ -2,7 +2,8 @@
  * @file What the missing rollouts of an open step wait for, from its groups and workers. Pure.
  *
  *     running      claimed by a live worker, whose heartbeats count it as running
- *     unscored     claimed by a live worker, no longer running: a judge or the recipe's rewards are scoring it
+ *     quarantined  claimed by a live worker, whose heartbeats say that it waits to run alone
+ *     unscored     claimed by a live worker, neither of these: a judge or the recipe's rewards are scoring it
  *     orphaned     claimed by a dead worker, so it may only run alone
  *     unclaimed    no worker has claimed it
  */
@@ -19,17 +20,24 @@ interface Missing {
 
 export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
   const { claimed, orphaned, unclaimed } = missing(state);
-  const running = [...claimed].map(([worker, n]) => [worker, Math.min(n, runningOn(state, worker))] as const);
-  const unscored = sum([...claimed.values()]) - sum(running.map(([, n]) => n));
+  const held = [...claimed].map(([worker, n]) => ({ worker, ...inWork(state, worker, n) }));
+  const unscored = sum(held.map((one) => one.unscored));
   const { rolloutSeconds, verdictSeconds } = config.limits;
   const judge = config.judge ? "the judge" : "the recipe's reward function";
   return [
-    ...running.flatMap(([worker, n]) =>
-      counted(n, () => ({
+    ...held.flatMap(({ worker, running }) =>
+      counted(running, (n) => ({
         what: `${worker} runs ${count(n)}`,
         ends: `${n === 1 ? "it ends" : "they end"}, or limits.rolloutSeconds (${rolloutSeconds} s) ends ${them(n)}`,
         likelihood: "possible",
         isWork: true,
+      })),
+    ),
+    ...held.flatMap(({ worker, quarantined }) =>
+      counted(quarantined, (n) => ({
+        what: `${count(n)} of ${worker} ${n === 1 ? "waits" : "wait"} to run alone, since a worker or an engine thread ended in ${n === 1 ? "its attempt" : "their attempts"}`,
+        ends: `${worker} has no other rollout in flight and runs ${n === 1 ? "it" : "them, one at a time"}`,
+        likelihood: "certain",
       })),
     ),
     ...[...orphaned].map(
@@ -52,9 +60,16 @@ export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
   ];
 }
 
-/** As of its last heartbeat, over all open steps: with `staleness`, rollouts of later steps may count too. */
-const runningOn = ({ workers }: RunState, name: string): number =>
-  workers.find(({ worker }) => worker === name)?.running ?? 0;
+/**
+ * What the rollouts that a worker has claimed wait for, as of its last heartbeat. It counts over all open steps: with `staleness`, rollouts of
+ * later steps may count too.
+ */
+function inWork({ workers }: RunState, name: string, claimed: number) {
+  const record = workers.find(({ worker }) => worker === name);
+  const running = Math.min(claimed, record?.running ?? 0);
+  const quarantined = Math.min(claimed - running, record?.quarantined ?? 0);
+  return { running, quarantined, unscored: claimed - running - quarantined };
+}
 
 function missing({ groups, workers }: RunState): Missing {
   const dead = new Set(workers.filter(({ state }) => state === "dead").map(({ worker }) => worker));

@@ -1,7 +1,7 @@
 /** @file The conditional writes of FLEET records, as data. The other records: writes.ts. */
 import { boundReason } from "../contracts/bounds.ts";
+import type { FleetRecord } from "../contracts/fleet-record.ts";
 import { tableKeys } from "../contracts/keys.ts";
-import type { FleetRecord } from "../contracts/records.ts";
 import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });

@@ -17,13 +17,14 @@
  * that reason once an agent has none. The next deployment, or launching the run again, resets this.
  *
  * Instances that start and terminate without any progress in the run (no driver, a release that does not start) would be replaced forever.
- * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the run gives up on the fleet. A run
- * that cannot train without it is halted. A request that fails is not counted, since no instance starts for it.
+ * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the run gives up on the fleet: it keeps
+ * the workers that it has. A run that cannot train without it is halted. A request that fails is not counted, since no instance starts for it.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Fleet } from "../contracts/deployment.ts";
+import type { FleetRecord } from "../contracts/fleet-record.ts";
 import { tableKeys } from "../contracts/keys.ts";
-import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../contracts/records.ts";
+import type { JobRecord, RunRecord, WorkerRecord } from "../contracts/records.ts";
 import type { ApiSpending } from "./api-spending.ts";
 import { dueJobs } from "./evaluation.ts";
 import { countCapacityRequest, uncountCapacityRequest } from "./fleet-writes.ts";
@@ -51,15 +52,15 @@ export type FleetSpec = Pick<Fleet, "name" | "agent" | "roles" | "release">;
 /** Evaluation by workers that were started by hand, if no fleet evaluates. */
 const MANUAL_EVALUATION: FleetSpec = { name: "eval", agent: "*", roles: ["eval"], release: "" };
 
-/** Number of workers that the run needs from this fleet now; only those it already has, if the fleet refused the run. `storeTime` in ms. */
+/** Number of workers that the run needs from this fleet now; only those it already has, if it gets no new ones. `storeTime` in ms. */
 export function workersNeeded(run: RunRecords, fleet: FleetSpec, storeTime: number): number {
   const needed = fleetSlotsNeeded(run, fleet, storeTime);
-  return refusalReason(run, fleet) === undefined ? needed : Math.min(needed, slotHolders(run, fleet).length);
+  return getsNewWorkers(run, fleet) ? needed : Math.min(needed, slotHolders(run, fleet).length);
 }
 
 function fleetSlotsNeeded(run: RunRecords, fleet: FleetSpec, storeTime: number): number {
   const { config, record, jobs, workers, apiSpending } = run;
-  if (record.status === "halted" || isGivenUp(run, fleet)) return 0;
+  if (record.status === "halted") return 0;
   // The budget also limits the hourly cost of a finished run.
   if (overBudgetReason(record, spending(config, record, workers, apiSpending, storeTime)) !== undefined) return 0;
   if (fleet.agent === "*") return Math.min(config.evaluation.workers, dueJobs(config, record.status, jobs).length);
@@ -86,7 +87,7 @@ export function isActive(run: RunRecords, fleets: readonly FleetSpec[], storeTim
 
 /** Slots of the run in this fleet that a new instance may take. */
 export function freeFleetSlots(run: RunRecords, fleet: FleetSpec, storeTime: number): string[] {
-  if (refusalReason(run, fleet) !== undefined) return [];
+  if (!getsNewWorkers(run, fleet)) return [];
   const { fleetSlots } = fleetRecord(run, fleet);
   const holders = new Set(slotHolders(run, fleet));
   const all = Array.from({ length: fleetSlotsNeeded(run, fleet, storeTime) }, (_, i) => String(i));
@@ -187,6 +188,10 @@ function isServed({ config, workers }: RunRecords, { agent, roles }: FleetSpec):
   const needed = roles.filter((role) => role !== "train" || trainedAgents(config).includes(agent));
   return needed.every((role) => alive.some((worker) => worker.roles.includes(role)));
 }
+
+/** False once the fleet refused the run, or the run gave up on the fleet. */
+const getsNewWorkers = (run: RunRecords, fleet: FleetSpec): boolean =>
+  refusalReason(run, fleet) === undefined && !isGivenUp(run, fleet);
 
 type FleetProgress = Pick<RunRecords, "record" | "jobs" | "fleets">;
 

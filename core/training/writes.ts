@@ -241,23 +241,23 @@ export function releaseTrainer(run: string, agent: string, worker: string): Tabl
   return { key: tableKeys.agent(run, agent), set: [[["trainer"], ""]], when: [is("trainer", worker)] };
 }
 
-/** A heartbeat: increments the counter, and sets how many rollouts run, if that has changed. Fails once the worker is marked dead. */
-export function heartbeat(run: string, worker: string, state: "alive" | "draining", running?: number): TableChange {
+/** How many rollouts of a worker run, and how many wait to run alone. */
+export type RolloutCounts = Required<Pick<WorkerRecord, "running" | "quarantined">>;
+
+type LiveState = Exclude<WorkerRecord["state"], "dead">;
+
+/** A heartbeat: increments the counter, and sets the rollout counts, if they have changed. Fails once the worker is marked dead. */
+export function heartbeat(run: string, worker: string, state: LiveState, counts?: RolloutCounts): TableChange {
   return {
     key: tableKeys.worker(run, worker),
     add: [[["counter"], 1]],
-    ...(running !== undefined && { set: [[["running"], running]] }),
+    ...(counts && { set: Object.entries(counts).map(([name, n]) => [[name], n] as const) }),
     when: [is("state", state)],
   };
 }
 
 /** Names the rollouts that a crash of the worker would be blamed on. Not a heartbeat: budgets count heartbeats. */
-export function setInFlight(
-  run: string,
-  worker: string,
-  state: "alive" | "draining",
-  rollouts: readonly string[],
-): TableChange {
+export function setInFlight(run: string, worker: string, state: LiveState, rollouts: readonly string[]): TableChange {
   return { key: tableKeys.worker(run, worker), set: [[["inFlight"], rollouts]], when: [is("state", state)] };
 }
 

@@ -11,9 +11,10 @@
  */
 import { RunConfig } from "../../core/contracts/config.ts";
 import { type Fleet, parseDeployment } from "../../core/contracts/deployment.ts";
+import { FleetRecord } from "../../core/contracts/fleet-record.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
-import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { JobRecord, RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { readApiSpendingIfLimited } from "../../core/training/api-spending.ts";

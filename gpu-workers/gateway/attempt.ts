@@ -73,11 +73,14 @@ export class Attempt {
     const { main } = this.#team;
     const session = this.#session(agent);
     const key = sha256(canonicalJson([agent, request]));
+    const { unanswered } = this.#plan;
+    if (agent !== main.name) unanswered?.set(key, agent);
     const { signal: until, unlink } = linkSignals(signal, this.#closed.signal);
     try {
       const sessions = agent === main.name ? main.sessions : this.#sub(agent);
       const reply = await sessions.turn(session, request, until);
       this.#faults.delete(key);
+      unanswered?.delete(key);
       return reply;
     } catch (error) {
       if (error instanceof LimitReached) this.#limit ??= error.limit;

@@ -14,7 +14,7 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { WorkerRecord, type WorkerRole } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { drainWorker, heartbeat, markDead, setInFlight } from "../../core/training/writes.ts";
+import { drainWorker, heartbeat, markDead, type RolloutCounts, setInFlight } from "../../core/training/writes.ts";
 import type { RunContext } from "../run-context.ts";
 import type { WorkerObserver } from "./observer.ts";
 
@@ -39,8 +39,8 @@ export interface Membership {
   watchEngine(signal: AbortSignal): Promise<void>;
   /** Records the rollouts that count against a crash of this worker, before they start; an empty list when they have ended. */
   setInFlight(rollouts: readonly string[]): Promise<void>;
-  /** How many rollouts run now: heartbeats record it when it has changed. */
-  setRunningCounter(count: () => number): void;
+  /** How many rollouts run or wait now: heartbeats record it when it has changed. */
+  setRolloutCounter(count: () => RolloutCounts): void;
   drain(): Promise<void>;
   /** Leaves cleanly, so that nobody waits for the lease to expire. */
   leave(): Promise<void>;
@@ -60,8 +60,8 @@ export async function register(
   const endBy = (cause: "lost" | "hung") => {
     if (state !== "draining") end = cause;
   };
-  let running = () => 0;
-  let recorded = 0;
+  let recorded: RolloutCounts = { running: 0, quarantined: 0 };
+  let count = () => recorded;
   const requireProgress = () => {
     if (!isStalled()) return;
     endBy("hung");
@@ -78,8 +78,9 @@ export async function register(
         await clock.sleep(run.config.liveness.heartbeatSeconds, signal);
         if (signal.aborted) break;
         requireProgress();
-        const now = running();
-        const { item } = await table.update(heartbeat(run.name, id, state, now === recorded ? undefined : now));
+        const now = count();
+        const isSame = now.running === recorded.running && now.quarantined === recorded.quarantined;
+        const { item } = await table.update(heartbeat(run.name, id, state, isSame ? undefined : now));
         recorded = now;
         if (item === undefined || item["state"] === "dead") {
           run.log.warn("declared dead", { worker: id });
@@ -95,8 +96,8 @@ export async function register(
     async setInFlight(rollouts) {
       await table.update(setInFlight(run.name, id, state, rollouts));
     },
-    setRunningCounter(count) {
-      running = count;
+    setRolloutCounter(counter) {
+      count = counter;
     },
     async drain() {
       state = "draining";

@@ -17,8 +17,8 @@ export type RunAttempt = (plan: RolloutPlan, signal: AbortSignal) => Promise<Fin
 export interface RolloutHost {
   readonly run: RunContext;
   readonly runAttempt: RunAttempt;
-  /** Whether every sub-agent has a live worker. */
-  hasLiveSubAgents(): boolean;
+  /** Whether each of these agents, and each one below them, has a live worker. By default: of every sub-agent. */
+  hasLiveSubAgents(agents?: Iterable<string>): boolean;
   /** Dead workers of the sub-agents, by id. */
   deadSubAgents(): readonly string[];
 }
@@ -56,15 +56,19 @@ export async function attemptRollout(
   for (let attempt = 1; ; ) {
     const deadline = timeLimitAfter(plan.opened ?? Promise.resolve(), config.limits.rolloutSeconds);
     const deadBefore = host.deadSubAgents();
+    const unanswered = new Map<string, string>();
     try {
-      return await withAnySignal([signal, deadline.signal], (either) => host.runAttempt(plan, either));
+      return await withAnySignal([signal, deadline.signal], (either) =>
+        host.runAttempt({ ...plan, unanswered }, either),
+      );
     } catch (error) {
       const failure = failureOf(error, deadline, config.limits.rolloutSeconds, signal);
       const rollout = `${address.step}/${address.group}/${address.rollout}`;
       log.warn("attempt failed", { rollout, attempt, code: failure.code, reason: failure.message });
       failures += 1;
-      // An attempt that runs out of time for lack of a worker does not count, unless a worker died meanwhile: it may have died of the rollout.
-      const lacksWorker = isMgrpoError(failure, "deadline") && !host.hasLiveSubAgents();
+      // An attempt that runs out of time while a sub-agent that it called lacks a worker does not count, unless a worker died meanwhile: it
+      // may have died of the rollout.
+      const lacksWorker = isMgrpoError(failure, "deadline") && !host.hasLiveSubAgents(unanswered.values());
       if (!lacksWorker || host.deadSubAgents().some((worker) => !deadBefore.includes(worker))) {
         if (attempt >= config.limits.attempts) {
           const reason = `infrastructure, ${attempt} attempt${attempt === 1 ? "" : "s"}: ${failure.message}`;

@@ -5,6 +5,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Delegation } from "../../core/ports.ts";
 import type { RunContext } from "../run-context.ts";
 import { type HostedAgent, runConversation } from "./agent.ts";
+import type { Delegate } from "./answer-calls.ts";
 import type { RunAttempt } from "./attempt-rollout.ts";
 import { type Caller, delegateOf } from "./delegate.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
@@ -34,7 +35,7 @@ async function runNative(team: NativeTeam, plan: RolloutPlan, signal: AbortSigna
       version: versionOf(plan, main.name),
       question,
       prompt: question.prompt,
-      delegate: delegateOf(delegation, run.config.agents, caller),
+      delegate: noting(plan, delegateOf(delegation, run.config.agents, caller)),
       sampling: samplingOf(plan, main.name),
       purpose: plan.purpose,
       path: [],
@@ -44,6 +45,17 @@ async function runNative(team: NativeTeam, plan: RolloutPlan, signal: AbortSigna
     signal,
   );
   return { status: "finished", address, questionId: question.id, conversation, trajectory, invocations };
+}
+
+/** Notes in the plan which calls are not answered yet. */
+function noting({ unanswered }: RolloutPlan, delegate: Delegate): Delegate {
+  return async (request, signal) => {
+    const call = String(request.call);
+    unanswered?.set(call, request.agent);
+    const report = await delegate(request, signal);
+    unanswered?.delete(call);
+    return report;
+  };
 }
 
 /** What the plan pins for every sub-agent. */

@@ -14,6 +14,7 @@
 import { linkSignals } from "../../core/any-signal.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { sum } from "../../core/statistics.ts";
 import { stepsToSample } from "../liveness/opening.ts";
 import type { RunSnapshot } from "../liveness/watch.ts";
 import { Attempts, type Slots } from "./attempts.ts";
@@ -42,8 +43,8 @@ interface RolloutLoop {
 export async function runRollouts(role: RolloutRole, stop: AbortSignal): Promise<void> {
   const pacing = new Pacing(role.run.config.liveness.pollSeconds);
   const slots = { capacity: role.capacity, inFlight: 0, isAlone: false };
-  role.membership.setRunningCounter(() => slots.inFlight);
   const loop: RolloutLoop = { role, pacing, slots, steps: new Map(), stop };
+  role.membership.setRolloutCounter(() => ({ running: slots.inFlight, quarantined: quarantined(loop) }));
   try {
     for (;;) {
       const seen = await role.watch.until((now) => (isIdle(loop, now) ? undefined : now), stop);
@@ -56,6 +57,10 @@ export async function runRollouts(role: RolloutRole, stop: AbortSignal): Promise
     for (const { attempts } of loop.steps.values()) attempts.throwFault();
   }
 }
+
+/** Number of rollouts that wait to run alone, of all steps. */
+const quarantined = ({ steps }: RolloutLoop): number =>
+  sum([...steps.values()].flatMap(({ work }) => work.views.map((view) => view.quarantined.size)));
 
 const isIdle = ({ steps }: RolloutLoop, seen: RunSnapshot) => steps.size === 0 && stepsToSample(seen).length === 0;
 

@@ -13,4 +13,6 @@ export interface RolloutPlan extends SamplingPlan {
   readonly closedBook: boolean;
   /** Time limits start once it resolves; absent: immediately. */
   readonly opened?: Promise<unknown>;
+  /** Calls of sub-agents that are not answered yet, by any name of the call: the agent. The attempt keeps it, for its caller. */
+  readonly unanswered?: Map<string, string>;
 }

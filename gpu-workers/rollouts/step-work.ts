@@ -44,7 +44,10 @@ export function beginStep(role: RolloutRole, { step, policy, groups }: StepRecor
     role,
     host: {
       ...role,
-      hasLiveSubAgents: () => subAgents.every((name) => workersServing(role.observer, name).length > 0),
+      hasLiveSubAgents: (called = subAgents) =>
+        [...called]
+          .flatMap((name) => [name, ...agentsBelow(agents, name)])
+          .every((name) => workersServing(role.observer, name).length > 0),
       deadSubAgents: () =>
         role.observer
           .workers()

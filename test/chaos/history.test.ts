@@ -144,7 +144,7 @@ describe("facts", () => {
     ["the replacement of groups", writes.replaceGroups(step, { ...step, groups: ["q", "r"], round: 1 })],
     ["a change of the run's status", writes.endRun("a", { code: "losses", reason: "because" })],
     ["the claim of a trainer", writes.claimTrainer(agent, "main-1")],
-    ["a heartbeat", writes.heartbeat("a", "main-1", "alive", 2)],
+    ["a heartbeat", writes.heartbeat("a", "main-1", "alive", { running: 2, quarantined: 0 })],
   ])("%s, which may happen again, is no fact", async (_what, change) => {
     expect(await factsOfChange(change)).toEqual([]);
   });
@@ -169,7 +169,7 @@ describe("leases", () => {
     const register = ({ table }: AwsStore) =>
       table.insert(tableKeys.worker("a", "main-1"), worker as unknown as TableItem);
     expect(await leaseAfter(register)).toEqual({ name: WORKER, act: "hold" });
-    const beat = writes.heartbeat("a", "main-1", "alive", 2);
+    const beat = writes.heartbeat("a", "main-1", "alive", { running: 2, quarantined: 0 });
     expect(await leaseOfChange(beat)).toEqual({ name: WORKER, act: "hold" });
     expect(await leaseOfChange(writes.markDead(worker))).toEqual({ name: WORKER, act: "end" });
   });

@@ -2,8 +2,9 @@
 import { setMaxListeners } from "node:events";
 import { expect, test } from "vitest";
 import type { Fleet } from "../../core/contracts/deployment.ts";
+import { FleetRecord } from "../../core/contracts/fleet-record.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
-import { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { JobRecord, RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { endRun } from "../../core/training/writes.ts";

@@ -27,7 +27,7 @@ function hanging(membership: Partial<Membership>, change: Partial<Incarnation> =
       },
       watchEngine: untilAborted,
       setInFlight: async () => {},
-      setRunningCounter() {},
+      setRolloutCounter() {},
       drain: async () => {},
       leave: async () => {},
       ...membership,

@@ -1,5 +1,6 @@
-/** @file Who may join a run. */
+/** @file Who may join a run, and what heartbeats report. */
 import { expect, test } from "vitest";
+import { tableKeys } from "../../core/contracts/keys.ts";
 import { register } from "../../gpu-workers/liveness/membership.ts";
 import { openWorkerObserver } from "../../gpu-workers/liveness/observer.ts";
 import { createLog } from "../../gpu-workers/log.ts";
@@ -35,4 +36,20 @@ test("of two releases that register at the same time, one is refused", { timeout
   stop.abort();
   expect(ends.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   expect(ends.find(({ status }) => status === "rejected")).toMatchObject({ reason: { code: "config-invalid" } });
+});
+
+test("heartbeats report how many rollouts run and how many wait to run alone", async () => {
+  const { config, store } = await openRun(log, { liveness: { heartbeatSeconds: 0.02, leaseSeconds: 60 } });
+  const run = await readRunContext(config.run, "0.0.0", store, log);
+  const stop = new AbortController();
+  const registration = { agent: "main", roles: ["rollout"], url: "" } as const;
+  const membership = await register(run, registration, openWorkerObserver(run), stop.signal);
+  const beating = membership.beat(stop.signal);
+  const record = () => store.table.get(tableKeys.worker(config.run, membership.id));
+  for (const quarantined of [2, 0]) {
+    membership.setRolloutCounter(() => ({ running: 1, quarantined }));
+    await expect.poll(record, { timeout: 60_000 }).toMatchObject({ running: 1, quarantined });
+  }
+  stop.abort();
+  expect(await beating).toBe("stopped");
 });

@@ -1,6 +1,6 @@
 /** @file What a worker's rollouts do with errors: which count, which are retried, which end the worker. */
 import { expect, test } from "vitest";
-import { WorkerRecord } from "../../core/contracts/records.ts";
+import { type StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { type RunSnapshot, type StepWatch, watchSteps } from "../../gpu-workers/liveness/watch.ts";
 import { createLog } from "../../gpu-workers/log.ts";
@@ -9,9 +9,10 @@ import { Attempts } from "../../gpu-workers/rollouts/attempts.ts";
 import { newLocalGroupView } from "../../gpu-workers/rollouts/local-group-view.ts";
 import { runRollouts } from "../../gpu-workers/rollouts/rollout-loop.ts";
 import type { RolloutPlan } from "../../gpu-workers/rollouts/rollout-plan.ts";
-import type { RolloutRole, StepWork } from "../../gpu-workers/rollouts/step-work.ts";
+import { beginStep, type RolloutRole, type StepWork } from "../../gpu-workers/rollouts/step-work.ts";
 import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { noTrajectoryCache } from "../../gpu-workers/training/trajectories.ts";
+import { levelsConfig } from "../fixtures/relay/levels.ts";
 import { openRun } from "../fixtures/relay/world.ts";
 
 const log = createLog(() => {});
@@ -19,8 +20,8 @@ const never = new AbortController().signal;
 const question = { id: "q", kind: "k", level: 1, prompt: "p", answer: "a", facts: {} };
 
 /**
- * Attempts one rollout of a team whose sub-agent has no live worker; returns its outcome, and the pauses after failures. `deaths` has the numbers of
- * the attempts in which a worker of the sub-agent dies.
+ * Attempts one rollout of a team whose sub-agent has no live worker; returns its outcome, and the pauses after failures. The attempts that fail
+ * with `late` have called the sub-agent. `deaths` has the numbers of the attempts in which a worker of the sub-agent dies.
  */
 async function attemptAlone(failures: readonly MgrpoError[], deaths: readonly number[] = []) {
   const { config, store } = await openRun(log, { limits: { attempts: 2 } });
@@ -30,13 +31,16 @@ async function attemptAlone(failures: readonly MgrpoError[], deaths: readonly nu
   const run = { ...read, store: { ...store, clock } };
   const pending = [...failures];
   const dead: string[] = ["long ago"];
-  const runAttempt: RolloutHost["runAttempt"] = async () => {
+  const runAttempt: RolloutHost["runAttempt"] = async ({ unanswered }) => {
     const attempt = failures.length - pending.length;
     if (deaths.includes(attempt)) dead.push(`in ${attempt}`);
-    throw pending.shift() ?? expect.fail("one attempt too many");
+    const failure = pending.shift() ?? expect.fail("one attempt too many");
+    if (failure === late) unanswered?.set("0", "searcher");
+    throw failure;
   };
   const address = { run: config.run, phase: "train", step: 0, group: 0, rollout: 0 } as const;
-  const host = { run, runAttempt, hasLiveSubAgents: () => false, deadSubAgents: () => [...dead] };
+  const hasLiveSubAgents = (agents: Iterable<string> = ["searcher"]) => [...agents].length === 0;
+  const host = { run, runAttempt, hasLiveSubAgents, deadSubAgents: () => [...dead] };
   const outcome = await attemptRollout(host, { address, question } as unknown as RolloutPlan, never, () => true);
   return { outcome, pauses };
 }
@@ -47,6 +51,29 @@ const broken = new MgrpoError("tool-backend", "HTTP 503", { retryable: true });
 test("without a live worker of a sub-agent, failures that have nothing to do with it still count", async () => {
   const { outcome } = await attemptAlone([broken, late, broken]);
   expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: HTTP 503" });
+});
+
+test("without a live worker of a sub-agent, an attempt that runs out of time counts if it waits for no sub-agent", async () => {
+  const hung = new MgrpoError("deadline", "tool 'search' took more than limits.toolSeconds 300", { retryable: true });
+  const { outcome } = await attemptAlone([hung, late, hung]);
+  expect(outcome).toMatchObject({
+    status: "failed",
+    reason: expect.stringMatching(/^infrastructure, 2 attempts: tool/),
+  });
+});
+
+test("an agent counts as live only if those below it do too", () => {
+  const config = levelsConfig();
+  const serving = (...names: string[]) => {
+    const workers = names.map((agent) => ({ agent, state: "alive", url: "http://a", roles: ["rollout"] }));
+    const watch = { until: () => new Promise(() => {}) };
+    const role = { run: { config }, watch, observer: { workers: () => workers } } as unknown as RolloutRole;
+    const { host } = beginStep(role, { step: 0, policy: {}, groups: [] as string[] } as StepRecord, never);
+    return [undefined, [], ["searcher"], ["reader"]].map((agents) => host.hasLiveSubAgents(agents));
+  };
+  expect(serving("searcher", "reader")).toEqual([true, true, true, true]);
+  expect(serving("searcher")).toEqual([false, true, false, false]);
+  expect(serving("reader")).toEqual([false, true, false, true]);
 });
 
 test("the deaths of a sub-agent's workers count, even before another worker has replaced them", async () => {
@@ -100,7 +127,7 @@ test("a fault of an attempt ends the worker, even if its step leaves before the 
   const role = {
     ...{ run, agent: "main", trajectories: noTrajectoryCache, capacity: 4 },
     runAttempt: () => failed.then(() => Promise.reject(new RangeError("a bug"))),
-    membership: { id: "m", setInFlight: async () => {}, setRunningCounter() {} },
+    membership: { id: "m", setInFlight: async () => {}, setRolloutCounter() {} },
     watch: { ...real, until, pause, current: () => seen, expectChange() {}, refresh: async () => seen },
     observer: { refresh: async () => {}, workers: () => [searcher], isDead: () => false },
   } as unknown as RolloutRole;

@@ -60,6 +60,17 @@ test.each<[string, Partial<RunState>, string[]]>([
       "1 rollout is claimed, not running and not scored: the recipe's reward function has not answered",
     ],
   ],
+  [
+    "a rollout in progress, one that waits to run alone after it",
+    {
+      groups: unscored({ claims: { "0": "main-1", "1": "main-1" } }),
+      workers: [seen(worker("main"), { running: 1, quarantined: 1 }), seen(worker("searcher"))],
+    },
+    [
+      "main-1 runs 1 rollout",
+      "1 rollout of main-1 waits to run alone, since a worker or an engine thread ended in its attempt",
+    ],
+  ],
   ["unclaimed rollouts", { groups: unscored({}) }, ["2 rollouts are not claimed by any worker"]],
   [
     "rollouts of a dead worker",

@@ -1,6 +1,7 @@
 /** @file The conditional writes of fleets obey their laws. */
+
+import type { FleetRecord } from "../../../core/contracts/fleet-record.ts";
 import { tableKeys } from "../../../core/contracts/keys.ts";
-import type { FleetRecord } from "../../../core/contracts/records.ts";
 import type { TableItem } from "../../../core/ports.ts";
 import {
   claimFleetSlot,

@@ -2,7 +2,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Fleet } from "../../../core/contracts/deployment.ts";
-import type { FleetRecord, JobRecord, RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
+import type { FleetRecord } from "../../../core/contracts/fleet-record.ts";
+import type { JobRecord, RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
 import { NO_API_SPENDING } from "../../../core/training/api-spending.ts";
 import { countCapacityRequest } from "../../../core/training/fleet-writes.ts";
 import {
@@ -198,6 +199,20 @@ test("giving up on an evaluation fleet halts no run; the end of training resets 
   const again = [{ ...emptyFleetRecord("test", "eval"), capacityRequests: MAX_CAPACITY_REQUESTS + 1, progress: 2 }];
   const ended = viewOf({ jobs, fleets: again, record: { status: "finished" } });
   expect([needs(ended), isActive(ended, FLEETS, 0)]).toEqual([[0, 0, 0], false]);
+});
+
+test("an evaluator at work is kept when the run gives up on its fleet; no other takes a slot", () => {
+  const given = { ...emptyFleetRecord("test", "eval"), fleetSlots: { "0": "busy", "1": "gone" } };
+  const fleets = [{ ...given, capacityRequests: MAX_CAPACITY_REQUESTS + 1 }];
+  const config = { evaluation: { every: 1, suites: [{ name: "all" }], workers: 2 } };
+  const jobs = [jobOf("all", "leased"), jobOf("all", "queued", 1)];
+  const after = (state: WorkerRecord["state"]) =>
+    viewOf({ config, jobs, fleets, workers: [workerOf("busy", state, "*"), workerOf("gone", "dead", "*")] });
+  for (const state of ["alive", "draining"] as const) {
+    expect([workersNeeded(after(state), EVAL, 0), capacityOf(EVAL, [after(state)], 1, 0)]).toEqual([1, 1]);
+    expect(freeFleetSlots(after(state), EVAL, 0)).toEqual([]);
+  }
+  expect(capacityOf(EVAL, [after("dead")], 1, 0)).toBe(0);
 });
 
 test("after a refusal, a run keeps its workers and gets no new ones of that release; with none left it is halted", () => {

@@ -203,8 +203,12 @@ const WORKERS: Record<string, Law> = {
     refusedWith: [{ state: "draining" }, { state: "dead" }],
   },
   "heartbeat, with how many rollouts run": {
-    change: () => writes.heartbeat("r", "w1", "draining", 2),
-    ...{ key: workerKey, before: item({ ...worker, state: "draining" }), after: { counter: 9, running: 2 } },
+    change: () => writes.heartbeat("r", "w1", "draining", { running: 2, quarantined: 1 }),
+    ...{
+      key: workerKey,
+      before: item({ ...worker, state: "draining" }),
+      after: { counter: 9, running: 2, quarantined: 1 },
+    },
     ...{ repeat: "counts again", refusedWith: [{ state: "alive" }, { state: "dead" }] },
   },
   "setInFlight: no heartbeat": {

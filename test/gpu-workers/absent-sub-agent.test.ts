@@ -1,0 +1,64 @@
+/** @file An attempt notes which sub-agents it waits for; a rollout that waits for one without a worker is attempted until there is one. */
+import { expect, test, vi } from "vitest";
+import type { TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
+import { tableKeys } from "../../core/contracts/keys.ts";
+import { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { drainWorker } from "../../core/training/writes.ts";
+import { Attempt } from "../../gpu-workers/gateway/attempt.ts";
+import type { SubAgent } from "../../gpu-workers/gateway/sub-agents.ts";
+import { createLog } from "../../gpu-workers/log.ts";
+import { readRunContext } from "../../gpu-workers/run-context.ts";
+import { openRun, startWorker } from "../fixtures/relay/world.ts";
+import { planOf } from "./gateway/harness.ts";
+
+const never = new AbortController().signal;
+
+test("a rollout that waits for a sub-agent without a worker is attempted until there is one, and is not lost", {
+  timeout: 60_000,
+}, async () => {
+  const failed: string[] = [];
+  const log = createLog((line) => {
+    const { what, rollout } = JSON.parse(line);
+    if (what === "attempt failed") failed.push(rollout);
+  });
+  const changes = {
+    ...{ steps: 1, evaluation: { suites: [] }, limits: { attempts: 2, rolloutSeconds: 1 } },
+    liveness: { heartbeatSeconds: 0.05, leaseSeconds: 60, pollSeconds: 0.02 },
+  };
+  const { config, store } = await openRun(log, changes);
+  const { release } = await readRunContext(config.run, "0.0.0", store, log);
+  const searcher = WorkerRecord.parse({
+    ...{ run: config.run, worker: "s", agent: "searcher", roles: ["rollout"], url: "http://127.0.0.1:9/s" },
+    ...{ state: "alive", counter: 1, seenCounter: 1, seenAt: 0, release, inFlight: [] },
+  });
+  await store.table.insert(tableKeys.worker(config.run, "s"), { ...searcher });
+  const group = async () => GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, 0)));
+  const main = startWorker(store, config.run, {}, never, log);
+  await vi.waitFor(async () => expect((await group()).claims).toBeDefined(), 20_000);
+  await store.table.update(drainWorker(config.run, "s"));
+  await vi.waitFor(() => expect(failed.length).toBeGreaterThan(4), 40_000);
+  await Promise.all([main, startWorker(store, config.run, { agent: "searcher" }, never, log)]);
+  for (const score of Object.values((await group()).rollouts)) expect(score).not.toHaveProperty("excluded");
+});
+
+test("an app's requests of a sub-agent are noted until they are answered, those of the main agent are not", async () => {
+  const unanswered = new Map<string, string>();
+  const answers: ((reply: TurnReply | Promise<never>) => void)[] = [];
+  const turn = () => new Promise<TurnReply>((resolve) => answers.push(resolve));
+  const team = {
+    main: { name: "main", sessions: { turn } },
+    subs: new Map([["searcher", { turn } as Partial<SubAgent>]]),
+  };
+  const attempt = new Attempt("a", team as never, { ...planOf(0), unanswered });
+  const ask = (agent: string, content: string) =>
+    attempt.turn(agent, { messages: [{ role: "user", text: content }] } as Partial<TurnRequest> as TurnRequest, never);
+  const [toMain, answered, refused] = [ask("main", "a"), ask("searcher", "a"), ask("searcher", "b")];
+  expect([...unanswered.values()]).toEqual(["searcher", "searcher"]);
+  answers[0]?.({} as TurnReply);
+  answers[1]?.({} as TurnReply);
+  answers[2]?.(Promise.reject(new MgrpoError("deadline", "late")));
+  await Promise.all([toMain, answered]);
+  await expect(refused).rejects.toThrow("late");
+  expect([...unanswered.values()]).toEqual(["searcher"]);
+});
