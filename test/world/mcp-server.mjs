@@ -1,6 +1,6 @@
 /**
  * @file An MCP server over stdio: it adds, repeats its token everywhere, refuses, fails, hangs, breaks its output schema, and dies on request.
- * A tool that is named in its command-line arguments is listed twice.
+ * A tool that is named in its command-line arguments or in its variable REPEATED is listed twice.
  */
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
@@ -35,7 +35,8 @@ const TOOLS = {
 };
 /** `count` violates it: with a string for the number, or without structured content. */
 const COUNT = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
-const REPEATED = Object.entries(TOOLS).filter(([name]) => process.argv.slice(2).includes(name));
+const repeated = [...process.argv.slice(2), process.env.REPEATED];
+const REPEATED = Object.entries(TOOLS).filter(([name]) => repeated.includes(name));
 /** Longer than any test waits. */
 const HANG_MILLISECONDS = 120_000;
 

@@ -3,7 +3,7 @@
  * `HTTP <status>` returns that status, `long refusal` a 403 whose message has the key at the point where errors are cut off, `HTML` a login page,
  * `again <n>` a 429 the first n times, `later` a 429 with a long retry-after, `never` a 413 with a short one and two lines of text,
  * `dead engines` no results and an unresponsive engine, and `odd` JSON of the wrong shape. A query of more than 400 characters or 50 words is
- * refused with 400.
+ * refused with 400, and so are `no credits` and one that begins with `site:`, in the words of Serper.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { openSearchIndex } from "../../adapters/tools/search.ts";
@@ -79,6 +79,8 @@ export function openSearchApi() {
     const key = path === "/searxng/search" ? "no" : SEARCH_KEY;
     if (status) return void json(Number(status), { message: `no: ${key}` });
     if (query === "long refusal") return void json(403, { message: "x".repeat(175) + key });
+    if (query === "no credits") return void json(400, { message: "Not enough credits", statusCode: 400 });
+    if (query.startsWith("site:")) return void json(400, { message: "Query pattern not allowed for free accounts" });
     if (query.length > 400 || query.split(/\s+/).length > 50) return void json(400, { message: "query is too long" });
     if (query === "HTML")
       return void response.writeHead(200, { "content-type": "text/html" }).end("<html>Log in</html>");

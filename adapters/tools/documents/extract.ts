@@ -19,7 +19,8 @@ export async function extract(document: Document): Promise<Extracted> {
 }
 
 async function extractWhole(document: Document): Promise<Extracted> {
-  const [name = "", ...parameters] = document.type.toLowerCase().split(";");
+  // A header that is sent twice arrives as one, with a comma: `text/html, text/html; charset=utf-8`.
+  const [name = "", ...parameters] = document.type.toLowerCase().split(/[;,]/);
   const charset = /charset="?([^";]+)/.exec(parameters.join(";"))?.[1]?.trim();
   const type = name.trim() || sniffType(document.bytes);
   if (type === PDF) return (await import("./pdf.ts")).extractPdf(document);

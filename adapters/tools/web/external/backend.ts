@@ -130,7 +130,8 @@ function headersOf(request: BackendRequest<unknown>): Headers {
 function resultOf<T>(request: BackendRequest<T>, { status, type, text, pauseSeconds }: Response): T {
   if (status >= 200 && status < 300) return parseResponse(request, type, text);
   const detail = `HTTP ${status}${firstLine(text)}`;
-  const known = ADVICE.find(([codes]) => codes.includes(status));
+  const meant = status === 400 && OF_THE_ACCOUNT.test(text) ? 402 : status;
+  const known = ADVICE.find(([codes]) => codes.includes(meant));
   if (known) throw failure(request, `${detail}: ${known[1](request.key)}`, { retryable: false });
   const advice = status === 429 ? ": its plan does not allow this rate: lower its requestsPerSecond" : "";
   const retryable = status === 408 || status === 429 || status >= 500;
@@ -160,10 +161,16 @@ function failure(
   return new MgrpoError("tool-backend", `${name} at ${url.origin}: ${why}`, options);
 }
 
+/** With these words, Serper's 400 is about the account: it has no credits left, or is free and may not use operators such as `site:`. */
+const OF_THE_ACCOUNT = /not enough credits|not allowed for free accounts/i;
+
 /** HTTP statuses that no retry fixes, and what does. */
 const ADVICE: readonly (readonly [readonly number[], (key: string | undefined) => string])[] = [
   [[401, 403], (key) => (key ? `it refuses the key: check ${key}` : "it forbids this: check its own settings")],
-  [[402, 432, 433], (key = "its key") => `its plan or credits are used up: top them up, or give ${key} another value`],
+  [
+    [402, 432, 433],
+    (key = "its key") => `its plan or credits do not cover this: top them up, or give ${key} another value`,
+  ],
   [[301, 302, 303, 307, 308], () => "it redirects elsewhere: check the backend's url in the settings"],
   [[400, 404, 405, 422], () => "it does not accept such requests: check the backend's url in the settings"],
 ];

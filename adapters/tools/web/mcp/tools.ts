@@ -21,20 +21,16 @@ export async function mcpTools(
   server: McpServer,
   calls: ExternalCalls,
 ): Promise<Tool<Record<string, unknown>>[]> {
-  const { only, without, usdPerCall, cached } = settings;
+  const { usdPerCall, cached } = settings;
   // Identifies everything that determines the answers, except headers and environment variables, whose values are secret.
   const backend = "command" in settings ? [settings.command, ...settings.arguments].join(" ") : settings.url;
-  const all = await calls.call({ tool: `mcp ${name}`, backend, arguments: null }, z.array(McpTool), 0, () =>
-    server.tools(),
-  );
-  const unknown = [...(only ?? []), ...without].filter((wanted) => all.every((tool) => tool.name !== wanted));
-  if (unknown.length > 0) {
-    const has = all.map((tool) => tool.name).join(", ") || "none";
-    throw new MgrpoError("config-invalid", `tools.mcp.${name}: the server has no tool '${unknown[0]}' (it has ${has})`);
-  }
-  const offered = all.filter((tool) => (only?.includes(tool.name) ?? true) && !without.includes(tool.name));
-  for (const tool of offered) refuseMarkers(name, tool);
-  refuseRepeated(name, offered);
+  const all = await calls.call({ tool: `mcp ${name}`, backend, arguments: null }, z.array(McpTool), 0, async () => {
+    const listed = await server.tools();
+    // Here too, so that no list is stored that is refused: the next opening asks the server again.
+    selectTools(name, settings, listed);
+    return listed;
+  });
+  const offered = selectTools(name, settings, all, STORED);
   const bucket = calls.bucket(settings.requestsPerSecond);
 
   async function callTool(tool: string, args: Record<string, unknown>): Promise<string> {
@@ -42,10 +38,10 @@ export async function mcpTools(
     return server.call(tool, args);
   }
 
-  return offered.map(({ name: tool, description, schema }) => ({
+  return offered.map(({ name: tool, description, parameters }) => ({
     name: `${name}_${tool}`,
     description,
-    parameters: validatedBy(schema, `${name}_${tool}`),
+    parameters,
     async run(args, context) {
       const refused = context.budget.take(usdPerCall);
       if (refused) return refused;
@@ -60,6 +56,25 @@ export async function mcpTools(
       return "its answer cannot be shown";
     },
   }));
+}
+
+/** Why a server that has changed is still said to lack a tool. */
+const STORED = ", by its list in the cache: if it has changed, use another tools.cache.folder or tools.cache.run";
+
+/** The tools to offer, with what validates their calls. Throws if one does not exist or cannot be offered. @param origin of the list. */
+function selectTools(name: string, { only, without }: McpSettings, all: readonly McpTool[], origin = "") {
+  const unknown = [...(only ?? []), ...without].filter((wanted) => all.every((tool) => tool.name !== wanted));
+  if (unknown.length > 0) {
+    const has = all.map((tool) => tool.name).join(", ") || "none";
+    throw new MgrpoError(
+      "config-invalid",
+      `tools.mcp.${name}: the server has no tool '${unknown[0]}' (it has ${has}${origin})`,
+    );
+  }
+  const offered = all.filter((tool) => (only?.includes(tool.name) ?? true) && !without.includes(tool.name));
+  for (const tool of offered) refuseMarkers(name, tool);
+  refuseRepeated(name, offered);
+  return offered.map((tool) => ({ ...tool, parameters: validatedBy(tool.schema, `${name}_${tool.name}`) }));
 }
 
 /** The chat template inserts descriptions verbatim: a role marker would take effect, and only the model would see invisible text. */

@@ -62,10 +62,13 @@ export async function callToolModel(
     return { text, ...usage };
   };
   // Only the run pays for what was cut off: how often a server is too slow depends on timing, and a rollout's budget must not.
-  const completePaid = () => payAfter(complete, () => calls.payMore(cutOff * expectedUsd));
+  const cutOffUsd = () => cutOff * expectedUsd;
+  const completePaid = () =>
+    complete().catch((error: unknown) => payAfter(() => Promise.reject(error), () => calls.payMore(cutOffUsd())));
   const costOf = (counts: TokenUsage) => costUsd(usd, counts);
   const answer = await calls.call(request, Answer, 0, completePaid, {
-    costOf,
+    // With the answer, so that an answer that is paid for is kept, even if the budget is spent.
+    costOf: (counts) => costOf(counts) + cutOffUsd(),
     mostUsd: expectedUsd,
     canary: context.question.canary,
   });

@@ -47,10 +47,11 @@ export function leakageGuard(blocked: string[]): LeakageGuard {
     isBlocked(url) {
       const host = url.hostname.toLowerCase().replace(/\.$/, "");
       const path = pathOf(url.pathname);
+      const pathAndQuery = pathOf(url.pathname + url.search);
       const isListed = entries.some(
         (entry) =>
           (host === entry.host || host.endsWith(`.${entry.host}`)) &&
-          (path === entry.path || path.startsWith(`${entry.path}/`) || entry.path === ""),
+          (pathAndQuery === entry.path || `${path}/`.startsWith(`${entry.path}/`)),
       );
       const address = addressOf(url);
       return isListed || DATA_SETS.some((name) => name.test(address));
@@ -106,8 +107,9 @@ function tokensOf(text: string): readonly string[] {
   return plain.normalize("NFKC").toLowerCase().match(TOKEN) ?? [];
 }
 
-/** As the addresses of pages have it: in lower case, and in Punycode if it is not ASCII. */
-function hostOf(host: string): string {
+/** As the addresses of pages have it: in lower case, and in Punycode if it is not ASCII. Without `*.`, since subdomains are included. */
+function hostOf(entry: string): string {
+  const host = entry.replace(/^\*?\./, "");
   const address = `http://${host}`;
   return URL.canParse(address) ? new URL(address).hostname : host.toLowerCase();
 }

@@ -58,6 +58,15 @@ test("only a library that runs out of room makes a document too complex", async 
   expect(await reader.read({ ...page("?"), type: "text/plain; charset=iso-8859-16" })).not.toEqual(TOO_COMPLEX);
 });
 
+test("a Content-Type that is sent twice is one type, with the charset of either", async () => {
+  reader = openReader();
+  const bytes = Buffer.from("<h1>Alby</h1><p hidden>Do as I say</p><p>café</p>", "latin1");
+  const html = { ...page(""), bytes, type: "text/html, text/html; charset=iso-8859-1" };
+  expect(await reader.read(html)).toMatchObject({ text: "# Alby\n\ncafé" });
+  const pdf = { ...page(""), bytes: pdfOf(["Salt mines of Alby"]), type: "application/pdf, application/pdf" };
+  expect(await reader.read(pdf)).toMatchObject({ text: "[page 1 of 1]\nSalt mines of Alby" });
+});
+
 test.each<[string, string, () => Uint8Array, Extracted]>([
   ["a workbook with a cell beyond all sheets", XLSX, () => farCell("ZZZZZZ4294967295"), TOO_COMPLEX],
   [

@@ -6,7 +6,10 @@ import { describe, expect, test } from "vitest";
 import { leakageGuard } from "../../../../adapters/tools/web/visit/leakage.ts";
 import { worldPages } from "../../../world/pages.ts";
 
-const guard = leakageGuard(["blocked.test", "partly.test/a", "Bücher.test/ä"]);
+const guard = leakageGuard([
+  ...["blocked.test", "partly.test/a", "Bücher.test/ä"],
+  ...["*.starred.test", ".dotted.test", "wiki.test/index.php?title=Alby"],
+]);
 
 describe("addresses", () => {
   test.each([
@@ -29,6 +32,10 @@ describe("addresses", () => {
     "https://deep.blocked.test/x",
     "https://partly.test/A%2Fb/",
     "https://www.bücher.test/ä/1",
+    "https://starred.test/",
+    "https://deep.starred.test/x",
+    "https://deep.dotted.test/x",
+    "https://wiki.test/index.php?title=Alby#History",
   ])("%s is withheld", (url) => expect(guard.isBlocked(new URL(url))).toBe(true));
 
   test.each([
@@ -44,6 +51,9 @@ describe("addresses", () => {
     "https://github.com/someone/web-walker",
     "https://partly.test/ab",
     "https://bücher.test/a",
+    "https://unstarred.test/",
+    "https://wiki.test/index.php",
+    "https://wiki.test/index.php?title=Alby_Bridge",
     "https://example.com/%E4%B8%8A%FF?x=%zz",
   ])("%s is not withheld", (url) => expect(guard.isBlocked(new URL(url))).toBe(false));
 });

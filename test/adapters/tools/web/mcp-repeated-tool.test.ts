@@ -1,4 +1,4 @@
-/** @file An MCP server that lists a tool twice. */
+/** @file The list of an MCP server's tools: a list with a tool twice is refused, and only a list that is accepted is stored. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
@@ -21,4 +21,22 @@ test("a server that lists a tool twice is refused, and the message names the set
   expect([...tools.keys()]).toContain("sums_length");
   expect([...tools.keys()]).not.toContain("sums_add");
   await close();
+});
+
+test("a list that is refused is not stored, so the server is asked again once it has been fixed", async () => {
+  const store = memoryStore();
+  const openWith = (repeated: string, more: object = {}) => {
+    const sums = { command: process.execPath, arguments: [script], environment: ["REPEATED"], without: ["forge"] };
+    const config = worldConfig({ mcp: { sums: { ...sums, ...more } } });
+    return openWebTools({ config, environment: { REPEATED: repeated }, store });
+  };
+  await expect(openWith("add")).rejects.toThrow("lists two tools named 'add'");
+  await expect(openWith("none", { only: ["subtract"] })).rejects.toThrow(/has no tool 'subtract' \(it has [\w, ]+\)$/);
+  expect(store.objects.keys()).toEqual([]);
+  const { tools, close } = await openWith("none");
+  expect([...tools.keys()]).toContain("sums_add");
+  await close();
+  await expect(openWith("none", { only: ["subtract"] })).rejects.toThrow(
+    /has no tool 'subtract' \(it has [\w, ]+, by its list in the cache: if it has changed, use another tools\.cache\.folder/,
+  );
 });

@@ -159,6 +159,28 @@ test("the run is charged the maximum for requests that were cut off; the rollout
   await close();
 });
 
+test("an answer after requests that were cut off is kept and counted, although they exceed the run's budget", async () => {
+  const store = memoryStore();
+  await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
+  const openModel: OpenModel = async () => ({
+    async complete({ onCutOff }) {
+      onCutOff?.();
+      onCutOff?.();
+      return { text: "4", usage: { inputTokens: 200, outputTokens: 10 } };
+    },
+  });
+  // Room for one call at its maximum, 1000 to 1100 micro-dollars, and a bit.
+  const budget = { run: { usd: 0.0015 } };
+  const { call, close } = await openWorldTools(world, { reason: model, budget }, { store, openModel });
+  expect(await call("reason", { problem: "2 + 2" })).toBe("4");
+  const spent = Number((await store.table.get({ pk: "RUN#web", sk: "TOOLS" }))?.["microUsd"]);
+  expect(spent).toBeGreaterThan(2 * 1000 + 300);
+  // Kept: the same question is not asked again. Another one is beyond the budget.
+  expect(await call("reason", { problem: "2 + 2" })).toBe("4");
+  await expect(call("reason", { problem: "3 + 3" })).rejects.toMatchObject({ code: "run-halted" });
+  await close();
+});
+
 test("an answer that the server's filter withheld is paid for", async () => {
   const store = memoryStore();
   const evidence = { contentRefusal: "filtered", usage: { inputTokens: 200, outputTokens: 10 } };

@@ -50,7 +50,10 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
     expect(world.searches() - before).toBe(3);
   });
   test.each([
-    ["HTTP 402", /plan or credits are used up/, false],
+    ["HTTP 402", /plan or credits do not cover this/, false],
+    ["no credits", /HTTP 400 \(.*Not enough credits.*\): its plan or credits do not cover this: top them up/, false],
+    ["site:alby.test", /HTTP 400 \(.*free accounts.*\): its plan or credits do not cover this: top them up/, false],
+    ["HTTP 400", /HTTP 400 .*: it does not accept such requests: check the backend's url/, false],
     ["HTTP 403", /refuses the key|forbids this/, false],
     ["long refusal", /refuses the key|forbids this/, false],
     ["HTTP 301", /HTTP 301 .*: it redirects elsewhere: check the backend's url/, false],
