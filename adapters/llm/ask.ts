@@ -110,7 +110,7 @@ const BROKEN_OFF = ["abort", "error", "insufficient_system_resource"];
 
 /** A filtered answer is a failure. So is one without usage: it could be neither charged nor checked against a limit. */
 function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): GeneratedReply {
-  const [inputTokens, outputTokens] = [tokensOf(usage.inputTokens.total), tokensOf(usage.outputTokens.total)];
+  const [inputTokens, outputTokens] = [tokensOf(usage.inputTokens.total), tokensOf(outputOf(usage))];
   const counted = inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
   if (finishReason.unified === "content-filter") {
     throw new EndpointFailure("endpoint-refused", `${name} withheld its answer: the server's content filter`, {
@@ -120,6 +120,13 @@ function answerOf({ name }: Endpoint, { content, finishReason, usage }: Language
   }
   if (!counted) throw refused(`${name} reports no usable token counts: use a server that reports usage`);
   return { content, finishReason, usage: counted };
+}
+
+/** All output, as it is charged: `completion_tokens` of xAI and Gemini leave out reasoning, which only `total_tokens` has. */
+function outputOf({ inputTokens, outputTokens, raw }: LanguageModelV3GenerateResult["usage"]): number | undefined {
+  const total = raw?.["total_tokens"];
+  if (typeof total !== "number" || outputTokens.total === undefined) return outputTokens.total;
+  return Math.max(outputTokens.total, total - (inputTokens.total ?? total));
 }
 
 /** More than any model reads or writes in one request: a larger count is nonsense. */

@@ -152,7 +152,7 @@ async function failureOf(
 
 interface Asking {
   ask(reserve: VerdictContext["reserve"]): Promise<Verdict>;
-  /** Of a failed ask, in dollars. One that was cut off may have been paid for: only its judge can say that it cost less. */
+  /** Of a failed ask, in dollars. One that was cut off may have been paid for: only its judge can say what it cost. */
   cost(): number | "unknown";
 }
 
