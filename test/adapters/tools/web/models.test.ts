@@ -159,6 +159,28 @@ test("the run is charged the maximum for requests that were cut off; the rollout
   await close();
 });
 
+test("an answer after requests that were cut off is counted and stored, even if those pass the run's limit", async () => {
+  const store = memoryStore();
+  await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
+  let asked = 0;
+  const openModel: OpenModel = async () => ({
+    async complete({ onCutOff }) {
+      asked += 1;
+      onCutOff?.();
+      onCutOff?.();
+      return { text: "4", usage: { inputTokens: 200, outputTokens: 10 } };
+    },
+  });
+  const settings = { reason: model, budget: { run: { usd: 0.002 } } };
+  const { call, close } = await openWorldTools(world, settings, { store, openModel });
+  await expect(call("reason", { problem: "2 + 2" })).rejects.toMatchObject({ code: "run-halted" });
+  // Two requests at their maximum, more than 1000 micro-dollars each, and the answer.
+  expect(Number((await store.table.get({ pk: "RUN#web", sk: "TOOLS" }))?.["microUsd"])).toBeGreaterThan(2 * 1000 + 300);
+  expect(await call("reason", { problem: "2 + 2" })).toBe("4");
+  expect(asked).toBe(1);
+  await close();
+});
+
 test("an answer that the server's filter withheld is paid for", async () => {
   const store = memoryStore();
   const evidence = { contentRefusal: "filtered", usage: { inputTokens: 200, outputTokens: 10 } };
