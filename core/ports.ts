@@ -226,7 +226,10 @@ export interface Delegation {
 export interface VerdictContext {
   /** Aborts at the verdict's deadline (`limits.verdictSeconds`), or when its caller cancels it. */
   readonly signal: AbortSignal;
-  /** Reserves the dollars that the next requests may cost, before they are made. The verdict's cost replaces the reserved sum. */
+  /**
+   * Reserves the dollars that the next requests may cost, before they are made. The verdict's cost replaces the reserved sum, which stays
+   * charged without one.
+   */
   readonly reserve: (usd: number) => Promise<void>;
 }
 

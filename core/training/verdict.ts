@@ -121,7 +121,7 @@ async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRe
     if (await store.objects.commit(key, new TextEncoder().encode(canonicalJson(verdict)))) return verdict;
     return (await readVerdict(store, key)) ?? verdict;
   } finally {
-    await charge.settle(1, verdict.cost?.usd ?? 0);
+    await charge.settle(1, verdict.cost?.usd ?? "unknown");
   }
 }
 

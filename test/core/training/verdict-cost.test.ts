@@ -29,6 +29,12 @@ test("a verdict whose cost cannot be recorded is billed at what was reserved, an
   expect(await ask({ ask: () => expect.fail("asked") })).toEqual({ score: 1, cost: cost(0.08) });
 });
 
+test("a verdict that does not say what it cost is billed at what was reserved", async () => {
+  const { ask, bill } = world();
+  expect(await ask({ ask: ({ reserve }) => reserve(0.1).then(() => 0.5) })).toEqual({ score: 0.5 });
+  expect(await bill()).toEqual({ run: "test", verdicts: 1, microUsd: 100_000, reserved: {} });
+});
+
 test("a verdict that cannot be committed is still paid for", async () => {
   const { store, ask, bill } = world();
   store.objects.commit = () => Promise.reject(new Failure("store-unreachable", "down", { retryable: true }));
