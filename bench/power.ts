@@ -36,7 +36,7 @@ const comparisons = existsSync(RESULTS) ? readdirSync(RESULTS).filter(isCompared
 if (comparisons.length === 0) {
   throw new MgrpoError("not-found", `no comparison in ${RESULTS}/: run 'mgrpo compare' in this folder first`);
 }
-for (const comparison of comparisons) {
+const lines = comparisons.flatMap((comparison) => {
   const folder = join(RESULTS, comparison);
   const path = join(folder, "summary.json");
   const arms = parseJson(Summary, readFileSync(path), path).arms.map(({ label, runs }) => ({
@@ -44,8 +44,15 @@ for (const comparison of comparisons) {
     runs: runs.map(({ run }) => readRun(folder, run)),
   }));
   const [first, ...others] = arms;
-  for (const { label, runs } of others) printArm(`power.${comparison}.${label}`, runs, first?.runs ?? []);
+  return others.flatMap(({ label, runs }) => linesOf(`power.${comparison}.${label}`, runs, first?.runs ?? []));
+});
+if (lines.length === 0) {
+  throw new MgrpoError(
+    "not-found",
+    `no comparison in ${RESULTS}/ has a second arm that shares two seeds with the first: compare several arms, with --seeds 2 or more`,
+  );
 }
+for (const line of lines) console.log(JSON.stringify(line));
 
 function readRun(folder: string, run: string): EvaluatedRun {
   const path = join(folder, "runs", `${run}.json.gz`);
@@ -53,11 +60,11 @@ function readRun(folder: string, run: string): EvaluatedRun {
   return { ...report, heldOut };
 }
 
-function printArm(bench: string, runs: readonly EvaluatedRun[], first: readonly EvaluatedRun[]): void {
+function linesOf(bench: string, runs: readonly EvaluatedRun[], first: readonly EvaluatedRun[]): object[] {
   const baselineOf = ({ seed }: EvaluatedRun) => first.find((one) => one.seed === seed);
   const paired = runs.filter(baselineOf);
-  if (paired.length < 2) return;
-  for (const { suite } of comparedSuites(paired)) {
+  if (paired.length < 2) return [];
+  return comparedSuites(paired).map(({ suite }) => {
     const after = (run: EvaluatedRun | undefined) => scoresOf(run, suite, "after");
     const table = differenceTable(
       paired.map(after),
@@ -68,7 +75,6 @@ function printArm(bench: string, runs: readonly EvaluatedRun[], first: readonly 
     const byQuestions = (S: number) => QUESTIONS.map((Q) => [Q, rounded(detectable(parts, S, Q))]);
     const found = SEEDS.map((S) => [S, Object.fromEntries(byQuestions(S))]);
     const deviations = { seed, question, noise };
-    const line = { bench, suite, seeds: paired.length, deviations, detectable: Object.fromEntries(found) };
-    console.log(JSON.stringify(line));
-  }
+    return { bench, suite, seeds: paired.length, deviations, detectable: Object.fromEntries(found) };
+  });
 }

@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
-import type { RunConfig } from "../core/contracts/config.ts";
+import { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import { canonicalJson, parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -109,7 +109,10 @@ function refuseOther(config: RunConfig, stored: Uint8Array | undefined, raised: 
     );
   }
   if (!stored) return;
-  const found = differences(JSON.parse(canonicalJson(config)), parseJson(z.unknown(), stored, "the stored config"));
+  const recorded = parseJson(z.unknown(), stored, "the stored config");
+  // Workers give a setting that an older release did not record its default. A newer release's may be unknown here.
+  const { data = recorded } = RunConfig.safeParse(recorded);
+  const found = differences(JSON.parse(canonicalJson(config)), JSON.parse(canonicalJson(data)));
   if (found.length === 0) return;
   throw new MgrpoError(
     "config-invalid",

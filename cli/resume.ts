@@ -10,6 +10,7 @@ import { checkRunsFolder, existingRun, readConfig, readStatus } from "./local/ru
 import { trainLocally } from "./local/train-locally.ts";
 import { readQuestions } from "./questions.ts";
 import { RunReport } from "./run-report.ts";
+import { MGRPO } from "./terminal/name.ts";
 import { printResumed } from "./train/opening.ts";
 import { printSummary } from "./train/run-summary.ts";
 import { openDashboard } from "./ui/child.ts";
@@ -25,7 +26,7 @@ export interface ResumeOptions {
 
 export async function resume(run: string, options: ResumeOptions): Promise<void> {
   const raised = raisedBudgetOf(options);
-  const folder = existingRun(run);
+  const folder = existingRun(run, `a run in a store continues with \`${MGRPO} launch\` and its --run`);
   const status = readStatus(folder);
   // The report is the last of a run's results. Without it, the process was killed before all of them were written.
   if (status.state === "finished" && existsSync(folder.report)) {

@@ -4,12 +4,13 @@ import { openTrackers } from "../adapters/trackers/open.ts";
 import type { TrackerName } from "../core/contracts/tracking.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { MetricsFile } from "./local/metrics-file.ts";
-import { readRun } from "./local/read-records.ts";
+import { readRun, readScoredAt } from "./local/read-records.ts";
 import { runFolder } from "./local/run-folder.ts";
 import { readTracedRollouts } from "./local/traced-rollouts.ts";
 import { Tracking } from "./local/tracking.ts";
 import { notesOf } from "./notes.ts";
-import { openSource } from "./show/source.ts";
+import { openSource, type Source } from "./show/source.ts";
+import { clean } from "./terminal/clean.ts";
 
 export interface TrackOptions {
   /** Instead of those that the run's config names. */
@@ -24,9 +25,7 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   }
   const folder = runFolder(run);
   mkdirSync(folder.path, { recursive: true });
-  const metrics = new MetricsFile(folder.metrics);
-  for (const summary of await source.summaries()) metrics.addStep(summary);
-  for (const evaluation of source.evaluations) metrics.addEvaluation(evaluation);
+  const metrics = await readMetrics(source, folder.metrics);
   const { startedAt } = await source.read((store) => readRun(store, run));
   const noteOf = await notesOf(config.recipe);
   const trackers = openTrackers(
@@ -35,6 +34,7 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
     startedAt,
     (step) => source.read((store) => readTracedRollouts(store, config, step, noteOf)),
     process.env,
+    (line) => console.error(`warning: ${clean(line)}`),
   );
   const failures: string[] = [];
   const warn = (reason: string) => failures.push(reason);
@@ -43,6 +43,19 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   const incomplete = await tracking.finish(endOf(source.state), new AbortController().signal);
   if (incomplete.length > 0) throw new MgrpoError("tracker-unavailable", failures.join("; "), { retryable: true });
   console.log(`${metrics.lines.length} lines of metrics are in ${config.track.join(" and ")}`);
+}
+
+/** A step that was not followed here has the time at which its last rollout was scored; an evaluation, whose time is not recorded, has now. */
+async function readMetrics(source: Source, path: string): Promise<MetricsFile> {
+  const metrics = new MetricsFile(path);
+  const missing = (await source.summaries()).filter(({ step }) => !metrics.hasStep(step));
+  if (missing.length > 0)
+    await source.read(async (store) => {
+      for (const summary of missing)
+        metrics.addStep(summary, await readScoredAt(store, source.config.run, summary.step));
+    });
+  for (const evaluation of source.evaluations) metrics.addEvaluation(evaluation);
+  return metrics;
 }
 
 function endOf(state: string): "finished" | "failed" | undefined {

@@ -228,7 +228,7 @@ export interface VerdictContext {
   readonly signal: AbortSignal;
   /**
    * Reserves the dollars that the next requests may cost, before they are made. The verdict's cost replaces the reserved sum, which stays
-   * charged without one.
+   * charged without one. Rejects after the deadline and after the verdict: make no request then.
    */
   readonly reserve: (usd: number) => Promise<void>;
 }

@@ -5,6 +5,8 @@ export interface Tracker {
   readonly name: string;
   /** Set if the tracker is empty whenever it is opened, so that every line must be sent again. */
   readonly startsOver?: true;
+  /** How many lines one `send` gets at most: a failure repeats no more. Default: all there are. */
+  readonly linesAtOnce?: number;
   /** Sends lines in order. Idempotent: lines that are sent again change nothing. While the run trains, every rejection is retried. */
   send(lines: readonly MetricLine[], signal: AbortSignal): Promise<void>;
   /** Marks the run as over. */

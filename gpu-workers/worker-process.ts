@@ -71,7 +71,10 @@ export interface WorkerProcess {
   readonly crashed: Promise<never>;
 }
 
-/** Runs before the worker registers: one whose server or GPU is missing rejects here, so it claims nothing and makes no rollout suspect. */
+/**
+ * Runs before the worker registers: one whose server, GPU or judge's key is missing rejects here, so it claims nothing and makes no rollout
+ * suspect.
+ */
 export async function openWorkerProcess(
   parts: WorkerParts,
   options: ServeWorkerOptions,
@@ -79,6 +82,7 @@ export async function openWorkerProcess(
 ): Promise<WorkerProcess> {
   const { run } = parts;
   requireKnownAgent(run, options);
+  if (hasRole(options, "eval")) await Promise.all(run.config.evaluation.suites.map((suite) => parts.scorerOf(suite)));
   const meter = createBusyMeter({ limits: run.config.limits });
   const checkpoints = openCheckpoints(run.name, run.store, parts.openExternalPart);
   const observer = openWorkerObserver(run);

@@ -74,7 +74,7 @@ class IsolatedRewards {
   async #call(call: RewardsCall, context: VerdictContext | undefined): Promise<Judgment> {
     const thread = this.#running();
     await thread.opened;
-    // Nobody waits for an aborted call, and it could still reserve money.
+    // Nobody waits for an aborted call.
     context?.signal.throwIfAborted();
     return thread.call(call, context);
   }

@@ -40,6 +40,11 @@ const MEANINGS: readonly Meaning[] = [
   },
   { when: /^(ValidationException|SerializationException):/, code: "record-damaged", predicate: "cannot store this" },
   {
+    when: /^CredentialsProviderError: .*aws sso login/,
+    code: "store-unreachable",
+    predicate: "requires credentials, and the profile's login is missing or has expired: run `aws sso login`",
+  },
+  {
     when: /^CredentialsProviderError:/,
     code: "store-unreachable",
     predicate:

@@ -74,7 +74,7 @@ function unreadable(path: string, cause: NodeJS.ErrnoException): MgrpoError {
   if (code !== "ENOENT" && code !== "ENOTDIR")
     return new MgrpoError("not-found", `${path} cannot be read (${message}): make it readable`, { cause });
   const advice =
-    "run workers on the machine with the base model, or start the run with a model from the hub or under s3://";
+    "put it back, or run workers on the machine that has it, or start a run with a model from the hub or under s3://";
   return new MgrpoError("not-found", `${path}: no such file on this machine: ${advice}`, { cause });
 }
 

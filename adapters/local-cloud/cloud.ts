@@ -51,7 +51,7 @@ export interface LocalCloudOptions {
   readonly ports?: { readonly dynamo: number; readonly s3: number };
   /** False, on 127.0.0.1 only: the access key id is enough. */
   readonly verifySignatures?: boolean;
-  /** A quota for the directory; default: the disk's free space. */
+  /** A quota for the bytes of the directory's files; default: the disk's free space. */
   readonly maxBytes?: number;
   /** For tests: delays, drops and duplicates of events. */
   readonly events?: DeliverySchedule;

@@ -2,7 +2,8 @@
  * @file Free space on the disk. Writes are refused before the disk is full, so that they fail here, with a clear error, and never inside
  * the database.
  */
-import { readdir, stat, statfs } from "node:fs/promises";
+import { readdirSync, statSync } from "node:fs";
+import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { S3Error } from "./s3/errors.ts";
 
@@ -26,9 +27,12 @@ export interface DiskSpace {
   release(bytes: number): void;
 }
 
-/** `maxBytes`: a quota for the directory, in addition to the disk's own limit. */
+/**
+ * `maxBytes`: a quota for the bytes in the directory's files, in addition to the disk's own limit. A write counts in full when it begins; what
+ * it replaces in the table is on the disk until the database drops it. So before a write is refused, the files are measured again.
+ */
 export async function openDiskSpace(directory: string, maxBytes = Number.POSITIVE_INFINITY): Promise<DiskSpace> {
-  let used = maxBytes === Number.POSITIVE_INFINITY ? 0 : await bytesUnder(directory);
+  let used = maxBytes === Number.POSITIVE_INFINITY ? 0 : bytesUnder(directory);
   let free = { bytes: 0, at: Number.NEGATIVE_INFINITY };
   /** Bytes of all reservations that are not on the disk yet. */
   let unwritten = 0;
@@ -51,6 +55,7 @@ export async function openDiskSpace(directory: string, maxBytes = Number.POSITIV
         // A concurrent call may have measured, and reserved, meanwhile.
         if (free.at === known.at) free = { bytes: bavail * bsize - RESERVE_BYTES - reserved, at: performance.now() };
       }
+      if (used + bytes > maxBytes) used = bytesUnder(directory) + unwritten;
       if (bytes > free.bytes)
         throw insufficient(`${directory}: ${bytes} bytes do not fit on the disk, where ${RESERVE_MIB} MiB stay free`);
       if (used + bytes > maxBytes)
@@ -67,8 +72,9 @@ export async function openDiskSpace(directory: string, maxBytes = Number.POSITIV
 
 const insufficient = (message: string) => new S3Error("InsufficientStorage", message);
 
-async function bytesUnder(directory: string): Promise<number> {
-  const names = await readdir(directory, { recursive: true });
-  const sizes = await Promise.all(names.map(async (name) => (await stat(join(directory, name))).size));
-  return sizes.reduce((total, size) => total + size, 0);
+/** Synchronous: no reservation or release comes in between. The database may delete a file meanwhile. */
+function bytesUnder(directory: string): number {
+  const names = readdirSync(directory, { recursive: true, encoding: "utf8" });
+  const entries = names.map((name) => statSync(join(directory, name), { throwIfNoEntry: false }));
+  return entries.reduce((total, entry) => total + (entry?.isFile() ? entry.size : 0), 0);
 }

@@ -12,6 +12,7 @@ import { openTensorBoard } from "./tensorboard.ts";
  * @param folder the run's folder.
  * @param startedAt tells apart runs with the same name.
  * @param rollouts reads the rollouts of a closed step, for trackers that take traces.
+ * @param report receives a line about what a tracker leaves out.
  */
 export function openTrackers(
   config: RunConfig,
@@ -19,11 +20,12 @@ export function openTrackers(
   startedAt: number,
   rollouts: OtlpOptions["rollouts"],
   environment: Environment,
+  report: OtlpOptions["report"],
 ): Tracker[] {
   const named = { run: config.run, identity: `${config.run}@${startedAt}` };
   return config.track.map((name) => {
     if (name === "tensorboard") return openTensorBoard(join(folder, "tensorboard"));
-    if (name === "otlp") return openOtlp({ ...otlpReceiver(environment), ...named, rollouts });
+    if (name === "otlp") return openOtlp({ ...otlpReceiver(environment), ...named, rollouts, report });
     const experiment = environment["MLFLOW_EXPERIMENT_NAME"] || "mgrpo";
     const parameters = Object.fromEntries(settingsOf(config, ""));
     return openMlflow({ ...mlflowServer(environment), ...named, experiment, parameters });

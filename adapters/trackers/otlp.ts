@@ -19,10 +19,14 @@ export interface OtlpOptions {
   readonly identity: string;
   /** The finished rollouts of a closed step. */
   readonly rollouts: (step: number) => Promise<readonly TracedRollout[]>;
+  /** Receives one line per step with rollouts that are left out. */
+  readonly report: (line: string) => void;
 }
 
-/** Rollouts in one request. */
+/** Rollouts in one request, at most. */
 const BATCH = 32;
+/** The HTTP status of a request that is too large for the receiver. */
+const TOO_LARGE = 413;
 const SECONDS = 20;
 
 /** Attributes that are integers. All other numbers are doubles. */
@@ -34,20 +38,25 @@ const INTERNAL = 1;
 export function openOtlp(options: OtlpOptions): Tracker {
   return {
     name: "otlp",
+    // A line of a step stands for all of its rollouts.
+    linesAtOnce: 1,
     async send(lines, signal) {
       for (const { step, time, source, metrics } of lines) {
         if (source !== "step") continue;
         const rollouts = await options.rollouts(step - 1);
         const start = time - 1000 * (metrics["time/step"] ?? 0);
-        for (let i = 0; i < rollouts.length; i += BATCH) {
-          const spans = rollouts.slice(i, i + BATCH).flatMap((one) => encodedSpans(options.identity, one, start, time));
-          await post(options, spans, signal);
-        }
+        const traces = rollouts.map((one) => encodedSpans(options.identity, one, start, time));
+        let left = 0;
+        for (let i = 0; i < traces.length; i += BATCH) left += await post(options, traces.slice(i, i + BATCH), signal);
+        if (left > 0) options.report(leftOut(options.url, left, step));
       }
     },
     async finish() {},
   };
 }
+
+const leftOut = (url: string, count: number, step: number): string =>
+  `step ${step}: the OTLP receiver at ${url} answered ${TOO_LARGE}: ${count} of its rollouts ${count === 1 ? "is" : "are"} too large even alone and left out; raise the receiver's limit for requests`;
 
 /** `start` and `end` in ms. */
 function encodedSpans(identity: string, traced: TracedRollout, start: number, end: number): object[] {
@@ -88,13 +97,20 @@ function anyValue(key: string, value: string | number | boolean): object {
   return INTEGERS.has(key) ? { intValue: value } : { doubleValue: value };
 }
 
-async function post(options: OtlpOptions, spans: readonly object[], signal: AbortSignal): Promise<void> {
+/** Halves a batch that is too large. Returns how many traces are too large even alone. */
+async function post(options: OtlpOptions, traces: readonly object[][], signal: AbortSignal): Promise<number> {
   const { url, run } = options;
   const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": run }) };
-  const scopeSpans = [{ scope: { name: "mgrpo" }, spans }];
+  const scopeSpans = [{ scope: { name: "mgrpo" }, spans: traces.flat() }];
   const body = Request.encode(Request.create({ resourceSpans: [{ resource, scopeSpans }] })).finish();
   const { status, text } = await request(options, body, signal);
-  if (status >= 200 && status < 300) return;
+  if (status >= 200 && status < 300) return 0;
+  if (status === TOO_LARGE) {
+    if (traces.length === 1) return 1;
+    const half = Math.ceil(traces.length / 2);
+    const left = await post(options, traces.slice(0, half), signal);
+    return left + (await post(options, traces.slice(half), signal));
+  }
   const retryable = [429, 502, 503, 504].includes(status);
   const message = `the OTLP receiver at ${url} answered ${status}: ${text.slice(0, 300)}`;
   throw new MgrpoError("tracker-unavailable", message, { retryable });

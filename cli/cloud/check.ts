@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo cloud check`: tests everything that this program needs from a store, on the endpoints that the environment names, under
- * its own prefix, which it deletes afterward. Exit code 1 if something does not work.
+ * its own prefix, which it deletes afterward, also if Ctrl-C or SIGTERM stops it. Exit code 1 if something does not work, 130 if stopped.
  */
 import { randomBytes } from "node:crypto";
 import colors from "picocolors";
@@ -12,6 +12,7 @@ import { multipartChecks, objectChecks } from "../../adapters/store-contract/obj
 import { tableChecks } from "../../adapters/store-contract/table.ts";
 import type { TableKey } from "../../core/contracts/keys.ts";
 import type { ObjectStore, Table } from "../../core/ports.ts";
+import { onStopSignal } from "../../gpu-workers/stop-signals.ts";
 import { storeNames } from "../store-names.ts";
 import { clean } from "../terminal/clean.ts";
 import { hanging } from "../terminal/rows.ts";
@@ -36,10 +37,14 @@ export async function check(): Promise<void> {
   const parts = recordingCommits(inParts.objects);
   const table = recordingWrites(store.table);
   let [working, broken] = [0, 0];
+  const stop = new AbortController();
+  let stopListening = () => {};
   try {
     // Reports an unreachable store in one clear line, not one per behavior.
     await store.table.get({ pk: `CHECK#${trial}`, sk: "CHECK" });
     await store.objects.get(`check/${trial}`);
+    // From the first write on. The behavior under test still ends: what it writes later would be left behind.
+    stopListening = onStopSignal(() => stop.abort());
     const [keys, items] = [openFreshKeys(`check/${trial}`), openFreshKeys(`CHECK#${trial}`)];
     const all = [
       runChecks("objects", objectChecks, objects.store, keys),
@@ -52,6 +57,11 @@ export async function check(): Promise<void> {
         print(behavior);
         if (behavior.fault === undefined) working += 1;
         else broken += 1;
+        if (stop.signal.aborted) {
+          console.error("stopped: the check is incomplete");
+          process.exitCode = 130;
+          return;
+        }
       }
     summarize(working, broken);
     if (broken > 0) process.exitCode = 1;
@@ -64,6 +74,7 @@ export async function check(): Promise<void> {
     );
     store.close();
     inParts.close();
+    stopListening();
   }
 }
 

@@ -8,13 +8,14 @@ import type { FinishedRun } from "./records.ts";
 import { type ArmRuns, cumulativeTokens, evaluated } from "./summary.ts";
 
 /**
- * The share of held-out questions answered correctly, over thousands of tokens sampled so far (mean of the seeds). One point per evaluation
- * that all seeds have, the final one from each seed's last; with 95% intervals over seeds and questions.
+ * The share of held-out questions answered correctly, on one suite for all arms (the first arm's `curveSuite`), over thousands of tokens sampled
+ * so far (mean of the seeds). One point per evaluation that all seeds have, the final one from each seed's last; with 95% intervals over seeds
+ * and questions.
  */
 export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
   const nameOf = namer(arms);
+  const suite = curveSuite(arms[0]?.runs ?? []);
   return arms.map(({ entry, runs }) => {
-    const suite = curveSuite(runs);
     const evaluations = runs.map((run) => evaluationsOf(run, suite?.suite));
     const length = Math.min(...evaluations.map((list) => list.length));
     const columns = Array.from({ length }, (_, i) =>

@@ -127,7 +127,10 @@ function kinds(arms: readonly ArmResult[], first: ArmResult): string {
     ["arm", ...first.kinds.map(({ kind }) => kind)],
     arms.map((arm) => [
       arm.label,
-      ...first.kinds.map(({ kind }) => share(arm.kinds.find((one) => one.kind === kind)?.after)),
+      ...first.kinds.map(({ kind, suite }) => {
+        const measured = arm.kinds.find((one) => one.kind === kind && one.suite === suite);
+        return share(measured?.after);
+      }),
     ]),
   );
 }

@@ -4,12 +4,13 @@
  * (origin.json), and copied to its record.
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import * as z from "zod";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { AgentName, Sha256 } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
+import { OF_RECIPE } from "../../core/contracts/question.ts";
 import { differences } from "../../core/training/differences.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { release } from "../../gpu-workers/release.ts";
@@ -24,7 +25,10 @@ export const Provenance = z.strictObject({
   release: z.string().exactOptional(),
   /** What a user's recipe consisted of (recipe-source.ts). Absent for a recipe of this package. */
   recipe: z.string().exactOptional(),
-  /** As resolved, without the names of the agents' models: `bases` identifies those models. */
+  /**
+   * As resolved, but without the names of the agents' models, which `bases` identifies, and with the SHA-256 of each file of questions in place
+   * of its path.
+   */
   config: z.record(z.string(), z.json()).exactOptional(),
   /** Agent -> SHA-256 of the names and hashes of its base model's files. */
   bases: z.record(AgentName, Sha256).exactOptional(),
@@ -37,7 +41,7 @@ const UNKNOWN: Provenance = { commit: "unknown", machine: "unknown" };
 /** Provenance of a run that this process starts. */
 export function provenanceOf(config: RunConfig, bases: Required<Provenance>["bases"]): Provenance {
   const recipe = recipeHash(config.recipe);
-  return { ...thisProcess(), ...(recipe && { recipe }), config: withoutModels(config), bases };
+  return { ...thisProcess(), ...(recipe && { recipe }), config: withoutPaths(config), bases };
 }
 
 export async function identify(bases: Bases): Promise<Required<Provenance>["bases"]> {
@@ -88,9 +92,17 @@ export function writeOrigin(folder: RunFolder, ours: Provenance): void {
   writeAtomically(folder.origin, `${JSON.stringify(Provenance.parse(origin), null, 2)}\n`);
 }
 
-function withoutModels(config: RunConfig): Required<Provenance>["config"] {
+function withoutPaths({ questions, ...config }: RunConfig): Required<Provenance>["config"] {
   const agents = Object.entries(config.agents).map(([name, { model: _, ...agent }]) => [name, agent]);
-  return JSON.parse(JSON.stringify({ ...config, agents: Object.fromEntries(agents) }));
+  const files = questions && Object.entries(questions).map(([name, file]) => [name, identifyQuestions(file)]);
+  const identified = files && { questions: Object.fromEntries(files) };
+  return JSON.parse(JSON.stringify({ ...config, ...identified, agents: Object.fromEntries(agents) }));
+}
+
+/** The path of a file that does not exist stays: the run itself reports it. */
+function identifyQuestions(file: string): string {
+  const isFile = file !== OF_RECIPE && statSync(file, { throwIfNoEntry: false })?.isFile() === true;
+  return isFile ? sha256(readFileSync(file)) : file;
 }
 
 let known: Pick<Provenance, "commit" | "machine" | "release"> | undefined;

@@ -89,7 +89,7 @@ function agentWarnings(config: Team, { agent, trained, branches }: AgentShare, t
     ],
     [
       (counts?.rewritten ?? 0) > 0,
-      `${counted(counts?.rewritten ?? 0, "request")} to '${agent}' had a history with replies that it did not generate: each begins a new branch, and its earlier turns are context there. Does the app shorten or edit messages?`,
+      `${counted(counts?.rewritten ?? 0, "request")} to '${agent}' had a history with replies that it did not generate: each begins a new branch, and its earlier turns are context there. Does the app shorten or edit messages, or offer other tools than before?`,
     ],
     [
       cut > 0,

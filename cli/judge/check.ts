@@ -1,8 +1,14 @@
 /** @file `mgrpo judge check`: compares a judge with human labels of the same answers or human scores of the same work. */
 import { judgeCriteria } from "../../adapters/judges/criteria.ts";
-import { type Judge, judgeCorrectness, judgeQuality } from "../../adapters/judges/vote.ts";
+import { judgeCorrectness, judgeQuality } from "../../adapters/judges/vote.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
-import { type JudgeConfig, totalCost, type Verdict } from "../../core/contracts/judge.ts";
+import {
+  costOfFailure,
+  type JudgeConfig,
+  type JudgeCost,
+  totalCost,
+  type Verdict,
+} from "../../core/contracts/judge.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { agreementOf, areClose, scoreAgreementOf } from "../../core/training/agreement.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
@@ -27,18 +33,77 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
   const judge = { model: openLanguageModel(config.model), config };
   const own = config.criteria ?? judgeCriteria();
   const text = options.criteria === undefined ? undefined : readTextFile(options.criteria);
-  printChecked(
-    labels.kind === "answers"
-      ? await checkAnswers(judge, text ?? own.correct, labels.labels)
-      : await checkWork(judge, text ?? own.expert, labels.labels),
-  );
+  if (labels.kind === "answers") {
+    const ask = ({ question, reference, answer }: AnswerLabel) =>
+      judgeCorrectness(judge, text ?? own.correct, { question, reference, answer });
+    show(await judgeAll(labels.labels, ask), checkAnswers);
+  } else {
+    const ask = ({ task, steps, report }: WorkLabel) =>
+      judgeQuality(judge, text ?? own.expert, { input: { task, steps, report } });
+    show(await judgeAll(labels.labels, ask), checkWork);
+  }
 }
 
-async function checkAnswers(judge: Judge, criteria: string, labels: readonly AnswerLabel[]): Promise<Checked> {
-  const verdicts = await inParallel(labels, CONCURRENT_LABELS, ({ question, reference, answer }, i) =>
-    judgeCorrectness(judge, criteria, { question, reference, answer }).catch(failureOn(i)),
-  );
-  const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
+interface JudgedLabels<Label> {
+  readonly pairs: readonly { readonly label: Label; readonly verdict: Verdict }[];
+  /** Includes answers that were not verdicts. */
+  readonly cost: JudgeCost | undefined;
+  /** Undefined: every label has a verdict. */
+  readonly failure: unknown;
+}
+
+/** An error that concerns one label does not stop the others. Any other error concerns every label: no further one is judged. */
+async function judgeAll<Label>(
+  labels: readonly Label[],
+  ask: (label: Label) => Promise<Verdict>,
+): Promise<JudgedLabels<Label>> {
+  const verdicts: (Verdict | undefined)[] = labels.map(() => undefined);
+  const failures: (MgrpoError | undefined)[] = labels.map(() => undefined);
+  const costs: (JudgeCost | undefined)[] = [];
+  let end: unknown;
+  await inParallel(labels, CONCURRENT_LABELS, async (label, i) => {
+    try {
+      const verdict = await ask(label);
+      verdicts[i] = verdict;
+      costs.push(verdict.cost);
+    } catch (error) {
+      costs.push(costOfFailure(error));
+      if (!isMgrpoError(error, "judge-failed")) throw error;
+      failures[i] = error;
+    }
+  }).catch((error: unknown) => {
+    end = error;
+  });
+  return {
+    pairs: labels.flatMap((label, i) => {
+      const verdict = verdicts[i];
+      return verdict ? { label, verdict } : [];
+    }),
+    cost: totalCost(costs.flatMap((cost) => cost ?? [])),
+    failure: end ?? labelFailure(failures),
+  };
+}
+
+/** Names the first label without a verdict, which the user may have to change. `failures`: by label. */
+function labelFailure(failures: readonly (MgrpoError | undefined)[]): MgrpoError | undefined {
+  const first = failures.findIndex((error) => error !== undefined);
+  const cause = failures[first];
+  if (!cause) return undefined;
+  const others = failures.filter((error) => error !== undefined).length - 1;
+  const more = others === 0 ? "" : ` (${others} more without a verdict)`;
+  return new MgrpoError(cause.code, `label ${first + 1}: ${cause.message}${more}`, {
+    retryable: cause.retryable,
+    cause,
+  });
+}
+
+/** Shows the verdicts that there are, which are paid for, before it fails. */
+function show<Label>(judged: JudgedLabels<Label>, check: (judged: JudgedLabels<Label>) => Checked): void {
+  if (judged.pairs.length > 0) printChecked(check(judged));
+  if (judged.failure !== undefined) throw judged.failure;
+}
+
+function checkAnswers({ pairs, cost }: JudgedLabels<AnswerLabel>): Checked {
   return {
     kind: "answers",
     agreement: agreementOf(pairs.map(({ label, verdict }) => ({ label: label.correct, judged: verdict.score === 1 }))),
@@ -47,15 +112,11 @@ async function checkAnswers(judge: Judge, criteria: string, labels: readonly Ans
         ? []
         : { ...label, judged: verdict.score === 1, reason: reasonOf(verdict) },
     ),
-    cost: totalCost(verdicts.flatMap(({ cost }) => cost ?? [])),
+    cost,
   };
 }
 
-async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLabel[]): Promise<Checked> {
-  const verdicts = await inParallel(labels, CONCURRENT_LABELS, ({ task, steps, report }, i) =>
-    judgeQuality(judge, criteria, { input: { task, steps, report } }).catch(failureOn(i)),
-  );
-  const pairs = labels.map((label, i) => ({ label, verdict: verdicts[i] as Verdict }));
+function checkWork({ pairs, cost }: JudgedLabels<WorkLabel>): Checked {
   return {
     kind: "work",
     agreement: scoreAgreementOf(pairs.map(({ label, verdict }) => ({ label: label.score, judged: verdict.score }))),
@@ -64,18 +125,9 @@ async function checkWork(judge: Judge, criteria: string, labels: readonly WorkLa
         ? []
         : { ...label, judged: verdict.score, reason: reasonOf(verdict) },
     ),
-    cost: totalCost(verdicts.flatMap(({ cost }) => cost ?? [])),
+    cost,
   };
 }
-
-/** Adds the label's number to an error that concerns one label, which the user may have to change. Other errors concern every label. */
-const failureOn =
-  (index: number) =>
-  (error: unknown): never => {
-    if (!isMgrpoError(error, "judge-failed")) throw error;
-    const { code, message, retryable } = error;
-    throw new MgrpoError(code, `label ${index + 1}: ${message}`, { retryable, cause: error });
-  };
 
 /** The reason of the vote nearest to the verdict. The median of an even number of valid votes may be no vote's score. */
 function reasonOf({ score, votes = [] }: Verdict): string {

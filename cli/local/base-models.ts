@@ -47,7 +47,7 @@ export async function readBases(
   const bases = new Map<string, CheckpointFiles>();
   for (const name of Object.keys(config.agents).filter((one) => ownsPolicy(config.agents, one))) {
     const agent = policySettings(config.agents, name);
-    const files = await readBase(name, agent, config.seed, given.get(name));
+    const files = await readBase(name, agent, config, given.get(name));
     checkRoles(config, name, files);
     bases.set(name, use === "train" ? withAdapter(name, agent, config.seed, files) : files);
   }
@@ -56,32 +56,49 @@ export async function readBases(
 
 /** What the training of an agent's policy starts from, checked for every agent that shares it. */
 export async function readPolicyBase(config: RunConfig, owner: string, note?: Note): Promise<CheckpointFiles> {
-  const base = await readTrainingBase(owner, policySettings(config.agents, owner), config.seed, note);
+  const base = await readTrainingBase(owner, policySettings(config.agents, owner), config, note);
   checkRoles(config, owner, base, note);
   return base;
 }
 
 /** Checks the model's chat template with the settings of the agents that share it with their owner. */
-function checkRoles({ agents }: RunConfig, owner: string, files: CheckpointFiles, note: Note = () => {}): void {
+function checkRoles({ agents, runner }: RunConfig, owner: string, files: CheckpointFiles, note: Note = () => {}): void {
   const { policy } = agents[owner] as AgentConfig;
   if (policy.startsWith("recipe:")) return;
   for (const name of rolesOf(agents, owner).filter((role) => role !== owner)) {
-    const agent = agents[name] as AgentConfig;
-    noteOnTools(name, agent, checkTemplate(name, agent, files), note);
+    checkTools(name, agents[name] as AgentConfig, runner, files, note);
   }
 }
 
-/** What an agent's training starts from: its base model, with an adapter if it trains one. `note` gets what was decided for the user. */
-async function readTrainingBase(name: string, agent: AgentConfig, seed: number, note?: Note): Promise<CheckpointFiles> {
-  return withAdapter(name, agent, seed, await readBase(name, agent, seed, undefined, note));
+/** Checks the template, and notes what describes the tools. An app may offer any agent tools, which the config does not name. */
+function checkTools(
+  name: string,
+  agent: AgentConfig,
+  runner: RunConfig["runner"],
+  files: CheckpointFiles,
+  note: Note,
+): void {
+  const settings = runner === "native" ? agent : { ...agent, tools: ["any"] };
+  noteOnTools(name, agent, checkTemplate(name, settings, files), note);
 }
 
+/** What an agent's training starts from: its base model, with an adapter if it trains one. `note` gets what was decided for the user. */
+async function readTrainingBase(
+  name: string,
+  agent: AgentConfig,
+  config: TeamSettings,
+  note?: Note,
+): Promise<CheckpointFiles> {
+  return withAdapter(name, agent, config.seed, await readBase(name, agent, config, undefined, note));
+}
+
+type TeamSettings = Pick<RunConfig, "seed" | "runner">;
 type Note = (message: string) => void;
 
 async function readBase(
   name: string,
   agent: AgentConfig,
-  seed: number,
+  team: TeamSettings,
   given?: CheckpointFiles,
   note: Note = () => {},
 ): Promise<CheckpointFiles> {
@@ -96,7 +113,7 @@ async function readBase(
     throw new MgrpoError("checkpoint-damaged", `${fileIn(model, file)} is missing: agent '${name}' needs it`);
   }
   try {
-    return checkBase(name, agent, seed, files, note);
+    return checkBase(name, agent, team, files, note);
   } catch (error) {
     if (!isMgrpoError(error)) throw error;
     throw new MgrpoError(error.code, `model of agent '${name}', ${model}: ${error.message}`, { cause: error.cause });
@@ -107,7 +124,7 @@ async function readBase(
 function checkBase(
   name: string,
   agent: AgentConfig,
-  seed: number,
+  { seed, runner }: TeamSettings,
   files: CheckpointFiles,
   note: Note,
 ): CheckpointFiles {
@@ -117,7 +134,7 @@ function checkBase(
       throw new MgrpoError("config-invalid", "a Tinker server does not load an adapter: set the model to its base");
     }
     checkVocabulary(files, readVocabulary(files));
-    noteOnTools(name, agent, checkTemplate(name, agent, files), note);
+    checkTools(name, agent, runner, files, note);
     return tinkerBase(
       policy,
       basename(parseHubModel(model)?.repository ?? model),
@@ -130,7 +147,7 @@ function checkBase(
   const config = checkCheckpoint(files);
   readAdapter(files, config);
   checkVocabulary(files, config.vocabulary);
-  noteOnTools(name, agent, checkTemplate(name, agent, files), note);
+  checkTools(name, agent, runner, files, note);
   return files;
 }
 

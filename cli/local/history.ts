@@ -58,7 +58,6 @@ export class RunHistory {
       const { evaluation } = event;
       const isOther = ({ team, suite }: TeamEvaluation) => team !== evaluation.team || suite !== evaluation.suite;
       this.evaluations = sortEvaluations(this.#config, [...this.evaluations.filter(isOther), evaluation]);
-      this.metrics.addEvaluation(evaluation);
     }
     if (event.kind === "step") {
       this.usd = event.summary.usd ?? this.usd;
@@ -67,6 +66,8 @@ export class RunHistory {
       this.metrics.addStep(event.summary);
     }
     this.save("running");
+    // After the status: `mgrpo track` adds the evaluations that it lists, so an older score must not come back.
+    if (event.kind === "evaluation") this.metrics.addEvaluation(event.evaluation);
   }
 
   save(state: RunStatus["state"], reason = ""): RunStatus {

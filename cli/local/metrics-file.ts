@@ -1,6 +1,6 @@
 /**
- * @file `metrics.jsonl` in a run's folder: one line per closed step and finished evaluation. Lines are only appended, and never twice, so
- * that a tracker's position in it holds over all sessions of the run.
+ * @file `metrics.jsonl` in a run's folder: one line per closed step and finished evaluation, and another when an evaluation that is asked
+ * again has another score: the newest holds. Lines are only appended, so that a tracker's position in it holds over all sessions of the run.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -12,7 +12,8 @@ import { writeAtomically } from "./run-folder.ts";
 export class MetricsFile {
   readonly lines: MetricLine[];
   readonly #path: string;
-  readonly #known: Set<string>;
+  /** The newest metrics by name, as JSON. */
+  readonly #known: Map<string, string>;
   readonly #now: () => number;
 
   /** @param now wall-clock milliseconds. */
@@ -24,25 +25,31 @@ export class MetricsFile {
       .split("\n")
       .slice(0, -1)
       .map((line) => parseJson(MetricLine, line, path));
-    this.#known = new Set(this.lines.map(nameOf));
+    this.#known = new Map(this.lines.map((line) => [nameOf(line), JSON.stringify(line.metrics)]));
     // Removes a line that a kill cut short.
     if (text !== "" && !text.endsWith("\n")) writeAtomically(path, this.lines.map(textOf).join(""));
   }
 
-  addStep(summary: StepSummary): void {
-    this.#add(stepMetrics(summary));
+  /** A step's metrics never change. `time`: wall-clock milliseconds; absent: now. */
+  addStep(summary: StepSummary, time = this.#now()): void {
+    const measured = stepMetrics(summary);
+    if (!this.#known.has(nameOf(measured))) this.#append({ ...measured, time });
   }
 
   addEvaluation(evaluation: TeamEvaluation): void {
-    this.#add(evaluationMetrics(evaluation));
+    const measured = evaluationMetrics(evaluation);
+    if (this.#known.get(nameOf(measured)) === JSON.stringify(measured.metrics)) return;
+    this.#append({ ...measured, time: this.#now() });
   }
 
-  #add(measured: Omit<MetricLine, "time">): void {
-    if (this.#known.has(nameOf(measured))) return;
-    const { step, source, metrics } = measured;
-    const line = { step, time: this.#now(), source, metrics };
+  hasStep(step: number): boolean {
+    return this.#known.has(nameOf({ step: step + 1, source: "step" }));
+  }
+
+  #append({ step, time, source, metrics }: MetricLine): void {
+    const line = { step, time, source, metrics };
     appendFileSync(this.#path, textOf(line));
-    this.#known.add(nameOf(line));
+    this.#known.set(nameOf(line), JSON.stringify(metrics));
     this.lines.push(line);
   }
 }

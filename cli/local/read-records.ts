@@ -2,6 +2,7 @@
 import { statfs } from "node:fs/promises";
 import { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import { parseDeployment } from "../../core/contracts/deployment.ts";
 import { objectKeys, type TableKey, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
@@ -22,8 +23,11 @@ import { type StepSummary, summarizeStep } from "../../core/monitoring/step-summ
 import { evaluationOf, sortEvaluations, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import type { Store } from "../../core/ports.ts";
 import { readApiSpending } from "../../core/training/api-spending.ts";
+import { isGivenUp, MAX_CAPACITY_REQUESTS } from "../../core/training/fleets.ts";
+import { completedAt } from "../../core/training/retention.ts";
 import { type Spending, spending } from "../../core/training/run-budget.ts";
 import { versionAfter } from "../../core/training/step-plan.ts";
+import { MGRPO } from "../terminal/name.ts";
 import { findRun } from "./run-folder.ts";
 
 /** Optimizer probes of the servers that train agents with their own optimizer. */
@@ -40,17 +44,29 @@ export async function readOptimizers(
   });
 }
 
-/** Fleets whose instances refused to serve the run, and why. */
+/** Fleets whose instances refused to serve the run, and why; and those of evaluations that it gave up on, which halts no run. */
 export async function readRefusals(store: Store, run: string) {
-  const fleets = await store.table.query(tableKeys.run(run).pk, tablePrefixes.fleets);
-  return fleets.flatMap((item) => {
-    const { fleet, refusal } = parse(FleetRecord, item, `FLEET of ${run}`);
-    return refusal ? [{ fleet, ...refusal }] : [];
-  });
+  const items = await store.table.query(tableKeys.run(run).pk, tablePrefixes.fleets);
+  if (items.length === 0) return [];
+  const fleets = items.map((item) => parse(FleetRecord, item, `FLEET of ${run}`));
+  const refused = fleets.flatMap(({ fleet, refusal }) => (refusal ? [{ fleet, ...refusal }] : []));
+  const record = await readRun(store, run);
+  if (record.status === "halted") return refused;
+  const found = { record, jobs: await readJobs(store, run), fleets };
+  const deployed = parseDeployment(await store.table.get(tableKeys.deployment))?.fleets ?? [];
+  const givenUp = deployed.filter((fleet) => fleet.agent === "*" && isGivenUp(found, fleet));
+  return [...refused, ...givenUp.map(({ name, release }) => ({ fleet: name, release, reason: givenUpReason(name) }))];
 }
 
+const givenUpReason = (fleet: string): string =>
+  `they came up ${MAX_CAPACITY_REQUESTS} times without completing an evaluation; ` +
+  `the newest logs under logs/${fleet}/ in the bucket say why; fix it, then launch the run again`;
+
 export async function readRun(store: Store, run: string): Promise<RunRecord> {
-  return parse(RunRecord, await getExisting(store, tableKeys.run(run)), `RUN ${run}`);
+  const item = await store.table.get(tableKeys.run(run));
+  if (item) return parse(RunRecord, item, `RUN ${run}`);
+  const advice = `unless a process is starting it, \`${MGRPO} resume ${run}\` begins it`;
+  throw new MgrpoError("not-found", `run '${run}' has not begun, so its store has no record of it: ${advice}`);
 }
 
 export async function readStep(store: Store, run: string, step: number): Promise<StepRecord> {
@@ -71,6 +87,13 @@ export async function readGroups(store: Store, step: StepRecord, wanted?: readon
   return items.flatMap((item, i) =>
     item ? [parse(GroupRecord, item, `GROUP ${step.step}/${indices[i]} of ${step.run}`)] : [],
   );
+}
+
+/** When the last group of a step was complete, in ms by the store's clock; undefined if that is not recorded. */
+export async function readScoredAt(store: Store, run: string, step: number): Promise<number | undefined> {
+  const groups = await readGroups(store, await readStep(store, run, step));
+  const times = groups.flatMap(({ expiresAt }) => (expiresAt === undefined ? [] : [completedAt(expiresAt)]));
+  return times.length > 0 ? Math.max(...times) : undefined;
 }
 
 export async function readJobs(store: Store, run: string): Promise<JobRecord[]> {

@@ -7,14 +7,15 @@
  * Reopening reads and deletes many objects, so it comes before RUN changes: if it fails, RUN is as it was, and the same call may be
  * made again.
  */
-import type { RunConfig } from "../../core/contracts/config.ts";
-import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
-import { parse } from "../../core/contracts/parse.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { canonicalJson, parse, parseJson } from "../../core/contracts/parse.ts";
 import { FleetRecord, type RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { ToolSpendingRecord } from "../../core/contracts/spending.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store, Table, TableChange, TableItem, TableResult } from "../../core/ports.ts";
 import { readApiSpending } from "../../core/training/api-spending.ts";
+import { differences } from "../../core/training/differences.ts";
 import { resetFleet } from "../../core/training/fleet-writes.ts";
 import {
   overBudgetReason,
@@ -42,6 +43,23 @@ export async function resumeInStore(
   await forgiveFleets(table, record.run);
   for (const change of changes) await apply(table, record.run, change);
   await relistRun(table, record.run, await clock.storeTime());
+}
+
+/**
+ * Refuses another config than the one in the store, which functions and workers read: this process alone would follow it, and could wait for
+ * an evaluation that they never begin. `file`: where it is from.
+ */
+export async function refuseEdited({ objects }: Store, config: RunConfig, file: string): Promise<void> {
+  const key = objectKeys.config(config.run);
+  const stored = await objects.get(key);
+  if (!stored) return;
+  const [edited, begun] = [config, parseJson(RunConfig, stored, key)].map((one) => JSON.parse(canonicalJson(one)));
+  const found = differences(edited, begun);
+  if (found.length === 0) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `${file} is not the config that the run began with: ${found.join("; ")}; restore it, or train another run with these settings`,
+  );
 }
 
 /** What resuming changes in TOOLS and RUN. Rejects where the run cannot resume. */

@@ -13,7 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import * as z from "zod";
 import { Arm, RunConfig } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
@@ -98,14 +98,14 @@ export function findRun(name: string): RunFolder | undefined {
   return RunName.safeParse(name).success && existsSync(folder.config) ? folder : undefined;
 }
 
-/** The folder of the run, or `not-found` with the runs that exist. */
-export function existingRun(run: string): RunFolder {
+/** The folder of the run, or `not-found` with the runs that exist. `elsewhere`: what to do about a run in a store. */
+export function existingRun(run: string, elsewhere?: string): RunFolder {
   const folder = findRun(run);
   if (folder) return folder;
   const known = runNames();
   const hint = known.length === 0 ? `start one with \`${MGRPO} train\`` : `known: ${known.join(", ")}`;
-  const nearest = didYouMean(run, known);
-  throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; ${hint}${nearest}`);
+  const hints = [hint, ...(elsewhere === undefined ? [] : [elsewhere])].join("; ");
+  throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; ${hints}${didYouMean(run, known)}`);
 }
 
 /** Refuses the name of an existing run, and a folder that cannot be written. */
@@ -158,8 +158,14 @@ export function unreadable(path: string, cause: unknown): MgrpoError {
   return new MgrpoError("not-found", `${path} cannot be read (${code})`, { cause });
 }
 
-export function readConfig(folder: RunFolder): RunConfig {
-  return parseJson(RunConfig, readText(folder.config), folder.config, "config-invalid");
+/** Refuses a copied or renamed folder: its records have the run's first name, under which another folder may be. */
+export function readConfig({ path, config: file }: RunFolder): RunConfig {
+  const config = parseJson(RunConfig, readText(file), file, "config-invalid");
+  if (config.run === basename(path)) return config;
+  throw new MgrpoError(
+    "config-invalid",
+    `${path} holds run '${config.run}', and a run's folder has its name: rename it to ${config.run}, in another project's runs/ if this one has such a run`,
+  );
 }
 
 /** The names of the runs in this folder, in natural order. */

@@ -114,7 +114,8 @@ class Feed {
   }
 
   async #sendNew(signal: AbortSignal): Promise<void> {
-    const end = this.#lines.length;
+    const { linesAtOnce = this.#lines.length } = this.#tracker;
+    const end = Math.min(this.#sent + linesAtOnce, this.#lines.length);
     await this.#tracker.send(this.#lines.slice(this.#sent, end), signal);
     this.#positions[this.name] = end;
     this.#save();
@@ -131,7 +132,7 @@ class Feed {
     this.#stop.abort();
     await this.#sending;
     try {
-      if (this.#sent < this.#lines.length) await this.#sendNew(limit);
+      while (this.#sent < this.#lines.length) await this.#sendNew(limit);
       if (status !== undefined) await this.#tracker.finish(status, limit);
       return true;
     } catch (error) {

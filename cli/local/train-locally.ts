@@ -18,6 +18,7 @@ import type { CaseStudy } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { notesOf } from "../notes.ts";
 import type { RunReport } from "../run-report.ts";
+import { clean } from "../terminal/clean.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { stepWarnings } from "../warnings.ts";
 import type { Bases } from "./base-models.ts";
@@ -27,6 +28,7 @@ import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
 import { followRun } from "./follow.ts";
 import { RunHistory } from "./history.ts";
 import { readRun, readSpending } from "./read-records.ts";
+import { refuseEdited } from "./resume-in-store.ts";
 import type { RunFolder } from "./run-folder.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import { type Stop, watchForStop } from "./stop.ts";
@@ -55,6 +57,7 @@ export async function trainLocally(training: LocalTraining): Promise<RunReport |
   const stop = watchForStop();
   let display: Display | undefined;
   try {
+    await refuseEdited(cloud.store, config, folder.config);
     await startOrResume(cloud, config, bases, questions, raised);
     const history = new RunHistory(config, folder, cloud);
     display = openDisplay(config, history.steps);
@@ -114,6 +117,7 @@ async function openTracking(
     startedAt,
     (step) => readTracedRollouts(store, config, step, noteOf),
     process.env,
+    (line) => display.print(`warning: ${clean(line)}`),
   );
   const warn = (reason: string, isRetried: boolean) => {
     const what = isRetried ? "; training continues, and sending is retried until the run ends" : "";

@@ -40,7 +40,7 @@ export async function openSource(run: string): Promise<Source> {
 }
 
 function localSource(run: string): Source {
-  const folder = existingRun(run);
+  const folder = existingRun(run, "for a run in a store set MGRPO_TABLE and MGRPO_BUCKET");
   const { state, reason, step, evaluations } = readStatus(folder);
   return {
     config: readConfig(folder),

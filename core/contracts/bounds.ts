@@ -7,6 +7,12 @@ import * as z from "zod";
 /** Maximum bytes of a DynamoDB item: a hard limit, which AWS does not raise on request. */
 export const ITEM_BYTES = 400 * 1024;
 
+/** Maximum bytes of a request to run an invocation. */
+export const REQUEST_BYTES = 1 << 20;
+
+/** Maximum bytes of its task, as JSON: the rest of a request, a few names and numbers, has ample room. */
+export const TASK_BYTES = REQUEST_BYTES - 64 * 1024;
+
 /** Maximum UTF-8 bytes of a recorded reason. */
 export const REASON_BYTES = 1000;
 

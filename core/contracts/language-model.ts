@@ -9,6 +9,7 @@
  * only the names of the environment variables that hold them.
  */
 import * as z from "zod";
+import { hasNoUser } from "./http-url.ts";
 
 /** OpenAI's own server, the only one that gets OPENAI_API_KEY by default. */
 export const OPENAI_URL = "https://api.openai.com/v1";
@@ -24,9 +25,8 @@ const BaseUrl = z.string().refine(isBaseUrl, {
 
 function isBaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
-  const { protocol, username, password } = new URL(text);
   // An empty query or fragment is in the text alone.
-  return /^https?:$/.test(protocol) && `${username}${password}` === "" && !/[?#]/.test(text);
+  return /^https?:$/.test(new URL(text).protocol) && hasNoUser(text) && !/[?#]/.test(text);
 }
 
 /** Dollars per million tokens. */

@@ -22,7 +22,7 @@ export function parse<S extends z.ZodType>(
     const known = issue.code === "unrecognized_keys" && code === "config-invalid" ? knownKeys(schema, issue) : [];
     if (issue.code === "unrecognized_keys") unknownNames.push(...issue.keys.map((unknown) => ({ unknown, known })));
     if (issue.code === "invalid_value") unknownNames.push(...unknownValue(issue, value));
-    const fault = faultOf(issue);
+    const fault = issueFault(issue);
     const message = known.length > 0 ? `${fault}: there are ${known.join(", ")}` : fault;
     return path ? `${path}: ${message}` : message;
   });
@@ -38,15 +38,15 @@ const NO_MEMBER = "Invalid input";
  * What is wrong. Zod's own message does not say it for an invalid key of a record, nor for a value that fits no member of a union: the issues
  * below do, of which each member gives its first two.
  */
-function faultOf(issue: z.core.$ZodIssue): string {
-  if (issue.code === "invalid_key") return issue.issues.map(faultOf).join("; ");
+export function issueFault(issue: z.core.$ZodIssue): string {
+  if (issue.code === "invalid_key") return issue.issues.map(issueFault).join("; ");
   if (issue.code !== "invalid_union" || issue.message !== NO_MEMBER || issue.errors.length === 0) return issue.message;
   return issue.errors.map((member) => member.slice(0, 2).map(located).join(" and ")).join(", or ");
 }
 
 function located(issue: z.core.$ZodIssue): string {
   const path = issue.path.join(".");
-  return path ? `${path}: ${faultOf(issue)}` : faultOf(issue);
+  return path ? `${path}: ${issueFault(issue)}` : issueFault(issue);
 }
 
 /** The keys that are possible at the path, without those that were refused: another member of a union may have them. */

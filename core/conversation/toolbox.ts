@@ -4,14 +4,25 @@
  */
 import * as z from "zod";
 import type { AgentConfig } from "../contracts/agent-config.ts";
+import { TASK_BYTES } from "../contracts/bounds.ts";
 import { MgrpoError } from "../errors.ts";
 import type { Tool, ToolSchema } from "../ports.ts";
+import { escapeSpecialTokens } from "./special-tokens.ts";
 
 /** The name of the call that hands a subtask to a sub-agent. */
 export const DELEGATE = "delegate";
 
 /** Arguments of `delegate`, whichever sub-agents a team has. */
-export const DelegateArguments = z.strictObject({ agent: z.string(), task: z.string().regex(/\S/, "says nothing") });
+export const DelegateArguments = z.strictObject({
+  agent: z.string(),
+  // As a refinement, the limit is not part of the JSON Schema that the agent sees.
+  task: z.string().regex(/\S/, "says nothing").refine(fitsRequest, `is longer than ${TASK_BYTES} bytes`),
+});
+
+/** Whether the task, in the form in which its sub-agent gets it, fits into a request. */
+function fitsRequest(task: string): boolean {
+  return new TextEncoder().encode(JSON.stringify(escapeSpecialTokens(task))).length <= TASK_BYTES;
+}
 
 /** What one agent may call, from `openToolbox`. `parseTurn` accepts exactly the names in `parameters`. */
 export interface Toolbox {

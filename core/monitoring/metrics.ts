@@ -10,9 +10,9 @@ import type { TeamEvaluation } from "./team-evaluation.ts";
 export const MetricLine = z.strictObject({
   /** Closed steps so far: 1 after the first step, 0 for an evaluation of the untrained team. */
   step: z.int().nonnegative(),
-  /** Wall-clock milliseconds at which the line was written. */
+  /** Wall-clock milliseconds at which the line was written; of a step that was not followed here, those at which its last rollout was scored. */
   time: z.int(),
-  /** `step`, or `eval/<suite>`. Together with the number of the step, it identifies the line. */
+  /** `step`, or `eval/<suite>`. Of lines with the same source and step, the newest holds. */
   source: z.string(),
   metrics: z.record(z.string(), z.number()),
 });

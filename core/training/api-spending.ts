@@ -7,6 +7,7 @@ import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
 import type { RunRecord } from "../contracts/records.ts";
 import { AgentSpendingRecord, JudgeSpendingRecord, ToolSpendingRecord } from "../contracts/spending.ts";
+import { MgrpoError } from "../errors.ts";
 import type { Table, TableChange, TableItem } from "../ports.ts";
 import { NumberedPayments } from "./numbered-payments.ts";
 
@@ -59,7 +60,8 @@ const DROPPED_AT_ONCE = 100;
  * What one request to a judge is charged. Its maximum cost is booked before the request, and the actual cost replaces it afterward. A caller
  * that dies leaves the maximum cost charged. Each reservation has a name in the record while it is open, so that a write that is repeated
  * because its response was lost changes nothing: a settlement may lower the charge, and lowering it twice would undercharge. A settlement
- * without a reservation only raises it, and a repeat counts twice: too high, never too low.
+ * without a reservation only raises it, and a repeat counts twice: too high, never too low. Once it is settled, nothing more is reserved:
+ * nobody would settle it.
  *
  * Names of dead callers are dropped by the next request of the run, whatever it judges, so the record does not grow with deaths. A caller
  * that was only slow finds its name gone: its settlement is refused, and the maximum stays charged.
@@ -71,6 +73,7 @@ export class JudgeCharge {
   /** Name -> micro-dollars. */
   readonly #reserved = new Map<string, number>();
   #reservations = 0;
+  #isSettled = false;
 
   constructor(table: Payments, run: string, request: JudgeRequest) {
     this.#table = table;
@@ -78,8 +81,9 @@ export class JudgeCharge {
     this.#request = request;
   }
 
-  /** Calls may run concurrently. */
+  /** Calls may run concurrently. Rejects if the request is settled before the reservation is written. */
   async reserve(usd: number): Promise<void> {
+    if (this.#isSettled) throw settled();
     const microUsd = Math.ceil(usd * MICRO);
     if (!(microUsd > 0)) return;
     const name = `${this.#request.name}-${this.#reservations++}`;
@@ -88,25 +92,35 @@ export class JudgeCharge {
       set: [[["reserved", name], Math.ceil(this.#request.heldUntil)]],
       when: [{ absent: ["reserved", name] }],
     });
+    if (this.#isSettled) {
+      await this.#replace(new Map([[name, microUsd]]), 0, 0);
+      throw settled();
+    }
     this.#reserved.set(name, microUsd);
     await this.#dropDead(record);
   }
 
   /** `usd`: the cost, charged even if there is no verdict; "unknown" if nobody reports it, as of a request that was cut off: the reserved amount. */
   async settle(verdicts: 0 | 1, usd: number | "unknown"): Promise<void> {
-    const names = [...this.#reserved.keys()];
-    const reserved = [...this.#reserved.values()].reduce((sum, one) => sum + one, 0);
+    this.#isSettled = true;
+    const reserved = sumOf(this.#reserved);
     const microUsd = usd === "unknown" ? reserved : Math.round(usd * MICRO);
     if (microUsd === 0 && reserved === 0) return;
+    await this.#replace(this.#reserved, verdicts, microUsd);
+    this.#reserved.clear();
+  }
+
+  /** Charges `microUsd` instead of the reservations. */
+  async #replace(reserved: ReadonlyMap<string, number>, verdicts: 0 | 1, microUsd: number): Promise<void> {
+    const names = [...reserved.keys()];
     await this.#change({
       add: [
         [["verdicts"], verdicts],
-        [["microUsd"], microUsd - reserved],
+        [["microUsd"], microUsd - sumOf(reserved)],
       ],
       remove: names.map((name) => ["reserved", name]),
       when: names.map((name) => ({ exists: ["reserved", name] })),
     });
-    this.#reserved.clear();
   }
 
   /** Returns the record after the change. The run's first payment finds no record: it creates one and tries again. */
@@ -128,6 +142,11 @@ export class JudgeCharge {
     await this.#table.update({ key: tableKeys.judgeSpending(this.#run), remove, when: [] });
   }
 }
+
+const sumOf = (reserved: ReadonlyMap<string, number>): number =>
+  [...reserved.values()].reduce((sum, one) => sum + one, 0);
+
+const settled = (): MgrpoError => new MgrpoError("canceled", "the call has settled, so nothing is reserved for it");
 
 /** Records what one process pays for turns of an agent behind an API. Call the result with the cost of each turn in dollars. */
 export function agentPayments(table: Payments, run: string): (usd: number) => Promise<void> {

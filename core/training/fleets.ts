@@ -162,7 +162,10 @@ export function emptyFleetRecord(run: string, fleet: string): FleetRecord {
   return { run, fleet, fleetSlots: {}, progress: 0, capacityRequests: 0, refusal: null };
 }
 
-export function fleetRecord({ record: { run }, fleets }: RunRecords, { name }: FleetSpec): FleetRecord {
+export function fleetRecord(
+  { record: { run }, fleets }: Pick<RunRecords, "record" | "fleets">,
+  { name }: Pick<FleetSpec, "name">,
+): FleetRecord {
   return fleets.find(({ fleet }) => fleet === name) ?? emptyFleetRecord(run, name);
 }
 
@@ -185,13 +188,16 @@ function isServed({ config, workers }: RunRecords, { agent, roles }: FleetSpec):
   return needed.every((role) => alive.some((worker) => worker.roles.includes(role)));
 }
 
-function isGivenUp(run: RunRecords, fleet: FleetSpec): boolean {
+type FleetProgress = Pick<RunRecords, "record" | "jobs" | "fleets">;
+
+/** Whether the run requests no more instances of this fleet, since those that came up made no progress. */
+export function isGivenUp(run: FleetProgress, fleet: Pick<FleetSpec, "name" | "agent">): boolean {
   const { capacityRequests, progress } = fleetRecord(run, fleet);
   return capacityRequests > MAX_CAPACITY_REQUESTS && progress === progressOf(run, fleet);
 }
 
 /** Increases whenever the fleet's workers complete a step or an evaluation, and once when the run finishes. */
-function progressOf({ record, jobs }: RunRecords, { agent }: FleetSpec): number {
+function progressOf({ record, jobs }: FleetProgress, { agent }: Pick<FleetSpec, "agent">): number {
   if (agent !== "*") return record.step;
   return jobs.filter(({ state }) => state === "done").length + (record.status === "finished" ? 1 : 0);
 }

@@ -18,6 +18,9 @@ export function expiryOf(storeTime: number): number {
   return Math.ceil(storeTime / 1000) + CONVERSATION_DAYS * 86_400;
 }
 
+/** When such a record was complete, in ms, rounded up to a second. */
+export const completedAt = (expiresAt: number): number => (expiresAt - CONVERSATION_DAYS * 86_400) * 1000;
+
 /** Whether a version is kept forever: the first and the last, evaluated teams, references of the KL term, every `keepEvery`-th. */
 export function isKept(config: RunConfig, version: number): boolean {
   const { keepEvery } = config.retention;

@@ -177,10 +177,17 @@ function startAsk(clock: Clock, { seconds, signal: stop, ask }: VerdictRequest):
     cost: () =>
       cut.signal.aborted ? (costOfFailure((failure as Error).cause)?.usd ?? "unknown") : costWithoutVerdict(failure),
     async ask(reserve) {
+      const reserveInTime = async (usd: number) => {
+        cut.signal.throwIfAborted();
+        await reserve(usd);
+      };
       stop?.addEventListener("abort", onStop, { once: true });
       if (stop?.aborted) onStop();
       try {
-        return await Promise.race([askJudge(async () => ask({ signal: cut.signal, reserve })), deadline()]);
+        return await Promise.race([
+          askJudge(async () => ask({ signal: cut.signal, reserve: reserveInTime })),
+          deadline(),
+        ]);
       } catch (error) {
         failure = error;
         // What an aborted judge throws says less than why it was aborted.

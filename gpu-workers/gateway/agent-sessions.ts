@@ -175,7 +175,7 @@ export class AgentSessions {
       return;
     }
     if (open.begun.size >= this.#maxBranches) {
-      const message = `agent '${this.#agent.name}' has reached its limit of ${this.#maxBranches} conversations in this rollout`;
+      const message = `agent '${this.#agent.name}' has reached its limit of ${this.#maxBranches} conversations in this rollout (the main agent's limits.turns times limits.calls)`;
       throw new LimitReached("turn-limit", message);
     }
     open.begun.add(id);

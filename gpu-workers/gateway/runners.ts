@@ -22,7 +22,7 @@ const MAX_RESPONSE_CHARACTERS = 1 << 20;
 
 export function recipeRunner(rollout: Rollout): AppRunner {
   return {
-    run({ question, agents }, signal) {
+    async run({ question, agents }, signal) {
       const named = Object.entries(agents).map(([name, access]) => [name, { ...access, name }] as const);
       return rollout({ question, agents: Object.fromEntries(named), signal });
     },

@@ -16,6 +16,7 @@ import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
+import { REQUEST_BYTES } from "../../core/contracts/bounds.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -25,7 +26,6 @@ import type { InvocationRegistry, InvocationStatus } from "./registry.ts";
 import type { SignReport, VerifyCall } from "./signature.ts";
 
 export const LONGEST_POLL_SECONDS = 25;
-const MAX_BODY_BYTES = 1 << 20;
 
 export interface AppServer {
   readonly port: number;
@@ -48,7 +48,7 @@ export function invocationApp(
   const app = new Hono().basePath(`/${prefix}`);
   app.use(
     "/invocations/*",
-    bodyLimit({ maxSize: MAX_BODY_BYTES, onError: tooLarge(MAX_BODY_BYTES) }),
+    bodyLimit({ maxSize: REQUEST_BYTES, onError: tooLarge(REQUEST_BYTES) }),
     requireSignature(prefix, signatures.verify),
   );
 

@@ -149,6 +149,22 @@ test("the keys that the environment has for a custom endpoint are used even if i
   restore();
 });
 
+test("a profile without a login at its single sign-on: the error says to log in", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "profile-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const config = join(folder, "config");
+  const sso = { start_url: "https://nowhere.example/start", account_id: "1", region: "us-east-1", role_name: "dev" };
+  const settings = Object.entries(sso).map(([name, value]) => `sso_${name} = ${value}`);
+  writeFileSync(config, ["[profile work]", ...settings, ""].join("\n"));
+  const files = { AWS_CONFIG_FILE: config, AWS_SHARED_CREDENTIALS_FILE: "/nowhere" };
+  onTestFinished(setEnvironment({ AWS_PROFILE: "work", ...files }));
+  for (const name of ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]) delete process.env[name];
+  const { table, close } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+  const LOGIN = /requires credentials, and the profile's login is missing or has expired: run `aws sso login`/;
+  await expect(table.get({ pk: "RUN#none", sk: "RUN" })).rejects.toThrow(LOGIN);
+  close();
+});
+
 test("without AWS_REGION, AWS's own endpoint needs a region from a profile, and a custom endpoint defaults to us-east-1", async () => {
   for (const name of Object.keys(home))
     if (name.startsWith("AWS_ENDPOINT") || name === "AWS_REGION") delete process.env[name];

@@ -40,6 +40,26 @@ test("check: every behavior of the embedded cloud works, and nothing is left", a
   expect(Contents?.map(({ Key }) => Key)).toEqual(["runs/kept"]);
 });
 
+test.each(["SIGINT", "SIGTERM"] as const)("check: %s stops it, and nothing is left", async (signal) => {
+  let written = 0;
+  process.env["AWS_ENDPOINT_URL_DYNAMODB"] = await startProxy(String(home["AWS_ENDPOINT_URL_DYNAMODB"]), {
+    change({ headers, body }) {
+      if (String(headers["x-amz-target"]).endsWith("PutItem") && ++written === 1) process.emit(signal);
+      return body;
+    },
+  });
+  const spy = vi.spyOn(console, "error").mockImplementation(() => {});
+  const lines = await printedJson("cloud", "check");
+  expect(spy.mock.calls).toEqual([["stopped: the check is incomplete"]]);
+  spy.mockRestore();
+  expect(lines.at(-1)).toMatchObject({ kind: "behavior", about: "table", works: true });
+  expect(process.exitCode).toBe(130);
+  const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));
+  expect(Items?.map(({ pk }) => pk?.S)).toEqual(["KEPT"]);
+  const { Contents } = await s3.send(new ListObjectsV2Command({ Bucket: "mgrpo" }));
+  expect(Contents?.map(({ Key }) => Key)).toEqual(["runs/kept"]);
+});
+
 test("check: a store that overwrites or ignores conditions is reported, with exit code 1", async () => {
   process.env["AWS_ENDPOINT_URL_S3"] = await startProxy(String(home["AWS_ENDPOINT_URL_S3"]), {
     change({ headers, body }) {

@@ -51,6 +51,22 @@ test("runs of a recipe whose code has changed are foreign; what commands write b
   expect(provenanceOf(config, {})).not.toHaveProperty("recipe");
 });
 
+test("runs on other training questions are foreign, although the path of their file is the same", () => {
+  const train = join(project, "train.jsonl");
+  const made = (questions: { train: string; heldOut?: string }) => provenanceOf({ ...config, questions }, {});
+  const missing = made({ train });
+  expect(missing.config).toMatchObject({ questions: { train } });
+  writeFileSync(train, '{"id": "a"}\n');
+  const before = made({ train, heldOut: "recipe" });
+  const copy = join(project, "copy.jsonl");
+  writeFileSync(copy, '{"id": "a"}\n');
+  expect(foreignBy(made({ train: copy, heldOut: "recipe" }), before)).toEqual([]);
+  writeFileSync(train, '{"id": "b"}\n');
+  expect(foreignBy(made({ train, heldOut: "recipe" }), before)).toEqual([
+    expect.stringMatching(/^config\.questions\.train: "[0-9a-f]{64}" \(stored\), "[0-9a-f]{64}" \(requested\)$/),
+  ]);
+});
+
 // Windows lets only privileged users create symbolic links to files.
 test.skipIf(process.platform === "win32")("a symbolic link in a recipe counts as the file that it points to", () => {
   const recipe = join(project, "linked");

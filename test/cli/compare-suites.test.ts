@@ -1,8 +1,10 @@
 /** @file A comparison of runs whose suites differ in number or order: each score is found by its suite's name. */
 import { expect, test } from "vitest";
+import { heldOutBands } from "../../cli/compare/curves.ts";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
 import { type EvaluatedRun, measureArm, refuseOtherQuestions } from "../../cli/compare/measure.ts";
 import type { ArmResult, Comparison } from "../../cli/compare/summary.ts";
+import { finished, frozen, mgrpo } from "./compared-runs.ts";
 
 /** An arm with one run, whose suites come in this order, with their shares after training in percent. */
 function armOf(label: string, suites: readonly (readonly [suite: string, after: number])[]): ArmResult {
@@ -53,6 +55,38 @@ test("scores are under their own suite's heading, in whichever order an arm has 
     ["10.0", "20.0", "10.0", "30.0"],
     ["10.0", "40.0", "10.0", "50.0"],
     ["-", "-", "10.0", "60.0"],
+  ]);
+});
+
+test("kinds of questions are compared on the first arm's suite; an arm whose kinds are of another has a dash", () => {
+  const armWith = (label: string, suite: string, percent: number): ArmResult => {
+    const after = { value: percent / 100, low: 0, high: 1 };
+    const kind = { kind: "easy", suite, temperature: 1, before: null, after, gain: null, againstFirst: null };
+    return { ...armOf(label, [[suite, percent]]), kinds: [kind] };
+  };
+  const page = drawMarkdown({ ...about, arms: [armWith("one", "a", 20), armWith("two", "b", 50)] }, []);
+  expect(page).toContain("\n| one | 20.0 [0.0, 100.0] |\n| two | - |\n");
+});
+
+test("all curves are of one suite, though an arm may end before that suite is evaluated more often than another", () => {
+  const scores = (suite: string, team: number, correct: number) => ({
+    ...{ team, suite, temperature: 1, closedBook: false },
+    questions: ["q1", "q2", "q3", "q4"].map((question, i) => {
+      return { question, kind: "", n: 1, correct: i < correct ? 1 : 0, studies: {} };
+    }),
+  });
+  const [one, two] = [finished("long", 1, 0), finished("short", 1, 0)];
+  const before = [scores("test", 0, 0), scores("development", 0, 0)];
+  const during = [scores("development", 1, 1), scores("test", 2, 4), scores("development", 2, 2)];
+  const long = { ...one, report: { ...one.report, steps: 2 }, heldOut: [...before, ...during] };
+  const short = { ...two, heldOut: [...before, scores("test", 1, 4), scores("development", 1, 3)] };
+  const bands = heldOutBands([
+    { entry: mgrpo, runs: [long], budgets: new Map() },
+    { entry: frozen, runs: [short], budgets: new Map() },
+  ]);
+  expect(bands.map(({ points }) => points.map(({ y }) => y))).toEqual([
+    [0, 0.25, 0.5],
+    [0, 0.75],
   ]);
 });
 

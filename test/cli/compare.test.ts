@@ -241,6 +241,18 @@ test("the CSV tables have one line per step, evaluation and question, and quote 
   expect(lines(evaluationsCsv(returned))[1]).toMatch(/^"a\rb",1,/);
 });
 
+test("a step whose rollouts were all lost has no share of correct or well-formed answers", () => {
+  const lost = arms.slice(0, 1).map((one) => ({
+    ...one,
+    runs: one.runs.map((run) => {
+      const perStep = run.report.perStep.map((step) => ({ ...step, rollouts: 0, correct: 0, wellFormed: 0 }));
+      return { ...run, report: { ...run.report, perStep } };
+    }),
+  }));
+  // arm, seed, step, sampled_tokens, seconds, correct, well_formed, rollouts
+  expect(stepsCsv(lost).split("\n")[1]).toMatch(/^mgrpo,1,1,30,2,,,0,/);
+});
+
 test("settings whose paths end in the same name have different names in the legend", () => {
   const [one = expect.fail()] = arms;
   const vary = ["algorithm.mainReward.format=0.2", "algorithm.subReward.format=0.2"];

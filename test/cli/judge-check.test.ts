@@ -2,10 +2,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
+import { buildProgram } from "../../cli/program.ts";
 import { fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
 import { holdsReference } from "../fakes/scripted-judge.ts";
-import { projectOfFile } from "./command-line.ts";
-import { printedJson } from "./printed.ts";
+import { parsedLines, projectOfFile } from "./command-line.ts";
+import { printedBy, printedJson } from "./printed.ts";
 
 const folder = projectOfFile();
 let reply: (content: string) => Reply;
@@ -22,16 +23,19 @@ const LABELS = [
   { id: "d", question: "Which city?", reference: "Paris", answer: "Paris or London", correct: false },
 ];
 
-function check(text: string, ...set: string[]) {
+const PRICES = 'judge.usdPerMillionTokens={"input":1000,"output":10000}';
+
+function argumentsOf(text: string, set: readonly string[]): string[] {
   const file = join(folder, "labels.jsonl");
   writeFileSync(file, text);
   const settings = set.flatMap((setting) => ["--set", setting]);
-  return printedJson("judge", "check", file, "--judge", `openai:${server.url}#judge`, ...settings);
+  return ["judge", "check", file, "--judge", `openai:${server.url}#judge`, ...settings];
 }
 
+const check = (text: string, ...set: string[]) => printedJson(...argumentsOf(text, set));
+
 test("agreement, and each disagreement with the judge's reason", async () => {
-  const prices = 'judge.usdPerMillionTokens={"input":1000,"output":10000}';
-  expect(await check(LABELS.map((label) => JSON.stringify(label)).join("\n"), prices)).toMatchObject([
+  expect(await check(LABELS.map((label) => JSON.stringify(label)).join("\n"), PRICES)).toMatchObject([
     { kind: "disagreement", id: "c", correct: true, judged: false, reason: "compared" },
     { kind: "disagreement", id: "d", correct: false, judged: true },
     {
@@ -111,6 +115,44 @@ test("the error for an answer without a verdict names the label", async () => {
     code: "judge-failed",
     message: expect.stringMatching(/^label 2: /),
   });
+});
+
+/** What a check that fails prints, and its error. */
+async function checkThatFails(labels: readonly unknown[], ...set: string[]) {
+  let error: unknown;
+  const output = await printedBy(async () => {
+    const args = argumentsOf(labels.map((label) => JSON.stringify(label)).join("\n"), set);
+    error = await buildProgram()
+      .parseAsync(args, { from: "user" })
+      .catch((thrown: unknown) => thrown);
+  });
+  return { lines: parsedLines(output), error };
+}
+
+test("labels without a verdict do not stop the others: what was paid for is shown, then the check fails", async () => {
+  reply = (content) =>
+    says(/It is|Light/.test(content) ? "I cannot say" : JSON.stringify(holdsReference(JSON.parse(content))));
+  const { lines, error } = await checkThatFails([LABELS[2], LABELS[1], LABELS[0], LABELS[3]], PRICES);
+  expect(lines).toMatchObject([
+    { kind: "disagreement", id: "d" },
+    // The answers that are not verdicts cost the same.
+    { kind: "agreement", n: 2, accuracy: 0.5, cost: { usd: expect.closeTo(0.28, 12) } },
+  ]);
+  expect(error).toMatchObject({
+    code: "judge-failed",
+    message: expect.stringMatching(/^label 1: .* \(1 more without a verdict\)$/),
+  });
+});
+
+test("an error that concerns every label ends the check, and the verdicts that were given are shown", async () => {
+  reply = (content) =>
+    /Light/.test(content) ? fails(402, "no credit left") : says(JSON.stringify(holdsReference(JSON.parse(content))));
+  const { lines, error } = await checkThatFails(LABELS);
+  expect(lines).toMatchObject([
+    { kind: "disagreement", id: "d" },
+    { kind: "agreement", n: 3 },
+  ]);
+  expect(error).toMatchObject({ code: "endpoint-refused" });
 });
 
 test("a server that demands payment ends the check with an error", async () => {

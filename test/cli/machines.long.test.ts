@@ -252,6 +252,21 @@ test("a setting that nothing reads is refused when a run is launched; a run that
   await store.close();
 });
 
+test("a run whose config an older release wrote, without a setting, can be launched again: the setting has its default", async () => {
+  const { store, here } = await storeAndProject();
+  process.chdir(here);
+  await printed(...launchRelay("old"));
+  const key = objectKeys.config("old");
+  const { staleness, ...older } = parseJson(RunConfig, (await store.objects.get(key)) ?? "", "config");
+  expect(staleness).toBe(0);
+  await store.objects.delete([key]);
+  await store.objects.commit(key, new TextEncoder().encode(canonicalJson(older)));
+  expect(await printedJson(...launchRelay("old"))).toMatchObject([{ kind: "launched", run: "old" }]);
+  const other = [...launchRelay("old"), "--set", "staleness=1", "--set", "algorithm.tisCap=2"];
+  await expect(printed(...other)).rejects.toThrow(/with another config: .*staleness: 0 \(stored\), 1 \(requested\)/);
+  await store.close();
+});
+
 test("a worker whose certificate is not trusted is reported in one line, and no rollout is recorded as failed", {
   timeout: TIMEOUT,
 }, async () => {

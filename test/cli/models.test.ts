@@ -228,6 +228,21 @@ test("doctor says why the system message describes the tools, unless a setting a
   expect(chosen).toContain("; the system message describes the tools; ");
 });
 
+test("the template of an agent of an app is checked with a tool, which the app may offer and the config does not name", async () => {
+  const refusing = TERSE_TEMPLATE.replace(
+    "{%- if message",
+    "{%- if message.role == 'system' %}{{- raise_exception('no system role') }}{%- elif message",
+  );
+  const model = write("no-system", new Map([...tinyCheckpoint(ROOMY), ...bpeFiles(refusing)]));
+  const read = (runner: RunConfig["runner"], settings = {}) =>
+    readBases({ ...configOf(model, settings), runner }, "evaluate");
+  expect((await read("native")).has("main")).toBe(true);
+  await expect(read("recipe")).rejects.toThrow(
+    /refuses the system message that describes its tools: set agents\.main\.toolPrompt to "user"/,
+  );
+  expect((await read("recipe", { toolPrompt: "user" })).has("main")).toBe(true);
+});
+
 describe("a GGUF file", () => {
   const path = join(import.meta.dirname, "../fixtures/gguf/tiny.gguf");
 

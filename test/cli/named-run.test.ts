@@ -50,3 +50,11 @@ test("halt says how to end a local run", async () => {
 test("halt says where to find a run that is not local", async () => {
   expect(await refusalOf("halt", "elsewhere")).toMatch(/no run 'elsewhere' on this machine: .* --stage <name>/);
 });
+
+test.each([
+  ["resume", /a run in a store continues with `.*launch` and its --run$/],
+  ["show", /for a run in a store set MGRPO_TABLE and MGRPO_BUCKET$/],
+  ["export", /for a run in a store set MGRPO_TABLE and MGRPO_BUCKET$/],
+])("%s says what to do about a run that is not local", async (command, advice) => {
+  expect(await refusalOf(command, "elsewhere")).toMatch(advice);
+});

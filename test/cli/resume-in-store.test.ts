@@ -1,6 +1,6 @@
 /** @file Resuming a run in its store: a run whose budget is spent is refused before anything starts, a raised budget resumes it, and a repeat changes nothing. */
 import { expect, test } from "vitest";
-import { resumeInStore } from "../../cli/local/resume-in-store.ts";
+import { refuseEdited, resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -67,6 +67,19 @@ test("a run halted for another reason resumes; without a limit there is none to 
   expect(await run()).toMatchObject({ status: "halted" });
   await resume();
   expect(await run()).toMatchObject({ status: "running", reason: "" });
+});
+
+test("a config that was edited after the run began is refused, with what differs: only this process would follow it", async () => {
+  const { store } = await started();
+  const begun = teamConfig({ budget: { hours: 2 } });
+  await refuseEdited(store, begun, "config.json");
+  await expect(refuseEdited(store, { ...begun, steps: 4 }, "config.json")).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringContaining(
+      "config.json is not the config that the run began with: steps: 3 (stored), 4 (requested)",
+    ),
+  });
+  await refuseEdited(memoryStore(), begun, "config.json");
 });
 
 test("if an evaluation cannot be reopened, nothing is resumed, and the same command resumes it later", async () => {

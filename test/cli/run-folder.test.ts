@@ -1,13 +1,14 @@
 /**
  * @file The status of a running run holds the keys of its cloud: only its owner can read it, at any time, whatever the umask. The name of a run
- * says its arm and seed. A failed write leaves nothing.
+ * says its arm and seed, and is that of its folder. A failed write leaves nothing.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import {
   createRunFolder,
+  readConfig,
   readStatus,
   runFolder,
   runNameOf,
@@ -74,4 +75,14 @@ test("a name that is too long is shortened in the recipe's part: it still says t
   const name = `${"r".repeat(30)}-weighted-alignment-seed12`;
   expect(runNameOf("r".repeat(60), "weighted-alignment", 12, 1)).toBe(name);
   expect(runNameOf("r".repeat(60), "weighted-alignment", 12, 2)).toBe(`${name}-2`);
+});
+
+test("a copied or renamed folder is refused: a command on it would write into the folder that has the run's name", () => {
+  const run = createRunFolder(config);
+  renameSync(run.path, runFolder("kept").path);
+  expect(() => readConfig(runFolder("kept"))).toThrow(
+    `holds run '${config.run}', and a run's folder has its name: rename it`,
+  );
+  renameSync(runFolder("kept").path, run.path);
+  expect(readConfig(run)).toEqual(config);
 });

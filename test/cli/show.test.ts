@@ -2,12 +2,13 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { readOutcome } from "../../cli/conversations.ts";
-import { readSummary } from "../../cli/local/read-records.ts";
+import { readRun, readSummary } from "../../cli/local/read-records.ts";
 import { readTracedRollouts } from "../../cli/local/traced-rollouts.ts";
 import { loadTrees, parseAddress } from "../../cli/show/load.ts";
 import type { Source } from "../../cli/show/source.ts";
 import { drawText } from "../../cli/show/text.ts";
 import { showSteps } from "../../cli/show.ts";
+import { MGRPO } from "../../cli/terminal/name.ts";
 import { exportPage } from "../../cli/ui/export.ts";
 import { searchStep } from "../../cli/ui/search.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -221,5 +222,11 @@ test("addresses are parsed, and refused if they are malformed or not in the run"
   await expect(loadTrees(store, config, { step: 0, group: 7 })).rejects.toThrow("groups 0 to 1, not 7");
   await expect(loadTrees(store, config, { step: 4 })).rejects.toThrow(
     `run '${config.run}' has not begun step 4: steps count from 0`,
+  );
+});
+
+test("of a run whose process was killed before it began, the error says how to begin it", async () => {
+  await expect(readRun(memoryStore(), "early")).rejects.toThrow(
+    `run 'early' has not begun, so its store has no record of it: unless a process is starting it, \`${MGRPO} resume early\` begins it`,
   );
 });

@@ -10,7 +10,7 @@ import type { Deployment } from "../../core/contracts/deployment.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { recordFleetRefusal } from "../../core/training/fleet-writes.ts";
-import { emptyFleetRecord } from "../../core/training/fleets.ts";
+import { emptyFleetRecord, MAX_CAPACITY_REQUESTS } from "../../core/training/fleets.ts";
 import { endRun, resumeRun } from "../../core/training/writes.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import { release } from "../../gpu-workers/release.ts";
@@ -112,6 +112,24 @@ test("a run that has finished training can be halted while evaluations are left,
     await table.insert(tableKeys.job("far", done.job), { ...done });
   }
   expect(await halted()).toEqual(["unchanged", "finished", "finished"]);
+  close();
+});
+
+test("show says that a run has given up on its evaluation fleet", async () => {
+  const { table, close } = await deployed("stuck", FLEETS);
+  await launch("stuck", "far");
+  const requested = async (capacityRequests: number) => {
+    const key = tableKeys.fleet("far", "eval");
+    await table.delete(key);
+    await table.insert(key, { ...emptyFleetRecord("far", "eval"), capacityRequests });
+    Object.assign(process.env, { MGRPO_TABLE: "mgrpo-stuck", MGRPO_BUCKET: "objects-stuck" });
+    return (await printedJson("show", "far")).filter(({ kind }) => kind === "refused");
+  };
+  expect(await requested(MAX_CAPACITY_REQUESTS)).toEqual([]);
+  const reason = expect.stringMatching(/^they came up 5 times without completing an evaluation; .* logs\/eval\/ /);
+  expect(await requested(MAX_CAPACITY_REQUESTS + 1)).toEqual([
+    { kind: "refused", fleet: "eval", release: RELEASE, reason },
+  ]);
   close();
 });
 

@@ -82,6 +82,18 @@ test("a line is written once across all sessions, and one that a kill truncated 
   ]);
 });
 
+test("an evaluation that is asked again adds a line when its score changes, in any session, and the newest line holds", () => {
+  const path = join(folder, "metrics.jsonl");
+  const scores = (file: MetricsFile) => file.lines.map(({ metrics }) => metrics["eval/held-out/success"]);
+  const first = new MetricsFile(path);
+  for (const correct of [1, 2, 2]) first.addEvaluation({ ...evaluation, correct });
+  expect(scores(first)).toEqual([0.5, 1]);
+  const second = new MetricsFile(path);
+  for (const correct of [2, 1]) second.addEvaluation({ ...evaluation, correct });
+  expect(scores(second)).toEqual([0.5, 1, 0.5]);
+  expect(scores(new MetricsFile(path))).toEqual([0.5, 1, 0.5]);
+});
+
 test("a tracker gets each line once, in order, and the next session continues where the previous one ended", async () => {
   const file = new MetricsFile(join(folder, "metrics.jsonl"));
   file.addStep(summary(0));
@@ -113,6 +125,23 @@ test("an unreachable tracker is reported once, and gets every line when it is re
   await expect.poll(() => got).toEqual([1, 2, 3]);
   expect(messages).toHaveLength(1);
   await feed.finish(undefined);
+});
+
+test("a failure repeats only the lines of one send", async () => {
+  const file = new MetricsFile(join(folder, "metrics.jsonl"));
+  for (const n of [0, 1, 2, 3, 4]) file.addStep(summary(n));
+  const { tracker, got } = fakeTracker();
+  const sends: number[][] = [];
+  const send: Tracker["send"] = async (lines, signal) => {
+    sends.push(stepsIn(lines));
+    if (sends.length === 2) throw new MgrpoError("tracker-unavailable", "away", { retryable: true });
+    await tracker.send(lines, signal);
+  };
+  const feed = () => tracking({ ...tracker, linesAtOnce: 2, send }, file.lines).finish(undefined);
+  expect(await feed()).toEqual(["fake"]);
+  expect(await feed()).toEqual([]);
+  expect(sends).toEqual([[1, 2], [3, 4], [3, 4], [5]]);
+  expect(got).toEqual([1, 2, 3, 4, 5]);
 });
 
 test("at the end of a run, trackers that lack lines are named, no retry is promised, and the lines are kept", async () => {

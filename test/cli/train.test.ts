@@ -98,6 +98,12 @@ test("a run that is stopped with Ctrl-C, resumed, killed and resumed ends with t
   appendFileSync(join(folder, "runs", "torn", "steps.jsonl"), '{"step":');
   expect(await signaledAtStep("SIGKILL", folder, "resume", "torn")).toMatchObject({ code: null });
   expect(await printed("runs")).toMatch(/"run":"torn".*"state":"stopped"/);
+  const file = join(folder, "runs", "torn", "config.json");
+  const begun = readFileSync(file, "utf8");
+  writeFileSync(file, begun.replace(`"steps": ${STEPS}`, `"steps": ${STEPS + 1}`));
+  const edited = await mgrpo(folder, "resume", "torn");
+  expect(edited.stderr).toContain(`steps: ${STEPS} (stored), ${STEPS + 1} (requested)`);
+  writeFileSync(file, begun);
   expect(await mgrpo(folder, "resume", "torn")).toMatchObject({ code: 0, stderr: "" });
   expect(checksums("torn")).toEqual(checksums("whole"));
   expect(RunReport.parse(readReport(folder, "torn")).perStep.map(({ step }) => step)).toEqual([0, 1, 2, 3, 4, 5]);

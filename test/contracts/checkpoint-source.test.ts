@@ -155,6 +155,13 @@ test("the error for a large file that exists but cannot be read does not call it
   });
 });
 
+test("the error for a large file that is gone, as after its folder was moved, says to put it back", async () => {
+  const part = { sha256: "0".repeat(64), bytes: 1, origin: join(directory, "moved", "model.safetensors") };
+  await expect(openExternalFiles(openFileCache(join(directory, "cache", "moved")))(part)).rejects.toThrow(
+    `${part.origin}: no such file on this machine: put it back, or `,
+  );
+});
+
 test("a single folder is listed by name, even through a symlink; the error for one that exists but cannot be read does not call it missing", async () => {
   const source = openFolderSource(directory);
   symlinkSync(join(directory, "ours/step-1"), join(directory, "link"));

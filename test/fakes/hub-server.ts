@@ -12,6 +12,8 @@ export interface FakeHub {
   readonly faults: {
     /** Answers every request with this status and code. */
     status?: readonly [status: 401 | 403 | 404 | 429 | 503, code: string];
+    /** Answers every request with this text and status 200, as a proxy may. */
+    page?: string;
     /** Refuses requests for a file, probes aside, because there are too many. */
     limitsFiles?: boolean;
     /** One entry per request for a file, probes aside: the connection breaks after this many bytes, at Infinity never. */
@@ -41,6 +43,7 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
     const range = context.req.header("range");
     const head = context.req.method === "HEAD" ? "HEAD " : "";
     requests.push(`${head}${context.req.path}${range && range !== "bytes=0-0" ? ` ${range}` : ""}`);
+    if (faults.page !== undefined) return context.html(faults.page);
     if (faults.status) return refuse(context, ...faults.status);
     const given = context.req.header("authorization");
     if (given !== undefined && given !== `Bearer ${TOKEN}`)

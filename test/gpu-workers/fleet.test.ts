@@ -12,6 +12,7 @@ import { serveFleet } from "../../gpu-workers/fleet/serve-fleet.ts";
 import { createLog, type Log } from "../../gpu-workers/log.ts";
 import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { serveWorker } from "../../gpu-workers/serve.ts";
+import type { WorkerParts } from "../../gpu-workers/worker-process.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, teamConfig } from "../fakes/scripted-team.ts";
 import { rewards } from "../fixtures/relay/rewards.ts";
@@ -34,7 +35,13 @@ const silent = createLog(() => {});
 const unexpected = (run: string, error: MgrpoError) => expect.unreachable(`${run}: ${error.message}`);
 
 /** An instance; resolves when it would terminate itself. */
-function instance(store: Store, fleet: Fleet, release = "0.0.0", log: Log = silent): Promise<void> {
+function instance(
+  store: Store,
+  fleet: Fleet,
+  release = "0.0.0",
+  log: Log = silent,
+  scorerOf: WorkerParts["scorerOf"] = () => rewards,
+): Promise<void> {
   const { agent, roles } = fleet;
   const address = { host: "127.0.0.1", port: 0, url: undefined, token: TOKEN };
   return serveFleet(
@@ -46,7 +53,7 @@ function instance(store: Store, fleet: Fleet, release = "0.0.0", log: Log = sile
       compose: async (run) => ({
         run: await readRunContext(run, release, store, log),
         tools,
-        scorerOf: () => rewards,
+        scorerOf,
         ...relayPolicies,
       }),
       serve: (parts, take) => serveWorker(parts, { ...address, agent, roles, supervised: false, enter: take }, never),
@@ -70,8 +77,8 @@ async function world(...runs: string[]) {
         const { fleet, fleetSlots } = FleetRecord.parse(item);
         return `${fleet} ${Object.keys(fleetSlots).join(",")}`;
       }),
-    refusal: async (run: string) => {
-      const item = await memory.table.get(tableKeys.fleet(run, "main"));
+    refusal: async (run: string, fleet = "main") => {
+      const item = await memory.table.get(tableKeys.fleet(run, fleet));
       return item && FleetRecord.parse(item).refusal;
     },
     workers: async (run: string) => (await records(run, tablePrefixes.workers)).map((item) => WorkerRecord.parse(item)),
@@ -197,6 +204,14 @@ test("an instance of another release than the run's workers ends without a failu
     },
   };
   await expect(serveFleet(dying, never)).rejects.toBe(crash);
+});
+
+test("an instance without the key of a suite's judge records why before it registers, and ends without a failure", async () => {
+  const { store, workers, refusal, openJobs } = await world("a");
+  const keyless = () => Promise.reject(new MgrpoError("config-invalid", "MGRPO_JUDGE_KEY is not set"));
+  await instance(store, EVAL, "0.0.0", silent, keyless);
+  expect(await refusal("a", "eval")).toEqual({ release: "0.0.0", reason: "MGRPO_JUDGE_KEY is not set" });
+  expect([await workers("a"), await openJobs("a")]).toEqual([[], 1]);
 });
 
 test("an unknown fleet, or a table without a deployment, is refused", async () => {

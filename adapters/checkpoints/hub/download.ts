@@ -15,7 +15,7 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import { diskFault } from "../disk-fault.ts";
-import { hubUnavailable, requestFault } from "./fetch.ts";
+import { hubUnavailable, readAnswer, requestFault } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
 
 export interface HubFile {
@@ -144,7 +144,7 @@ async function append(download: Download, path: string): Promise<void> {
 async function* bytesFrom(start: number, { repository, commit, file, settings, fetch }: Download) {
   // On demand: few commands download anything.
   const { downloadFile } = await import("@huggingface/hub");
-  const remote = await downloadFile({
+  const request = {
     repo: { type: "model", name: repository },
     path: file.path,
     revision: commit,
@@ -153,7 +153,8 @@ async function* bytesFrom(start: number, { repository, commit, file, settings, f
     // Plain range requests can be resumed, and mirrors support them.
     xet: false,
     ...(settings.token !== undefined && { accessToken: settings.token }),
-  });
+  } as const;
+  const remote = await readAnswer(settings, () => downloadFile(request));
   if (!remote) {
     throw new MgrpoError(
       "not-found",

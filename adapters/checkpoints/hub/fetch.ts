@@ -1,5 +1,5 @@
 /** @file Requests to the hub, whose failures are one line each: unreachable, limited, refused, or no such model. */
-import { MgrpoError } from "../../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import type { HubSettings } from "./settings.ts";
 
 /** The hub refuses an expired token for every model, also for one that needs none. */
@@ -18,6 +18,17 @@ export function hubFetch({ url }: HubSettings, repository: string): typeof fetch
     if (INVALID_TOKEN.test(headers.get("X-Error-Message") ?? "")) throw tokenRefused(url, status);
     throw refusal(url, repository, status, fault);
   };
+}
+
+/** What a request to the hub returns. A proxy or a mirror may answer with a web page, or other JSON, which is not what the library reads. */
+export async function readAnswer<T>({ url }: HubSettings, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (cause) {
+    if (isMgrpoError(cause)) throw cause;
+    const why = requestFault(cause).replaceAll(/\s+/g, " ");
+    throw hubUnavailable(`${url} does not answer like the Hugging Face Hub (${why})`, cause);
+  }
 }
 
 /** `what` happened, as a clause that names the hub. */

@@ -6,7 +6,7 @@ import { type HubModel, hubModelName, isCommit } from "../../../core/contracts/h
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import { isCompleteSnapshot, openRepositoryCache, shardsOf, WEIGHTS_FILE, WEIGHTS_INDEX } from "./cache.ts";
 import { downloadBlob, type HubFile } from "./download.ts";
-import { hubFetch } from "./fetch.ts";
+import { hubFetch, readAnswer } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
 
 export interface DownloadProgress {
@@ -42,7 +42,11 @@ export async function resolveCommit(model: HubModel, settings: HubSettings, repo
   const name = { name: repository, revision, hubUrl: url, fetch: hubFetch(settings, repository) };
   const { modelInfo } = await import("@huggingface/hub");
   try {
-    const { sha } = await modelInfo({ ...name, additionalFields: ["sha"], ...(token && { accessToken: token }) });
+    const sha = await readAnswer(settings, async () => {
+      const info = await modelInfo({ ...name, additionalFields: ["sha"], ...(token && { accessToken: token }) });
+      if (!isCommit(info.sha)) throw new TypeError("no commit");
+      return info.sha;
+    });
     // A cache that is already right need not be writable.
     if (sha !== known) await cache.writeRef(revision, sha);
     return { repository, revision: sha };
@@ -88,17 +92,21 @@ const sum = (files: readonly HubFile[]): number => files.reduce((total, { bytes 
 async function filesOf(
   repository: string,
   commit: string,
-  { url, token }: HubSettings,
+  settings: HubSettings,
   fetch: typeof globalThis.fetch,
 ): Promise<HubFile[]> {
-  const files: HubFile[] = [];
+  const { url, token } = settings;
   const request = { repo: { type: "model", name: repository } as const, revision: commit, hubUrl: url, fetch };
   const { listFiles } = await import("@huggingface/hub");
-  for await (const entry of listFiles({ ...request, ...(token && { accessToken: token }) })) {
-    if (entry.type !== "file" || !/^[^/\\]+\.(json|safetensors|jinja|txt)$/.test(entry.path)) continue;
-    files.push({ path: entry.path, bytes: entry.size, hash: entry.lfs?.oid ?? entry.oid ?? "" });
-  }
-  return files;
+  const entries = listFiles({ ...request, ...(token && { accessToken: token }) });
+  return readAnswer(settings, async () => {
+    const files: HubFile[] = [];
+    for await (const entry of entries) {
+      if (entry.type !== "file" || !/^[^/\\]+\.(json|safetensors|jinja|txt)$/.test(entry.path)) continue;
+      files.push({ path: entry.path, bytes: entry.size, hash: entry.lfs?.oid ?? entry.oid ?? "" });
+    }
+    return files;
+  });
 }
 
 /** The weights that transformers reads, a single file before shards: a repository may hold further copies. */

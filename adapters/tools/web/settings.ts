@@ -4,18 +4,11 @@
  * from the descriptions.
  */
 import * as z from "zod";
+import { HttpUrl } from "../../../core/contracts/http-url.ts";
 import { LanguageModelSpec, TokenPrices } from "../../../core/contracts/language-model.ts";
 
 /** A name only: a key entered by mistake does not match, and the error does not repeat it. */
 const Variable = z.string().regex(/^[A-Z_][A-Z0-9_]*$/, "must be the name of an environment variable");
-/** No request can be sent to an address with a user or password, and the error would show them. */
-const HttpUrl = z.url({ protocol: /^https?$/ }).refine(hasNoUser, { error: "must be without user and password" });
-
-function hasNoUser(url: string): boolean {
-  if (!URL.canParse(url)) return true;
-  const { username, password } = new URL(url);
-  return `${username}${password}` === "";
-}
 
 const rate = (perSecond: number) =>
   z

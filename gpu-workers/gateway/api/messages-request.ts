@@ -40,7 +40,7 @@ export const MessagesRequest = z.strictObject({
   tools: z.array(AnthropicTool).nullish(),
   tool_choice: z.looseObject({ type: z.string(), disable_parallel_tool_use: z.boolean().nullish() }).nullish(),
   metadata: z.looseObject({ user_id: z.string().max(500).nullish() }).nullish(),
-  output_config: z.looseObject({ format: z.unknown().optional() }).nullish(),
+  output_config: z.strictObject({ format: z.unknown().optional(), effort: z.unknown().optional() }).nullish(),
   ...ignored([...OVERRIDDEN_WHOLE, "service_tier", "cache_control"]),
 });
 export type MessagesRequest = z.infer<typeof MessagesRequest>;

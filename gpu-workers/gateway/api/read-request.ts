@@ -1,5 +1,6 @@
 /** @file Reads the body of a request. A setting that would change the reply is honored, overridden with a warning in the log, or refused. */
 import * as z from "zod";
+import { issueFault } from "../../../core/contracts/parse.ts";
 import { ApiError, invalid } from "./errors.ts";
 
 /** Settings that have no meaning here, or may be overridden: any value is accepted. */
@@ -44,6 +45,7 @@ export function readPart<S extends z.ZodType>(schema: S, part: unknown, ...where
     const message = `${param}: this gateway does not support it: leave it out`;
     throw new ApiError(400, "unknown_parameter", message, param);
   }
-  if (path.length > 0) throw invalid(path.join("."), issue?.message ?? "invalid");
-  throw new ApiError(400, "invalid_value", `the body: ${issue?.message}`);
+  const fault = issue ? issueFault(issue) : "invalid";
+  if (path.length > 0) throw invalid(path.join("."), fault);
+  throw new ApiError(400, "invalid_value", `the body: ${fault}`);
 }

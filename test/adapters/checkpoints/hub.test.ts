@@ -127,6 +127,24 @@ describe("one line for", () => {
       "hub-unavailable",
       /^http:\/\/127\.0\.0\.1:\d+ responded with 503: check the network/,
     ],
+    ...["<!DOCTYPE html>\n<p>Sign in</p>", "{}", ""].map((page): [string, () => Promise<unknown>, string, RegExp] => [
+      `a proxy that answers with '${page.slice(0, 9)}'`,
+      () => {
+        hub().faults.page = page;
+        return fetching();
+      },
+      "hub-unavailable",
+      /^http:\/\/127\.0\.0\.1:\d+ does not answer like the Hugging Face Hub \(.*\): check the network or HF_ENDPOINT/,
+    ]),
+    [
+      "a proxy that answers with a page when the commit is known",
+      () => {
+        hub().faults.page = "<!DOCTYPE html>\n";
+        return fetching({}, { ...MODEL, revision: COMMIT });
+      },
+      "hub-unavailable",
+      /^http:\/\/127\.0\.0\.1:\d+ does not answer like the Hugging Face Hub/,
+    ],
     [
       "a hub that limits the rate of requests",
       () => {

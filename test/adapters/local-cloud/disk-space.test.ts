@@ -1,9 +1,10 @@
 /** @file Reservations of disk space. */
-import { statfs } from "node:fs/promises";
+import { rm, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openDiskSpace } from "../../../adapters/local-cloud/disk-space.ts";
-import { freshDirectory } from "../../fakes/local-store.ts";
+import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
 
 /** A disk, and two thirds of its free space beyond the 64 MiB that always stay free. */
 async function openSpace() {
@@ -49,3 +50,29 @@ test("written bytes count as used space, and no longer as reserved", async () =>
   await expect(space.reserve(bytes)).rejects.toMatchObject({ code: "InsufficientStorage" });
   second.end();
 });
+
+test("a quota counts the files that are there, and what is being written", async () => {
+  const directory = await freshDirectory();
+  const space = await openDiskSpace(directory, 1000);
+  for (let write = 0; write < 3; write++) {
+    const { end } = await space.reserve(400);
+    // Replaced, without a release.
+    await writeFile(join(directory, "file"), Buffer.alloc(400));
+    end();
+  }
+  const open = await space.reserve(600);
+  await expect(space.reserve(1)).rejects.toMatchObject({ code: "InsufficientStorage" });
+  open.end();
+  await rm(join(directory, "file"));
+  await space.reserve(1000);
+});
+
+test("items that are overwritten count until the database drops them, so a table may be rewritten without end", async () => {
+  const store = await openLocalStore({ maxBytes: 12_000_000 });
+  const { table } = store.cloud.direct;
+  const text = "x".repeat(300_000);
+  const key = { pk: "P", sk: "big" };
+  await table.insert(key, { text });
+  for (let n = 0; n < 60; n++) await table.update({ key, set: [[["text"], text]], when: [] });
+  await store.close();
+}, 30_000);

@@ -185,7 +185,14 @@ test("a run that was created with only some of its settings gets the missing one
 test("a password without a user is also taken from the address", async () => {
   const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
   const environment = { MLFLOW_TRACKING_URI: url.replace("//", "//:word@"), MLFLOW_EXPERIMENT_NAME: "" };
-  const [tracker] = openTrackers(config, "unused", 0, async () => [], environment);
+  const [tracker] = openTrackers(
+    config,
+    "unused",
+    0,
+    async () => [],
+    environment,
+    () => {},
+  );
   await tracker?.send([line(1)], never);
   expect(new Set(authorizations)).toEqual(new Set([`Basic ${Buffer.from(":word").toString("base64")}`]));
   expect(experiments).toEqual(["mgrpo"]);
@@ -194,12 +201,19 @@ test("a password without a user is also taken from the address", async () => {
 test("a user and password come before a token, and a token before a user without a password, as in MLflow's own client", async () => {
   const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
   for (const password of ["word", ""]) {
-    const [tracker] = openTrackers(config, "unused", 0, async () => [], {
-      MLFLOW_TRACKING_URI: url,
-      MLFLOW_TRACKING_TOKEN: "token",
-      MLFLOW_TRACKING_USERNAME: "ada",
-      MLFLOW_TRACKING_PASSWORD: password,
-    });
+    const [tracker] = openTrackers(
+      config,
+      "unused",
+      0,
+      async () => [],
+      {
+        MLFLOW_TRACKING_URI: url,
+        MLFLOW_TRACKING_TOKEN: "token",
+        MLFLOW_TRACKING_USERNAME: "ada",
+        MLFLOW_TRACKING_PASSWORD: password,
+      },
+      () => {},
+    );
     await tracker?.send([line(1)], never);
   }
   const basic = `Basic ${Buffer.from("ada:word").toString("base64")}`;
@@ -210,7 +224,14 @@ test("a user and password in the address become the Authorization header, and ap
   const address = url.replace("//", "//ada:word%40home@");
   const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow", "otlp"] });
   const environment = { MLFLOW_TRACKING_URI: address, OTEL_EXPORTER_OTLP_ENDPOINT: address };
-  const trackers = openTrackers(config, "unused", 0, async () => [], environment);
+  const trackers = openTrackers(
+    config,
+    "unused",
+    0,
+    async () => [],
+    environment,
+    () => {},
+  );
   await trackers[0]?.send([line(1)], never);
   expect(new Set(authorizations)).toEqual(new Set([`Basic ${Buffer.from("ada:word@home").toString("base64")}`]));
   await new Promise((closed) => server.close(closed));

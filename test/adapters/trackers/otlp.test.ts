@@ -15,6 +15,7 @@ import { readTracedRollouts } from "../../../cli/local/traced-rollouts.ts";
 import { config, storeOfFinishedRun } from "../../cli/records.ts";
 
 const never = new AbortController().signal;
+const report = () => {};
 const line = { step: 1, time: 1_700_000_010_000, source: "step", metrics: { "time/step": 10 } };
 
 /** trace_service.proto and what it imports, as far as spans need it. */
@@ -76,7 +77,7 @@ afterEach(() => server.close());
 async function send(trackContent: boolean): Promise<Decoded[]> {
   const store = await storeOfFinishedRun();
   const rollouts = (step: number) => readTracedRollouts(store, { ...config, trackContent }, step);
-  await openOtlp({ url, headers: {}, run: "tiny", identity: "tiny@1", rollouts }).send([line], never);
+  await openOtlp({ url, headers: {}, run: "tiny", identity: "tiny@1", rollouts, report }).send([line], never);
   return requests.at(-1) ?? [];
 }
 
@@ -132,7 +133,7 @@ test("spans lie within the step's time, each inside its parent", async () => {
 test("spans shorter than a millisecond keep their duration", async () => {
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
   const brief = { ...line, metrics: { "time/step": 0.0005 } };
-  const tracker = openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts });
+  const tracker = openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts, report });
   await tracker.send([brief], never);
   const spans = requests.at(-1) ?? [];
   expect(spans.length).toBeGreaterThan(0);
@@ -203,22 +204,36 @@ test.each<[Record<string, string>, RegExp]>([
 test("a header from a variable replaces that of the address, whatever the case of its name", async () => {
   const store = await storeOfFinishedRun();
   const rollouts = (step: number) => readTracedRollouts(store, config, step);
-  const [tracker] = openTrackers({ ...config, track: ["otlp"] }, "unused", 0, rollouts, {
-    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url.replace("//", "//ada:word@"),
-    OTEL_EXPORTER_OTLP_HEADERS: "Authorization=Bearer%20key",
-  });
+  const [tracker] = openTrackers(
+    { ...config, track: ["otlp"] },
+    "unused",
+    0,
+    rollouts,
+    {
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url.replace("//", "//ada:word@"),
+      OTEL_EXPORTER_OTLP_HEADERS: "Authorization=Bearer%20key",
+    },
+    report,
+  );
   await tracker?.send([line], never);
   expect(received.map((headers) => headers["authorization"])).toEqual(["Bearer key"]);
 });
 
 test("an empty variable counts as unset", async () => {
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
-  const [tracker] = openTrackers({ ...config, track: ["otlp"] }, "unused", 0, async () => rollouts, {
-    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "",
-    OTEL_EXPORTER_OTLP_ENDPOINT: url.replace("v1/traces", ""),
-    OTEL_EXPORTER_OTLP_TRACES_HEADERS: "",
-    OTEL_EXPORTER_OTLP_HEADERS: "x-team=a%20b, x-key = c=d ,",
-  });
+  const [tracker] = openTrackers(
+    { ...config, track: ["otlp"] },
+    "unused",
+    0,
+    async () => rollouts,
+    {
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "",
+      OTEL_EXPORTER_OTLP_ENDPOINT: url.replace("v1/traces", ""),
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: "",
+      OTEL_EXPORTER_OTLP_HEADERS: "x-team=a%20b, x-key = c=d ,",
+    },
+    report,
+  );
   await tracker?.send([line], never);
   expect(received).toMatchObject([{ "x-team": "a b", "x-key": "c=d" }]);
 });
@@ -250,7 +265,7 @@ test("a rollout is left out if a conversation of its sub-agents has expired, eve
 
 test("a send that runs out of time says so, and names the command that sends the rest", async () => {
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
-  const tracker = openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts });
+  const tracker = openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts, report });
   await expect(tracker.send([line], AbortSignal.abort())).rejects.toThrow(/no time to send all .*`mgrpo track tiny`/);
 });
 
@@ -266,7 +281,7 @@ test("a receiver that breaks off its response: the error names it, and is retrya
   await once(broken, "listening");
   const address = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`;
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
-  const options = { url: address, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts };
+  const options = { url: address, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts, report };
   await expect(openOtlp(options).send([line], never)).rejects.toMatchObject({
     code: "tracker-unavailable",
     retryable: true,

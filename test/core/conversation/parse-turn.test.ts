@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { TASK_BYTES } from "../../../core/contracts/bounds.ts";
 import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
 import { MgrpoError } from "../../../core/errors.ts";
@@ -94,6 +95,15 @@ test("every text parses to one of three kinds, and to the same each time", () =>
     }),
     { numRuns: 1000 },
   );
+});
+
+test("a task that would not fit into a request to its sub-agent is malformed, in the form in which it is sent", () => {
+  const delegated = (task: string) => parse(call({ name: "delegate", arguments: { agent: "searcher", task } }));
+  const fault = expect.stringContaining(`task: is longer than ${TASK_BYTES} bytes`);
+  // As JSON, two quotes and one byte per letter; six per NUL.
+  expect(delegated("x".repeat(TASK_BYTES - 2))).toMatchObject({ kind: "calls" });
+  expect(delegated("x".repeat(TASK_BYTES - 1))).toEqual({ kind: "malformed", fault });
+  expect(delegated("\0".repeat(TASK_BYTES / 6))).toEqual({ kind: "malformed", fault });
 });
 
 test("calls written as text are parsed back unchanged", () => {

@@ -5,7 +5,14 @@ import { NO_API_SPENDING } from "../../../core/training/api-spending.ts";
 import { entropyAt } from "../../../core/training/entropy-schedule.ts";
 import { optimizerAt } from "../../../core/training/learning-rate.ts";
 import { isReference } from "../../../core/training/reference.ts";
-import { CONVERSATION_DAYS, expiredVersion, expiryOf, isKept, neighbors } from "../../../core/training/retention.ts";
+import {
+  CONVERSATION_DAYS,
+  completedAt,
+  expiredVersion,
+  expiryOf,
+  isKept,
+  neighbors,
+} from "../../../core/training/retention.ts";
 import { raisedLimits, raisesBudget, shareSpent } from "../../../core/training/run-budget.ts";
 import { runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
@@ -34,6 +41,7 @@ test("a group expires 90 days after it is finalized, rounded up to a second", ()
   expect(CONVERSATION_DAYS).toBe(90);
   expect(expiryOf(1000)).toBe(1 + 7_776_000);
   expect(expiryOf(1001)).toBe(2 + 7_776_000);
+  expect(completedAt(expiryOf(1001))).toBe(2000);
 });
 
 test("the base and the last version are always kept; without `keepEvery`, evaluations and references no other is", () => {

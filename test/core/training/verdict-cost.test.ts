@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { Judgment } from "../../../core/contracts/judge.ts";
 import type { TableKey } from "../../../core/contracts/keys.ts";
 import { MgrpoError as Failure } from "../../../core/errors.ts";
+import type { VerdictContext } from "../../../core/ports.ts";
 import { sha } from "../../fakes/scripted-team.ts";
 import { cost, failed, SECONDS, subject, world } from "./verdict-world.ts";
 
@@ -146,4 +147,54 @@ test("a dead caller's maximum stays charged even if another asks for the same ve
   store.table.update = (change) => update({ ...change, key: another(change.key) });
   await asked(async () => ({ score: 1, cost: cost(0.05) }));
   expect(await bill()).toEqual({ run: "test", verdicts: 1, microUsd: 150_000, reserved: {} });
+});
+
+test("rewards that ignore the abort reserve nothing after their deadline, neither before nor after the bill is settled", async () => {
+  const { ask, bill, endSleep } = world();
+  let late: VerdictContext["reserve"] = () => expect.fail("not asked");
+  const asked = failed(
+    ask({
+      async ask({ reserve }) {
+        await reserve(0.1);
+        late = reserve;
+        return new Promise<Judgment>(() => {});
+      },
+    }),
+  );
+  for (let i = 0; i < 5; i++) await turn();
+  await endSleep();
+  await expect(late(0.2)).rejects.toMatchObject({ code: "judge-failed" });
+  await endSleep();
+  await asked;
+  await expect(late(0.4)).rejects.toMatchObject({ code: "judge-failed" });
+  expect(await bill()).toEqual({ run: "test", verdicts: 0, microUsd: 100_000, reserved: {} });
+});
+
+test("a reservation after the verdict is refused, and one that was being written is taken back", async () => {
+  const { store, ask, bill } = world();
+  let finishWrite = () => {};
+  let slow: Promise<void> | undefined;
+  let late: VerdictContext["reserve"] = () => expect.fail("not asked");
+  const { update } = store.table;
+  const delayNextUpdate = () => {
+    store.table.update = async (change) => {
+      store.table.update = update;
+      const updated = await update(change);
+      await new Promise<void>((resolve) => (finishWrite = resolve));
+      return updated;
+    };
+  };
+  await ask({
+    async ask({ reserve }) {
+      await reserve(0.1);
+      late = reserve;
+      delayNextUpdate();
+      slow = reserve(0.2);
+      return { score: 1, cost: cost(0.08) };
+    },
+  });
+  finishWrite();
+  await expect(slow).rejects.toMatchObject({ code: "canceled" });
+  await expect(late(0.4)).rejects.toMatchObject({ code: "canceled" });
+  expect(await bill()).toEqual({ run: "test", verdicts: 1, microUsd: 80_000, reserved: {} });
 });

@@ -1,5 +1,6 @@
 /** @file What happens to a rollout when its app throws, gives up, sets its own rewards or returns nonsense. */
 import { expect, test } from "vitest";
+import type { AppCall } from "../../../core/contracts/app-rollout.ts";
 import { objectKeys } from "../../../core/contracts/keys.ts";
 import { parseJson } from "../../../core/contracts/parse.ts";
 import { Outcome } from "../../../core/contracts/rollout.ts";
@@ -117,6 +118,17 @@ test.each([
   expect(records).toMatchObject({ status: "halted", reason: expect.stringMatching(/app/) });
   // At most one attempt at each of the four rollouts.
   expect(calls).toBeLessThanOrEqual(4);
+});
+
+test("an app that is no async function may return a result, or throw", async () => {
+  const question = { id: "q", kind: "k", level: 1, prompt: "?", facts: null };
+  const call: AppCall = { question, agents: {}, seconds: 1 };
+  const run = (app: () => unknown) => recipeRunner(app as unknown as Rollout).run(call, new AbortController().signal);
+  await expect(run(() => ({ answer: "x" }))).resolves.toEqual({ answer: "x" });
+  const thrown = run(() => {
+    throw new Error("a bug in the app");
+  });
+  await expect(thrown).rejects.toThrow("a bug in the app");
 });
 
 test("a server that refuses to sample for a sub-agent halts the run, and no rollout is given up", async () => {

@@ -209,7 +209,9 @@ test("of 50 parallel branches, those over the limit are refused and not recorded
   const ask = () => Promise.all(Array.from({ length: 50 }, (_, i) => post(main, { messages: [user(`say ${i}`)] })));
   const replies = await ask();
   expect(replies.filter(({ status }) => status === 200)).toHaveLength(32);
-  expect(replies.find(({ status }) => status !== 200)).toEqual(refused(400, "turn_limit_exceeded", "messages"));
+  const over = replies.find(({ status }) => status !== 200);
+  expect(over).toEqual(refused(400, "turn_limit_exceeded", "messages"));
+  expect(over?.body.error.message).toContain("the main agent's limits.turns times limits.calls");
   expect(await ask()).toEqual(replies);
   expect(harness.samples).toHaveLength(32);
   expect((await outcome({ answer: "1" })).app?.counts["main"]).toMatchObject({ branches: 32, rewritten: 0 });

@@ -157,6 +157,11 @@ test.each([
   ],
   ["a tool of the server", { messages: [user("a")], tools: [{ type: "bash_20250124", name: "bash" }] }, "tools.0"],
   ["a format", { messages: [user("a")], output_config: { format: { type: "json_schema" } } }, "output_config"],
+  [
+    "a task budget",
+    { messages: [user("a")], output_config: { task_budget: { type: "tokens", total: 9 } } },
+    "output_config.task_budget: this gateway does not support it",
+  ],
   ["an unknown parameter", { messages: [user("a")], mcp_servers: [] }, "mcp_servers: this gateway does not support it"],
 ])("%s is refused", async (_what, body, message) => {
   const { main, harness } = await start();

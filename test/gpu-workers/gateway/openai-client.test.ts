@@ -205,3 +205,11 @@ test("the models endpoint lists the team's agents", async () => {
   for await (const { id } of clientOf(main).models.list()) models.push(id);
   expect(models).toEqual(["main", "searcher"]);
 });
+
+test("content that is neither text nor parts is refused with what was expected", async () => {
+  const { main } = await start();
+  const request = { model: "main", messages: [{ role: "user", content: null } as never] };
+  await expect(clientOf(main).chat.completions.create(request)).rejects.toThrow(
+    /messages\.0\.content: .*expected string, received null, or .*expected array, received null/,
+  );
+});

@@ -1,0 +1,62 @@
+/** @file OTLP receivers that limit the size of a request: smaller batches, and rollouts that are too large alone. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { expect, onTestFinished, test } from "vitest";
+import { openOtlp } from "../../../adapters/trackers/otlp.ts";
+import { readTracedRollouts } from "../../../cli/local/traced-rollouts.ts";
+import type { TracedRollout } from "../../../core/monitoring/spans.ts";
+import { config, storeOfFinishedRun } from "../../cli/records.ts";
+
+const line = { step: 1, time: 1_700_000_010_000, source: "step", metrics: { "time/step": 10 } };
+
+/** A receiver that answers 413 to what is too large. `accepted`: the rollouts in each request that it took. */
+async function receiver(isTooLarge: (rollouts: number, body: string) => boolean) {
+  const accepted: number[] = [];
+  const server = createServer(async (request, response) => {
+    const body = (await buffer(request)).toString("latin1");
+    const rollouts = body.split("invoke_agent main").length - 1;
+    const refused = isTooLarge(rollouts, body);
+    if (!refused) accepted.push(rollouts);
+    response.writeHead(refused ? 413 : 200).end();
+  });
+  onTestFinished(() => void server.close());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`;
+  const reports: string[] = [];
+  const send = (rollouts: readonly TracedRollout[]) =>
+    openOtlp({
+      ...{ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts },
+      report: (text) => reports.push(text),
+    }).send([line], new AbortController().signal);
+  return { url, accepted, reports, send };
+}
+
+async function manyRollouts(count: number): Promise<TracedRollout[]> {
+  const [one = expect.fail("no rollout")] = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
+  const { outcome } = one;
+  return Array.from({ length: count }, (_, rollout) => ({
+    ...one,
+    outcome: { ...outcome, address: { ...outcome.address, rollout } },
+  }));
+}
+
+test("a batch that is too large is halved until it fits, and every rollout arrives once", async () => {
+  const { accepted, reports, send } = await receiver((rollouts) => rollouts > 10);
+  await send(await manyRollouts(40));
+  // 32 of 40 in halves of halves, then the other 8.
+  expect(accepted).toEqual([8, 8, 8, 8, 8]);
+  expect(reports).toEqual([]);
+});
+
+test("a rollout that is too large even alone is left out with one line, and the others arrive", async () => {
+  const { url, accepted, reports, send } = await receiver((_rollouts, body) => body.includes("huge"));
+  const rollouts = await manyRollouts(7);
+  await send(rollouts.map((one, i) => (i === 2 ? { ...one, models: { ...one.models, main: "huge" } } : one)));
+  expect(accepted).toEqual([2, 1, 3]);
+  expect(reports).toEqual([
+    `step 1: the OTLP receiver at ${url} answered 413: 1 of its rollouts is too large even alone and left out; raise the receiver's limit for requests`,
+  ]);
+});
