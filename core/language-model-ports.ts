@@ -19,7 +19,10 @@ export interface CompletionRequest {
   readonly schema?: z.ZodType;
   readonly temperature?: number;
   readonly maxTokens?: number;
-  /** Called for each attempt that its timeout, the signal or its server cuts off: its usage is unknown, and its server may still charge for it. */
+  /**
+   * Called for each attempt whose usage is unknown although its server may charge for it: cut off by its timeout, the signal or the server, or
+   * answered without usage.
+   */
   readonly onCutOff?: () => void;
 }
 

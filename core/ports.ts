@@ -227,8 +227,8 @@ export interface VerdictContext {
   /** Aborts at the verdict's deadline (`limits.verdictSeconds`), or when its caller cancels it. */
   readonly signal: AbortSignal;
   /**
-   * Reserves the dollars that the next requests may cost, before they are made. The verdict's cost replaces the reserved sum. Rejects after the
-   * deadline and after the verdict: make no request then.
+   * Reserves the dollars that the next requests may cost, before they are made. The verdict's cost replaces the reserved sum, which stays
+   * charged without one. Rejects after the deadline and after the verdict: make no request then.
    */
   readonly reserve: (usd: number) => Promise<void>;
 }

@@ -27,7 +27,7 @@ const MAX_WAIT_SECONDS = 60;
 
 export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | "attempts"> {
   readonly pauseSeconds?: number;
-  /** Called for each request that was sent and then cut off, by `timeoutSeconds`, the caller's signal or the server. */
+  /** Called for each request that was sent, and cut off by `timeoutSeconds`, the caller's signal or the server, or answered without usage. */
   readonly onCutOff?: () => void;
 }
 
@@ -46,8 +46,9 @@ export async function requestCompletion(
     attempted += 1;
     const result = await once(endpoint, request, { timeoutSeconds, onCutOff }, signal);
     const { raw = "" } = result.finishReason;
-    if (!BROKEN_OFF.includes(raw)) return answerOf(endpoint, result);
-    onCutOff();
+    const usage = usageOf(result);
+    if (!usage || BROKEN_OFF.includes(raw)) onCutOff();
+    if (!BROKEN_OFF.includes(raw)) return answerOf(endpoint, result, usage);
     throw unavailable(`${endpoint.name} broke off its answer (finish reason '${raw}')`);
   };
   try {
@@ -108,18 +109,33 @@ async function once(
 /** Finish reasons of an answer that its server broke off: of SGLang and vLLM, of OpenRouter and Mistral, of DeepSeek. */
 const BROKEN_OFF = ["abort", "error", "insufficient_system_resource"];
 
-/** A filtered answer is a failure. So is one without usage: it could be neither charged nor checked against a limit. */
-function answerOf({ name }: Endpoint, { content, finishReason, usage }: LanguageModelV3GenerateResult): GeneratedReply {
-  const [inputTokens, outputTokens] = [tokensOf(usage.inputTokens.total), tokensOf(usage.outputTokens.total)];
-  const counted = inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
+/** A filtered answer is a failure. So is one without usage: it cannot be checked against a limit. */
+function answerOf(
+  { name }: Endpoint,
+  { content, finishReason }: LanguageModelV3GenerateResult,
+  usage: TokenUsage | undefined,
+): GeneratedReply {
   if (finishReason.unified === "content-filter") {
     throw new EndpointFailure("endpoint-refused", `${name} withheld its answer: the server's content filter`, {
       contentRefusal: "filtered",
-      ...(counted && { usage: counted }),
+      ...(usage && { usage }),
     });
   }
-  if (!counted) throw refused(`${name} reports no usable token counts: use a server that reports usage`);
-  return { content, finishReason, usage: counted };
+  if (!usage) throw refused(`${name} reports no usable token counts: use a server that reports usage`);
+  return { content, finishReason, usage };
+}
+
+/** Undefined: the server reports no usable counts. */
+function usageOf({ usage }: LanguageModelV3GenerateResult): TokenUsage | undefined {
+  const [inputTokens, outputTokens] = [tokensOf(usage.inputTokens.total), tokensOf(outputOf(usage))];
+  return inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
+}
+
+/** All output, as it is charged: `completion_tokens` of xAI and Gemini leave out reasoning, which only `total_tokens` has. */
+function outputOf({ inputTokens, outputTokens, raw }: LanguageModelV3GenerateResult["usage"]): number | undefined {
+  const total = raw?.["total_tokens"];
+  if (typeof total !== "number" || outputTokens.total === undefined) return outputTokens.total;
+  return Math.max(outputTokens.total, total - (inputTokens.total ?? total));
 }
 
 /** More than any model reads or writes in one request: a larger count is nonsense. */

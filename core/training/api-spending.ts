@@ -100,7 +100,7 @@ export class JudgeCharge {
     await this.#dropDead(record);
   }
 
-  /** `usd`: the cost, charged even if there is no verdict; "unknown" for a request that was cut off, which costs the reserved amount. */
+  /** `usd`: the cost, charged even if there is no verdict; "unknown" if nobody reports it, as of a request that was cut off: the reserved amount. */
   async settle(verdicts: 0 | 1, usd: number | "unknown"): Promise<void> {
     this.#isSettled = true;
     const reserved = sumOf(this.#reserved);

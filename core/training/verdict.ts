@@ -2,7 +2,7 @@
  * @file Asks a recipe's rewards for a verdict, within a deadline. A paid judge is asked once per trajectory: a claim
  * (verdict-claim.ts) keeps others from asking meanwhile, and its verdicts are objects, of which the first one counts. The maximum
  * cost of a request is charged to the run before it, as a reservation; the actual cost replaces it afterward, even without a verdict. A request
- * that is cut off, by the deadline or the caller's signal, or fails at an unknown cost, is billed as "unknown": at the reserved maximum.
+ * whose cost is not reported, such as one that the deadline or the caller's signal cuts off, is billed as "unknown": at the reserved maximum.
  */
 import { costOfFailure, faultOfFailure, type JudgeFault, type Judgment, Verdict } from "../contracts/judge.ts";
 import { objectKeys } from "../contracts/keys.ts";
@@ -112,7 +112,7 @@ async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRe
   try {
     verdict = await asking.ask((usd) => charge.reserve(usd));
   } catch (error) {
-    await charge.settle(0, asking.isCutOff() ? "unknown" : costWithoutVerdict(error));
+    await charge.settle(0, asking.cost());
     if (isMgrpoError(error, "judge-failed")) throw await failureOf(store, request, claim, error);
     await releaseVerdict(store, claim);
     throw error;
@@ -121,15 +121,19 @@ async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRe
     if (await store.objects.commit(key, new TextEncoder().encode(canonicalJson(verdict)))) return verdict;
     return (await readVerdict(store, key)) ?? verdict;
   } finally {
-    await charge.settle(1, verdict.cost?.usd ?? 0);
+    await charge.settle(1, verdict.cost?.usd ?? "unknown");
   }
 }
 
-/** A judge's adapter says what its failure cost, or made no request. What the rewards throw or answer themselves may follow a paid request. */
+/**
+ * A judge's adapter says what its failure cost, or made no request. What the rewards throw or answer themselves, and the end of their thread,
+ * may follow a paid request.
+ */
 function costWithoutVerdict(error: unknown): number | "unknown" {
-  if (!isMgrpoError(error, "judge-failed") || !isMgrpoError(error.cause) || error.evidence !== undefined)
-    return "unknown";
-  return costOfFailure(error.cause)?.usd ?? 0;
+  if (!isMgrpoError(error, "judge-failed") || error.evidence !== undefined) return "unknown";
+  const { cause } = error;
+  if (!isMgrpoError(cause) || (cause.code === "judge-failed" && cause.evidence === undefined)) return "unknown";
+  return costOfFailure(cause)?.usd ?? 0;
 }
 
 /** Records the failure, and attaches the evidence to the error. */
@@ -148,8 +152,8 @@ async function failureOf(
 
 interface Asking {
   ask(reserve: VerdictContext["reserve"]): Promise<Verdict>;
-  /** Whether the deadline or the caller's signal ended the ask. */
-  isCutOff(): boolean;
+  /** Of a failed ask, in dollars. One that was cut off may have been paid for: only its judge can say what it cost. */
+  cost(): number | "unknown";
 }
 
 /** Waits for: the verdict. Unblocked by: the verdict, the deadline, or the caller's signal, whether or not the rewards heed the abort. */
@@ -157,6 +161,8 @@ function startAsk(clock: Clock, { seconds, signal: stop, ask }: VerdictRequest):
   const cut = new AbortController();
   const wake = new AbortController();
   let isDone = false;
+  /** What the judge threw, even if it was cut off. */
+  let failure: unknown;
   const deadline = async (): Promise<never> => {
     await clock.sleep(seconds, wake.signal);
     const error = stop?.aborted
@@ -168,7 +174,8 @@ function startAsk(clock: Clock, { seconds, signal: stop, ask }: VerdictRequest):
   };
   const onStop = () => wake.abort();
   return {
-    isCutOff: () => cut.signal.aborted,
+    cost: () =>
+      cut.signal.aborted ? (costOfFailure((failure as Error).cause)?.usd ?? "unknown") : costWithoutVerdict(failure),
     async ask(reserve) {
       const reserveInTime = async (usd: number) => {
         cut.signal.throwIfAborted();
@@ -182,6 +189,7 @@ function startAsk(clock: Clock, { seconds, signal: stop, ask }: VerdictRequest):
           deadline(),
         ]);
       } catch (error) {
+        failure = error;
         // What an aborted judge throws says less than why it was aborted.
         throw cut.signal.aborted ? cut.signal.reason : error;
       } finally {

@@ -72,7 +72,12 @@ export function says(
     readonly calls?: readonly { readonly name: string; readonly arguments: string }[];
     readonly reasoning?: string;
     readonly finish?: string;
-    readonly usage?: { readonly prompt_tokens: number; readonly completion_tokens: number } | null;
+    /** Without `total_tokens`: their sum. */
+    readonly usage?: {
+      readonly prompt_tokens: number;
+      readonly completion_tokens: number;
+      readonly total_tokens?: number;
+    } | null;
   } = {},
 ): Reply {
   const { calls = [], reasoning, finish, usage = { prompt_tokens: 20, completion_tokens: 5 } } = options;
@@ -91,7 +96,7 @@ export function says(
     created: 1_700_000_000,
     model: "served",
     choices: [{ index: 0, message, finish_reason }],
-    ...(usage && { usage: { ...usage, total_tokens: usage.prompt_tokens + usage.completion_tokens } }),
+    ...(usage && { usage: { total_tokens: usage.prompt_tokens + usage.completion_tokens, ...usage } }),
   });
 }
 

@@ -1,15 +1,15 @@
 /** @file A text that a server refuses as too long or by its filter ends one conversation; a tool that it refuses affects them all. */
 import { expect, test } from "vitest";
 import { openConversationModel } from "../../../adapters/llm/converse.ts";
-import { fails, json, type Reply, serveOpenAi } from "../../fakes/openai-server.ts";
+import { fails, json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
 
 /** The turn of an agent whose server gives this reply. */
-async function turnAfter(reply: Reply) {
+async function turnAfter(reply: Reply, onCutOff = () => {}) {
   const server = await serveOpenAi(() => reply);
   const model = openConversationModel(`openai:${server.url}#served`);
   const conversation = [{ kind: "message" as const, role: "user" as const, text: "?" }];
   const sampling = { temperature: 1, topP: 1, topK: 0 };
-  return model.generate({ conversation, tools: [], sampling, maxTokens: 9 }, new AbortController().signal);
+  return model.generate({ conversation, tools: [], sampling, maxTokens: 9, onCutOff }, new AbortController().signal);
 }
 
 test.each([
@@ -26,6 +26,18 @@ test.each([
   fails(400, "Input data may contain inappropriate content.", "data_inspection_failed"),
 ])("a prompt that OpenAI, DeepSeek or Qwen filters ends the conversation without an answer", async (reply) => {
   expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "stop" });
+});
+
+test.each([
+  [{ prompt_tokens: 20, completion_tokens: 5 }, { inputTokens: 20, outputTokens: 5 }, 0],
+  [null, { inputTokens: 0, outputTokens: 0 }, 1],
+])("a withheld answer is charged by its usage; without one it counts as cut off: %j", async (usage, counted, count) => {
+  let cutOff = 0;
+  const onCutOff = () => {
+    cutOff += 1;
+  };
+  expect(await turnAfter(says("", { finish: "content_filter", usage }), onCutOff)).toMatchObject({ usage: counted });
+  expect(cutOff).toBe(count);
 });
 
 test("OpenRouter states the reason of a provider in metadata, and answers flagged content with 403", async () => {

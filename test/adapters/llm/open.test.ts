@@ -14,11 +14,7 @@ let server: OpenAiServer;
 /** A model whose server gives these replies in order, and repeats the last one. */
 async function openModel(
   replies: readonly [Reply, ...Reply[]],
-  settings: {
-    attempts?: number;
-    timeoutSeconds?: number;
-    keyVariable?: string;
-  } = {},
+  settings: { attempts?: number; timeoutSeconds?: number; keyVariable?: string } = {},
 ) {
   server = await serveOpenAi((_, n) => replies[Math.min(n, replies.length - 1)] ?? replies[0]);
   const spec = { provider: "openai" as const, baseUrl: server.url, model: "served", ...settings };
@@ -113,7 +109,11 @@ test.each([
     { prompt_tokens: 10, completion_tokens: -2 },
     { inputTokens: 10, outputTokens: 0 },
   ],
-])("a fractional token count is rounded up, a negative one is 0: %j", async (usage, counted) => {
+  [
+    { prompt_tokens: 12, completion_tokens: 1, total_tokens: 399 },
+    { inputTokens: 12, outputTokens: 387 },
+  ],
+])("token counts: fractions are rounded up, a negative one is 0, reasoning is output: %j", async (usage, counted) => {
   const model = await openModel([says("yes", { usage })]);
   expect((await model.complete(QUESTION)).usage).toEqual(counted);
 });

@@ -30,6 +30,12 @@ test("a verdict whose cost cannot be recorded is billed at what was reserved, an
   expect(await ask({ ask: () => expect.fail("asked") })).toEqual({ score: 1, cost: cost(0.08) });
 });
 
+test("a verdict that does not say what it cost is billed at what was reserved", async () => {
+  const { ask, bill } = world();
+  expect(await ask({ ask: ({ reserve }) => reserve(0.1).then(() => 0.5) })).toEqual({ score: 0.5 });
+  expect(await bill()).toEqual({ run: "test", verdicts: 1, microUsd: 100_000, reserved: {} });
+});
+
 test("a verdict that cannot be committed is still paid for", async () => {
   const { store, ask, bill } = world();
   store.objects.commit = () => Promise.reject(new Failure("store-unreachable", "down", { retryable: true }));
@@ -41,6 +47,7 @@ test("a verdict that cannot be committed is still paid for", async () => {
 test.each<[what: string, answer: () => unknown, microUsd: number]>([
   ["throw an error of their own", () => Promise.reject(new SyntaxError("not JSON")), 100_000],
   ["answer no verdict", () => null, 100_000],
+  ["end with their thread", () => Promise.reject(new Failure("judge-failed", "the thread crashed")), 100_000],
   ["report that no request was answered", () => Promise.reject(new Failure("endpoint-unavailable", "HTTP 503")), 0],
 ])("rewards that reserve money and %s pay it all, or nothing if unanswered", async (_what, answer, microUsd) => {
   const { ask, bill } = world();
@@ -51,6 +58,27 @@ test.each<[what: string, answer: () => unknown, microUsd: number]>([
     },
   });
   expect(await failed(asked)).toMatchObject({ code: "judge-failed" });
+  expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
+});
+
+test.each<[says: string, evidence: object, microUsd: number]>([
+  ["reports what all its attempts cost", { cost: cost(0.3) }, 300_000],
+  ["reports nothing", {}, 100_000],
+])("a judge that is cut off and then %s is billed for that, or what was reserved", async (_says, evidence, microUsd) => {
+  const { ask, bill, endSleep } = world();
+  const asked = failed(
+    ask({
+      async ask({ reserve, signal }) {
+        await reserve(0.1);
+        return new Promise((_resolve, reject) => {
+          signal.addEventListener("abort", () => reject(new Failure("canceled", "aborted", { evidence })));
+        });
+      },
+    }),
+  );
+  for (let i = 0; i < 5; i++) await turn();
+  await endSleep();
+  expect((await asked).message).toBe("no verdict within 60 s (limits.verdictSeconds)");
   expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
 });
 

@@ -61,17 +61,14 @@ export async function callToolModel(
       .catch((cause: unknown) => refusalOf(tool, cause));
     return { text, ...usage };
   };
-  // Only the run pays for what was cut off: how often a server is too slow depends on timing, and a rollout's budget must not.
-  const cutOffUsd = () => cutOff * expectedUsd;
-  const completePaid = () =>
-    complete().catch((error: unknown) => payAfter(() => Promise.reject(error), () => calls.payMore(cutOffUsd())));
   const costOf = (counts: TokenUsage) => costUsd(usd, counts);
-  const answer = await calls.call(request, Answer, 0, completePaid, {
-    // With the answer, so that an answer that is paid for is kept, even if the budget is spent.
-    costOf: (counts) => costOf(counts) + cutOffUsd(),
-    mostUsd: expectedUsd,
-    canary: context.question.canary,
-  });
+  const options = { costOf, mostUsd: expectedUsd, canary: context.question.canary };
+  // Only the run pays for what was cut off: how often a server is too slow depends on timing, and a rollout's budget must not. It pays last: if
+  // that passes its limit, the answer is counted and stored.
+  const answer = await payAfter(
+    () => calls.call(request, Answer, 0, complete, options),
+    () => calls.payMore(cutOff * expectedUsd),
+  );
   context.budget.addCost(costOf(answer));
   return answer.text.trim();
 }
