@@ -6,6 +6,7 @@
  */
 import { Template } from "@huggingface/jinja";
 import * as z from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { wholeFile } from "../checkpoint/files.ts";
@@ -13,7 +14,7 @@ import { TEMPLATE_MILLISECONDS, TimeLimitExceeded, withinMilliseconds } from "./
 import { damaged, messageOf } from "./vocabulary.ts";
 
 export const CONFIG = "tokenizer_config.json";
-const JINJA = "chat_template.jinja";
+export const TEMPLATE_FILE = "chat_template.jinja";
 const FIXED_DATE = "{%- macro strftime_now(format) -%}26 Jul 2024{%- endmacro %}";
 
 /** A special token is a string or an added token, which is read as its content. */
@@ -43,11 +44,11 @@ export function openTemplate(
   config: TokenizerConfig,
   milliseconds = TEMPLATE_MILLISECONDS,
 ): ChatTemplate {
-  const separate = files.get(JINJA);
-  const file = separate ? JINJA : CONFIG;
+  const separate = files.get(TEMPLATE_FILE);
+  const file = separate ? TEMPLATE_FILE : CONFIG;
   const sources = separate ? [new TextDecoder().decode(wholeFile(separate))] : templatesIn(config);
   const [plain, withTools = plain] = sources.map((source) => parsed(source, file, milliseconds));
-  if (!plain || !withTools) throw damaged(CONFIG, `no chat_template here and no ${JINJA}: add one of them`);
+  if (!plain || !withTools) throw damaged(CONFIG, `no chat_template here and no ${TEMPLATE_FILE}: add one of them`);
   const names = Object.fromEntries(
     [
       ["bos_token", config.bos_token],
@@ -99,4 +100,11 @@ function parsed(source: string, file: string, milliseconds: number): Template {
 function templatesIn({ chat_template }: TokenizerConfig): string[] {
   if (!Array.isArray(chat_template)) return [chat_template ?? []].flat();
   return ["default", "tool_use"].flatMap((name) => chat_template.find((entry) => entry.name === name)?.template ?? []);
+}
+
+/** An adapter's files may leave the template to their base. */
+export function hasTemplate(files: CheckpointFiles): boolean {
+  const config = files.get(CONFIG);
+  const inConfig = config ? templatesIn(parseJson(TokenizerConfig, wholeFile(config), CONFIG, "tokenizer-damaged")) : [];
+  return files.has(TEMPLATE_FILE) || inConfig.length > 0;
 }
