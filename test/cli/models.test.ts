@@ -228,6 +228,16 @@ test("doctor says why the system message describes the tools, unless a setting a
   expect(chosen).toContain("; the system message describes the tools; ");
 });
 
+test("doctor refuses other LoRA settings than those of the adapter in the folder, as training does", async () => {
+  write("roomy", new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]));
+  const folder = write("adapters/four", adapterOf("../../roomy"));
+  const [model] = await checkModel(folder, ["limits.contextTokens=16"]);
+  expect(model?.found).toMatch(/ with its adapter; trained: an adapter of rank 3$/);
+  await expect(checkModel(folder, ["limits.contextTokens=16", "lora.rank=4"])).rejects.toThrow(
+    /^agents\.<name>\.lora: .*four is an adapter with {"rank":3,.*: write the same$/,
+  );
+});
+
 describe("a GGUF file", () => {
   const path = join(import.meta.dirname, "../fixtures/gguf/tiny.gguf");
 
