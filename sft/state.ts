@@ -16,6 +16,7 @@ import { differences } from "../core/training/differences.ts";
 import { sha256 } from "../engine/hash.ts";
 import { TrainingProgress } from "./progress.ts";
 
+/** Exists once a checkpoint is saved. */
 export const PROGRESS_FILE = "progress.json";
 
 const StoredCheckpoint = z.strictObject({
