@@ -2,11 +2,13 @@
  * @file `mgrpo sft <recipe> --to <folder>`: supervised training of a team's agents, one after the other, from demonstrations. All of them are
  * read and checked before the first is trained. The same command resumes training that was killed.
  */
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { lockDirectory } from "../adapters/local-cloud/lock.ts";
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
 import { LORA_POLICIES } from "../core/contracts/lora.ts";
+import { parseJson } from "../core/contracts/parse.ts";
 import { ownerOf, ownsPolicy, policySettings, rolesOf } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Tool } from "../core/ports.ts";
@@ -25,9 +27,11 @@ import { type Split, split } from "../sft/batches.ts";
 import { allTokens, type Example, exampleOf, refuseEarlyEnd, refuseTooLong } from "../sft/example.ts";
 import type { TrainingPlan } from "../sft/learn.ts";
 import { responsesWithin } from "../sft/shown-response.ts";
+import { PROGRESS_FILE } from "../sft/state.ts";
 import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
 import { readPolicyBase } from "./local/base-models.ts";
-import { pinModels } from "./local/hub-models.ts";
+import { isHubModel, pinModels, StartedModels } from "./local/hub-models.ts";
+import { writeAtomically } from "./local/run-folder.ts";
 import { followTraining } from "./sft/follow.ts";
 import { type ExampleSource, openDemonstrations, type SourceOptions, type Taught } from "./sft/sources.ts";
 
@@ -50,6 +54,8 @@ export interface SftOptions extends SourceOptions {
 }
 
 const FOLDER_IN_USE = { code: "config-invalid", instead: "give another --to" } as const;
+/** In an agent's state: its hub model, with the commit. */
+const STARTED_FILE = "model.json";
 const WARM_UP = 0.05;
 /** More would make an evaluation slow, and its loss hardly more exact. */
 const MOST_HELD_OUT = 32;
@@ -60,7 +66,8 @@ export async function sft(recipeName: string, options: SftOptions): Promise<void
   const recipe = await openRecipe(recipeName);
   const { arm, seed, set } = options;
   checkOptions(options);
-  const config = await pinModels(resolveConfig(recipe, { run: "sft", seed, arm, set, recipe: recipeName }));
+  const resolved = resolveConfig(recipe, { run: "sft", seed, arm, set, recipe: recipeName });
+  const config = await pinModels(resolved, startedFrom(options.to, resolved));
   const agents = agentsOf(config, options.agent);
   const source = await openDemonstrations(recipe, config, options, options.agent);
   const module = await openToolsModule(recipeName);
@@ -69,21 +76,40 @@ export async function sft(recipeName: string, options: SftOptions): Promise<void
     const team: Team = { config, module, tools, source };
     const trainings: AgentTraining[] = [];
     for (const agent of agents) trainings.push(await prepare(team, agent, options));
-    await trainAll(trainings);
+    await trainAll(trainings, config);
   } finally {
     await close();
   }
 }
 
 /** Locks the state of every agent first: two commands may train different agents into one folder, but never the same agent. */
-async function trainAll(trainings: readonly AgentTraining[]): Promise<void> {
+async function trainAll(trainings: readonly AgentTraining[], config: RunConfig): Promise<void> {
   const releases: (() => Promise<void>)[] = [];
   try {
     for (const { stateFolder } of trainings) releases.push(await lockDirectory(stateFolder, FOLDER_IN_USE));
+    for (const training of trainings) recordStart(training, config);
     for (const training of trainings) await followTraining(training, trainAgent);
   } finally {
     for (const release of releases) await release();
   }
+}
+
+const stateOf = (to: string, agent: string): string => join(to, ".sft", agent);
+
+/** The hub models that trainings in this folder started from: a name without a revision keeps its commit. */
+function startedFrom(to: string, { agents }: RunConfig): StartedModels {
+  const models = Object.keys(agents).flatMap((name) => {
+    const path = join(stateOf(to, name), STARTED_FILE);
+    return existsSync(path) ? Object.entries(parseJson(StartedModels, readFileSync(path), path).agents) : [];
+  });
+  return { agents: Object.fromEntries(models) };
+}
+
+/** Once a checkpoint is saved, what the training started from does not change. */
+function recordStart({ agent, stateFolder }: AgentTraining, { agents }: RunConfig): void {
+  const model = agents[agent]?.model ?? "";
+  if (!isHubModel(model) || existsSync(join(stateFolder, PROGRESS_FILE))) return;
+  writeAtomically(join(stateFolder, STARTED_FILE), JSON.stringify({ agents: { [agent]: { model } } }));
 }
 
 function checkOptions({ fromRun, minReward, heldOut }: SftOptions): void {
@@ -151,7 +177,7 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
     plan: planOf(examples, base.has(ADAPTER_CONFIG_FILE), options),
     batchTokens: options.batchTokens,
     folder: join(options.to, agent),
-    stateFolder: join(options.to, ".sft", agent),
+    stateFolder: stateOf(options.to, agent),
   };
 }
 

@@ -16,7 +16,8 @@ import { differences } from "../core/training/differences.ts";
 import { sha256 } from "../engine/hash.ts";
 import { TrainingProgress } from "./progress.ts";
 
-const PROGRESS_FILE = "progress.json";
+/** Exists once a checkpoint is saved. */
+export const PROGRESS_FILE = "progress.json";
 
 const StoredCheckpoint = z.strictObject({
   step: z.int().positive(),

@@ -117,14 +117,13 @@ async function writeResult(
   await rename(partial, folder);
 }
 
-/** An adapter's two files, without its base; or the whole model. */
+/** An adapter's base: its config and its weights, in one file or in shards. */
+const BASE_MODEL = /^config\.json$|\.safetensors(\.index\.json)?$/;
+
+/** An adapter with its tokenizer and chat template, without its base; or the whole model. */
 function resultFiles(base: CheckpointFiles, best: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
-  const config = base.get(ADAPTER_CONFIG_FILE);
-  if (!config) return updated(base, best);
-  const adapter = best.get(ADAPTER_FILE);
-  if (!adapter) throw new RangeError(`the trainer of an adapter did not save ${ADAPTER_FILE}`);
-  return new Map([
-    [ADAPTER_CONFIG_FILE, config],
-    [ADAPTER_FILE, adapter],
-  ]);
+  const files = updated(base, best);
+  if (!base.has(ADAPTER_CONFIG_FILE)) return files;
+  if (!best.has(ADAPTER_FILE)) throw new RangeError(`the trainer of an adapter did not save ${ADAPTER_FILE}`);
+  return new Map([...files].filter(([name]) => name === ADAPTER_FILE || !BASE_MODEL.test(name)));
 }

@@ -24,6 +24,7 @@ import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { writeModel } from "../../engine/checkpoint/weights.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
+import { hasTemplate, TEMPLATE_FILE } from "../../engine/tokenizer/chat-template.ts";
 
 /** Written beside an exported adapter: a BasePointer. */
 export const BASE_FILE = "base.json";
@@ -64,9 +65,11 @@ export async function withBaseModel(
       folder,
     );
   }
-  const own = [...files].filter(([name]) => name !== BASE_FILE && name !== ADAPTER_CONFIG_FILE);
+  const own = new Map([...files].filter(([name]) => name !== BASE_FILE && name !== ADAPTER_CONFIG_FILE));
+  // It would hide a template in the tokenizer_config.json of the adapter.
+  const inherited = [...baseFiles].filter(([name]) => name !== TEMPLATE_FILE || !hasTemplate(own));
   const config = new TextEncoder().encode(writeAdapterConfig(adapter.lora, base));
-  return new Map([...baseFiles, ...own, [ADAPTER_CONFIG_FILE, config]]);
+  return new Map([...inherited, ...own, [ADAPTER_CONFIG_FILE, config]]);
 }
 
 /**

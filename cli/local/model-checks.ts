@@ -19,6 +19,7 @@ import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import type { ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
 import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
 import { MGRPO } from "../terminal/name.ts";
+import { withAdapter } from "./adapters.ts";
 import { REQUIRED_FILES, readModel } from "./base-models.ts";
 import type { Check } from "./checks.ts";
 import { memoryChecks } from "./model-needs.ts";
@@ -37,7 +38,10 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   const isGguf = model.endsWith(".gguf");
   const { files, stored, origin } = isGguf ? await readGgufModel(model) : await readFiles(model);
   checkContext(files, agent.limits.contextTokens);
-  const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
+  const own = readAdapterConfig(files)?.lora;
+  // As training does, refuses other settings than those of the adapter in the folder.
+  if (own && agent.lora) withAdapter("<name>", agent, 0, files);
+  const lora = agent.lora ?? own ?? null;
   const trained = lora ? `an adapter of rank ${lora.rank}` : "all weights";
   const config = readModelConfig(files);
   const millions = Number((parameterLayout(config).length / 1e6).toPrecision(3));

@@ -46,7 +46,7 @@ export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): Ch
   const { system } = opening;
   if (system !== "") requireSystemMessage(tokenizer, { ...settings, system, tools: shown }, toolDisplay === "system");
   const describes = toolDisplay === "system" || toolDisplay === "user";
-  const responseMessages = describes || !hasToolRole(tokenizer, settings) ? asUserMessage : asToolMessages;
+  const responseMessages = describes || !hasToolRole(tokenizer, settings, shown) ? asUserMessage : asToolMessages;
   const render = (shape: readonly number[]) =>
     tokenizer.render(messagesOf(opening, shape, responseMessages), shown, true, thinking);
   const head = piecesOf(tokenizer, agent, render([]), ["user"]);

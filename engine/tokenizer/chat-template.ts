@@ -6,6 +6,7 @@
  */
 import { Template } from "@huggingface/jinja";
 import * as z from "zod";
+import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { wholeFile } from "../checkpoint/files.ts";
@@ -13,7 +14,7 @@ import { TEMPLATE_MILLISECONDS, TimeLimitExceeded, withinMilliseconds } from "./
 import { damaged, messageOf } from "./vocabulary.ts";
 
 export const CONFIG = "tokenizer_config.json";
-const JINJA = "chat_template.jinja";
+export const TEMPLATE_FILE = "chat_template.jinja";
 const FIXED_DATE = "{%- macro strftime_now(format) -%}26 Jul 2024{%- endmacro %}";
 
 /** A special token is a string or an added token, which is read as its content. */
@@ -43,18 +44,11 @@ export function openTemplate(
   config: TokenizerConfig,
   milliseconds = TEMPLATE_MILLISECONDS,
 ): ChatTemplate {
-  const separate = files.get(JINJA);
-  const file = separate ? JINJA : CONFIG;
-  const source = separate ? new TextDecoder().decode(wholeFile(separate)) : templateIn(config);
-  if (source === undefined) throw damaged(CONFIG, `no chat_template here and no ${JINJA}: add one of them`);
-  let template: Template;
-  try {
-    // A template that prints today's date would give different tokens every day.
-    const dated = source.includes("strftime_now") ? FIXED_DATE + source : source;
-    template = withinMilliseconds(milliseconds, () => new Template(dated));
-  } catch (cause) {
-    throw damaged(file, `chat_template cannot be parsed as Jinja: ${messageOf(cause)}`, undefined, cause);
-  }
+  const separate = files.get(TEMPLATE_FILE);
+  const file = separate ? TEMPLATE_FILE : CONFIG;
+  const sources = separate ? [new TextDecoder().decode(wholeFile(separate))] : templatesIn(config);
+  const [plain, withTools = plain] = sources.map((source) => parsed(source, file, milliseconds));
+  if (!plain || !withTools) throw damaged(CONFIG, `no chat_template here and no ${TEMPLATE_FILE}: add one of them`);
   const names = Object.fromEntries(
     [
       ["bos_token", config.bos_token],
@@ -63,7 +57,7 @@ export function openTemplate(
       ["unk_token", config.unk_token],
     ].filter(([, value]) => typeof value === "string"),
   );
-  const takesThinking = source.includes("enable_thinking");
+  const takesThinking = sources.some((source) => source.includes("enable_thinking"));
   /** Set once a rendering has exceeded the time limit. */
   let refusal: MgrpoError | undefined;
   const render: Tokenizer["render"] = (messages, tools, addGenerationPrompt, thinking) => {
@@ -80,6 +74,7 @@ export function openTemplate(
         add_generation_prompt: addGenerationPrompt,
         ...(thinking !== undefined && { enable_thinking: thinking }),
       };
+      const template = tools.length > 0 ? withTools : plain;
       return withinMilliseconds(milliseconds, () => template.render(variables));
     } catch (cause) {
       const roles = messages.map(({ role }) => role).join(", ");
@@ -88,11 +83,30 @@ export function openTemplate(
       throw error;
     }
   };
-  return { render, knowsTools: KNOWS_TOOLS.test(source) };
+  return { render, knowsTools: sources.some((source) => KNOWS_TOOLS.test(source)) };
 }
 
-function templateIn({ chat_template }: TokenizerConfig): string | undefined {
-  if (!Array.isArray(chat_template)) return chat_template ?? undefined;
-  const named = (name: string) => chat_template.find((entry) => entry.name === name)?.template;
-  return named("tool_use") ?? named("default");
+function parsed(source: string, file: string, milliseconds: number): Template {
+  try {
+    // A template that prints today's date would give different tokens every day.
+    const dated = source.includes("strftime_now") ? FIXED_DATE + source : source;
+    return withinMilliseconds(milliseconds, () => new Template(dated));
+  } catch (cause) {
+    throw damaged(file, `chat_template cannot be parsed as Jinja: ${messageOf(cause)}`, undefined, cause);
+  }
+}
+
+/** As in transformers: the template of conversations without tools, then that of conversations with tools, if it is another. */
+function templatesIn({ chat_template }: TokenizerConfig): string[] {
+  if (!Array.isArray(chat_template)) return [chat_template ?? []].flat();
+  return ["default", "tool_use"].flatMap((name) => chat_template.find((entry) => entry.name === name)?.template ?? []);
+}
+
+/** An adapter's files may leave the template to their base. */
+export function hasTemplate(files: CheckpointFiles): boolean {
+  const config = files.get(CONFIG);
+  const inConfig = config
+    ? templatesIn(parseJson(TokenizerConfig, wholeFile(config), CONFIG, "tokenizer-damaged"))
+    : [];
+  return files.has(TEMPLATE_FILE) || inConfig.length > 0;
 }

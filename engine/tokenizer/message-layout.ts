@@ -42,7 +42,7 @@ export function openMessageLayout(
   const { agent, tools, thinking } = settings;
   const display = toolDisplayOf(tokenizer, settings);
   const inTemplate = display === "template" ? tools : [];
-  const asToolRole = display !== "system" && display !== "user" && hasToolRole(tokenizer, settings);
+  const asToolRole = display !== "system" && display !== "user" && hasToolRole(tokenizer, settings, inTemplate);
   const describe = (content: string) => withTools(content, tools);
   const isInline = (json: string) => asSampled && hasNoControlToken(tokenizer, json);
   const write = (messages: readonly AppMessage[]) => {

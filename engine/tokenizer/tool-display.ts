@@ -84,12 +84,19 @@ export function requireSystemMessage(
   });
 }
 
-/** Whether the template renders messages of role `tool`. Some raise an error at them, or at those without a call id. */
-export function hasToolRole(tokenizer: Tokenizer, { thinking }: ChatSettings): boolean {
+/**
+ * Whether the template renders messages of role `tool`. Some raise an error at them, or at those without a call id.
+ * @param shown the tools that the template shows.
+ */
+export function hasToolRole(
+  tokenizer: Tokenizer,
+  { thinking }: ChatSettings,
+  shown: readonly ToolSchema[] = [],
+): boolean {
   const conversation: ChatMessage[] = [...messages(""), { role: "assistant", content: "call" }];
-  tokenizer.render(conversation, [], true, thinking);
+  tokenizer.render(conversation, shown, true, thinking);
   const response = "response_of_tool";
-  const { text } = tryRender(tokenizer, [...conversation, { role: "tool", content: response }], [], thinking);
+  const { text } = tryRender(tokenizer, [...conversation, { role: "tool", content: response }], shown, thinking);
   return text.includes(response);
 }
 

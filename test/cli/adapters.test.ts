@@ -92,6 +92,18 @@ test("an exported adapter names its base without copying it, and opens only on t
   await expect(opening).rejects.toThrow(/base_model_name_or_path is missing/);
 });
 
+test("an adapter's own chat template replaces its base's, in whichever file each is; without one, the base's is used", async () => {
+  const base = new Map([...tinyCheckpoint(), ["chat_template.jinja", Buffer.from("base")]]);
+  const adapter = [...tinyAdapter()].filter(([name]) => name.startsWith("adapter_"));
+  const templateOf = async (name: string, content: string) => {
+    const own: CheckpointFiles = new Map([...adapter, [name, Buffer.from(content)]]);
+    return (await withBaseModel(own, "x", async () => base)).get("chat_template.jinja");
+  };
+  expect(await templateOf("chat_template.jinja", "own")).toEqual(Buffer.from("own"));
+  expect(await templateOf("tokenizer_config.json", '{"chat_template":"own"}')).toBe(undefined);
+  expect(await templateOf("tokenizer_config.json", "{}")).toEqual(Buffer.from("base"));
+});
+
 describe("the base of an adapter is found where its writer says", () => {
   const adapter = (base: string, revision?: string) => ({ lora: LORA, base, revision });
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-adapter-"));

@@ -243,6 +243,16 @@ test("the template of an agent of an app is checked with a tool, which the app m
   expect((await read("recipe", { toolPrompt: "user" })).has("main")).toBe(true);
 });
 
+test("doctor refuses other LoRA settings than those of the adapter in the folder, as training does", async () => {
+  write("roomy", new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]));
+  const folder = write("adapters/four", adapterOf("../../roomy"));
+  const [model] = await checkModel(folder, ["limits.contextTokens=16"]);
+  expect(model?.found).toMatch(/ with its adapter; trained: an adapter of rank 3$/);
+  await expect(checkModel(folder, ["limits.contextTokens=16", "lora.rank=4"])).rejects.toThrow(
+    /^agents\.<name>\.lora: .*four is an adapter with {"rank":3,.*: write the same$/,
+  );
+});
+
 describe("a GGUF file", () => {
   const path = join(import.meta.dirname, "../fixtures/gguf/tiny.gguf");
 

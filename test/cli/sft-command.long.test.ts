@@ -4,6 +4,8 @@ import { join, resolve } from "node:path";
 import { expect, test, vi } from "vitest";
 import { lockDirectory } from "../../adapters/local-cloud/lock.ts";
 import { buildProgram } from "../../cli/program.ts";
+import { setEnvironment } from "../fakes/environment.ts";
+import { startHub, TOKEN } from "../fakes/hub-server.ts";
 import { projectOfFile } from "./command-line.ts";
 
 const folder = projectOfFile();
@@ -75,4 +77,22 @@ test("a held-out loss that never falls is a warning of one line at the end, and 
   expect(output.split("\n").filter((line) => line.startsWith("warning: "))).toEqual([
     `warning: searcher: ${record.warning}`,
   ]);
+});
+
+test("a hub model without a revision keeps the commit that its training started from, wherever its branch moves", async () => {
+  const model = resolve(import.meta.dirname, "../../recipes/atlas/models/searcher");
+  const read = (name: string) => Uint8Array.from(readFileSync(join(model, name)));
+  const hub = await startHub("owner/tiny", new Map(readdirSync(model).map((name) => [name, read(name)])));
+  const variables = { HF_ENDPOINT: hub.url, HF_HUB_CACHE: join(folder, "hub"), HF_TOKEN: TOKEN, HF_HUB_OFFLINE: "0" };
+  const restore = setEnvironment(variables);
+  const settings = ["agents.searcher.model=hf:owner/tiny", "agents.searcher.lora={}"].flatMap((one) => ["--set", one]);
+  try {
+    const to = join(folder, "moved");
+    expect(await sft(to, "--tokens", "1", ...settings)).toMatch(/searcher: trained 1 step\b/);
+    hub.refs.set("main", "f".repeat(40));
+    expect(await sft(to, "--tokens", "1", ...settings)).toContain("searcher: already trained");
+  } finally {
+    restore();
+    await hub.close();
+  }
 });

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
-import { bpeFiles, QWEN_TEMPLATE, withFile, wordLevelFiles } from "../fixtures/tokenizers.ts";
+import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE, withFile, wordLevelFiles } from "../fixtures/tokenizers.ts";
 
 const KINDS = [
   ["word-level", wordLevelFiles()],
@@ -86,6 +86,18 @@ test("the template renders tools and tool messages; chat_template.jinja is prefe
   );
   const other = openTokenizer(withFile(wordLevelFiles(), "chat_template.jinja", QWEN_TEMPLATE));
   expect(other.render(messages, [], true)).toBe(tokenizer.render(messages, [], true));
+});
+
+test("of a default template and one for tools, a conversation gets the one that fits, as in transformers", () => {
+  const chat_template = [
+    { name: "default", template: TERSE_TEMPLATE },
+    { name: "tool_use", template: `{%- for tool in tools %}{{- tool | tojson }}{%- endfor %}${QWEN_TEMPLATE}` },
+  ];
+  const tokenizer = openTokenizer(withFile(bpeFiles(), "tokenizer_config.json", JSON.stringify({ chat_template })));
+  const messages = [{ role: "user", content: "q" }] as const;
+  const schema = { type: "function", function: { name: "search", description: "Finds.", parameters: {} } } as const;
+  expect(tokenizer.render(messages, [], true)).toBe("<|im_start|>user q<|im_end|><|im_start|>assistant ");
+  expect(tokenizer.render(messages, [schema], true)).toMatch(/^\{"type": "function".*<tools>/s);
 });
 
 test("strftime_now gives a template a fixed date, not today's", () => {

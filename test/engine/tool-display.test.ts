@@ -6,7 +6,7 @@ import type { ToolSchema } from "../../core/ports.ts";
 import { openChatLayout } from "../../engine/tokenizer/chat-layout.ts";
 import { openMessageLayout } from "../../engine/tokenizer/message-layout.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
-import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
+import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE, withFile } from "../fixtures/tokenizers.ts";
 
 const search: ToolSchema = {
   type: "function",
@@ -124,6 +124,26 @@ test("a template without a role for tools gets their responses as a user message
     "{%- if message.role == 'tool' %}{{- raise_exception('roles') }}{%- elif message",
   );
   expect(layoutOf(roles).text).toMatch(/<\|im_start\|>user <tool_response>\nhere\n<\/tool_response>\n<tool_response>/);
+});
+
+test("whether there is a role for tools is asked of the template that shows them", () => {
+  const showing =
+    "{%- if tools %}{{- '<|im_start|>system ' + (tools | tojson) + '<tool_call>{}<|im_end|>' }}{%- endif %}";
+  const plain = TERSE_TEMPLATE.replace(
+    "{%- if message",
+    "{%- if message.role == 'tool' %}{{- raise_exception('roles') }}{%- elif message",
+  );
+  const chat_template = [
+    { name: "default", template: plain },
+    { name: "tool_use", template: showing + TERSE_TEMPLATE },
+  ];
+  const files = withFile(bpeFiles(), "tokenizer_config.json", JSON.stringify({ chat_template }));
+  const tokenizer = openTokenizer(files);
+  const layout = openChatLayout(tokenizer, { agent: "a", system: "", tools: [search] });
+  expect(layout.toolDisplay).toBe("template");
+  expect(tokenizer.decode(layout.responses(["here"], []))).toBe(
+    "<tool_response>here</tool_response><|im_start|>assistant ",
+  );
 });
 
 test("a served conversation without a user message opens with the system text and the tools", () => {

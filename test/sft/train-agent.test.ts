@@ -128,3 +128,17 @@ test("changed settings, and a folder that already exists, are refused", async ()
   mkdirSync(other.folder, { recursive: true });
   await expect(trainAgent(other)).rejects.toThrow("exists: give another --to");
 });
+
+test("an adapter's folder has the tokenizer and the chat template that it was trained with, and nothing of its base", async () => {
+  const own = ["chat_template.jinja", "tokenizer.json"].map((name) => [name, Uint8Array.of(1)] as const);
+  const { folder, ...rest } = training("tokenizer", new Map([...ADAPTER, ...own]));
+  await trainAgent({ folder, ...rest });
+  expect(readdirSync(folder).sort()).toEqual([
+    "adapter_config.json",
+    "adapter_model.safetensors",
+    "chat_template.jinja",
+    "tokenizer.json",
+    "training.json",
+  ]);
+  expect([...readFileSync(join(folder, "chat_template.jinja"))]).toEqual([1]);
+});

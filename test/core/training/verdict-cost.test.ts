@@ -64,23 +64,26 @@ test.each<[what: string, answer: () => unknown, microUsd: number]>([
 test.each<[says: string, evidence: object, microUsd: number]>([
   ["reports what all its attempts cost", { cost: cost(0.3) }, 300_000],
   ["reports nothing", {}, 100_000],
-])("a judge that is cut off and then %s is billed for that, or what was reserved", async (_says, evidence, microUsd) => {
-  const { ask, bill, endSleep } = world();
-  const asked = failed(
-    ask({
-      async ask({ reserve, signal }) {
-        await reserve(0.1);
-        return new Promise((_resolve, reject) => {
-          signal.addEventListener("abort", () => reject(new Failure("canceled", "aborted", { evidence })));
-        });
-      },
-    }),
-  );
-  for (let i = 0; i < 5; i++) await turn();
-  await endSleep();
-  expect((await asked).message).toBe("no verdict within 60 s (limits.verdictSeconds)");
-  expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
-});
+])(
+  "a judge that is cut off and then %s is billed for that, or what was reserved",
+  async (_says, evidence, microUsd) => {
+    const { ask, bill, endSleep } = world();
+    const asked = failed(
+      ask({
+        async ask({ reserve, signal }) {
+          await reserve(0.1);
+          return new Promise((_resolve, reject) => {
+            signal.addEventListener("abort", () => reject(new Failure("canceled", "aborted", { evidence })));
+          });
+        },
+      }),
+    );
+    for (let i = 0; i < 5; i++) await turn();
+    await endSleep();
+    expect((await asked).message).toBe("no verdict within 60 s (limits.verdictSeconds)");
+    expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
+  },
+);
 
 /** A judge that has reserved 0.1 USD, and answers when the test says so. */
 async function worldOfSlowJudge() {
