@@ -171,6 +171,7 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
     agent,
     seed,
     base,
+    policy: settings.policy,
     engine: openEngine(settings.policy, module.policies),
     options: engineOptions(settings, config.limits),
     examples,

@@ -6,13 +6,14 @@
  *
  * A folder of a step that progress.json does not name is left over from a kill, and is overwritten or removed.
  */
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { Sha256 } from "../core/contracts/names.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { differences } from "../core/training/differences.ts";
+import { wholeFile } from "../engine/checkpoint/files.ts";
 import { sha256 } from "../engine/hash.ts";
 import { TrainingProgress } from "./progress.ts";
 
@@ -85,12 +86,13 @@ async function readState(folder: string): Promise<State | undefined> {
   return bytes && parseJson(State, bytes, path);
 }
 
+/** Also a file of 2 GiB or more, which `readFile` refuses. */
 async function readIfExists(path: string): Promise<Uint8Array | undefined> {
-  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
-  return bytes && new Uint8Array(bytes);
+  return found && wholeFile({ path, bytes: found.size });
 }
 
 const folderOf = (folder: string, step: number) => join(folder, `step-${step}`);

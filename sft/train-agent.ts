@@ -19,6 +19,8 @@ export interface AgentTraining {
   readonly seed: number;
   /** The model, with an adapter if that alone is trained. */
   readonly base: CheckpointFiles;
+  /** The name of the engine, as in the config. */
+  readonly policy: string;
   readonly engine: PolicyEngine;
   readonly options: EngineOptions;
   readonly examples: Split;
@@ -70,14 +72,15 @@ async function continueTraining(
   }
 }
 
-/** What must be the same for training to resume: everything that the trained bits depend on, except the engine itself. */
-async function settingsOf({ agent, seed, base, options, plan, batchTokens, examples }: AgentTraining) {
+/** What must be the same for training to resume: everything that the trained bits depend on. */
+async function settingsOf({ agent, seed, base, policy, options, plan, batchTokens, examples }: AgentTraining) {
   const hashes = [...base].map(async ([name, file]) => [name, await sha256OfFile(file)] as const);
   const { limits: _, ...engine } = options;
   return {
     agent,
     seed,
     model: Object.fromEntries(await Promise.all(hashes)),
+    policy,
     engine: JSON.parse(JSON.stringify(engine)) as Record<string, string | number>,
     plan: { ...plan },
     batchTokens,

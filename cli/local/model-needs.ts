@@ -9,7 +9,7 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { policySettings } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
+import { adapterLayout, readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { refuseUnsavable } from "../../engine/checkpoint/shards.ts";
@@ -111,7 +111,7 @@ export function checkMemory(
     return admitted(findings, name, () => {
       const needs = needsOf(agent, files, { reference: algorithm.kl.coefficient > 0, staleness });
       const config = readModelConfig(files);
-      if (!needs.lora) refuseUnsavable(parameterLayout(config));
+      refuseUnsavable(needs.lora ? adapterLayout(config, needs.lora) : parameterLayout(config), needs.lora);
       return { name, ...needs, mapped: { files: mappedFiles(files, config), bytes: needs.mapped } };
     });
   });

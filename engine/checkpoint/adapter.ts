@@ -12,6 +12,7 @@ import { stream } from "../../core/random.ts";
 import type { ModelConfig } from "./config.ts";
 import { wholeFile } from "./files.ts";
 import { layoutOf, linearParameters, type ParameterLayout, viewOf } from "./parameters.ts";
+import { refuseUnsavable } from "./shards.ts";
 import { locateTensors } from "./tensors.ts";
 import { readWeights } from "./weights.ts";
 
@@ -46,6 +47,7 @@ export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig
 /** PEFT's initialization: A uniform within 1 / sqrt(in) (Kaiming, a = sqrt 5), B zero, so that the model starts as its base. */
 export function initializeAdapter(config: ModelConfig, lora: LoraConfig, seed: readonly (string | number)[]): Adapter {
   const layout = adapterLayout(config, lora);
+  refuseUnsavable(layout, lora);
   const weights = new Float32Array(layout.length);
   for (const { name, shape, offset, length } of layout.parameters) {
     if (!name.endsWith("lora_A.weight")) continue;

@@ -3,6 +3,7 @@
  * `<stem>.safetensors.index.json`. A file holds tensors of at most `shardBytes` together, or a single larger one: only Adam's moments are split.
  * Equal state gives equal bytes. A file's bytes are written when they are asked for, so that the caller holds one file at a time.
  */
+import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { type AdamState, freshAdamState } from "./adam-state.ts";
@@ -23,6 +24,8 @@ export const OPTIMIZER_FILE = "optimizer.safetensors";
 export const SHARD_BYTES = 2 ** 30;
 /** The longest typed array of Node.js 20, in elements; newer versions have longer ones. */
 const MAXIMUM_LENGTH = 2 ** 32;
+/** An adapter is one file, however large, and files of this size or more cannot be written or read in one call. */
+const MAXIMUM_ADAPTER_BYTES = 2 ** 31;
 /** For a file's header. */
 const HEADER_ROOM = 2 ** 20;
 
@@ -35,8 +38,15 @@ export interface PlannedFile {
 
 type Tensors = readonly (readonly [name: string, tensor: NamedTensor])[];
 
-/** Refuses weights that are too many to train, as one vector, or a tensor that is too large to save, as one array of bytes. */
-export function refuseUnsavable({ parameters, length }: ParameterLayout): void {
+/**
+ * Refuses weights that are too many to train, as one vector, or a tensor that is too large to save, as one array of bytes; and an adapter that
+ * is too large for its file. `layout`: what is trained.
+ */
+export function refuseUnsavable({ parameters, length }: ParameterLayout, lora: LoraConfig | null): void {
+  if (lora) {
+    refuseLargeAdapter(length, lora);
+    return;
+  }
   const largest = parameters.reduce((a, b) => (b.length > a.length ? b : a));
   const isFine = length < MAXIMUM_LENGTH && 4 * largest.length < MAXIMUM_LENGTH - HEADER_ROOM;
   if (isFine) return;
@@ -47,6 +57,14 @@ export function refuseUnsavable({ parameters, length }: ParameterLayout): void {
   throw new MgrpoError(
     "engine-unsupported",
     `this engine cannot train all ${length} parameters: ${why}: train an adapter (lora={}), or use a tinker policy`,
+  );
+}
+
+function refuseLargeAdapter(length: number, { rank, targets }: LoraConfig): void {
+  if (4 * length < MAXIMUM_ADAPTER_BYTES - HEADER_ROOM) return;
+  throw new MgrpoError(
+    "engine-unsupported",
+    `this engine cannot train an adapter of rank ${rank} on ${targets.join(", ")}: its ${length} parameters take more than a file of 2 GiB: lower lora.rank, or name fewer lora.targets`,
   );
 }
 

@@ -1,6 +1,6 @@
 /** @file The device that the compiled engine computes on, decided once per provider choice and precision, and the one thread that uses a GPU. */
 import type { EngineOptions } from "../../core/ports.ts";
-import type { ProviderDecision } from "./providers.ts";
+import { decideProvider, type ProviderDecision } from "./providers.ts";
 import { EngineThread } from "./thread.ts";
 
 /** The only thread that uses the GPU: onnxruntime's WebGPU device crashes the process when two threads use it. */
@@ -15,11 +15,7 @@ export async function decidedProvider({
   const key = `${choice} ${precision}`;
   const known = decisions.get(key);
   if (known) return known;
-  const deciding = gpuThread.call<ProviderDecision>(gpuThread.newHandle(), {
-    method: "decideProvider",
-    choice,
-    precision,
-  });
+  const deciding = decideProvider(choice, precision);
   decisions.set(key, deciding);
   deciding.catch(() => decisions.delete(key));
   return deciding;

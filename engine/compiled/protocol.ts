@@ -1,22 +1,16 @@
 /** @file Messages between the main thread and the engine threads. */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
-import type { Precision, ProviderChoice } from "../../core/contracts/engine.ts";
 import type { PortableError } from "../../core/portable-error.ts";
 import type { CheckpointFiles, Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
 import type { LaneOptions } from "./lanes.ts";
 import type { Bits } from "./quantization/blocks.ts";
 
 /**
- * A call on a sampler or trainer, or `decideProvider` or `quantize`, which need neither. The caller chooses the handle of the sampler or
- * trainer that a call opens.
+ * A call on a sampler or trainer, or `quantize`, which needs neither. The caller chooses the handle of the sampler or trainer that a call
+ * opens.
  */
 export type EngineCall =
   | { readonly method: "openSampler" | "openTrainer"; readonly files: CheckpointFiles; readonly options: LaneOptions }
-  | {
-      readonly method: "decideProvider";
-      readonly choice: Exclude<ProviderChoice, "cpu">;
-      readonly precision: Precision;
-    }
   | { readonly method: "quantize"; readonly files: CheckpointFiles; readonly bits: Bits; readonly path: string }
   | { readonly method: "sample"; readonly request: SampleRequest }
   | { readonly method: "logProbs"; readonly sequences: readonly (readonly number[])[]; readonly temperature: number }

@@ -1,12 +1,12 @@
 /**
  * @file Resolves `engine.provider` to an execution provider of this machine. A GPU is used only after its results match the CPU's
- * (provider-check.ts). An explicitly named provider that is unusable is an error; there is no fallback.
+ * (check-process.ts). An explicitly named provider that is unusable is an error; there is no fallback.
  */
 import { existsSync } from "node:fs";
 import type { ExecutionProvider, Precision, ProviderChoice } from "../../core/contracts/engine.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { checkInProcess } from "./check-process.ts";
 import { checkCuda } from "./cuda.ts";
-import { deviationFromCpu } from "./provider-check.ts";
 
 export interface ProviderDecision {
   readonly provider: ExecutionProvider;
@@ -52,12 +52,13 @@ export async function decideProvider(
 
 async function tryGpu(provider: Gpu, precision: Precision): Promise<ProviderDecision> {
   if (provider === "cuda") checkCuda();
-  let deviation: number;
-  try {
-    deviation = await deviationFromCpu(provider, precision);
-  } catch (error) {
-    throw unusable(provider, `it does not start: ${messageOf(error)}`, INSTALL[provider], error);
+  const outcome = await checkInProcess({ provider, precision });
+  if ("refusal" in outcome) {
+    throw unusable(provider, `it does not start: ${firstLine(outcome.refusal)}`, INSTALL[provider]);
   }
+  if ("end" in outcome)
+    throw unusable(provider, `on this GPU and driver its check ${outcome.end}`, "update the driver");
+  const { deviation } = outcome;
   if (deviation > MAXIMUM_DEVIATION) {
     const fault = `on this GPU and driver its results differ from the CPU's (relative deviation ${deviation.toPrecision(1)})`;
     throw unusable(provider, fault, "update the driver");
@@ -73,10 +74,11 @@ const INSTALL: Readonly<Record<Gpu, string>> = {
     "install the GPU's own driver (Vulkan on Linux: vulkaninfo --summary shows it; D3D12 on Windows; Metal on macOS)",
 };
 
-function unusable(provider: Gpu, fault: string, remedy: string, cause?: unknown): MgrpoError {
-  return new MgrpoError("engine-unsupported", `engine.provider ${provider}: ${fault}: ${remedy}`, { cause });
+function unusable(provider: Gpu, fault: string, remedy: string): MgrpoError {
+  return new MgrpoError("engine-unsupported", `engine.provider ${provider}: ${fault}: ${remedy}`);
 }
 
-/** One line, without the source location that the runtime prepends. */
-const messageOf = (error: unknown) =>
-  (error instanceof Error ? error.message : String(error)).replace(/^\/.* was false\. /, "").split("\n", 1)[0] ?? "";
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+/** Without the source location that the runtime prepends. */
+const firstLine = (message: string) => message.replace(/^\/.* was false\. /, "").split("\n", 1)[0] ?? "";

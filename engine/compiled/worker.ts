@@ -62,10 +62,6 @@ async function serve(handle: number, body: EngineCall): Promise<unknown> {
       trainers.set(handle, openLaneTrainer(body.files, body.options));
       return undefined;
     }
-    case "decideProvider": {
-      const { decideProvider } = await import("./providers.ts");
-      return decideProvider(body.choice, body.precision);
-    }
     case "quantize":
       return writeQuantizedBase(body.files, body.bits, body.path);
     case "close":
@@ -81,10 +77,7 @@ async function serve(handle: number, body: EngineCall): Promise<unknown> {
   }
 }
 
-type TrainerCall = Exclude<
-  EngineCall,
-  { method: "openSampler" | "openTrainer" | "decideProvider" | "quantize" | "close" | "sample" }
->;
+type TrainerCall = Exclude<EngineCall, { method: "openSampler" | "openTrainer" | "quantize" | "close" | "sample" }>;
 
 function train(trainer: LaneTrainer, body: TrainerCall): Promise<unknown> {
   switch (body.method) {

@@ -6,7 +6,7 @@ import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, SavedFile, Trainer } from "../../core/ports.ts";
-import { ADAPTER_FILE, readAdapter, readAdapterConfig } from "../checkpoint/adapter.ts";
+import { ADAPTER_FILE, adapterLayout, readAdapter, readAdapterConfig } from "../checkpoint/adapter.ts";
 import { type ModelConfig, readModelConfig } from "../checkpoint/config.ts";
 import { type Parameter, type ParameterLayout, parameterLayout } from "../checkpoint/parameters.ts";
 import { planModelFiles, planOptimizerFiles, readOptimizer, refuseUnsavable } from "../checkpoint/shards.ts";
@@ -30,7 +30,8 @@ export interface TrainedState extends Required<Pick<Trainer, "optimizerStep" | "
 /** @param shardBytes maximum size of a saved file, unless a single tensor is larger; absent: 1 GiB. */
 export function openTrainedState(files: CheckpointFiles, shardBytes?: number): TrainedState {
   const config = readModelConfig(files);
-  if (!readAdapterConfig(files)) refuseUnsavable(parameterLayout(config));
+  const trained = readAdapterConfig(files)?.lora ?? null;
+  refuseUnsavable(trained ? adapterLayout(config, trained) : parameterLayout(config), trained);
   const adapter = readAdapter(files, config);
   const { layout, weights } = adapter ?? parseCheckpoint(files);
   const lora = adapter?.lora ?? null;

@@ -1,6 +1,9 @@
 /** @file Trained state in shards: the same weights and moments as in single files, whatever the shard size; what cannot be saved is refused. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { LoraConfig } from "../../core/contracts/lora.ts";
+import { writeAdapterConfig } from "../../engine/checkpoint/adapter.ts";
+import { readModelConfig, writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { layoutOf } from "../../engine/checkpoint/parameters.ts";
 import { readHeader, readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import {
@@ -13,7 +16,7 @@ import {
 } from "../../engine/checkpoint/shards.ts";
 import { INDEX_FILE, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
-import { openTrainer, updated } from "../../engine/index.ts";
+import { openTrainer, updated, withLora } from "../../engine/index.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 const files = tinyCheckpoint();
@@ -136,11 +139,28 @@ test("weights too large to be saved or trained are refused with the reason", () 
         ["embedding", [152_000, 4096]],
         ["head", [152_000, 4096]],
       ]),
+      null,
     ),
   ).not.toThrow();
-  expect(() => refuseUnsavable(layoutOf([["embedding", [262_144, 5120]]]))).toThrow(
+  expect(() => refuseUnsavable(layoutOf([["embedding", [262_144, 5120]]]), null)).toThrow(
     /'embedding' has 1342177280 of them, more than fit into an array of 4 GiB: train an adapter/,
   );
   const many = Array.from({ length: 80 }, (_, i): [string, number[]] => [`layer ${i}`, [8192, 8192]]);
-  expect(() => refuseUnsavable(layoutOf(many))).toThrow(/this engine cannot train all 5368709120 parameters/);
+  expect(() => refuseUnsavable(layoutOf(many), null)).toThrow(/this engine cannot train all 5368709120 parameters/);
+});
+
+test("an adapter too large for its one file is refused before it is made or read", async () => {
+  // A and B of one layer's q_proj: 2 * 32,768 * 8,192 parameters.
+  const wide = { ...readModelConfig(files), layers: 1, width: 8192, heads: 64, headWidth: 128 };
+  const lora: LoraConfig = { rank: 32_768, alpha: 64, targets: ["q_proj"] };
+  const refused = {
+    code: "engine-unsupported",
+    message:
+      "this engine cannot train an adapter of rank 32768 on q_proj: its 536870912 parameters take more than a file of 2 GiB: lower lora.rank, or name fewer lora.targets",
+  };
+  const base = new Map([["config.json", new TextEncoder().encode(writeModelConfig(wide, OPTIONS.contextTokens))]]);
+  expect(() => withLora(base, "models/wide", [1], lora)).toThrow(expect.objectContaining(refused));
+  const config = new TextEncoder().encode(writeAdapterConfig(lora, "models/wide"));
+  const adapter = new Map([...base, ["adapter_config.json", config], ["adapter_model.safetensors", new Uint8Array()]]);
+  await expect(openTrainer(adapter, { ...OPTIONS, policy: "eager" })).rejects.toMatchObject(refused);
 });

@@ -25,6 +25,7 @@ function training(name: string, base: CheckpointFiles, changes: Partial<AgentTra
     agent: "main",
     seed: 1,
     base,
+    policy: "eager",
     engine: openEngine("eager"),
     options: TINY_OPTIONS,
     examples: { training: EXAMPLES, heldOut: [example(7), example(8)] },
@@ -115,6 +116,14 @@ test("the error names a saved file that was changed or removed, and says what to
   await expect(trainAgent(damaged)).rejects.toMatchObject(refused("not the file that was saved"));
   rmSync(join(step, name));
   await expect(trainAgent(damaged)).rejects.toMatchObject(refused("missing"));
+});
+
+test("training begun with one engine is not resumed with another", async () => {
+  const begun = training("other engine", ADAPTER);
+  await expect(trainAgent({ ...begun, engine: killedAt("forwardBackward", 3) })).rejects.toThrow("killed");
+  await expect(trainAgent({ ...begun, policy: "compiled", engine: openEngine("compiled") })).rejects.toThrow(
+    'policy: "eager" (stored), "compiled" (requested)): give the same options, another --to, or delete that folder',
+  );
 });
 
 test("changed settings, and a folder that already exists, are refused", async () => {
