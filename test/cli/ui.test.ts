@@ -248,9 +248,10 @@ test("neither the questions of an encrypted benchmark nor their answers are ever
   for (const text of texts) for (const one of hidden) expect(text).not.toContain(one);
 });
 
-test("the stream of events begins with a pulse", async () => {
+test("the stream of events begins with a pulse, and asks proxies to pass each event on at once", async () => {
   const response = await get("/api/runs/relay/events");
   expect(response.headers.get("content-type")).toContain("text/event-stream");
+  expect(response.headers.get("x-accel-buffering")).toBe("no");
   const reader = response.body?.getReader();
   const { value } = (await reader?.read()) ?? {};
   await reader?.cancel();
