@@ -56,8 +56,8 @@ async function loadWanted({ config, read }: Source, wanted: Address | typeof CAS
 }
 
 /**
- * The same table as `train` shows: each step, followed by the evaluations of its team; then what the run waits for, optimizers of servers,
- * refused instances, and its cost. The scores of a step may have expired; evaluations do not expire.
+ * The same table as `train` shows: each step, followed by the evaluations of its team; then the run's state, what it waits for, optimizers of
+ * servers, refused instances, and its cost. The scores of a step may have expired; evaluations do not expire.
  */
 export async function showSteps({ config, state, step, reason, evaluations, summaries, read }: Source): Promise<void> {
   const display = openDisplay(config);
@@ -84,6 +84,7 @@ export async function showSteps({ config, state, step, reason, evaluations, summ
     optimizers: await readOptimizers(store, config),
   }));
   if (!process.stdout.isTTY) {
+    console.log(JSON.stringify({ kind: "state", state, step, steps: config.steps, reason }));
     if (wait !== undefined) console.log(JSON.stringify({ kind: "waiting", step, for: wait }));
     for (const found of optimizers) console.log(JSON.stringify({ kind: "optimizer", ...found }));
     for (const refusal of refusals) console.log(JSON.stringify({ kind: "refused", ...refusal }));

@@ -32,7 +32,7 @@ export const isOptimizer = (name: string): boolean =>
 const isShard = (name: string): boolean => /-\d+-of-\d+\.safetensors$/.test(name);
 
 /** `tinker.json` names weights stored on a server. */
-const isWeights = (name: string): boolean =>
+export const isWeights = (name: string): boolean =>
   !isOptimizer(name) && /(\.safetensors(\.index\.json)?|^tinker\.json)$/.test(name);
 
 /**

@@ -8,7 +8,7 @@ import type { Outcome, Trajectory } from "../../core/contracts/rollout.ts";
 import { ownerOf } from "../../core/contracts/shared-policy.ts";
 import type { Store, Tokenizer } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
-import { openCheckpoints } from "../../gpu-workers/checkpoints.ts";
+import { isOptimizer, isWeights, openCheckpoints } from "../../gpu-workers/checkpoints.ts";
 import type { TurnTexts } from "./app-tree.ts";
 
 /** The tokenizer of the version that sampled a branch; undefined if the store has no manifest of it. */
@@ -51,6 +51,7 @@ export async function readTokenizer(
   const agent = ownerOf(agents, branch.agent);
   const manifest = await checkpoints.find(agent, branch.version);
   if (!manifest) return undefined;
-  const files = Object.entries(manifest.files).filter(([name]) => !/\.safetensors(\.index\.json)?$/.test(name));
+  // Retention deletes what a version alone has: weights, or their name on a server.
+  const files = Object.entries(manifest.files).filter(([name]) => !isWeights(name) && !isOptimizer(name));
   return openTokenizer(await checkpoints.files({ agent, files: Object.fromEntries(files) }, "inference"));
 }

@@ -1,6 +1,5 @@
 /** @file The source that a run is read from: its local folder, or the store that the environment names. */
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
@@ -30,7 +29,7 @@ export interface Source {
   /** The summaries of all closed steps, without those whose scores have expired. */
   summaries(): Promise<readonly StepSummary[]>;
   read<T>(read: (store: Store) => Promise<T>): Promise<T>;
-  /** The default folder for pages about the run. */
+  /** The run's folder, which a run in a store may not have yet: the default for pages about it. */
   readonly folder: string;
 }
 
@@ -65,7 +64,7 @@ async function storedSource(run: string): Promise<Source> {
       reason,
       step,
       evaluations,
-      folder: resolve("."),
+      folder: runFolder(config.run).path,
       read: withNamedStore,
       summaries: () => withNamedStore((again) => closedSteps(again, config, record)),
     };

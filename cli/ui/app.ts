@@ -176,6 +176,8 @@ const counted = (context: Context, name: string): number =>
 const number = (context: Context, name: string): number => Number(context.req.param(name));
 
 function events<View>(context: Context, event: string, subscribe: (listener: Listener<View>) => () => void): Response {
+  // nginx would hold events back until they fill its buffer.
+  context.header("X-Accel-Buffering", "no");
   return streamSSE(context, async (stream) => {
     const send = (name: string, data: unknown) => void stream.writeSSE({ event: name, data: JSON.stringify(data) });
     const end = subscribe({ show: (view) => send(event, view), fail: (failure) => send("failure", failure) });

@@ -6,9 +6,12 @@ import { differingSettings } from "../../ui/settings.ts";
 import { comparedSuites, type EvaluatedRun, measureArm, refuseOtherQuestions } from "../compare/measure.ts";
 import { readHeldOut } from "../local/held-out-rollouts.ts";
 import type { Source } from "../show/source.ts";
+import { cut } from "../terminal/flow.ts";
 
 /** How many of the settings in which an arm differs its label names. */
 const NAMED = 2;
+/** Characters of a value in a label: a system message may be pages long. */
+const VALUE_CHARACTERS = 40;
 
 interface LabeledArm {
   readonly label: string;
@@ -83,7 +86,8 @@ function labelOf([source]: readonly Source[], groups: readonly (readonly Source[
   const alike = groups.flatMap(([one]) => (one && baseOf(one) === base ? [one] : []));
   const [first] = alike;
   if (!first || first === source) return base;
-  const set = differingSettings([first, source].map(perSeed)).map(({ path, values: [, value] }) => `${path}=${value}`);
+  const differing = differingSettings([first, source].map(perSeed));
+  const set = differing.map(({ path, values: [, value = ""] }) => `${path}=${cut(value, VALUE_CHARACTERS)}`);
   return set.length > 0 ? [base, ...set.slice(0, NAMED)].join(", ") : `${base}, ${source.config.run}`;
 }
 

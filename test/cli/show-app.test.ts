@@ -36,15 +36,31 @@ test("sub-agents' conversations are under the calls that led to them; each agent
   }
 });
 
+/** An app that holds two conversations with the main agent. */
+const branchingApp: typeof relayApp = async ({ agents: { main } }) => {
+  if (!main) throw new Error("no team");
+  for (const content of ["one", "another"]) await complete(main, { messages: [{ role: "user", content }] });
+  return { reward: 0.5 };
+};
+
+test("the texts of branches are shown though retention has deleted the version's weights, or their name on a server", async () => {
+  const { config, store } = await runWithApp(branchingApp);
+  const get = async (key: string) => {
+    const bytes = await store.objects.get(key);
+    if (!bytes || key !== objectKeys.manifest(config.run, "main", 0)) return bytes;
+    const manifest = JSON.parse(new TextDecoder().decode(bytes));
+    const deleted = { sha256: "0".repeat(64), bytes: 2 };
+    const files = { ...manifest.files, "model.safetensors": deleted, "tinker.json": deleted };
+    return new TextEncoder().encode(JSON.stringify({ ...manifest, files }));
+  };
+  const stored = { ...store, objects: { ...store.objects, get } };
+  const [tree] = await loadTrees(stored, config, { step: 0, group: 0, rollout: 0 });
+  const [branch] = named(tree?.children ?? [], "branch 1 of 2");
+  expect(branch?.children[0]?.title).toBe("turn 1");
+});
+
 test("the rollouts of a group open the tokenizer once", async () => {
-  const { config, store } = await runWithApp(
-    async ({ agents: { main } }) => {
-      if (!main) throw new Error("no team");
-      for (const content of ["one", "another"]) await complete(main, { messages: [{ role: "user", content }] });
-      return { reward: 0.5 };
-    },
-    { rolloutsPerQuestion: 3 },
-  );
+  const { config, store } = await runWithApp(branchingApp, { rolloutsPerQuestion: 3 });
   const read: string[] = [];
   const get = (key: string) => {
     read.push(key);

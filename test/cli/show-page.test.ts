@@ -1,12 +1,18 @@
-/** @file `mgrpo show --html`: the error for a page that cannot be written is one line that names the file, and what to do. */
-import { writeFileSync } from "node:fs";
+/**
+ * @file `mgrpo show --html`: the page is in the run's folder; the error for one that cannot be written is one line that names the file, and
+ * what to do.
+ */
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { mgrpo, projectOfFile } from "./command-line.ts";
+import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { mgrpo, mgrpoWith, projectOfFile } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
 
 const folder = projectOfFile();
+const elsewhere = projectOfFile();
 
 test("a page that cannot be written is refused with its path", async () => {
   await recordRun(folder);
@@ -15,4 +21,20 @@ test("a page that cannot be written is refused with its path", async () => {
   const { code, stderr } = await mgrpo(folder, "show", config.run, "0", "--html", "file/page.html");
   expect(code).toBe(1);
   expect(stderr).toMatch(/^mgrpo: --html file\/page\.html cannot be written: name a file that you can write to/);
+});
+
+test("pages of a run in a store have a folder of their own too, so that those of another run do not replace them", async () => {
+  const bytes = new TextEncoder().encode(JSON.stringify(config));
+  await recordRun(folder, {
+    more: async ({ objects }) => void (await objects.commit(objectKeys.config(config.run), bytes)),
+  });
+  const cloud = await startLocalCloud({ directory: join(folder, "runs", config.run, "cloud") });
+  const page = join("runs", config.run, "show-0.html");
+  try {
+    const shown = await mgrpoWith(cloud.environment, elsewhere, "show", config.run, "0", "--html");
+    expect(shown).toMatchObject({ code: 0, stdout: `${page}\n` });
+  } finally {
+    await cloud.close();
+  }
+  expect(existsSync(join(elsewhere, page))).toBe(true);
 });

@@ -174,7 +174,14 @@ test("the evaluations of steps whose scores have expired are shown", async () =>
     return lines.map(({ kind, evaluation }) => (evaluation as TeamEvaluation | undefined)?.team ?? kind).slice(0, 5);
   };
   expect(await shown([2])).toEqual([0, 2, "note", "step", 3]);
-  expect(await shown([])).toEqual([0, 2, 3, "note", "spent"]);
+  expect(await shown([])).toEqual([0, 2, 3, "note", "state"]);
+});
+
+test("without a terminal too, a halted run says where it stands and why it was halted", async () => {
+  const halted = { ...(await sourceOfFinishedRun()), state: "halted" as const, reason: "the judge refused" };
+  const lines = parsedLines(await printedBy(() => showSteps(halted)));
+  const state = { kind: "state", state: "halted", step: 1, steps: config.steps, reason: "the judge refused" };
+  expect(lines).toContainEqual(state);
 });
 
 /** The views that an exported page holds, and the rest of the page. */

@@ -88,6 +88,7 @@ test("a stage with fleets leaves the user nothing to start; a halted run resumes
   await table.update(recordFleetRefusal(fleet, { release: "0.2.0+0", reason: "worker 'w' has another release" }));
   Object.assign(process.env, { MGRPO_TABLE: "mgrpo-all", MGRPO_BUCKET: "objects-all" });
   expect((await printedJson("show", "far")).filter(({ kind }) => kind !== "spent")).toEqual([
+    expect.objectContaining({ kind: "state", state: "running", step: 0, reason: "" }),
     { kind: "waiting", step: 0, for: "waiting for: main/rollout, searcher/rollout" },
     { kind: "refused", fleet: "main", release: "0.2.0+0", reason: "worker 'w' has another release" },
   ]);

@@ -61,6 +61,7 @@ test("a run can be shown and listed, and is not overwritten", { timeout: TIMEOUT
     ...both,
     ...Array.from({ length: STEPS }, () => "step"),
     ...both,
+    "state",
     "spent",
   ]);
   await printed("show", "whole", "1/0", "--html", "pages/page.html");

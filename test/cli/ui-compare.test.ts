@@ -82,6 +82,17 @@ test("a run whose untrained team alone is evaluated has no scores after training
   expect(view.arms[0]?.measured).toMatchObject([{ before: { value: 0.25 }, after: null, gain: null }]);
 });
 
+test("a label cuts a long value short, such as a system message, and stays the only one of its name", async () => {
+  const instructed = (system: string) => ({ agents: { ...config.agents, main: { ...config.agents["main"], system } } });
+  const { arms } = await compareView([
+    await sourceOf("a1", {}, 1, 2),
+    await sourceOf("b1", instructed("x".repeat(500)), 1, 2),
+    await sourceOf("c1", instructed(`${"x".repeat(500)}y`), 1, 2),
+  ]);
+  const label = `atlas mgrpo, agents.main.system="${"x".repeat(38)}…`;
+  expect(arms.map((arm) => arm.label)).toEqual(["atlas mgrpo", label, `${label}, c1`]);
+});
+
 test("arms that differ beyond the settings that a label names have labels of their own", async () => {
   const larger = { questionsPerStep: 4, rolloutsPerQuestion: 4 };
   const view = await compareView([

@@ -3,18 +3,19 @@ import { expect, test } from "vitest";
 import { RunLoader, revisionOf } from "../../ui/app/run-loader.ts";
 import type { RunView } from "../../ui/views.ts";
 
-/** The API of a run whose steps are 2 and 3, since the scores of the first two have expired; `close` adds a step. */
+/** The API of a run whose steps are 2 and 3, since the scores of the first two have expired; `close` adds a step; `remove` removes all. */
 function growingRun() {
   const steps = [2, 3];
   const asked: string[] = [];
   return {
     asked,
     close: (step: number) => void steps.push(step),
+    remove: () => void steps.splice(0),
     async read(path: string) {
       asked.push(path);
       const from = Number(/from=(\d+)$/.exec(path)?.[1]);
       const perStep = steps.filter((step) => step >= from).map((step) => ({ step }));
-      return { view: { run: "tiny", perStep } as unknown as RunView };
+      return { view: { run: "tiny", step: (steps.at(-1) ?? -1) + 1, perStep } as unknown as RunView };
     },
   };
 }
@@ -33,6 +34,20 @@ test("a step is loaded once, even if the scores of the first steps have expired"
     [2, 3],
     [2, 3, 4],
   ]);
+});
+
+test("a run that begins anew under the same name is shown without the steps of the run before it", async () => {
+  const { asked, close, remove, read } = growingRun();
+  const loader = new RunLoader("tiny", read);
+  const shown: (number[] | undefined)[] = [];
+  const load = (revision: string) =>
+    loader.load(revision, ({ view }) => shown.push(view?.perStep.map(({ step }) => step)));
+  await load("4 running");
+  remove();
+  close(0);
+  await load("1 running");
+  expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=4", "/api/runs/tiny?from=0"]);
+  expect(shown).toEqual([[2, 3], [0]]);
 });
 
 test("a revision that arrives during a load is loaded after it", async () => {

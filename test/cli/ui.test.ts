@@ -248,9 +248,10 @@ test("neither the questions of an encrypted benchmark nor their answers are ever
   for (const text of texts) for (const one of hidden) expect(text).not.toContain(one);
 });
 
-test("the stream of events begins with a pulse", async () => {
+test("the stream of events begins with a pulse, and asks proxies to pass each event on at once", async () => {
   const response = await get("/api/runs/relay/events");
   expect(response.headers.get("content-type")).toContain("text/event-stream");
+  expect(response.headers.get("x-accel-buffering")).toBe("no");
   const reader = response.body?.getReader();
   const { value } = (await reader?.read()) ?? {};
   await reader?.cancel();
@@ -267,7 +268,7 @@ test("only the link's key, which becomes a cookie, opens the dashboard, and only
   }
   const opened = await get(`/runs/relay?x=1&key=${KEY}`, {});
   expect([opened.status, opened.headers.get("location")]).toEqual([302, "/runs/relay?x=1"]);
-  expect(opened.headers.get("set-cookie")).toMatch(/^mgrpo-ui-4711=.*HttpOnly.*SameSite=Strict/);
+  expect(opened.headers.get("set-cookie")).toMatch(/^mgrpo-ui-4711=.*HttpOnly.*SameSite=Lax/);
 });
 
 test("a host is served however its name is written", async () => {

@@ -33,13 +33,20 @@ export class RunLoader {
     let shown: string | undefined;
     do {
       shown = this.#wanted;
-      const before = this.#known?.perStep ?? [];
-      // Not the number of known steps: the scores of the first steps may have expired.
-      const from = (before.at(-1)?.step ?? -1) + 1;
-      const next = await this.#read(`/api/runs/${this.run}?from=${from}`);
-      if (next.view) this.#known = { ...next.view, perStep: [...before, ...next.view.perStep] };
-      show(next.view && this.#known ? { view: this.#known } : next);
+      show(await this.#loadNew());
     } while (shown !== this.#wanted);
     this.#isLoading = false;
+  }
+
+  /** The run, with the known steps and those after them. One with fewer steps is another of the same name, so all of its steps are loaded. */
+  async #loadNew(): Promise<LoadedRun> {
+    const before = this.#known?.perStep ?? [];
+    // Not the number of known steps: the scores of the first steps may have expired.
+    const from = (before.at(-1)?.step ?? -1) + 1;
+    const next = await this.#read(`/api/runs/${this.run}?from=${from}`);
+    if (!next.view) return next;
+    const isAnother = next.view.step < from;
+    this.#known = isAnother ? undefined : { ...next.view, perStep: [...before, ...next.view.perStep] };
+    return this.#known ? { view: this.#known } : this.#loadNew();
   }
 }
