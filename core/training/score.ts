@@ -43,6 +43,10 @@ export const isWellFormed = (conversation: Conversation) => conversation.stop ==
 
 const isTruncated = ({ stop }: Conversation) => stop === "turn-limit" || stop === "token-limit";
 
+/** Whether the responses to its last turn left no room in the context for another. */
+const isOverflowing = ({ stop, turns }: Conversation) =>
+  stop === "token-limit" && (turns.at(-1)?.responses.length ?? 0) > 0;
+
 /** The settings that a score depends on. */
 type ScoreConfig = Pick<RunConfig, "main" | "agents" | "algorithm">;
 
@@ -58,9 +62,10 @@ export function scoreRollout(
   const algorithm = algorithmOf(config, main);
   const correct = verdicts.correct.score;
   const wellFormed = isWellFormed(outcome.conversation);
+  const penalty = penaltyOf(config, main, outcome.conversation, mainTrajectories(outcome));
   const judged = totalCost([verdicts.correct, ...verdicts.experts].flatMap(({ cost }) => cost ?? []));
   return {
-    reward: mainReward(wellFormed, correct, algorithm.mainReward) + penaltyOf(config, main, mainTrajectories(outcome)),
+    reward: mainReward(wellFormed, correct, algorithm.mainReward) + penalty,
     correct,
     wellFormed,
     tokens: [...mainTrajectories(outcome), ...invocations.map(({ trajectory }) => trajectory)].reduce(
@@ -145,7 +150,7 @@ function scoreInvocation(
   const reward = subReward(isWellFormed(conversation), correct, expert, algorithm.subReward);
   return {
     id,
-    reward: reward + penaltyOf(config, request.agent, [trajectory]),
+    reward: reward + penaltyOf(config, request.agent, conversation, [trajectory]),
     expert,
     digest: digestOf(sha256),
     ...(isUnknown ? { masked: "caller" } : maskOf(algorithm, conversation)),
@@ -153,12 +158,21 @@ function scoreInvocation(
   };
 }
 
-/** The penalty of the longest of these conversations, at most 0. An agent behind an API has no tokens, is not trained and has no penalty. */
-function penaltyOf(config: ScoreConfig, agent: string, trajectories: readonly AnyTrajectory[]): number {
+/**
+ * The penalty of the longest of these trajectories, at most 0. Responses that overflowed the context were never shown and are in no
+ * trajectory: their conversation counts as long as its limit. An agent behind an API has no tokens, is not trained and has no penalty.
+ */
+function penaltyOf(
+  config: ScoreConfig,
+  agent: string,
+  conversation: Conversation,
+  trajectories: readonly AnyTrajectory[],
+): number {
   const limits = config.agents[agent]?.limits;
   const { overlongPenalty: penalty } = algorithmOf(config, agent);
   if (penalty === null || !limits) return 0;
-  const longest = Math.max(0, ...trajectories.map((one) => ("tokens" in one ? one.tokens.length : 0)));
+  const least = isOverflowing(conversation) ? limits.contextTokens : 0;
+  const longest = Math.max(0, ...trajectories.map((one) => ("tokens" in one ? Math.max(one.tokens.length, least) : 0)));
   return overlongPenalty(longest, limits.contextTokens, penalty);
 }
 

@@ -90,10 +90,12 @@ async function takePart(
   part: readonly TrainingEntry[],
   reference: Reference | undefined,
 ): Promise<void> {
-  const { algorithm } = role.config;
+  const { algorithm, entropyCoefficient } = role.config;
+  // The schedule of an entropy bonus may begin at 0.
+  const pulls = entropyCoefficient === 0 ? { ...algorithm, entropy: null } : algorithm;
   const entries = part.map(prepare);
   countPart(role, part, entries);
-  const learning = entries.filter((_, i) => part[i] && hasGradient(part[i], algorithm));
+  const learning = entries.filter((_, i) => part[i] && hasGradient(part[i], pulls));
   const complete = await withEarlierPolicies(step.trainer, learning, role.config, reference);
   if (step.roles.length > 1 || needsWholeBatch(algorithm)) role.buffered.push(...complete);
   else if (complete.length > 0) await accumulateGradient(step, role, complete);

@@ -39,6 +39,15 @@ test("two tokens by hand: p = 3/4 and 1/4, whose entropy rises", async () => {
   expect(trainer.logits[1]).toBeCloseTo(0.0102995, 6);
 });
 
+test("a bonus whose schedule begins at 0 trains nothing in the first step that advantages of 0 would not", async () => {
+  const trainer = toy(4);
+  const config = { ...configOf(0), algorithm: AlgorithmConfig.parse({ entropy: { start: 0, end: 0.1 } }) };
+  const batch = batchOf(6, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
+  const { trained } = await trainAlone(trainer, [batch], config);
+  expect(trained).toBe(false);
+  expect(trainer.calls).toEqual([]);
+});
+
 /** Sum over action tokens of weight * H, divided by the two questions. */
 function meanEntropy(policy: ToyTrainer, batch: readonly TrainingEntry[]): number {
   const entropyAfter = (previous: number) => {

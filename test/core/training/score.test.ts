@@ -1,6 +1,6 @@
 /** @file Rewards of a rollout of three levels, worked by hand, and outcomes whose invocations contradict each other. */
 import { expect, test } from "vitest";
-import type { StopReason } from "../../../core/contracts/conversation.ts";
+import type { StopReason, ToolResponse } from "../../../core/contracts/conversation.ts";
 import type { FinishedOutcome, Invocation } from "../../../core/contracts/rollout.ts";
 import { scoreRollout, validateOutcome } from "../../../core/training/score.ts";
 import { conversationOf, teamConfig } from "../../fakes/scripted-team.ts";
@@ -88,6 +88,21 @@ test("under overlong: mask, what a truncated caller passes on is unknown, so the
       [0.6, "caller"],
     ],
   });
+});
+
+test("responses that overflow the context cost the whole overlong penalty, though they are in no trajectory", () => {
+  const settings = teamConfig({ agents, algorithm: { overlongPenalty: { bufferTokens: 100, factor: 0.5 } } });
+  const rewardsWith = (responses: ToolResponse[]) => {
+    const turns = [{ text: "a turn", calls: [], responses }];
+    const conversation = { ...conversationOf("q", null, "token-limit"), turns };
+    const sub = { ...invocation([0]), conversation };
+    const verdicts = { correct: { score: 0 }, experts: [{ score: 0 }] };
+    const scored = scoreRollout(settings, { ...outcomeOf([sub]), conversation }, [sub], verdicts, hash);
+    return [scored.reward, scored.invocations["searcher"]?.[0]?.reward];
+  };
+  // Each trajectory has 1 token of 512. A turn that limits.turnTokens cut leaves room in the context.
+  expect(rewardsWith([])).toEqual([0, 0]);
+  expect(rewardsWith([{ name: "visit", text: "a long page" }])).toEqual([-0.5, -0.5]);
 });
 
 test("invocations are in the order of the text, whatever their order in the outcome", () => {
