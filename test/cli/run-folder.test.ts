@@ -1,11 +1,13 @@
 /**
  * @file The status of a running run holds the keys of its cloud: only its owner can read it, at any time, whatever the umask. The name of a run
- * says its arm and seed, and is that of its folder. A failed write leaves nothing.
+ * says its arm and seed, and is that of its folder. A failed write leaves nothing. A run is running only while the process that trains it is.
  */
+import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { startOfProcess } from "../../cli/local/process-identity.ts";
 import {
   createRunFolder,
   readConfig,
@@ -61,6 +63,27 @@ test("a status that others can read is private after the next write", () => {
   writeFileSync(run.status, "{}", { mode: 0o644 });
   writeStatus(run, status);
   expect(modeOf(run.status)).toBe(0o600);
+});
+
+test("a run whose process is gone is stopped, even if another process has its id now", () => {
+  const run = createRunFolder(config);
+  const other = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
+  onTestFinished(() => void other.kill());
+  const pid = other.pid ?? 0;
+  const stateWith = (processStart: string) => {
+    writeStatus(run, { ...running(), state: "running", pid, processStart });
+    return readStatus(run);
+  };
+  expect(stateWith(startOfProcess(pid))).toMatchObject({ state: "running", pid });
+  // Of an earlier release.
+  expect(stateWith("")).toMatchObject({ state: "running", pid });
+  expect(stateWith("an earlier boot 1")).toMatchObject({ state: "stopped", pid: 0, environment: {} });
+});
+
+test.runIf(process.platform === "linux")("a start is that of a boot and a process; without a process it is empty", () => {
+  expect(startOfProcess(process.pid)).toMatch(/^[0-9a-f-]{36} \d+$/);
+  expect(startOfProcess(process.pid)).toBe(startOfProcess(process.pid));
+  expect(startOfProcess(0)).toBe("");
 });
 
 test("a failed write leaves no temporary file", () => {
