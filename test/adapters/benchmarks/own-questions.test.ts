@@ -70,6 +70,22 @@ test("two different questions of a recipe with one id are refused; a repeated qu
   });
 });
 
+test("an exception in a recipe's questions is the recipe's error, and so is a promise of them", async () => {
+  const unread = () => {
+    throw new Error("ENOENT: no such file, open 'train.csv'\n    at there");
+  };
+  await expect(questionsOf({ name: "mine", questions: unread }, sources())).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: "recipe 'mine': questions() threw Error: ENOENT: no such file, open 'train.csv'",
+  });
+  // An unhandled rejection would fail the test run.
+  const late = () => Promise.reject(new Error("no file")) as never;
+  await expect(questionsOf({ name: "mine", questions: late }, sources())).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringMatching(/^recipe 'mine': questions\(\) returned a promise: read files with readFileSync/),
+  });
+});
+
 test("a recipe's question in both sets has to be removed from one; a different question with its id needs an id of its own", async () => {
   const [first = expect.fail(), second = expect.fail()] = trainQuestions;
   const holdingOut = (question: Question) => ({
