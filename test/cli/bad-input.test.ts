@@ -137,6 +137,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     trainRelay("bad", "--set", "evaluation.suites.1.runs=3"),
     /evaluation\.suites\.1\.runs: greedy runs would all be the same: set runs to 1/,
   ],
+  [
+    "a stage without training questions",
+    trainRelay("bad", "--set", 'curriculum=[{"from":0,"levels":[1]},{"from":0.5,"levels":[2]}]'),
+    /curriculum\.1\.levels: no training question has level 2; there are only levels 1/,
+  ],
   ["a record of an unknown run", ["show", "nobody", "x"], /no run 'nobody'/],
   ["an unknown bench", ["bench", "speed"], /no bench 'speed': there are engine, rollouts, .*, store, .*bundles, run/],
   ["a comparison of an unknown arm", ["compare", RELAY, "--arms", "solo"], /--arms solo: there is no arm 'solo'/],
