@@ -41,7 +41,10 @@ function main() {
   const [name] = positionals;
   if (name === undefined || positionals.length > 1) throw new Error(USAGE);
   const folder = create(name, values.mgrpo);
-  console.log(`Created ${folder}. Next:\n\n  cd ${relative(".", folder) || "."}\n  npm install\n  npm start\n`);
+  const path = relative(".", folder) || ".";
+  // Shells accept double quotes everywhere.
+  const quoted = /\s/.test(path) ? `"${path}"` : path;
+  console.log(`Created ${folder}. Next:\n\n  cd ${quoted}\n  npm install\n  npm start\n`);
 }
 
 try {

@@ -46,3 +46,8 @@ test("in a created project, git ignores the files that the program writes, but n
   expect(written.filter((path) => !isIgnored(path))).toEqual([]);
   expect(["team/recipe.ts", "results/compare/runs/a.json.gz"].filter(isIgnored)).toEqual([]);
 });
+
+test("the commands that it prints can be copied, even for a folder with a space", () => {
+  const printed = execFileSync(process.execPath, [CREATE, "my team"], { cwd: folder, encoding: "utf8" });
+  expect(printed).toContain('\n  cd "my team"\n  npm install\n');
+});
