@@ -108,3 +108,11 @@ test.each(["atlas", "atlas-two-subs", "gazetteer", "tally", "deep-research"])(
     expect((await questionsOf(recipe, sources())).train.length).toBeGreaterThan(1);
   },
 );
+
+test("for a file of one's own that is not there, the error does not send the user to a benchmark's data", async () => {
+  const file = join(folder, "nowhere.jsonl");
+  await expect(questionsOf(relay, sources({ train: file }))).rejects.toMatchObject({
+    code: "benchmark-damaged",
+    message: `${file}: no such file; name a file of questions, by a path from the folder in which the command runs`,
+  });
+});
