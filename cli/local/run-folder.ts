@@ -147,7 +147,8 @@ export function createRunFolder(config: RunConfig): RunFolder {
 /** Throws `not-found`: another user's run may be unreadable, and any run may be removed at any time. */
 export function readText(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    // Drops a byte order mark, as editors on Windows write it.
+    return new TextDecoder().decode(readFileSync(path));
   } catch (cause) {
     throw unreadable(path, cause);
   }

@@ -216,6 +216,11 @@ test("a folder with the name of a team file cannot be read", async () => {
   expect(await lineOf(["ask", "why?", "--team", "team.json"])).toMatch(/^team\.json cannot be read \(EISDIR\)/);
 });
 
+test("a byte order mark at the start of a team file is not part of its JSON", async () => {
+  writeFileSync(join(folder, "marked.json"), `\uFEFF${JSON.stringify({ recipe: "atlantis", agents: {} })}`);
+  expect(await lineOf(["ask", "why?", "--team", "marked.json"])).toMatch(/^recipe 'atlantis' does not exist/);
+});
+
 test("an error is one line, and its text cannot control the terminal", () => {
   expect(describe(new Error("a\n\u001b[2Jb"))).toBe("unexpected: Error: a [2Jb (MGRPO_DEBUG=1 shows where)");
   const cause = new Error("Unexpected token \u0007\u001b in JSON");
