@@ -1,4 +1,7 @@
-/** @file `npm create mgrpo`: in the new project, git ignores what the program writes, above all keys, but not what is to be committed. */
+/**
+ * @file `npm create mgrpo`: in the new project, git ignores what the program writes, above all keys, but not what is to be committed. The
+ * commands that it prints can be copied, and an older Node.js is refused.
+ */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
