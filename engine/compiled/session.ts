@@ -21,6 +21,7 @@ class Session {
   /** The generation of the thread in which it is open. */
   #generation = -1;
   #reopening: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
 
   constructor(thread: EngineThread, opening: Opening) {
     this.#thread = thread;
@@ -62,8 +63,13 @@ class Session {
     if (!this.isLost) this.#thread.release(this.#handle, sequence);
   }
 
-  /** Waits until it is open if it is being opened again. No-op if the thread has ended, which closed it. */
-  async close(): Promise<void> {
+  /** Waits until it is open if it is being opened again. No-op if the thread has ended, which closed it. Safe to repeat. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     // The call that opens it again reports a failure.
     if (this.#reopening) await this.#reopening.catch(() => {});
     if (this.isLost) return;

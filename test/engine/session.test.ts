@@ -1,8 +1,8 @@
-/** @file The handle of a sampler in an engine thread, with a thread that computes nothing. */
+/** @file The handles of samplers and trainers in an engine thread, with a thread that computes nothing. */
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { EngineCall } from "../../engine/compiled/protocol.ts";
-import { openThreadSampler } from "../../engine/compiled/session.ts";
+import { openThreadSampler, openThreadTrainer } from "../../engine/compiled/session.ts";
 import type { EngineThread } from "../../engine/compiled/thread.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
@@ -38,4 +38,15 @@ test("a sampler that is closed while it is being opened again is closed in its t
   await expect(sampling).rejects.toMatchObject({ code: "canceled" });
   await closing;
   expect(methods).toEqual(["openSampler", "openSampler", "close"]);
+});
+
+test("a sampler or trainer may be closed again: its thread closes it once", async () => {
+  const options = { ...OPTIONS, provider: "cpu" } as const;
+  for (const open of [openThreadSampler, openThreadTrainer]) {
+    const { thread, methods } = fakeThread();
+    const opened = await open(thread as unknown as EngineThread, tinyCheckpoint(), options);
+    await Promise.all([opened.close(), opened.close()]);
+    await opened.close();
+    expect(methods.slice(1)).toEqual(["close"]);
+  }
 });
