@@ -10,16 +10,17 @@ const decisions = new Map<string, Promise<ProviderDecision>>();
 export async function decidedProvider({
   provider: choice = "cpu",
   precision = "fp32",
+  limits,
 }: EngineOptions): Promise<ProviderDecision> {
   if (choice === "cpu") return { provider: "cpu", reason: "cpu" };
   const key = `${choice} ${precision}`;
   const known = decisions.get(key);
   if (known) return known;
-  const deciding = gpuThread.call<ProviderDecision>(gpuThread.newHandle(), {
-    method: "decideProvider",
-    choice,
-    precision,
-  });
+  const deciding = gpuThread.call<ProviderDecision>(
+    gpuThread.newHandle(),
+    { method: "decideProvider", choice, precision },
+    { seconds: limits?.trainingSeconds },
+  );
   decisions.set(key, deciding);
   deciding.catch(() => decisions.delete(key));
   return deciding;

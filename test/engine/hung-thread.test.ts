@@ -118,3 +118,14 @@ test("a hung training call is rejected at its time limit; training continues aft
   expect(await pass()).toEqual(await fresh.forwardBackward(batch, { kind: "linear" }, 1));
   await Promise.all([trainer.close(), fresh.close()]);
 });
+
+test("the test of a GPU, which is part of opening an engine on it, has the time limit of opening", async () => {
+  const { gpuThread } = await import("../../engine/compiled/device.ts");
+  const call = vi.spyOn(gpuThread, "call").mockRejectedValue(new Error("tested"));
+  const opening = compiledEngine.openSampler(files, { ...limited(1, 100), provider: "webgpu" });
+  await expect(opening).rejects.toThrow("tested");
+  expect(call.mock.calls[0]?.slice(1)).toEqual([
+    { method: "decideProvider", choice: "webgpu", precision: "fp32" },
+    { seconds: 100 },
+  ]);
+});
