@@ -5,6 +5,7 @@
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineLimits, Sampler } from "../../core/ports.ts";
+import { OPTIMIZER_TENSORS } from "../checkpoint/shards.ts";
 import type { LaneOptions } from "./lanes.ts";
 import type { EngineCall } from "./protocol.ts";
 import { CANCEL_SECONDS, type EngineThread } from "./thread.ts";
@@ -17,7 +18,7 @@ type Opening = Extract<EngineCall, { readonly method: "openSampler" | "openTrain
 class Session {
   readonly #thread: EngineThread;
   readonly #handle: number;
-  readonly #opening: Opening;
+  #opening: Opening;
   /** The generation of the thread in which it is open. */
   #generation = -1;
   #reopening: Promise<void> | undefined;
@@ -46,6 +47,12 @@ class Session {
     const { generation } = this.#thread;
     await this.call(this.#opening);
     this.#generation = generation;
+  }
+
+  /** For a trainer that is no longer opened without a load, which brings its own moments: the memory of the first ones is freed. */
+  forgetOptimizer(): void {
+    const files = [...this.#opening.files].filter(([name]) => !OPTIMIZER_TENSORS.test(name));
+    this.#opening = { ...this.#opening, files: new Map(files) };
   }
 
   call<T>(body: EngineCall): Promise<T> {
@@ -118,13 +125,17 @@ export async function openThreadTrainer(
   await session.open();
   /** Whether the trainer's state may differ from its files. */
   let isChanged = false;
+  const markChanged = () => {
+    if (!isChanged) session.forgetOptimizer();
+    isChanged = true;
+  };
   const call = async <T>(body: EngineCall): Promise<T> => {
     if (session.isLost && isChanged) {
       const fault = "the engine thread ended, and with it the trainer's weights and gradient";
       throw new MgrpoError("replay-failed", `${fault}: load a checkpoint and repeat the step`);
     }
     await session.open();
-    isChanged ||= body.method !== "logProbs";
+    if (body.method !== "logProbs") markChanged();
     return session.call<T>(body);
   };
   return {
@@ -138,7 +149,7 @@ export async function openThreadTrainer(
     savedFile: (index) => call({ method: "savedFile", index }),
     async load(from) {
       await session.open();
-      isChanged = true;
+      markChanged();
       await session.call({ method: "load", files: from });
     },
     close: () => session.close(),
