@@ -49,7 +49,7 @@ class Session {
     this.#generation = generation;
   }
 
-  /** For a trainer that is no longer opened without a load, which brings its own moments: the memory of the first ones is freed. */
+  /** From now on it is opened again only to load files, which bring their own moments: those of the first files are not kept. */
   forgetOptimizer(): void {
     const files = [...this.#opening.files].filter(([name]) => !OPTIMIZER_TENSORS.test(name));
     this.#opening = { ...this.#opening, files: new Map(files) };

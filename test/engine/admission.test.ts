@@ -55,7 +55,7 @@ function emptyBatch() {
   return { cache, ask };
 }
 
-test.each([
+test.each<[string, string, SampleRequest["branchOf"]]>([
   ["a sequence that returns", "a", undefined],
   ["a branch of a parked sequence", "d", { sequence: "a", sharedTokens: 3 }],
 ])("%s is served again after memory did not suffice for its cache", async (_name, sequence, branchOf) => {

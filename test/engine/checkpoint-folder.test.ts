@@ -58,7 +58,7 @@ test("a checkpoint is written over its own files; a reader of the earlier ones k
   expect((await readers[0].stat()).nlink).toBe(0);
 });
 
-test.each([
+test.each<[string, string[]]>([
   ["model.safetensors", ["model.safetensors.index.json", "model-00001-of-00002.safetensors"]],
   ["optimizer.safetensors", ["model.safetensors", "optimizer.safetensors.index.json"]],
   ["adapter_config.json", ["model.safetensors"]],
@@ -66,7 +66,7 @@ test.each([
   const folder = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await writeFile(join(folder, other), "");
-  const files = new Map(names.map((name) => [name, new Uint8Array()]));
+  const files = new Map(names.map((name) => [name, new Uint8Array()] as const));
   await expect(writeCheckpoint(folder, files)).rejects.toMatchObject({
     code: "config-invalid",
     message: expect.stringContaining(`it has ${other}, which is not part of the checkpoint`),
