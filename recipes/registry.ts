@@ -29,7 +29,11 @@ const TOOLS: Record<string, () => Promise<ToolsModule>> = {
 
 export async function openRecipe(nameOrPath: string): Promise<Recipe> {
   const { recipe } = await openPart(RECIPES, nameOrPath, "recipe");
-  const { config } = recipe;
+  const { name, config } = recipe;
+  if (typeof name !== "string" || name === "") {
+    const file = fileOfPart(nameOrPath, "recipe") ?? nameOrPath;
+    throw new MgrpoError("recipe-invalid", `${file}: 'recipe' has no name: give it one`);
+  }
   return typeof config === "function" ? (recipe as Recipe) : { ...recipe, config: () => config };
 }
 
@@ -55,10 +59,23 @@ export async function openRollout(nameOrPath: string): Promise<Rollout> {
   return rollout;
 }
 
-/** Opens a recipe's tools. Settings that no tool reads are refused. */
+/** Opens a recipe's tools. Rejects with `recipe-invalid` for anything but tools by name, and refuses settings that no tool reads. */
 export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
-  if (typeof tools === "function") return tools(opening);
   const { recipe, tools: settings } = opening.config;
+  if (typeof tools === "function") {
+    const opened: Partial<OpenedTools> | undefined = await tools(opening);
+    if (isMap(opened?.tools) && typeof opened?.close === "function") return opened as OpenedTools;
+    throw new MgrpoError(
+      "recipe-invalid",
+      `tools.ts of recipe '${recipe}': tools() does not return { tools, close }: a Map of tools by name, and a function that ends what it opened`,
+    );
+  }
+  if (!isMap(tools)) {
+    throw new MgrpoError(
+      "recipe-invalid",
+      `tools.ts of recipe '${recipe}': 'tools' is not a Map: write new Map([[tool.name, tool]])`,
+    );
+  }
   const names = Object.keys(settings);
   if (names.length === 0) return { tools, close: async () => {} };
   throw new MgrpoError(
@@ -66,3 +83,7 @@ export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): 
     `tools.${names.join(", tools.")}: the tools of recipe '${recipe}' take no settings: remove ${names.length === 1 ? "it" : "them"}`,
   );
 }
+
+/** False for what a recipe without type checks may export, such as an object or an array of tools. */
+const isMap = (tools: unknown): boolean =>
+  typeof (tools as Partial<ReadonlyMap<string, unknown>> | null | undefined)?.get === "function";

@@ -150,7 +150,8 @@ export function createRunFolder(config: RunConfig): RunFolder {
 /** Throws `not-found`: another user's run may be unreadable, and any run may be removed at any time. */
 export function readText(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    // Drops a byte order mark, as editors on Windows write it.
+    return new TextDecoder().decode(readFileSync(path));
   } catch (cause) {
     throw unreadable(path, cause);
   }
@@ -190,10 +191,14 @@ export function freeRunName(recipe: string, arm: string, seed: number): string {
 /** Maximum length of a run's name without its number. */
 const MAX_BASE_NAME = 56;
 
-/** The n-th run of that recipe, arm and seed. A name that is too long is shortened in the recipe's part. */
+/**
+ * The n-th run of that recipe, arm and seed. A name that is too long is shortened in the recipe's part, and characters that no run's name
+ * has become '-'.
+ */
 export function runNameOf(recipe: string, arm: string, seed: number, n: number): string {
   const end = `-${arm}-seed${seed}`;
-  const base = recipe.slice(0, MAX_BASE_NAME - end.length) + end;
+  const name = recipe.replace(/[^\w.-]+/g, "-").replace(/^[._-]+/, "") || "recipe";
+  const base = name.slice(0, MAX_BASE_NAME - end.length) + end;
   return n === 1 ? base : `${base}-${n}`;
 }
 

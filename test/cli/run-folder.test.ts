@@ -17,6 +17,7 @@ import {
   writeAtomically,
   writeStatus,
 } from "../../cli/local/run-folder.ts";
+import { RunName } from "../../core/contracts/names.ts";
 import { config } from "./records.ts";
 
 const home = process.cwd();
@@ -98,6 +99,15 @@ test("a name that is too long is shortened in the recipe's part: it still says t
   const name = `${"r".repeat(30)}-weighted-alignment-seed12`;
   expect(runNameOf("r".repeat(60), "weighted-alignment", 12, 1)).toBe(name);
   expect(runNameOf("r".repeat(60), "weighted-alignment", 12, 2)).toBe(`${name}-2`);
+});
+
+test.each([
+  ["My Team", "My-Team-mgrpo-seed1"],
+  ["équipe n° 2", "quipe-n-2-mgrpo-seed1"],
+  ["команда", "recipe-mgrpo-seed1"],
+])("recipe '%s' gives its runs a valid name", (recipe, name) => {
+  expect(runNameOf(recipe, "mgrpo", 1, 1)).toBe(name);
+  expect(RunName.safeParse(name).success).toBe(true);
 });
 
 test("a copied or renamed folder is refused: a command on it would write into the folder that has the run's name", () => {

@@ -1,4 +1,4 @@
-/** @file Checkpoint folders that cannot be read, hold more than a checkpoint, or are written to while they are read. */
+/** @file Checkpoint folders that cannot be read, hold more than a checkpoint, or other weights, or are written to while they are read. */
 import { mkdir, mkdtemp, open, readdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -56,4 +56,22 @@ test("a checkpoint is written over its own files; a reader of the earlier ones k
   expect(await readers[1].readFile("utf8")).toBe("{}");
   // 0 names: the file that is open is not the one in the folder.
   expect((await readers[0].stat()).nlink).toBe(0);
+});
+
+test.each<[string, string[]]>([
+  ["model.safetensors", ["model.safetensors.index.json", "model-00001-of-00002.safetensors"]],
+  ["optimizer.safetensors", ["model.safetensors", "optimizer.safetensors.index.json"]],
+  ["adapter_config.json", ["model.safetensors"]],
+])("a checkpoint is not written beside %s, which would be read as a part of it", async (other, names) => {
+  const folder = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, other), "");
+  const files = new Map(names.map((name) => [name, new Uint8Array()] as const));
+  await expect(writeCheckpoint(folder, files)).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringContaining(`it has ${other}, which is not part of the checkpoint`),
+  });
+  expect(await readdir(folder)).toEqual([other]);
+  await writeCheckpoint(folder, new Map([...files, [other, new Uint8Array()]]));
+  expect((await readdir(folder)).sort()).toEqual([...names, other].sort());
 });
