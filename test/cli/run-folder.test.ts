@@ -81,11 +81,14 @@ test("a run whose process is gone is stopped, even if another process has its id
   expect(stateWith("an earlier boot 1")).toMatchObject({ state: "stopped", pid: 0, environment: {} });
 });
 
-test.runIf(process.platform === "linux")("a start is that of a boot and a process; without a process it is empty", () => {
-  expect(startOfProcess(process.pid)).toMatch(/^[0-9a-f-]{36} \d+$/);
-  expect(startOfProcess(process.pid)).toBe(startOfProcess(process.pid));
-  expect(startOfProcess(0)).toBe("");
-});
+test.runIf(process.platform === "linux")(
+  "a start is that of a boot and a process; without a process it is empty",
+  () => {
+    expect(startOfProcess(process.pid)).toMatch(/^[0-9a-f-]{36} \d+$/);
+    expect(startOfProcess(process.pid)).toBe(startOfProcess(process.pid));
+    expect(startOfProcess(0)).toBe("");
+  },
+);
 
 test("a failed write leaves no temporary file", () => {
   mkdirSync("taken");
