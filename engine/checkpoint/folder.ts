@@ -1,9 +1,10 @@
 /** @file A checkpoint in a local folder, in the Hugging Face layout. Large files stay on disk; all others are read into memory. */
 import { constants, copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
+import { removeLeftovers, temporaryName } from "./leftovers.ts";
 
 /**
  * Reads all files of a folder, without subfolders. Files above 64 MiB are not loaded: the engine reads weights from disk.
@@ -29,7 +30,9 @@ export async function writeCheckpoint(folder: string, files: CheckpointFiles): P
  * process, or `file` itself.
  */
 async function replaceFile(path: string, file: CheckpointFile): Promise<void> {
-  const temporary = `${path}.partial-${process.pid}`;
+  const [folder, prefix] = [dirname(path), `${basename(path)}.partial-`];
+  removeLeftovers(folder, prefix);
+  const temporary = join(folder, temporaryName(prefix));
   // Left by a killed process that had this id.
   await rm(temporary, { force: true });
   try {
