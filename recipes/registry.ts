@@ -10,6 +10,7 @@ import type {
   ToolsModule,
   ToolsOpening,
 } from "../core/recipe.ts";
+import { checkedRecipe } from "./checked-recipe.ts";
 import { bundledName, fileOfPart, openPart } from "./modules.ts";
 
 const RECIPES: Record<string, () => Promise<{ recipe: RecipeDefinition }>> = {
@@ -27,10 +28,13 @@ const TOOLS: Record<string, () => Promise<ToolsModule>> = {
   tally: () => import("./tally/tools.ts"),
 };
 
+/** A user's recipe is checked (checked-recipe.ts). */
 export async function openRecipe(nameOrPath: string): Promise<Recipe> {
   const { recipe } = await openPart(RECIPES, nameOrPath, "recipe");
   const { config } = recipe;
-  return typeof config === "function" ? (recipe as Recipe) : { ...recipe, config: () => config };
+  const opened = typeof config === "function" ? (recipe as Recipe) : { ...recipe, config: () => config };
+  const file = bundledName(RECIPES, nameOrPath) === undefined ? fileOfPart(nameOrPath, "recipe") : undefined;
+  return file === undefined ? opened : checkedRecipe(opened, file);
 }
 
 /** The folder of a user's recipe; undefined for a recipe of this package. */
