@@ -96,6 +96,25 @@ test("rewards that throw: the rollouts so far are shown, then the error, and no 
   expect(shown.map(({ kind }) => kind)).toEqual(shown.map(() => "rollout"));
 });
 
+test("a judge that gives no verdict costs only the rollout that it was asked about; the others have advantages", async () => {
+  const recipe = recipeWith(
+    "unjudged",
+    `await ask("main", [{ role: "user", content: "What follows amber?" }]);
+    globalThis.unjudged = (globalThis.unjudged ?? 0) + 1;
+    return { answer: globalThis.unjudged === 1 ? "odd" : "birch" };`,
+  );
+  const correct = '(_question, { answer }) => (answer === "odd" ? JSON.parse("no verdict") : 1)';
+  const judged = `export const rewards = { judge: "scripted", correct: ${correct}, expert: () => 1 };\n`;
+  writeFileSync(join(recipe, "rewards.mjs"), judged);
+  const lines = await dev(recipe, ...withApp, "--rollouts", "3");
+  const lost = linesOf(lines, "rollout").filter((line) => "excluded" in line);
+  expect(lost).toMatchObject([{ answer: "odd", excluded: expect.stringMatching(/^judge: /) }]);
+  expect(warningsOf(lines)[0]).toMatch(/^rollout \d is lost: judge: /);
+  const [main] = linesOf(lines, "agent");
+  expect(main?.["rewards"]).toHaveLength(2);
+  expect(main?.["advantages"]).toEqual([expect.any(Number), expect.any(Number)]);
+});
+
 test("warnings name an app that gives up, rewrites history, offers tools that no agent calls, or leaves out an agent", async () => {
   const recipe = recipeWith(
     "odd",
