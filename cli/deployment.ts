@@ -4,7 +4,7 @@ import type { RunConfig } from "../core/contracts/config.ts";
 import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";
 import { JUDGED_BENCHMARKS } from "../core/contracts/evaluation-suite.ts";
 import { tableKeys } from "../core/contracts/keys.ts";
-import { OPENAI_URL } from "../core/contracts/language-model.ts";
+import { isOpenAi } from "../core/contracts/language-model.ts";
 import { ownsPolicy, rolesOf } from "../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Table } from "../core/ports.ts";
@@ -102,7 +102,7 @@ export function refuseKeylessJudge(config: RunConfig, { fleets }: Deployment, is
     evaluation.suites.some(({ benchmark }) => benchmark && JUDGED_BENCHMARKS.includes(benchmark));
   if (!judge || !(isRewarding || isEvaluating)) return;
   const { model } = judge;
-  const needsKey = model.provider === "bedrock" || model.baseUrl === OPENAI_URL || model.keyVariable !== undefined;
+  const needsKey = model.provider === "bedrock" || isOpenAi(model.baseUrl) || model.keyVariable !== undefined;
   if (!needsKey || model.keyVariable === JUDGE_VARIABLE) return;
   throw new MgrpoError(
     "config-invalid",

@@ -1,9 +1,9 @@
 /** @file `mgrpo init`: writes the recipe of `npm create mgrpo` into an existing project, and has git ignore what the program writes. */
 import { appendFileSync, cpSync, existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, isAbsolute, join, relative } from "node:path";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
-import { MGRPO } from "./terminal/name.ts";
+import { MGRPO, quotedPath } from "./terminal/name.ts";
 
 const IGNORE = ".gitignore";
 /** What the recipe imports. */
@@ -33,7 +33,7 @@ export function init(folder: string): void {
   const lacking = IMPORTED.filter((name) => !isInstalled(name));
   const install = lacking.length === 0 ? "" : `  npm install ${lacking.join(" ")}\n`;
   console.log(
-    `Wrote ${folder}: its recipe.ts says what is in it.\n${added}Next:\n\n${install}  ${MGRPO} train ${folder}\n`,
+    `Wrote ${folder}: its recipe.ts says what is in it.\n${added}Next:\n\n${install}  ${MGRPO} train ${quotedPath(folder)}\n`,
   );
 }
 
@@ -50,7 +50,7 @@ function isInstalled(name: string): boolean {
 /** Which of the template's rules a .gitignore lacks, with `folder` in the place of team/. */
 function missingRules(before: string, template: string, folder: string): string[] {
   const own = new Set(before.split("\n").map(bare));
-  const path = relative(process.cwd(), folder);
+  const path = relative(process.cwd(), folder).replaceAll(sep, "/");
   const isInside = !path.startsWith("..") && !isAbsolute(path);
   const rules = template.split("\n").flatMap((rule) => {
     if (!rule.startsWith("/team/")) return rule;

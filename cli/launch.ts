@@ -30,7 +30,7 @@ import { preflight } from "./local/preflight.ts";
 import { runNameOf } from "./local/run-folder.ts";
 import { startOrResume } from "./local/start-or-resume.ts";
 import { type WorkerSpec, workersOf } from "./local/workers.ts";
-import { readQuestions, refuseSkippedSuites } from "./questions.ts";
+import { readQuestions, refuseEmptyStages, refuseSkippedSuites } from "./questions.ts";
 import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
 import { storeNames } from "./store-names.ts";
 import { MGRPO } from "./terminal/name.ts";
@@ -82,6 +82,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
       config,
       () => bases,
       () => {
+        refuseEmptyStages(config, questions);
         refuseSkippedSuites(config, questions);
         return questions;
       },

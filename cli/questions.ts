@@ -5,6 +5,7 @@ import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import type { Question, QuestionSet } from "../core/contracts/question.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
+import { poolOf } from "../core/training/curriculum.ts";
 import { clean } from "./terminal/clean.ts";
 import { counted } from "./terminal/columns.ts";
 
@@ -36,6 +37,11 @@ export function refuseEmpty({ name, skip = 0 }: EvaluationSuite, available: numb
       ? `it skips ${skip}, and its set has ${counted(available, "question")}: lower skip`
       : "its set has no question that can be asked";
   throw new MgrpoError("config-invalid", `suite '${name}' asks nothing: ${why}`);
+}
+
+/** Refuses a run with a stage of the curriculum that has no training question, before anything of the run is stored. */
+export function refuseEmptyStages(config: RunConfig, { train }: QuestionSet): void {
+  for (const stage of config.curriculum.keys()) poolOf(config, train, stage);
 }
 
 /** Refuses a run with a suite that skips all of its questions. A set without any is legal: the recipe has no held-out questions. */

@@ -8,7 +8,7 @@ import { makeMissingModels } from "./local/missing-models.ts";
 import { preflight } from "./local/preflight.ts";
 import { checkNewRun, createRunFolder, freeRunName, runFolder } from "./local/run-folder.ts";
 import { trainLocally } from "./local/train-locally.ts";
-import { readQuestions, refuseSkippedSuites } from "./questions.ts";
+import { readQuestions, refuseEmptyStages, refuseSkippedSuites } from "./questions.ts";
 import { printOpening } from "./train/opening.ts";
 import { printSummary } from "./train/run-summary.ts";
 import { openDashboard } from "./ui/child.ts";
@@ -40,6 +40,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   });
   findings.settle();
   const questions = await readQuestions(recipe, config);
+  refuseEmptyStages(config, questions);
   refuseSkippedSuites(config, questions);
   const folder = createRunFolder(config);
   const dashboard = await openDashboard(run, options.open);

@@ -6,7 +6,7 @@ import { shareAboveTarget } from "../core/mgrpo/alignment.ts";
 import { captures } from "../core/monitoring/shared-policy.ts";
 import type { StepSummary } from "../core/monitoring/step-summary.ts";
 import { mean, median } from "../core/statistics.ts";
-import { MGRPO } from "./terminal/name.ts";
+import { MGRPO, quotedPath } from "./terminal/name.ts";
 
 /** Number of steps of a window, over which shares, means and medians are taken. */
 const WINDOW = 10;
@@ -118,7 +118,7 @@ function firstStepWarnings({ run, recipe, main, agents }: RunConfig, { count, ne
     ];
   }
   return [
-    `the first step taught '${main}' nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${recipe} --to <folder> (docs/sft.md), or take a model that knows tool calls and describe its role in agents.${main}.system`,
+    `the first step taught '${main}' nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${quotedPath(recipe)} --to <folder> (docs/sft.md), or take a model that knows tool calls and describe its role in agents.${main}.system`,
   ];
 }
 
@@ -137,7 +137,7 @@ function streakWarnings({ run, recipe, main, agents }: RunConfig, { recent, newe
   const look = `look at the rollouts: ${MGRPO} show ${run} ${newest.step}`;
   if (streak(recent, isWrong) === STREAK) {
     return [
-      `since step ${since} (counted from 0), every rollout is wrong, though ${share}% are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${recipe} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
+      `since step ${since} (counted from 0), every rollout is wrong, though ${share}% are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${quotedPath(recipe)} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
     ];
   }
   if (streak(recent, isCorrect) === STREAK) {

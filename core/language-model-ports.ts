@@ -52,6 +52,8 @@ export interface AssistantTurn {
   readonly thinking: string;
   readonly text: string;
   readonly calls: readonly ApiToolCall[];
+  /** The server takes `thinking` back with the calls. */
+  readonly resendsThinking?: boolean;
   /** `length`: cut at `maxTokens`, or refused as too long. */
   readonly stop: "stop" | "length";
   readonly usage: TokenUsage;

@@ -110,7 +110,8 @@ export type SavedFile = readonly [name: string, bytes: Uint8Array];
 
 /**
  * Trains one policy. Gradients accumulate over forwardBackward calls until optimizerStep. The engine is unaware of M-GRPO. An engine that
- * resumes a dead process's step may reject with `replay-failed`; the caller then calls `load` and repeats the step.
+ * resumes a dead process's step, or whose server has lost the model, may reject with `replay-failed`; the caller then calls `load` and repeats
+ * the step.
  */
 export interface Trainer {
   /** Per sequence, log-probs_T at the temperature, without a gradient. */

@@ -37,11 +37,18 @@ const ownVersion = () => readJson(join(import.meta.dirname, "package.json")).ver
 const readJson = (path) => JSON.parse(readFileSync(path, "utf8"));
 
 function main() {
+  const [major, minor] = process.versions.node.split(".").map(Number);
+  if (major < 20 || (major === 20 && minor < 20)) {
+    throw new Error(`mgrpo needs Node.js 20.20 or newer: this is ${process.version}`);
+  }
   const { values, positionals } = parseArgs({ allowPositionals: true, options: { mgrpo: { type: "string" } } });
   const [name] = positionals;
   if (name === undefined || positionals.length > 1) throw new Error(USAGE);
   const folder = create(name, values.mgrpo);
-  console.log(`Created ${folder}. Next:\n\n  cd ${relative(".", folder) || "."}\n  npm install\n  npm start\n`);
+  const path = relative(".", folder) || ".";
+  // Shells accept double quotes everywhere.
+  const quoted = /\s/.test(path) ? `"${path}"` : path;
+  console.log(`Created ${folder}. Next:\n\n  cd ${quoted}\n  npm install\n  npm start\n`);
 }
 
 try {

@@ -7,6 +7,7 @@
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler, Trainer } from "../core/ports.ts";
 import { longestContext } from "./checkpoint/config.ts";
+import { OPTIMIZER_TENSORS } from "./checkpoint/shards.ts";
 import { INDEX_FILE, MODEL_FILE } from "./checkpoint/tensors.ts";
 import { compiledEngine } from "./compiled/engine.ts";
 import { eagerEngine, eagerGpuEngine } from "./eager/engine.ts";
@@ -59,7 +60,6 @@ export async function openTrainer(files: CheckpointFiles, options: OpenOptions =
 
 /** Tensors in one file or in shards: of the model, of an adapter, or of the optimizer. */
 const TENSORS = /\.safetensors(\.index\.json)?$/;
-const OPTIMIZER_TENSORS = /^optimizer(-\d+-of-\d+)?\.safetensors(\.index\.json)?$/;
 
 /**
  * The checkpoint with its weights and optimizer state replaced by what a trainer saved: no file of the old ones stays, whatever the number of

@@ -3,7 +3,11 @@
  *
  *     open ──> registered ──> incarnation: loops by role (worker-loops.ts) ──lost──> registered again
  *                                    └──over, stopped or unneeded──> closed
+ *
+ * A run that is halted is over, too: its workers leave cleanly, so that the resumed run finds no claim of theirs, and then reject with
+ * `run-halted`.
  */
+import type { RunRecord } from "../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { runEvaluations } from "./evaluation/eval-loop.ts";
 import { httpNetwork, type WorkerNetwork } from "./invocations/network.ts";
@@ -59,30 +63,39 @@ async function serveIncarnation(worker: WorkerProcess, stop: AbortSignal): Promi
     await membership.leave();
     return "unneeded";
   }
-  return runIncarnation({
+  let ended: RunRecord | undefined;
+  const end = await runIncarnation({
     membership,
     stop,
     crashed,
     log: run.log,
     loops: (signal) => startLoops(worker, membership, signal),
-    over: (signal) => untilOver(worker, membership, signal),
+    over: async (signal) => {
+      ended = await untilOver(worker, membership, signal);
+    },
     drain: async () => invocations?.drain(DRAIN_SECONDS),
   });
+  if (end === "over" && ended?.status === "halted")
+    throw new MgrpoError("run-halted", `run '${run.name}' is halted: ${ended.reason}`);
+  return end;
 }
 
-/** Evaluates, if that is its role. Resolves when nothing is left to do; never for a supervised worker, which another process stops. */
-async function untilOver(worker: WorkerProcess, membership: Membership, signal: AbortSignal): Promise<void> {
+/**
+ * Evaluates, if that is its role. Resolves when nothing is left to do, to the run if it has ended; never for a supervised worker, which
+ * another process stops.
+ */
+async function untilOver(
+  worker: WorkerProcess,
+  membership: Membership,
+  signal: AbortSignal,
+): Promise<RunRecord | undefined> {
   const { parts, options, agents, checkpoints, observer, watch } = worker;
   const { run, scorerOf } = parts;
   if (hasRole(options, "eval")) {
     const untilIdle = options.enter !== undefined;
     const role = { run, agents, scorerOf, checkpoints, membership, observer, watch, untilIdle };
     await runEvaluations({ ...role, ...(worker.gateway && { app: worker.gateway }) }, signal);
-    if (untilIdle) return;
+    if (untilIdle) return undefined;
   }
-  const ended = await watch.until(
-    (seen) => (seen.run.status === "running" || options.supervised ? undefined : seen.run),
-    signal,
-  );
-  if (ended.status === "halted") throw new MgrpoError("run-halted", `run '${run.name}' is halted: ${ended.reason}`);
+  return watch.until((seen) => (seen.run.status === "running" || options.supervised ? undefined : seen.run), signal);
 }

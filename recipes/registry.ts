@@ -31,10 +31,12 @@ const TOOLS: Record<string, () => Promise<ToolsModule>> = {
 /** A user's recipe is checked (checked-recipe.ts). */
 export async function openRecipe(nameOrPath: string): Promise<Recipe> {
   const { recipe } = await openPart(RECIPES, nameOrPath, "recipe");
-  const { config } = recipe;
+  const { name, config } = recipe;
+  const file = fileOfPart(nameOrPath, "recipe") ?? nameOrPath;
+  if (typeof name !== "string" || name === "")
+    throw new MgrpoError("recipe-invalid", `${file}: 'recipe' has no name: give it one`);
   const opened = typeof config === "function" ? (recipe as Recipe) : { ...recipe, config: () => config };
-  const file = bundledName(RECIPES, nameOrPath) === undefined ? fileOfPart(nameOrPath, "recipe") : undefined;
-  return file === undefined ? opened : checkedRecipe(opened, file);
+  return bundledName(RECIPES, nameOrPath) === undefined ? checkedRecipe(opened, file) : opened;
 }
 
 /** The folder of a user's recipe; undefined for a recipe of this package. */
@@ -59,10 +61,23 @@ export async function openRollout(nameOrPath: string): Promise<Rollout> {
   return rollout;
 }
 
-/** Opens a recipe's tools. Settings that no tool reads are refused. */
+/** Opens a recipe's tools. Rejects with `recipe-invalid` for anything but tools by name, and refuses settings that no tool reads. */
 export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
-  if (typeof tools === "function") return tools(opening);
   const { recipe, tools: settings } = opening.config;
+  if (typeof tools === "function") {
+    const opened: Partial<OpenedTools> | undefined = await tools(opening);
+    if (isMap(opened?.tools) && typeof opened?.close === "function") return opened as OpenedTools;
+    throw new MgrpoError(
+      "recipe-invalid",
+      `tools.ts of recipe '${recipe}': tools() does not return { tools, close }: a Map of tools by name, and a function that ends what it opened`,
+    );
+  }
+  if (!isMap(tools)) {
+    throw new MgrpoError(
+      "recipe-invalid",
+      `tools.ts of recipe '${recipe}': 'tools' is not a Map: write new Map([[tool.name, tool]])`,
+    );
+  }
   const names = Object.keys(settings);
   if (names.length === 0) return { tools, close: async () => {} };
   throw new MgrpoError(
@@ -70,3 +85,7 @@ export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): 
     `tools.${names.join(", tools.")}: the tools of recipe '${recipe}' take no settings: remove ${names.length === 1 ? "it" : "them"}`,
   );
 }
+
+/** False for what a recipe without type checks may export, such as an object or an array of tools. */
+const isMap = (tools: unknown): boolean =>
+  typeof (tools as Partial<ReadonlyMap<string, unknown>> | null | undefined)?.get === "function";

@@ -5,7 +5,7 @@
  *     TickFails               the scheduled tick has failed for five minutes: some run was not repaired, or a fleet or the schedule not set
  *     StuckStep               a run is under way, without a new score or version for half an hour; notifies per run
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
- *     RunSpend                a run has spent 80% of its budget; it is halted when everything is spent
+ *     RunSpend                a run has spent 80% of its budget; it is halted when everything is spent; notifies per run
  *     budget                  the account has spent 50, 80 or 100% of its monthly budget, or is forecast to exceed it
  */
 /// <reference path="../.sst/platform/config.d.ts" />
@@ -65,7 +65,6 @@ function createTickAlarm(tick: EventFunction, notify: Notify): void {
 
 function createRunAlarms(tick: EventFunction, stage: string, notify: Notify): void {
   const unserved = tickMetric("AgentsUnserved", { what: "pulse", value: "$.unserved" }, tick, stage);
-  const spent = tickMetric("RunSpent", { what: "pulse", value: "$.spent" }, tick, stage);
   new aws.cloudwatch.MetricAlarm("StaleHeartbeat", {
     ...notify,
     alarmDescription: `An agent of a run has had no live worker for ${STALE_MINUTES} minutes`,
@@ -77,31 +76,29 @@ function createRunAlarms(tick: EventFunction, stage: string, notify: Notify): vo
     threshold: 1,
     comparisonOperator: "GreaterThanOrEqualToThreshold",
   });
-  new aws.cloudwatch.MetricAlarm("RunSpend", {
-    ...notify,
-    alarmDescription: `A run has spent ${100 * RUN_SPENT}% of its budget; at 100%, it is halted`,
-    namespace: NAMESPACE,
-    metricName: spent,
-    statistic: "Maximum",
-    period: 60,
-    evaluationPeriods: 1,
-    threshold: RUN_SPENT,
-    comparisonOperator: "GreaterThanOrEqualToThreshold",
-  });
-  createStuckAlarm(tick, stage, notify);
-}
-
-/** One alarm with a time series per run: each run that gets stuck notifies, even while others are stuck. */
-function createStuckAlarm(tick: EventFunction, stage: string, notify: Notify): void {
-  const perRun = { what: "run", value: "$.idleMinutes", dimensions: { run: "$.run" } };
-  const idle = tickMetric("RunIdleMinutes", perRun, tick, stage);
-  const expression = `SELECT MAX("${idle}") FROM SCHEMA("${NAMESPACE}", run) GROUP BY run ORDER BY MAX() DESC`;
-  new aws.cloudwatch.MetricAlarm("StuckStep", {
+  createAlarmPerRun("StuckStep", tickMetric("RunIdleMinutes", ofRun("$.idleMinutes"), tick, stage), {
     ...notify,
     alarmDescription: `A run is under way, and for ${STUCK_MINUTES} minutes no rollout was scored and no version published`,
-    metricQueries: [{ id: "idle", expression, period: 300, returnData: true }],
-    evaluationPeriods: 1,
     threshold: STUCK_MINUTES,
+  });
+  createAlarmPerRun("RunSpend", tickMetric("RunSpent", ofRun("$.spent"), tick, stage), {
+    ...notify,
+    alarmDescription: `A run has spent ${100 * RUN_SPENT}% of its budget; at 100%, it is halted`,
+    threshold: RUN_SPENT,
+  });
+}
+
+/** One alarm with a time series per run: each run that reaches the threshold notifies, even while others are above it. */
+function createAlarmPerRun(
+  name: string,
+  metric: string,
+  args: Notify & Pick<aws.cloudwatch.MetricAlarmArgs, "alarmDescription" | "threshold">,
+): void {
+  const expression = `SELECT MAX("${metric}") FROM SCHEMA("${NAMESPACE}", run) GROUP BY run ORDER BY MAX() DESC`;
+  new aws.cloudwatch.MetricAlarm(name, {
+    ...args,
+    metricQueries: [{ id: "run", expression, period: 300, returnData: true }],
+    evaluationPeriods: 1,
     comparisonOperator: "GreaterThanOrEqualToThreshold",
   });
 }
@@ -150,6 +147,9 @@ interface LoggedValue {
   readonly value: string;
   readonly dimensions?: Record<string, string>;
 }
+
+/** A value of tick's line per run. */
+const ofRun = (value: string): LoggedValue => ({ what: "run", value, dimensions: { run: "$.run" } });
 
 /**
  * A metric from a line that tick logs once a minute while runs are under way (functions/reconciling.ts). Returns its name, which contains

@@ -19,8 +19,8 @@ mkdir -p /etc/mgrpo "$PROGRAM" /opt/node
   cat <<'SHARED'
 metadata() {
   local token
-  token=$(curl -fsS -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)
-  curl -fsS -H "X-aws-ec2-metadata-token: $token" "http://169.254.169.254/latest/meta-data/$1"
+  token=$(curl -fsS --max-time 10 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)
+  curl -fsS --max-time 10 -H "X-aws-ec2-metadata-token: $token" "http://169.254.169.254/latest/meta-data/$1"
 }
 ship_log() {
   { cat /var/log/cloud-init-output.log; journalctl -u mgrpo-worker -u mgrpo-server -o cat; } |
@@ -45,11 +45,11 @@ if [ "$GPU" = yes ]; then
   nvidia-smi -L || end_instance "no NVIDIA driver: nvidia-smi does not run on this image"
 fi
 
-# Node.js, verified by its published checksums.
+# Node.js, verified by its published checksums. Each try of a download has its own time limit: a stalled one would be paid for without end.
 cd /tmp
 NODE_FILE="node-v$NODE_VERSION-linux-x64.tar.xz"
-curl -fsSO --retry 5 "https://nodejs.org/dist/v$NODE_VERSION/$NODE_FILE"
-curl -fsSO --retry 5 "https://nodejs.org/dist/v$NODE_VERSION/SHASUMS256.txt"
+curl -fsSO --retry 5 --connect-timeout 20 --max-time 300 "https://nodejs.org/dist/v$NODE_VERSION/$NODE_FILE"
+curl -fsSO --retry 5 --connect-timeout 20 --max-time 300 "https://nodejs.org/dist/v$NODE_VERSION/SHASUMS256.txt"
 grep " $NODE_FILE\$" SHASUMS256.txt | sha256sum -c -
 tar -xJf "$NODE_FILE" -C /opt/node --strip-components=1
 export PATH="$NODE:$PATH"
@@ -155,7 +155,7 @@ SERVER_WAITS=60
 if [ -n "$SERVER_MODEL" ]; then
   mkdir -p /opt/skyrl/bin
   cd /opt/skyrl
-  curl -fsSO --retry 5 "$UV_URL"
+  curl -fsSO --retry 5 --connect-timeout 20 --max-time 300 "$UV_URL"
   echo "$UV_SHA256  $UV" | sha256sum -c -
   python3 -m zipfile -e "$UV" wheel
   install -m 755 wheel/uv-*.data/scripts/uv bin/uv
@@ -200,7 +200,7 @@ IPAddressDeny=169.254.169.254
 UNIT
   systemctl daemon-reload
   systemctl start mgrpo-server || end_instance "the server cannot be installed: see journalctl -u mgrpo-server above"
-  until curl -fsS -o /dev/null "http://127.0.0.1:$SERVER_PORT/api/v1/healthz"; do
+  until curl -fsS --max-time 10 -o /dev/null "http://127.0.0.1:$SERVER_PORT/api/v1/healthz"; do
     [ $((SERVER_WAITS--)) -gt 0 ] || end_instance "the server does not answer at port $SERVER_PORT"
     sleep 5
   done

@@ -1,6 +1,9 @@
-/** @file `npm create mgrpo`: in the new project, git ignores what the program writes, above all keys, but not what is to be committed. */
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+/**
+ * @file `npm create mgrpo`: in the new project, git ignores what the program writes, above all keys, but not what is to be committed. The
+ * commands that it prints can be copied, and an older Node.js is refused.
+ */
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import type { Command } from "commander";
@@ -45,4 +48,18 @@ test("in a created project, git ignores the files that the program writes, but n
   ];
   expect(written.filter((path) => !isIgnored(path))).toEqual([]);
   expect(["team/recipe.ts", "results/compare/runs/a.json.gz"].filter(isIgnored)).toEqual([]);
+});
+
+test("the commands that it prints can be copied, even for a folder with a space", () => {
+  const printed = execFileSync(process.execPath, [CREATE, "my team"], { cwd: folder, encoding: "utf8" });
+  expect(printed).toContain('\n  cd "my team"\n  npm install\n');
+});
+
+test("an older Node.js is refused with the version that is needed, and nothing is written", () => {
+  const versions = '{ value: { ...process.versions, node: "18.20.4" } }';
+  const older = `data:text/javascript,Object.defineProperty(process, "versions", ${versions})`;
+  const run = spawnSync(process.execPath, ["--import", older, CREATE, "old"], { cwd: folder, encoding: "utf8" });
+  expect(run.stderr).toMatch(/^mgrpo needs Node\.js 20\.20 or newer: this is v/);
+  expect(run.status).toBe(1);
+  expect(existsSync(join(folder, "old"))).toBe(false);
 });

@@ -17,7 +17,7 @@ import {
   QuestionSet,
   type SuiteQuestions,
 } from "../../core/contracts/question.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { openReader, type Reader } from "../tools/documents/reader.ts";
 import { loadGaia } from "./gaia.ts";
@@ -51,10 +51,11 @@ export async function questionsOf(
 }
 
 function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: number): QuestionSet {
-  const set = parse(QuestionSet, recipe.questions(seed), `questions of recipe '${recipe.name}'`, "recipe-invalid");
-  const refuse = (fault: string): never => {
-    throw new MgrpoError("recipe-invalid", `recipe '${recipe.name}': ${fault}`);
+  const refuse = (fault: string, cause?: unknown): never => {
+    throw new MgrpoError("recipe-invalid", `recipe '${recipe.name}': ${fault}`, { cause });
   };
+  const given = givenQuestions(recipe, seed, refuse);
+  const set = parse(QuestionSet, given, `questions of recipe '${recipe.name}'`, "recipe-invalid");
   const all = [...set.train, ...set.heldOut];
   const long = all.find(({ id }) => !WrittenQuestionId.safeParse(id).success);
   if (long) refuse(`the id '${long.id}' is longer than 80 characters: shorten it`);
@@ -63,6 +64,25 @@ function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: numbe
   const both = trainedAndHeldOut(set);
   if (both !== undefined) refuse(`question '${both}' is trained on and held out: remove it from one of the two sets`);
   return set;
+}
+
+/** What the user's function returns. An exception in it is an error in the recipe. */
+function givenQuestions(
+  recipe: Pick<Recipe, "questions">,
+  seed: number,
+  refuse: (fault: string, cause?: unknown) => never,
+): unknown {
+  let given: unknown;
+  try {
+    given = recipe.questions(seed);
+  } catch (cause) {
+    if (isMgrpoError(cause)) throw cause;
+    return refuse(`questions() threw ${String(cause).split("\n", 1)[0]}`, cause);
+  }
+  if (!(given instanceof Promise)) return given;
+  // Its rejection must not end the process.
+  given.catch(() => {});
+  return refuse("questions() returned a promise: read files with readFileSync, or with await outside the function");
 }
 
 /** The id of a question that is in both sets. */

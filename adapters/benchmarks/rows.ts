@@ -14,13 +14,14 @@ export function rejectRow({ file, row }: Pick<BenchmarkRow, "file" | "row">, fau
   throw new MgrpoError("benchmark-damaged", `${file}, row ${row}: ${fault}`, { cause });
 }
 
-export function readBenchmarkText(file: string): string {
+/** `remedy`: for a file that is not there. */
+export function readBenchmarkText(file: string, remedy = "docs/benchmarks.md says where the data is"): string {
   let bytes: Uint8Array;
   try {
     bytes = readFileSync(file);
   } catch (cause) {
     const why = (cause as NodeJS.ErrnoException).code === "ENOENT" ? "no such file" : "it cannot be read";
-    throw new MgrpoError("benchmark-damaged", `${file}: ${why}; docs/benchmarks.md says where the data is`, { cause });
+    throw new MgrpoError("benchmark-damaged", `${file}: ${why}; ${remedy}`, { cause });
   }
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -32,8 +33,8 @@ export function readBenchmarkText(file: string): string {
 }
 
 /** The rows of a JSON array or of JSON Lines. Empty lines are skipped but counted. */
-export function jsonRows(file: string): BenchmarkRow[] {
-  const text = readBenchmarkText(file);
+export function jsonRows(file: string, remedy?: string): BenchmarkRow[] {
+  const text = readBenchmarkText(file, remedy);
   if (text.trimStart().startsWith("[")) {
     const values: unknown = parseJson(text, () => {
       throw new MgrpoError("benchmark-damaged", `${file}: it is not JSON`);

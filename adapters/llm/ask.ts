@@ -33,6 +33,8 @@ export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | 
 
 export interface GeneratedReply extends Pick<LanguageModelV3GenerateResult, "content" | "finishReason"> {
   readonly usage: TokenUsage;
+  /** As the server sent it; undefined on Bedrock. */
+  readonly body: unknown;
 }
 
 export async function requestCompletion(
@@ -112,7 +114,7 @@ const BROKEN_OFF = ["abort", "error", "insufficient_system_resource"];
 /** A filtered answer is a failure. So is one without usage: it cannot be checked against a limit. */
 function answerOf(
   { name }: Endpoint,
-  { content, finishReason }: LanguageModelV3GenerateResult,
+  { content, finishReason, response }: LanguageModelV3GenerateResult,
   usage: TokenUsage | undefined,
 ): GeneratedReply {
   if (finishReason.unified === "content-filter") {
@@ -122,7 +124,7 @@ function answerOf(
     });
   }
   if (!usage) throw refused(`${name} reports no usable token counts: use a server that reports usage`);
-  return { content, finishReason, usage };
+  return { content, finishReason, usage, body: response?.body };
 }
 
 /** Undefined: the server reports no usable counts. */

@@ -6,6 +6,7 @@ import type {
   LanguageModelV3FunctionTool,
   LanguageModelV3Message,
 } from "@ai-sdk/provider";
+import * as z from "zod";
 import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contracts/language-model.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import type { ApiToolCall, AssistantTurn, ChatModel, ChatPart, ChatRequest } from "../../core/language-model-ports.ts";
@@ -48,13 +49,22 @@ function callOptions({ conversation, tools, sampling, maxTokens }: ChatRequest):
   };
 }
 
-function turnOf({ content, finishReason, usage }: GeneratedReply): AssistantTurn {
+/**
+ * DeepSeek and Kimi reject a history whose calls lack the reasoning that led to them, under this name. Servers that name it `reasoning`, such as
+ * Groq and Cerebras, reject a history that has this name.
+ */
+const ReturnsReasoning = z.object({
+  choices: z.array(z.object({ message: z.object({ reasoning_content: z.string() }) })).min(1),
+});
+
+function turnOf({ content, finishReason, usage, body }: GeneratedReply): AssistantTurn {
   return {
     thinking: textOf(content, "reasoning"),
     text: textOf(content, "text"),
     calls: content.flatMap((part) => (part.type === "tool-call" ? [callOf(part)] : [])),
     stop: finishReason.unified === "length" ? "length" : "stop",
     usage,
+    ...(ReturnsReasoning.safeParse(body).success && { resendsThinking: true }),
   };
 }
 
@@ -89,9 +99,10 @@ function messageOf(part: ChatPart): LanguageModelV3Message {
     if (part.role === "system") return { role: "system", content: part.text };
     return { role: "user", content: [{ type: "text", text: part.text }] };
   }
-  const { text, calls } = part.turn;
+  const { thinking, text, calls, resendsThinking = false } = part.turn;
+  const thoughts = resendsThinking && calls.length > 0 ? [{ type: "reasoning" as const, text: thinking }] : [];
   const words = text === "" && calls.length > 0 ? [] : [{ type: "text" as const, text }];
-  return { role: "assistant", content: [...words, ...calls.map(callPartOf)] };
+  return { role: "assistant", content: [...thoughts, ...words, ...calls.map(callPartOf)] };
 }
 
 /** The arguments of an answered call are valid JSON. */

@@ -1,6 +1,6 @@
 /** @file Opens the AI SDK's model for a spec. Its key comes from the environment and is kept out of messages. */
 import type { LanguageModelV3 } from "@ai-sdk/provider";
-import { type LanguageModelSpec, OPENAI_URL } from "../../core/contracts/language-model.ts";
+import { isOpenAi, type LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Environment } from "../../core/ports.ts";
 
@@ -42,7 +42,7 @@ export function openEndpoint(spec: LanguageModelSpec, environment: Environment):
 
 /** A key goes only to the server that it is for. */
 function defaultVariable(spec: LanguageModelSpec, environment: Environment): string | undefined {
-  if (spec.provider === "openai") return spec.baseUrl === OPENAI_URL ? "OPENAI_API_KEY" : undefined;
+  if (spec.provider === "openai") return isOpenAi(spec.baseUrl) ? "OPENAI_API_KEY" : undefined;
   return environment["AWS_BEARER_TOKEN_BEDROCK"] ? "AWS_BEARER_TOKEN_BEDROCK" : undefined;
 }
 
@@ -65,7 +65,7 @@ function openAi(spec: Extract<LanguageModelSpec, { provider: "openai" }>, key: s
       ...(key && { apiKey: key }),
       supportsStructuredOutputs: spec.json === "schema",
       // OpenAI's newer models reject `max_tokens`; other servers may know no other name for it.
-      ...(spec.baseUrl === OPENAI_URL && {
+      ...(isOpenAi(spec.baseUrl) && {
         transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, max_completion_tokens: max_tokens }),
       }),
     });

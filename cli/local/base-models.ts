@@ -22,7 +22,7 @@ import { readVocabulary, tinkerBase } from "../../engine/tinker/version.ts";
 import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
 import { ENDPOINT } from "../../gpu-workers/checkpoints.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
-import { MGRPO } from "../terminal/name.ts";
+import { MGRPO, quotedPath } from "../terminal/name.ts";
 import { withAdapter, withBaseModel } from "./adapters.ts";
 import { fetchHubModel, isHubModel, pinModel } from "./hub-models.ts";
 import { checkTemplate, noteOnTools } from "./template-check.ts";
@@ -207,7 +207,7 @@ function notImported(file: string, setting: string): MgrpoError {
   const folder = file.replace(/\.gguf$/, "");
   return new MgrpoError(
     "config-invalid",
-    `${setting}: ${file} is a GGUF file: convert it once with ${MGRPO} import ${file} --to ${folder}, then name ${folder}`,
+    `${setting}: ${file} is a GGUF file: convert it once with ${MGRPO} import ${quotedPath(file)} --to ${quotedPath(folder)}, then name ${folder}`,
   );
 }
 

@@ -8,6 +8,7 @@ import { heldOutShare, sortEvaluations, type TeamEvaluation } from "../../core/m
 import type { EmbeddedCloud } from "./embedded-cloud.ts";
 import type { RunEvent } from "./follow.ts";
 import { MetricsFile } from "./metrics-file.ts";
+import { startOfProcess } from "./process-identity.ts";
 import {
   type RunFolder,
   type RunStatus,
@@ -81,6 +82,7 @@ export class RunHistory {
       state,
       reason,
       pid: isRunning ? process.pid : 0,
+      processStart: isRunning ? startOfProcess(process.pid) : "",
       environment: isRunning ? { ...this.#cloud.environment } : {},
       seconds: this.#before.seconds + (performance.now() - this.#started) / 1000,
       scoringSeconds: this.#scoringSeconds,

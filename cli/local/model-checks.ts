@@ -18,7 +18,7 @@ import { readGguf } from "../../engine/gguf/metadata.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import type { ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
 import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
-import { MGRPO } from "../terminal/name.ts";
+import { MGRPO, quotedPath } from "../terminal/name.ts";
 import { withAdapter } from "./adapters.ts";
 import { REQUIRED_FILES, readModel } from "./base-models.ts";
 import type { Check } from "./checks.ts";
@@ -47,7 +47,8 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   const millions = Number((parameterLayout(config).length / 1e6).toPrecision(3));
   if (REQUIRED_FILES.every((name) => files.has(name))) checkVocabulary(files, config.vocabulary);
   const found = `${modelFamily(files)}, ${millions} million parameters${origin}; trained: ${trained}`;
-  const advice = isGguf && { advice: `to train it: ${MGRPO} import ${model} --to ${model.replace(/\.gguf$/, "")}` };
+  const folder = quotedPath(model.replace(/\.gguf$/, ""));
+  const advice = isGguf && { advice: `to train it: ${MGRPO} import ${quotedPath(model)} --to ${folder}` };
   return [
     { name: "model", state: "ok", found, ...advice },
     ...templateChecks(agent, files),

@@ -9,6 +9,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { ignoredSettings } from "../../core/contracts/ignored-settings.ts";
 import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { ownsPolicy, policySettings } from "../../core/contracts/shared-policy.ts";
+import { openToolbox } from "../../core/conversation/toolbox.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import type { ToolsModule } from "../../core/recipe.ts";
@@ -16,7 +17,6 @@ import { trainedAgents } from "../../core/training/step-plan.ts";
 import { openEngine } from "../../engine/index.ts";
 import { engineOptions } from "../../gpu-workers/engine-options.ts";
 import { httpRunner } from "../../gpu-workers/gateway/runners.ts";
-import { toolsOf } from "../../gpu-workers/rollouts/agent.ts";
 import { openRollout, openTools, openToolsModule } from "../../recipes/registry.ts";
 import { openRewards } from "../../recipes/rewards.ts";
 import { MGRPO } from "../terminal/name.ts";
@@ -137,11 +137,11 @@ async function checkAgent(
   return base;
 }
 
-/** Refuses tools that the recipe lacks, or whose settings or keys are missing. */
+/** Refuses tools that the recipe lacks, that no agent could be shown, or whose settings or keys are missing. */
 async function refuseMissingTools(config: RunConfig, module: ToolsModule): Promise<void> {
   const { tools, close } = await openTools(module, { config, environment: process.env });
   try {
-    for (const [name, agent] of Object.entries(config.agents)) toolsOf(name, agent, tools);
+    for (const [name, agent] of Object.entries(config.agents)) openToolbox(name, agent, tools);
   } finally {
     await close();
   }

@@ -23,6 +23,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { didYouMean } from "../terminal/nearest.ts";
+import { isOtherProcess } from "./process-identity.ts";
 
 const RUNS = "runs";
 
@@ -57,6 +58,8 @@ export const RunStatus = z.strictObject({
   reason: z.string(),
   /** The id of the process that trains it; 0 if none does. */
   pid: z.int(),
+  /** Its `startOfProcess`. Earlier releases wrote none. */
+  processStart: z.string().default(""),
   /** The embedded cloud's endpoints and keys while the run is running; empty otherwise. */
   environment: z.record(z.string(), z.string()),
   /** Totals over all sessions of the run. */
@@ -147,7 +150,8 @@ export function createRunFolder(config: RunConfig): RunFolder {
 /** Throws `not-found`: another user's run may be unreadable, and any run may be removed at any time. */
 export function readText(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    // Drops a byte order mark, as editors on Windows write it.
+    return new TextDecoder().decode(readFileSync(path));
   } catch (cause) {
     throw unreadable(path, cause);
   }
@@ -187,10 +191,14 @@ export function freeRunName(recipe: string, arm: string, seed: number): string {
 /** Maximum length of a run's name without its number. */
 const MAX_BASE_NAME = 56;
 
-/** The n-th run of that recipe, arm and seed. A name that is too long is shortened in the recipe's part. */
+/**
+ * The n-th run of that recipe, arm and seed. A name that is too long is shortened in the recipe's part, and characters that no run's name
+ * has become '-'.
+ */
 export function runNameOf(recipe: string, arm: string, seed: number, n: number): string {
   const end = `-${arm}-seed${seed}`;
-  const base = recipe.slice(0, MAX_BASE_NAME - end.length) + end;
+  const name = recipe.replace(/[^\w.-]+/g, "-").replace(/^[._-]+/, "") || "recipe";
+  const base = name.slice(0, MAX_BASE_NAME - end.length) + end;
   return n === 1 ? base : `${base}-${n}`;
 }
 
@@ -205,6 +213,7 @@ function newStatus(config: RunConfig): RunStatus {
     state: "stopped",
     reason: "",
     pid: 0,
+    processStart: "",
     environment: {},
     seconds: 0,
     scoringSeconds: 0,
@@ -219,8 +228,8 @@ function newStatus(config: RunConfig): RunStatus {
 export function readStatus(folder: RunFolder): RunStatus {
   if (!existsSync(folder.status)) return newStatus(readConfig(folder));
   const status = parseJson(RunStatus, readText(folder.status), folder.status);
-  if (status.state !== "running" || isAlive(status.pid)) return status;
-  return { ...status, state: "stopped", pid: 0, environment: {} };
+  if (status.state !== "running" || isOtherProcess(status.pid, status.processStart)) return status;
+  return { ...status, state: "stopped", pid: 0, processStart: "", environment: {} };
 }
 
 /** Changes whenever the status is written. Undefined: there is none yet. */
@@ -257,16 +266,5 @@ export function writeNamedFile(option: string, file: string, content: string): v
   } catch (cause) {
     const message = `${option} ${file} cannot be written: name a file that you can write to`;
     throw new MgrpoError("config-invalid", message, { cause });
-  }
-}
-
-/** Whether another process has this id. In a container, a restarted process may have the id of the killed one. */
-function isAlive(pid: number): boolean {
-  if (pid === 0 || pid === process.pid) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

@@ -25,6 +25,6 @@ export function commandName(environment: NodeJS.ProcessEnv, cwd: string, entry =
 }
 
 /** In double quotes if it contains spaces: POSIX shells, cmd and PowerShell all accept them. */
-function quotedPath(path: string): string {
+export function quotedPath(path: string): string {
   return /\s/.test(path) ? `"${path}"` : path;
 }

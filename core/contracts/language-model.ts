@@ -11,8 +11,14 @@
 import * as z from "zod";
 import { hasNoUser } from "./http-url.ts";
 
-/** OpenAI's own server, the only one that gets OPENAI_API_KEY by default. */
-export const OPENAI_URL = "https://api.openai.com/v1";
+/** OpenAI's own server. */
+const OPENAI_URL = "https://api.openai.com/v1";
+
+/** Whether a base URL is OpenAI's own, in any region: only those get OPENAI_API_KEY by default. */
+export function isOpenAi(baseUrl: string): boolean {
+  const { protocol, hostname } = new URL(baseUrl);
+  return protocol === "https:" && /^([a-z]+\.)?api\.openai\.com$/.test(hostname);
+}
 
 /** Most API keys do not match, should one be written here by mistake. The message does not repeat it. */
 const KeyVariable = z

@@ -36,6 +36,9 @@ export function resolveConfig(
 ): RunConfig {
   const advised = typeof recipe.config === "function" ? recipe.config(arm, chosenBy(set)) : recipe.config;
   const recommended: RunConfigInput = { ...advised, run, seed, arm, recipe: location };
+  const what = `config of run '${run}'`;
+  // Without agents, or with one under a mistyped key, there is no team to apply settings to.
+  if (!isConfigNode(recommended.agents)) return parse(RunConfig, recommended, what, "config-invalid");
   const { runner = "native" } = withSettings(advised, set) as { runner?: unknown };
   const ofRunner = runner === "native" ? [] : appSettings(recommended);
   // The settings of a shared policy are its owner's: what the user sets there holds for all its roles, even if the sharing is itself a setting.
@@ -47,7 +50,7 @@ export function resolveConfig(
   ]) as RunConfigInput;
   const config = withSettings({ ...others, agents: withoutInherited(agents) }, set);
   refuseUnknownAgents(set, Object.keys(recommended.agents), config);
-  return parse(RunConfig, config, `config of run '${run}'`, "config-invalid");
+  return parse(RunConfig, config, what, "config-invalid");
 }
 
 /** A setting may add an agent if a setting makes it the main agent, or one that another delegates to. Otherwise its name is mistyped. */
@@ -100,7 +103,7 @@ function settingsOf(arm: Arm, { main = "main", agents }: AdvisedConfig): string[
       if (names.length === 1) return [];
       throw new MgrpoError(
         "config-invalid",
-        `arm single-agent: the recipe gives ${names.length} agents (${names.join(", ")}), not one`,
+        `arm single-agent: the recipe gives ${names.length} agents (${names.join(", ")}), not one: leave the arm out, or have config(arm) give one agent with all tools`,
       );
     case "no-alignment":
       return ["algorithm.alignment.mode=none"];
@@ -136,9 +139,19 @@ function appSettings({ agents, evaluation }: RunConfigInput): string[] {
 
 /** A copy with the settings `path=value` applied in order. The result is not checked. */
 export function withSettings(value: object, settings: readonly string[]): object {
-  const copy: ConfigNode = { ...structuredClone(value) };
+  const copy: ConfigNode = { ...copyOf(value) };
   for (const setting of settings) assign(copy, setting);
   return copy;
+}
+
+/** Refuses a function, such as that of a tool where its name belongs. */
+function copyOf(value: object): object {
+  try {
+    return structuredClone(value);
+  } catch (cause) {
+    const message = "the recipe's config has a value that is not JSON: a tool, for instance, is given by its name";
+    throw new MgrpoError("config-invalid", message, { cause });
+  }
 }
 
 type ConfigNode = { [key: string]: unknown };

@@ -4,7 +4,9 @@ import { basename, dirname, join, resolve } from "node:path";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
+import { ADAPTER_CONFIG_FILE, ADAPTER_FILE } from "./adapter.ts";
 import { removeLeftovers, temporaryName } from "./leftovers.ts";
+import { INDEX_FILE, indexFileOf, MODEL_FILE } from "./tensors.ts";
 
 /**
  * Reads all files of a folder, without subfolders. Files above 64 MiB are not loaded: the engine reads weights from disk.
@@ -19,10 +21,25 @@ export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
   return new Map(entries.flatMap(([name, file]) => (file ? [[name, file] as const] : [])));
 }
 
-/** Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced. */
+/**
+ * Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced, all others stay. Rejects
+ * with MgrpoError `config-invalid`, before it writes, if one that stays would be read in place of the new weights, or with them.
+ */
 export async function writeCheckpoint(folder: string, files: CheckpointFiles): Promise<void> {
   await mkdir(folder, { recursive: true });
+  await refuseOtherWeights(folder, files);
   for (const [name, file] of files) await replaceFile(join(folder, name), file);
+}
+
+/** A single file wins over shards, and an adapter is added to the model beside it. */
+async function refuseOtherWeights(folder: string, files: CheckpointFiles): Promise<void> {
+  const isWholeModel = files.has(MODEL_FILE) || files.has(INDEX_FILE);
+  const isRead = (name: string) =>
+    files.has(indexFileOf(name)) || (isWholeModel && [ADAPTER_FILE, ADAPTER_CONFIG_FILE].includes(name));
+  const other = (await readdir(folder)).find((name) => !files.has(name) && isRead(name));
+  if (other === undefined) return;
+  const fault = `${folder}: it has ${other}, which is not part of the checkpoint but would be read as if it were`;
+  throw new MgrpoError("config-invalid", `${fault}: remove that file, or give another folder`);
 }
 
 /**

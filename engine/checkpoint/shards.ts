@@ -20,6 +20,8 @@ import { indexFileOf, locateTensors, MODEL_FILE } from "./tensors.ts";
 import { namedTensors } from "./weights.ts";
 
 export const OPTIMIZER_FILE = "optimizer.safetensors";
+/** The names of the optimizer's files: one, or shards and their index. */
+export const OPTIMIZER_TENSORS = /^optimizer(-\d+-of-\d+)?\.safetensors(\.index\.json)?$/;
 /** Well below 2 GiB, the most that one call of a hash or of a socket takes. */
 export const SHARD_BYTES = 2 ** 30;
 /** The longest typed array of Node.js 20, in elements; newer versions have longer ones. */

@@ -5,6 +5,7 @@
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineLimits, Sampler } from "../../core/ports.ts";
+import { OPTIMIZER_TENSORS } from "../checkpoint/shards.ts";
 import type { LaneOptions } from "./lanes.ts";
 import type { EngineCall } from "./protocol.ts";
 import { CANCEL_SECONDS, type EngineThread } from "./thread.ts";
@@ -17,10 +18,11 @@ type Opening = Extract<EngineCall, { readonly method: "openSampler" | "openTrain
 class Session {
   readonly #thread: EngineThread;
   readonly #handle: number;
-  readonly #opening: Opening;
+  #opening: Opening;
   /** The generation of the thread in which it is open. */
   #generation = -1;
   #reopening: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
 
   constructor(thread: EngineThread, opening: Opening) {
     this.#thread = thread;
@@ -47,6 +49,12 @@ class Session {
     this.#generation = generation;
   }
 
+  /** From now on it is opened again only to load files, which bring their own moments: those of the first files are not kept. */
+  forgetOptimizer(): void {
+    const files = [...this.#opening.files].filter(([name]) => !OPTIMIZER_TENSORS.test(name));
+    this.#opening = { ...this.#opening, files: new Map(files) };
+  }
+
   call<T>(body: EngineCall): Promise<T> {
     return this.#thread.call<T>(this.#handle, body, { seconds: this.#limits?.trainingSeconds });
   }
@@ -62,8 +70,13 @@ class Session {
     if (!this.isLost) this.#thread.release(this.#handle, sequence);
   }
 
-  /** Waits until it is open if it is being opened again. No-op if the thread has ended, which closed it. */
-  async close(): Promise<void> {
+  /** Waits until it is open if it is being opened again. No-op if the thread has ended, which closed it. Safe to repeat. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     // The call that opens it again reports a failure.
     if (this.#reopening) await this.#reopening.catch(() => {});
     if (this.isLost) return;
@@ -112,13 +125,17 @@ export async function openThreadTrainer(
   await session.open();
   /** Whether the trainer's state may differ from its files. */
   let isChanged = false;
+  const markChanged = () => {
+    if (!isChanged) session.forgetOptimizer();
+    isChanged = true;
+  };
   const call = async <T>(body: EngineCall): Promise<T> => {
     if (session.isLost && isChanged) {
       const fault = "the engine thread ended, and with it the trainer's weights and gradient";
       throw new MgrpoError("replay-failed", `${fault}: load a checkpoint and repeat the step`);
     }
     await session.open();
-    isChanged ||= body.method !== "logProbs";
+    if (body.method !== "logProbs") markChanged();
     return session.call<T>(body);
   };
   return {
@@ -132,7 +149,7 @@ export async function openThreadTrainer(
     savedFile: (index) => call({ method: "savedFile", index }),
     async load(from) {
       await session.open();
-      isChanged = true;
+      markChanged();
       await session.call({ method: "load", files: from });
     },
     close: () => session.close(),

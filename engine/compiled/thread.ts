@@ -58,6 +58,8 @@ export class EngineThread {
     const { method } = body;
     if (signal?.aborted) return Promise.reject(new MgrpoError("canceled", `${method} was canceled by its caller`));
     const id = this.#calls++;
+    // First, since it throws if the body cannot be copied: then no call is open.
+    this.#post({ kind: "call", call: id, handle, body });
     const settled = new Promise<unknown>((resolve, reject) => {
       const call: OpenCall = {
         method,
@@ -74,7 +76,6 @@ export class EngineThread {
     });
     const abort = () => this.#cancel(id);
     signal?.addEventListener("abort", abort, { once: true });
-    this.#post({ kind: "call", call: id, handle, body });
     this.#worker?.ref();
     // The thread answers each method with a value of type T.
     return settled.finally(() => signal?.removeEventListener("abort", abort)) as Promise<T>;

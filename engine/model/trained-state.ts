@@ -35,6 +35,8 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
   const adapter = readAdapter(files, config);
   const { layout, weights } = adapter ?? parseCheckpoint(files);
   const lora = adapter?.lora ?? null;
+  // The other files are not kept: they may be as large as the state.
+  const opened = new Map([...files].filter(([name]) => name === "config.json"));
   const gradient = new Float32Array(layout.length);
   /** The gradient at the last call of `gradientNorm`. Empty: zero. */
   let measured = new Float32Array();
@@ -68,7 +70,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
       return file && [file.name, file.write()];
     },
     async load(from) {
-      const given = withConfigOf(from, config, files);
+      const given = withConfigOf(from, config, opened);
       weights.set(lora ? adapterWeights(given, config, lora) : parseCheckpoint(given).weights);
       adam = readOptimizer(from, layout.length);
       gradient.fill(0);

@@ -8,14 +8,15 @@
  *     Every later call is journaled, then made.
  *
  * Until a resumed model has been saved, any refusal or failure of the server may be due to the resumption: the journal is cleared, the model
- * unloaded, and `replay-failed` makes the caller redo the step. engine/tinker/README.md explains why no gradient is counted twice.
+ * unloaded, and `replay-failed` makes the caller redo the step; so does the loss of any model that the server no longer has.
+ * engine/tinker/README.md explains why no gradient is counted twice.
  */
 import type { TinkerCalls } from "../../core/contracts/tinker-calls.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CallJournal } from "../../core/ports.ts";
 import { sha256 } from "../hash.ts";
 import type { TinkerModel } from "./client/client.ts";
-import type { OwnModel, TinkerServer } from "./server.ts";
+import { isModelLost, type OwnModel, type TinkerServer } from "./server.ts";
 import { type TinkerVersion, writeTinkerVersion } from "./version.ts";
 
 export interface JournalOptions {
@@ -70,12 +71,15 @@ export class JournaledModel {
     try {
       return await work(model);
     } catch (cause) {
-      const isReplayFault = isMgrpoError(cause, "replay-failed", "endpoint-refused", "endpoint-unavailable");
-      if (!this.#replayed || !isReplayFault) throw cause;
+      const isFault = isMgrpoError(cause, "replay-failed", "endpoint-refused", "endpoint-unavailable");
+      if (!isFault || !(this.#replayed || isModelLost(cause))) throw cause;
       await this.#journal.write(null);
       session.close();
       await this.#server.unload(model);
-      const message = `${this.#server.baseUrl} does not resume model '${model.id}' of the previous process: ${cause.message}`;
+      const loss = this.#replayed
+        ? `does not resume model '${model.id}' of the previous process`
+        : `has lost model '${model.id}'`;
+      const message = `${this.#server.baseUrl} ${loss}: ${cause.message}`;
       throw new MgrpoError("replay-failed", message, { retryable: true, cause });
     }
   }

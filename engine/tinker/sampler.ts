@@ -14,7 +14,7 @@ import { stream } from "../../core/random.ts";
 import { checkSampleRequest } from "../model/input-checks.ts";
 import { endsWithStop } from "../model/token-sampling.ts";
 import type { SampledModel, SampleResult, SamplingParams } from "./client/messages.ts";
-import type { TinkerServer } from "./server.ts";
+import { isModelLost, type TinkerServer } from "./server.ts";
 import { readTinkerVersion, readVocabulary, type TinkerVersion } from "./version.ts";
 
 export async function openTinkerSampler(
@@ -25,8 +25,11 @@ export async function openTinkerSampler(
   const vocabulary = readVocabulary(files);
   const version = readTinkerVersion(files);
   const base = await server.resolve(version, contextTokens);
-  const copy = await openCopy(server, base, version);
-  const model: SampledModel = { model_path: copy.path };
+  const copy = new SampledCopy(
+    () => openCopy(server, base, version),
+    () => server.renewSession(),
+  );
+  await copy.ready();
   const closed = new AbortController();
   // Every sample in flight adds a listener.
   setMaxListeners(0, closed.signal);
@@ -43,7 +46,9 @@ export async function openTinkerSampler(
         if (maxTokens <= 0) return { tokens: [], logProbs: [], stop: "length" };
         const answer = limit(() => {
           stopSignal.throwIfAborted();
-          return server.client.sample(model, request.tokens, paramsOf(request, maxTokens), stopSignal);
+          const draw = (model: SampledModel) =>
+            server.client.sample(model, request.tokens, paramsOf(request, maxTokens), stopSignal);
+          return copy.use(draw, stopSignal);
         });
         return sampleOf(server, request, await unlessAborted(answer, stopSignal), maxTokens);
       } catch (cause) {
@@ -61,8 +66,66 @@ export async function openTinkerSampler(
   };
 }
 
+interface Copy {
+  readonly path: string;
+  close(): Promise<void>;
+}
+
+/** The copy that requests are sampled from. Where the server has lost its model, as in a restart, another copy takes its place. */
+class SampledCopy {
+  readonly #open: () => Promise<Copy>;
+  readonly #onLost: () => void;
+  /** Closed together: a request that is being retried may still name a lost one. */
+  readonly #opened: Promise<Copy>[] = [];
+  #current: Promise<Copy>;
+
+  constructor(open: () => Promise<Copy>, onLost: () => void) {
+    this.#open = open;
+    this.#onLost = onLost;
+    this.#current = this.#openAnother();
+  }
+
+  async ready(): Promise<void> {
+    await this.#current;
+  }
+
+  async use<T>(work: (model: SampledModel) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const current = this.#current;
+    const { path } = await current;
+    try {
+      return await work({ model_path: path });
+    } catch (error) {
+      if (signal.aborted || !isModelLost(error)) throw error;
+      const { path: other } = await this.#replace(current);
+      return work({ model_path: other });
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#opened.map((opened) => opened.then((copy) => copy.close()).catch(() => {})));
+  }
+
+  /** The first request that notices the loss opens the other copy. If that fails, the next request tries again. */
+  #replace(lost: Promise<Copy>): Promise<Copy> {
+    if (this.#current !== lost) return this.#current;
+    this.#onLost();
+    const other = this.#openAnother();
+    this.#current = other;
+    other.catch(() => {
+      this.#current = lost;
+    });
+    return other;
+  }
+
+  #openAnother(): Promise<Copy> {
+    const opened = this.#open();
+    this.#opened.push(opened);
+    return opened;
+  }
+}
+
 /** Loads the version into a separate model and saves that for sampling. */
-async function openCopy(server: TinkerServer, base: string, version: TinkerVersion) {
+async function openCopy(server: TinkerServer, base: string, version: TinkerVersion): Promise<Copy> {
   const model = await server.open(base, version);
   const path = await model.saveForSampler().catch(async (error: unknown) => {
     await server.unload(model);

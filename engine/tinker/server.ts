@@ -62,6 +62,11 @@ export class TinkerServer {
     return this.#createModel(await this.#sharedSession(), base, version);
   }
 
+  /** `open` then uses a new session: SkyRL never unloads the models of one that it has let expire. */
+  renewSession(): void {
+    this.#session.forget();
+  }
+
   /** Like `open`, in a separate session. */
   async openAlone(base: string, version: TinkerVersion, before: BeforeCall): Promise<OwnModel> {
     const session = await this.client.openSession();
@@ -156,6 +161,10 @@ function translated(baseUrl: string, error: unknown): unknown {
   return new MgrpoError("endpoint-refused", `${baseUrl} ${limit}`, { cause: error, evidence: error.evidence });
 }
 
+/** Whether the server no longer has a model, in SkyRL's words: it was restarted, or got no heartbeat for 5 minutes. */
+export const isModelLost = (error: unknown): boolean =>
+  isMgrpoError(error, "endpoint-refused") && /\bModel (\S+ )?not loaded/.test(error.message);
+
 /** Closes the session if its model cannot be opened: its heartbeat would keep its models loaded. */
 function closedOnFailure<T>(session: TinkerSession, opening: Promise<T>): Promise<T> {
   return opening.catch((error: unknown) => {
@@ -174,5 +183,10 @@ class Lazy<T> {
       throw error;
     });
     return this.#value;
+  }
+
+  /** The next `get` creates another. */
+  forget(): void {
+    this.#value = undefined;
   }
 }

@@ -68,7 +68,7 @@ export class Attempt {
     return [...this.#faults.values()].find((fault) => !isMgrpoError(fault, "request-refused"));
   }
 
-  /** Rejects with `LimitReached` or a MgrpoError. */
+  /** Rejects with `LimitReached`, a MgrpoError, or an unexpected error, which is an outage too. */
   async turn(agent: string, request: TurnRequest, signal: AbortSignal): Promise<TurnReply> {
     const { main } = this.#team;
     const session = this.#session(agent);
@@ -84,7 +84,7 @@ export class Attempt {
       return reply;
     } catch (error) {
       if (error instanceof LimitReached) this.#limit ??= error.limit;
-      else if (isMgrpoError(error) && !until.aborted) this.#faults.set(key, error);
+      else if (!until.aborted) this.#faults.set(key, faultOf(agent, error));
       throw error;
     } finally {
       unlink();
@@ -180,6 +180,13 @@ export class Attempt {
       sampling: samplingOf(this.#plan, agent),
     };
   }
+}
+
+/** An unexpected error costs the attempt, not the worker: the app's request may be what caused it. */
+function faultOf(agent: string, cause: unknown): MgrpoError {
+  if (isMgrpoError(cause)) return cause;
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new MgrpoError("session-lost", `a turn of agent '${agent}' failed: ${why}`, { retryable: true, cause });
 }
 
 function appRecord(

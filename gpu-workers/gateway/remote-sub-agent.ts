@@ -1,9 +1,9 @@
 /**
  * @file A sub-agent in another worker. All of a session's turns go to one worker: only that one has its tokens. If it is lost, so is the
- * attempt, which is then tried again.
+ * attempt, which is then tried again. So is one whose first turn has ended two workers: the caller then runs its rollout alone.
  *
  *     free ──first request──> asked ──first reply──> held: no other worker may answer
- *       ^                       └── every request failed ──┐
+ *       ^                       └── every request failed ──┐   two workers died: `worker-unavailable`
  *       '──────────────────────────────────────────────────'
  */
 import pRetry from "p-retry";
@@ -12,6 +12,7 @@ import { type AgentSession, EndedSession, TurnReply } from "../../core/contracts
 import { canonicalJson, parseJson } from "../../core/contracts/parse.ts";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { MAX_DEATHS } from "../invocations/client.ts";
 import { httpNetwork, type WorkerNetwork } from "../invocations/network.ts";
 import { openCallSigner } from "../invocations/signature.ts";
 import { responseFailure, TransientFailure, WorkerClient } from "../invocations/worker-client.ts";
@@ -54,7 +55,7 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
     signal: AbortSignal,
   ): Promise<z.infer<S>> => {
     if (signal.aborted) throw canceled(id);
-    const assignment = assignments.get(id) ?? { worker: undefined, inFlight: 0, isHeld: false, asked: new Map() };
+    const assignment = assignments.get(id) ?? newAssignment();
     assignments.set(id, assignment);
     const ask = async () => {
       const worker = await workerOf(assignment, () => pool.pick(id, agent));
@@ -66,8 +67,7 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
       } catch (error) {
         if (!(error instanceof TransientFailure) || signal.aborted) throw error;
         if (error.isWorkerAtFault) pool.passOver(worker);
-        if (assignment.isHeld && (error.isWorkerAtFault || error.wasRestarted)) throw lost(agent, error);
-        throw error;
+        throw lossOf(agent, assignment, worker, error) ?? error;
       } finally {
         assignment.inFlight -= 1;
       }
@@ -111,7 +111,17 @@ interface SessionAssignment {
   isHeld: boolean;
   /** Workers that may have a part of the session, by URL. */
   readonly asked: Map<string, WorkerRecord>;
+  /** Workers that died while they had a request of the session. */
+  readonly died: Set<string>;
 }
+
+const newAssignment = (): SessionAssignment => ({
+  worker: undefined,
+  inFlight: 0,
+  isHeld: false,
+  asked: new Map(),
+  died: new Set(),
+});
 
 /** The session's worker, for one more request: another one only if none has replied and none is asked now. */
 async function workerOf(
@@ -154,6 +164,20 @@ async function postTo<S extends z.ZodType>(
     }
     if (response.status !== 202) throw responseFailure(worker, response);
   }
+}
+
+/** What the attempt ends with after a failure of the session's worker; undefined: another worker may still answer. */
+function lossOf(
+  agent: string,
+  { isHeld, died }: SessionAssignment,
+  { worker }: WorkerRecord,
+  failure: TransientFailure,
+): MgrpoError | undefined {
+  if (isHeld) return failure.isWorkerAtFault || failure.wasRestarted ? lost(agent, failure) : undefined;
+  if (failure.workerDied) died.add(worker);
+  if (died.size < MAX_DEATHS) return undefined;
+  const message = `${died.size} workers of '${agent}' died while they ran the first turn of a session`;
+  return new MgrpoError("worker-unavailable", message, { cause: failure });
 }
 
 /** Only a worker that died is a reason to run the rollout alone: one that drains or was restarted earlier is not. */

@@ -2,7 +2,7 @@
  * @file The invocations of one sub-agent in one process. An id that is put again does not run again, unless it failed or was canceled.
  *
  *     (unknown) --put--> held --> running --> done      kept until an invocation is put whose step is more than `staleness` later
- *                          |         |  '----> failed    reported once: after that, a put runs it again
+ *                          |         |  '----> failed    reported once, or canceled: after that, a put runs it again
  *                          '---------'-cancel-> (unknown)
  *
  *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, RUN, `cancel`, or `drain`
@@ -99,7 +99,8 @@ async function wait({ entries }: RegistryState, id: string, seconds: number): Pr
 
 function cancel({ entries }: RegistryState, id: string): void {
   const entry = entries.get(id);
-  if (!entry || entry.result) return;
+  // Nobody waits for a failure any more: the next attempt must not be told of it.
+  if (!entry || entry.result?.state === "done") return;
   entries.delete(id);
   entry.controller.abort();
 }

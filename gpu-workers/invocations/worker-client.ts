@@ -42,8 +42,12 @@ const FORWARDED_CODES = [
   "prefix-drift",
   "session-lost",
   "request-refused",
+  "config-invalid",
   "run-halted",
 ] as const;
+
+/** Those of them that another attempt meets again. */
+const FINAL_CODES: readonly string[] = ["request-refused", "config-invalid"];
 
 /** Statuses of a result, and of a limit that an agent reached. */
 const REPORTS = [200, 422];
@@ -222,5 +226,5 @@ function reportedFailure(text: string): MgrpoError | undefined {
   if (!failure.success) return undefined;
   const { code, message } = failure.data;
   const known = FORWARDED_CODES.find((forwarded) => forwarded === code) ?? "worker-unavailable";
-  return new MgrpoError(known, `the sub-agent's worker: ${message}`, { retryable: known !== "request-refused" });
+  return new MgrpoError(known, `the sub-agent's worker: ${message}`, { retryable: !FINAL_CODES.includes(known) });
 }

@@ -137,6 +137,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     trainRelay("bad", "--set", "evaluation.suites.1.runs=3"),
     /evaluation\.suites\.1\.runs: greedy runs would all be the same: set runs to 1/,
   ],
+  [
+    "a stage without training questions",
+    trainRelay("bad", "--set", 'curriculum=[{"from":0,"levels":[1]},{"from":0.5,"levels":[2]}]'),
+    /curriculum\.1\.levels: no training question has level 2; there are only levels 1/,
+  ],
   ["a record of an unknown run", ["show", "nobody", "x"], /no run 'nobody'/],
   ["an unknown bench", ["bench", "speed"], /no bench 'speed': there are engine, rollouts, .*, store, .*bundles, run/],
   ["a comparison of an unknown arm", ["compare", RELAY, "--arms", "solo"], /--arms solo: there is no arm 'solo'/],
@@ -209,6 +214,11 @@ test("a damaged checkpoint is named, with the agent it belongs to", async () => 
 test("a folder with the name of a team file cannot be read", async () => {
   mkdirSync(join(folder, "team.json"));
   expect(await lineOf(["ask", "why?", "--team", "team.json"])).toMatch(/^team\.json cannot be read \(EISDIR\)/);
+});
+
+test("a byte order mark at the start of a team file is not part of its JSON", async () => {
+  writeFileSync(join(folder, "marked.json"), `\uFEFF${JSON.stringify({ recipe: "atlantis", agents: {} })}`);
+  expect(await lineOf(["ask", "why?", "--team", "marked.json"])).toMatch(/^recipe 'atlantis' does not exist/);
 });
 
 test("an error is one line, and its text cannot control the terminal", () => {

@@ -54,6 +54,11 @@ test("the output names the packages to install, unless the project already has t
   expect(await initWith("mgrpo", "zod")).not.toContain("npm install");
 });
 
+test("the command that it prints can be copied, even for a folder with a space", async () => {
+  const project = mkdtempSync(join(folder, "project-"));
+  expect(await initIn(project, "my team")).toMatch(/ train "my team"\n/);
+});
+
 test("a .gitignore that cannot be written is an error that says what to add", async () => {
   const project = mkdtempSync(join(folder, "project-"));
   // Even root cannot write through a link into a folder that does not exist.

@@ -37,7 +37,7 @@ test("one pass finds a missing model, an unknown tool, an unknown engine and a r
   const lines = findings.all.map(({ message }) => message);
   expect(lines).toHaveLength(4);
   expect(lines.join("\n")).toMatch(/agents\.main\.model: no checkpoint folder 'nowhere'/);
-  expect(lines.join("\n")).toMatch(/the recipe has no tool 'sextant'/);
+  expect(lines.join("\n")).toMatch(/the recipe's tools\.ts has no tool 'sextant'/);
   expect(lines.join("\n")).toMatch(/'torch'/);
   expect(lines.join("\n")).toMatch(/runs cannot be written \(ENOTDIR\): run mgrpo in a folder that you can write to/);
   expect(() => findings.settle()).toThrow(lines.join("\n"));
@@ -79,6 +79,26 @@ test("before an evaluation, one pass finds rewards that do not open and a missin
   const config = await relay("agents.main.model=nowhere");
   const evaluation = preflightEvaluation({ ...config, recipe: own });
   await expect(evaluation).rejects.toThrow(/rewards\(\) threw Error: no rubric.*no checkpoint folder 'nowhere'/s);
+});
+
+test("one pass finds a tool that no agent could be shown: without a Zod schema, or under another name than its own", async () => {
+  const own = join(folder, "unshown");
+  mkdirSync(own, { recursive: true });
+  writeFileSync(join(own, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 1 };");
+  const tool = "{ name: 'find', description: '', parameters: { type: 'object' }, run: async () => '' }";
+  writeFileSync(join(own, "tools.mjs"), `export const tools = new Map(["find", "seek"].map((key) => [key, ${tool}]));`);
+  const { agents, ...config } = await relay();
+  const messagesWith = async (name: string) => {
+    const mine = Object.entries(agents).map(([one, agent]) => [one, { ...agent, tools: [name], policy: "compiled" }]);
+    const team = { ...config, recipe: own, agents: Object.fromEntries(mine) };
+    return (await preflight(team, { ...site, models: "stored" })).findings.all.map(({ message }) => message);
+  };
+  expect(await messagesWith("find")).toEqual([
+    expect.stringMatching(/tool 'find': its parameters cannot be written as JSON Schema: use plain Zod types/),
+  ]);
+  expect(await messagesWith("seek")).toEqual([
+    expect.stringMatching(/has tool 'find' under the key 'seek': use its name as the key/),
+  ]);
 });
 
 test("tools that are opened with settings are opened and closed once, and not opened for workers elsewhere", async () => {

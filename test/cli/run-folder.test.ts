@@ -1,11 +1,13 @@
 /**
  * @file The status of a running run holds the keys of its cloud: only its owner can read it, at any time, whatever the umask. The name of a run
- * says its arm and seed, and is that of its folder. A failed write leaves nothing.
+ * says its arm and seed, and is that of its folder. A failed write leaves nothing. A run is running only while the process that trains it is.
  */
+import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { startOfProcess } from "../../cli/local/process-identity.ts";
 import {
   createRunFolder,
   readConfig,
@@ -15,6 +17,7 @@ import {
   writeAtomically,
   writeStatus,
 } from "../../cli/local/run-folder.ts";
+import { RunName } from "../../core/contracts/names.ts";
 import { config } from "./records.ts";
 
 const home = process.cwd();
@@ -63,6 +66,27 @@ test("a status that others can read is private after the next write", () => {
   expect(modeOf(run.status)).toBe(0o600);
 });
 
+test("a run whose process is gone is stopped, even if another process has its id now", () => {
+  const run = createRunFolder(config);
+  const other = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
+  onTestFinished(() => void other.kill());
+  const pid = other.pid ?? 0;
+  const stateWith = (processStart: string) => {
+    writeStatus(run, { ...running(), state: "running", pid, processStart });
+    return readStatus(run);
+  };
+  expect(stateWith(startOfProcess(pid))).toMatchObject({ state: "running", pid });
+  // Of an earlier release.
+  expect(stateWith("")).toMatchObject({ state: "running", pid });
+  expect(stateWith("an earlier boot 1")).toMatchObject({ state: "stopped", pid: 0, environment: {} });
+});
+
+test.runIf(process.platform === "linux")("a start is that of a boot and a process; without a process it is empty", () => {
+  expect(startOfProcess(process.pid)).toMatch(/^[0-9a-f-]{36} \d+$/);
+  expect(startOfProcess(process.pid)).toBe(startOfProcess(process.pid));
+  expect(startOfProcess(0)).toBe("");
+});
+
 test("a failed write leaves no temporary file", () => {
   mkdirSync("taken");
   expect(() => writeAtomically("taken", "text")).toThrow();
@@ -75,6 +99,15 @@ test("a name that is too long is shortened in the recipe's part: it still says t
   const name = `${"r".repeat(30)}-weighted-alignment-seed12`;
   expect(runNameOf("r".repeat(60), "weighted-alignment", 12, 1)).toBe(name);
   expect(runNameOf("r".repeat(60), "weighted-alignment", 12, 2)).toBe(`${name}-2`);
+});
+
+test.each([
+  ["My Team", "My-Team-mgrpo-seed1"],
+  ["équipe n° 2", "quipe-n-2-mgrpo-seed1"],
+  ["команда", "recipe-mgrpo-seed1"],
+])("recipe '%s' gives its runs a valid name", (recipe, name) => {
+  expect(runNameOf(recipe, "mgrpo", 1, 1)).toBe(name);
+  expect(RunName.safeParse(name).success).toBe(true);
 });
 
 test("a copied or renamed folder is refused: a command on it would write into the folder that has the run's name", () => {

@@ -51,6 +51,7 @@ export function trainerContract(subject: TrainerSubject) {
   testEmptyGradient(subject);
   testMemorization(subject);
   testRefusals(subject);
+  testRefusedBatch(subject);
 }
 
 function testLoss(subject: TrainerSubject) {
@@ -240,5 +241,21 @@ function testRefusals(subject: TrainerSubject) {
     await expect(trainer.forwardBackward([sequence], CLIPPED, 1)).rejects.toMatchObject({ code: "config-invalid" });
     await trainer.close();
     await expect(open(subject, new Map())).rejects.toMatchObject({ code: "checkpoint-damaged" });
+  });
+}
+
+function testRefusedBatch(subject: TrainerSubject) {
+  test("a batch of which one sequence is refused adds nothing to the gradient", async () => {
+    const trainer = await open(subject);
+    // Their lengths and first tokens differ: on two lanes, each has one.
+    const [fine, , other] = BATCH as [TrainingSequence, TrainingSequence, TrainingSequence];
+    const { tokens, weights_T } = other;
+    for (const refused of [
+      { ...other, tokens: [...tokens.slice(1), 10_000] },
+      { tokens, weights_T },
+    ])
+      await expect(trainer.forwardBackward([fine, refused], CLIPPED, 1)).rejects.toThrow();
+    expect(await trainer.optimizerStep({ ...ADAM, weightDecay: 0 })).toEqual({ gradientNorm: 0 });
+    await trainer.close();
   });
 }

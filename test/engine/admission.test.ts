@@ -1,7 +1,11 @@
-/** @file Admission when slots are scarce: the sequence that began first is admitted first, whichever of its turns is waiting. */
-import { expect, test } from "vitest";
+/** @file Admission when slots are scarce: the sequence that began first is admitted first, and one that cannot be admitted holds no slot. */
+import { expect, test, vi } from "vitest";
+import { MgrpoError } from "../../core/errors.ts";
+import type { Sample, SampleRequest } from "../../core/ports.ts";
+import { ContinuousBatch } from "../../engine/compiled/sampling/continuous-batch.ts";
+import { KvCache } from "../../engine/compiled/sampling/kv-cache.ts";
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
-import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
+import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
 test("a sequence's next turn is admitted before the first turn of a waiting sequence", async () => {
   const sampler = await openCompiledSampler(tinyCheckpoint(), { ...OPTIONS, slots: 2, provider: "cpu" });
@@ -22,4 +26,45 @@ test("a sequence's next turn is admitted before the first turn of a waiting sequ
   await Promise.all([talk("a", 3, 2), talk("b", 1, 12), talk("c", 1, 2), talk("d", 1, 2)]);
   expect(ended.filter((name) => !name.startsWith("b"))).toEqual(["a1", "c1", "a4", "d1", "a7"]);
   await sampler.close();
+});
+
+/** A batch of two slots whose decoder computes nothing. `ask` takes one step for one token; undefined: the request was not served. */
+function emptyBatch() {
+  const cache = new KvCache(TINY, 2, 90);
+  const probabilities = new Float32Array(2 * TINY.vocabulary).fill(1 / TINY.vocabulary);
+  const decoder = { cache, async prefill() {}, place() {}, decode: async () => probabilities, close() {} };
+  const batch = new ContinuousBatch(decoder, undefined, 2, TINY.vocabulary);
+  const ask = async (sequence: string, branchOf?: SampleRequest["branchOf"]) => {
+    let found: Sample | undefined;
+    const sampling = { temperature: 1, topP: 1, topK: 0 };
+    const own = { sequence, tokens: [1, 2, 3], maxTokens: 1, stop: [], sampling, stream: [sequence] };
+    const sample = {
+      request: { ...own, ...(branchOf && { branchOf }) },
+      arrival: 0,
+      limit: 1,
+      resolve: (answer: Sample) => {
+        found = answer;
+      },
+      reject() {},
+    };
+    batch.add(sample);
+    await batch.step().catch(() => {});
+    if (!found) batch.drop(sample, new MgrpoError("canceled", "it was not served"));
+    return found;
+  };
+  return { cache, ask };
+}
+
+test.each<[string, string, SampleRequest["branchOf"]]>([
+  ["a sequence that returns", "a", undefined],
+  ["a branch of a parked sequence", "d", { sequence: "a", sharedTokens: 3 }],
+])("%s is served again after memory did not suffice for its cache", async (_name, sequence, branchOf) => {
+  const { cache, ask } = emptyBatch();
+  // c takes the slot of a, which is parked.
+  for (const name of ["a", "b", "c"]) expect(await ask(name)).toBeDefined();
+  vi.spyOn(cache, "restore").mockImplementationOnce(() => {
+    throw new RangeError("Array buffer allocation failed");
+  });
+  expect(await ask(sequence, branchOf)).toBeUndefined();
+  for (const name of [sequence, "b", "c", sequence]) expect(await ask(name, branchOf)).toBeDefined();
 });

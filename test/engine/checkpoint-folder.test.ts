@@ -1,4 +1,4 @@
-/** @file Checkpoint folders that cannot be read, hold more than a checkpoint, or are written to while they are read. */
+/** @file Checkpoint folders that cannot be read, hold more than a checkpoint, or other weights, or are written to while they are read. */
 import { mkdir, mkdtemp, open, readdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -66,4 +66,22 @@ test("what killed processes left of a file is deleted when it is written again; 
   for (const name of [left, other]) await writeFile(join(folder, name ?? ""), "{");
   await writeCheckpoint(folder, new Map([["config.json", new TextEncoder().encode("{}")]]));
   expect(await readdir(folder)).toEqual(["config.json", other]);
+});
+
+test.each<[string, string[]]>([
+  ["model.safetensors", ["model.safetensors.index.json", "model-00001-of-00002.safetensors"]],
+  ["optimizer.safetensors", ["model.safetensors", "optimizer.safetensors.index.json"]],
+  ["adapter_config.json", ["model.safetensors"]],
+])("a checkpoint is not written beside %s, which would be read as a part of it", async (other, names) => {
+  const folder = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, other), "");
+  const files = new Map(names.map((name) => [name, new Uint8Array()] as const));
+  await expect(writeCheckpoint(folder, files)).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringContaining(`it has ${other}, which is not part of the checkpoint`),
+  });
+  expect(await readdir(folder)).toEqual([other]);
+  await writeCheckpoint(folder, new Map([...files, [other, new Uint8Array()]]));
+  expect((await readdir(folder)).sort()).toEqual([...names, other].sort());
 });

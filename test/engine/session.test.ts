@@ -1,24 +1,26 @@
-/** @file The handle of a sampler in an engine thread, with a thread that computes nothing. */
+/** @file The handles of samplers and trainers in an engine thread, with a thread that computes nothing. */
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { EngineCall } from "../../engine/compiled/protocol.ts";
-import { openThreadSampler } from "../../engine/compiled/session.ts";
+import { openThreadSampler, openThreadTrainer } from "../../engine/compiled/session.ts";
 import type { EngineThread } from "../../engine/compiled/thread.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
-/** Answers every call, later. `methods`: the calls so far. Increment `generation` to end the thread. */
+/** Answers every call, later. `methods`: the calls so far; `files`: the names of the files of each. Increment `generation` to end the thread. */
 function fakeThread() {
   const methods: string[] = [];
+  const files: string[][] = [];
   const thread = {
     generation: 0,
     newHandle: () => 0,
-    async call(_handle: number, { method }: EngineCall) {
-      methods.push(method);
+    async call(_handle: number, body: EngineCall) {
+      methods.push(body.method);
+      files.push("files" in body ? [...body.files.keys()] : []);
       await setImmediate();
     },
     release() {},
   };
-  return { thread, methods };
+  return { thread, methods, files };
 }
 
 test("a sampler that is closed while it is being opened again is closed in its thread too", async () => {
@@ -38,4 +40,31 @@ test("a sampler that is closed while it is being opened again is closed in its t
   await expect(sampling).rejects.toMatchObject({ code: "canceled" });
   await closing;
   expect(methods).toEqual(["openSampler", "openSampler", "close"]);
+});
+
+test("a sampler or trainer may be closed again: its thread closes it once", async () => {
+  const options = { ...OPTIONS, provider: "cpu" } as const;
+  for (const open of [openThreadSampler, openThreadTrainer]) {
+    const { thread, methods } = fakeThread();
+    const opened = await open(thread as unknown as EngineThread, tinyCheckpoint(), options);
+    await Promise.all([opened.close(), opened.close()]);
+    await opened.close();
+    expect(methods.slice(1)).toEqual(["close"]);
+  }
+});
+
+test("a trainer keeps the files of its first optimizer state until it is changed", async () => {
+  const { thread, methods, files } = fakeThread();
+  const options = { ...OPTIONS, provider: "cpu" } as const;
+  const model = tinyCheckpoint();
+  const given = new Map([...model, ["optimizer.safetensors", new Uint8Array()]]);
+  const trainer = await openThreadTrainer(thread as unknown as EngineThread, given, options);
+  thread.generation += 1;
+  await trainer.logProbs([[1, 2]], 1);
+  await trainer.takeGradient();
+  thread.generation += 1;
+  await trainer.load(given);
+  expect(methods).toEqual(["openTrainer", "openTrainer", "logProbs", "takeGradient", "openTrainer", "load"]);
+  const all = [...given.keys()];
+  expect(files).toEqual([all, all, [], [], [...model.keys()], all]);
 });

@@ -1,10 +1,11 @@
 /** @file The engine's threads: a wider cache or another lane changes no bits; and how engines are opened by name. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { SampleRequest } from "../../core/ports.ts";
 import { writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { allOrNone, assignToLanes, divideOptions } from "../../engine/compiled/lanes.ts";
+import { EngineThread } from "../../engine/compiled/thread.ts";
 import { openEngine, openSampler, openTrainer } from "../../engine/index.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
@@ -112,4 +113,15 @@ test("a vocabulary that the tracer would mistake for a variable length is refuse
   const trainer = await compiledEngine.openTrainer(tinyCheckpoint({ ...TINY, vocabulary: 10007 }), OPTIONS);
   await expect(trainer.logProbs([[1, 2]], 1)).rejects.toThrow(/dimension of 10007/);
   await trainer.close();
+});
+
+test("a call whose body cannot be copied to the thread throws, and leaves no open call with a time limit", () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const thread = new EngineThread();
+  const stream = [() => 1] as unknown as string[];
+  const request = { sequence: "s", tokens: [1], maxTokens: 1, stop: [], sampling: AT_1, stream };
+  const call = () => thread.call(thread.newHandle(), { method: "sample", request }, { seconds: 60 });
+  expect(call).toThrow(/could not be cloned/);
+  expect(vi.getTimerCount()).toBe(0);
 });

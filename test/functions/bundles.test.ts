@@ -191,8 +191,8 @@ async function repairByTick(): Promise<void> {
   stdout.mockRestore();
   const raised = ["main", "searcher", "eval"].map((fleet) => ({ level: "info", what: "fleet", fleet, from: 0, to: 1 }));
   expect(logged).toEqual([
-    { level: "info", what: "pulse", running: 1, unserved: 2, spent: 0 },
-    { level: "info", what: "run", run: expect.any(String), idleMinutes: 0 },
+    { level: "info", what: "pulse", running: 1, unserved: 2 },
+    { level: "info", what: "run", run: expect.any(String), idleMinutes: 0, spent: 0 },
     ...raised,
   ]);
   expect(plane).toMatchObject({

@@ -243,7 +243,7 @@ test("when the run is halted while a later step is sampled early, its claims are
     onSample,
   );
   for (const { status } of await Promise.allSettled(workers())) expect(status).toBe("rejected");
-  // When a worker ends with an error, its loops release their claims in the background.
+  // Claims are given back; what had ended is scored a moment later.
   await vi.waitFor(async () => {
     for (const group of [0, 1]) {
       const { claims = {}, rollouts, crashes } = await groupOf(1, group);

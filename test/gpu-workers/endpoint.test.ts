@@ -58,6 +58,7 @@ describe("native calls", () => {
       {
         role: "assistant",
         content: "Let me look.",
+        reasoning_content: "two pages",
         tool_calls: ["France", "Paris"].map((query, i) => ({
           id: `call_${i}`,
           type: "function",
@@ -67,6 +68,14 @@ describe("native calls", () => {
       { role: "tool", tool_call_id: "call_0", content: "found France" },
       { role: "tool", tool_call_id: "call_1", content: "found Paris" },
     ]);
+  });
+
+  test("reasoning that a server names otherwise is not sent back: such servers refuse the name reasoning_content", async () => {
+    const reply = JSON.stringify(says(null, { calls: [search("France")], reasoning: "a page" }));
+    const renamed = JSON.parse(reply.replace("reasoning_content", "reasoning")) as Reply;
+    await playAs(await backendWith("native", renamed, says("Paris.")));
+    expect(messages(1)[2]).toMatchObject({ role: "assistant", tool_calls: [{ id: "call_0" }] });
+    expect(JSON.stringify(messages(1))).not.toContain("a page");
   });
 
   test("a delegation is a call like any other", async () => {

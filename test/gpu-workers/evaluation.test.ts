@@ -90,7 +90,7 @@ test("a benchmark has three runs by default; held-out and greedy questions are a
   expect(RunConfig.parse(config)).toEqual(config);
 });
 
-test("the evaluator of a halted run ends with the reason", async () => {
+test("the evaluator of a halted run leaves, and ends with the reason", async () => {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);
@@ -102,8 +102,10 @@ test("the evaluator of a halted run ends with the reason", async () => {
     code: "run-halted",
     message: expect.stringContaining("budget is spent"),
   });
-  const jobs = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
-  expect(jobs.map(({ state }) => state)).toEqual(["queued"]);
+  const statesOf = async (prefix: string) =>
+    (await memory.table.query(tableKeys.run(config.run).pk, prefix)).map(({ state }) => state);
+  expect(await statesOf(tablePrefixes.jobs)).toEqual(["queued"]);
+  expect(await statesOf(tablePrefixes.workers)).toEqual(["dead"]);
 });
 
 test("a service that refuses after training has finished halts the run; once resumed, the run is finished again and evaluations continue", async () => {

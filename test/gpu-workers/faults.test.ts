@@ -103,7 +103,9 @@ test.each([
     // At most one for each conversation in progress.
     expect(service.requests).toBeLessThanOrEqual(4);
     expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted", reason: why });
-    // Claims are given back, and what had ended is scored, a moment later.
+    // They have left, and not crashed.
+    for (const { state } of await workersOf(store)) expect(state).toBe("dead");
+    // What had ended is scored a moment later.
     await vi.waitFor(async () => {
       for (const { claims = {}, crashes, rollouts } of await Promise.all([0, 1].map((g) => groupOf(store, 0, g)))) {
         expect(crashes).toEqual({});

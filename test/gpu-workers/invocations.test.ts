@@ -183,6 +183,17 @@ describe("the lifecycle of an invocation", () => {
     expect(world.fatal).not.toHaveBeenCalled();
   });
 
+  test("a caller that gives up as the conversation fails is not told of that failure when it tries again", async () => {
+    await call("PUT", id, { body: request });
+    world.fail(new MgrpoError("deadline", "too slow"));
+    await new Promise(setImmediate);
+    await call("DELETE", id);
+    expect((await call("PUT", id, { body: request })).status).toBe(202);
+    expect(world.run).toHaveBeenCalledTimes(2);
+    world.done();
+    expect(await (await call("GET", id)).json()).toEqual(result);
+  });
+
   test("a conversation that exceeds its time limit fails with `deadline`", async () => {
     serveWithin(0.1);
     await call("PUT", id, { body: request });

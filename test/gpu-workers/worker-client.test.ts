@@ -81,3 +81,11 @@ test("an error asks about the token and the release only where they can be the c
     expect(messageOf(status)).toMatch(/: why; do all workers have the same MGRPO_WORKER_TOKEN and release\?$/);
   expect(messageOf(413)).toBe("worker 'w1' refused (413): why");
 });
+
+test("a sub-agent's faulty config is not taken for an outage, which would cost every rollout", () => {
+  const text = JSON.stringify({ code: "config-invalid", message: "remove the setting 'thinking'" });
+  expect(responseFailure(worker, { status: 502, text })).toMatchObject({
+    ...{ code: "config-invalid", retryable: false },
+    message: "the sub-agent's worker: remove the setting 'thinking'",
+  });
+});

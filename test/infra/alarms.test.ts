@@ -38,7 +38,7 @@ test("a single message in a dead-letter queue raises its alarm", () => {
 });
 
 test("the metrics of runs come from tick's own log lines", () => {
-  const logged = metricsLines({ running: 2, unserved: 1, spent: 0.5, idleMinutes: { a: 3, b: 40 } });
+  const logged = metricsLines({ running: 2, unserved: 1, spent: { a: 0.5, b: 0 }, idleMinutes: { a: 3, b: 40 } });
   const lines = logged.map((line) => JSON.parse(line));
   const filters = ofKind(prod, "LogMetricFilter").map(({ inputs }) => inputs);
   for (const { pattern, logGroupName, metricTransformation } of filters) {
@@ -56,21 +56,22 @@ test("the metrics of runs come from tick's own log lines", () => {
   expect(published).toHaveLength(3);
   const used = JSON.stringify(alarms.map(({ inputs }) => inputs));
   for (const name of published) expect(used).toContain(name);
-  expect(metricsLines({ running: 0, unserved: 0, spent: 0, idleMinutes: {} })).toEqual([]);
+  expect(metricsLines({ running: 0, unserved: 0, spent: {}, idleMinutes: {} })).toEqual([]);
 });
 
-test("StuckStep alarms separately for each run with neither a score nor a version for 30 minutes", () => {
-  const { inputs } = theOne(alarms, "StuckStep");
-  expect(inputs).toMatchObject({ evaluationPeriods: 1, threshold: 30 });
+test.each([
+  ["StuckStep", "RunIdleMinutes", "is without a score and a version for 30 minutes", 30],
+  ["RunSpend", "RunSpent", "has spent 80% of its budget", 0.8],
+])("%s alarms by %s, separately for each run that %s", (name, metric, _what, threshold) => {
+  const { inputs } = theOne(alarms, name);
+  expect(inputs).toMatchObject({ evaluationPeriods: 1, threshold });
   const [query, ...others] = inputs.metricQueries;
   expect(others).toEqual([]);
-  const idle = ofKind(prod, "LogMetricFilter").find(({ name }) => name === "RunIdleMinutes")?.inputs
-    .metricTransformation;
-  if (!idle) throw new Error("no metric RunIdleMinutes");
+  const logged = theOne(ofKind(prod, "LogMetricFilter"), metric).inputs.metricTransformation;
   // CloudWatch alarms on every time series that the query returns: one per value of `run`.
-  const from = `SELECT MAX("${idle.name}") FROM SCHEMA("${idle.namespace}", run) GROUP BY run`;
+  const from = `SELECT MAX("${logged.name}") FROM SCHEMA("${logged.namespace}", run) GROUP BY run`;
   expect(query).toMatchObject({ returnData: true, expression: `${from} ORDER BY MAX() DESC` });
-  expect(Object.keys(idle.dimensions ?? {})).toEqual(["run"]);
+  expect(Object.keys(logged.dimensions ?? {})).toEqual(["run"]);
 });
 
 test("invalid settings are refused, and the error names the variable", () => {

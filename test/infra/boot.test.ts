@@ -166,6 +166,14 @@ test("a server is installed with a verified uv, and responds before its worker i
   expect(calls.filter((call) => call.includes("autoscaling"))).toEqual([]);
 });
 
+test("every request has a time limit: one that stalls would keep a paid instance without a worker", () => {
+  const { calls, start } = boot("", "FleetMain", "served");
+  const requests = [...calls, ...start("mgrpo-interruption")].filter((call) => call.startsWith("curl "));
+  for (const part of ["api/token", "local-ipv4", "SHASUMS256", "linux-x64", ".whl", "healthz", "instance-action"])
+    expect(requests.some((call) => call.includes(part))).toBe(true);
+  for (const call of requests) expect(call).toMatch(/ --max-time \d+ /);
+});
+
 test("a fleet without a server starts none", () => {
   expect(boot().calls.filter((call) => /skyrl|mgrpo-server|\.whl/.test(call))).toEqual([]);
 });

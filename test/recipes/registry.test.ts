@@ -229,3 +229,24 @@ test("tools that take settings are opened with them; settings that no tool reads
   };
   expect(await openTools(module, opening({ place: "here" }))).toBe(opened);
 });
+
+test.each([
+  ["[]", /'tools' is not a Map: write new Map\(\[\[tool\.name, tool\]\]\)/],
+  ["{ lookup: {} }", /'tools' is not a Map/],
+  ["async () => new Map()", /tools\(\) does not return \{ tools, close \}/],
+  ["() => {}", /tools\(\) does not return/],
+])("tools that are %s are refused when they are opened", async (exported, message) => {
+  const own = mkdtempSync(join(folder, "faulty-"));
+  writeFileSync(join(own, "tools.mjs"), `export const tools = ${exported};`);
+  const opened = openTools(await openToolsModule(own), { config: configOf(own), environment: {} });
+  await expect(opened).rejects.toMatchObject({ code: "recipe-invalid", message: expect.stringMatching(message) });
+});
+
+test.each(["{}", "{ name: '' }", "{ name: 7 }"])("a recipe that is %s is refused: it has no name", async (exported) => {
+  const own = mkdtempSync(join(folder, "faulty-"));
+  writeFileSync(join(own, "recipe.mjs"), `export const recipe = ${exported};`);
+  await expect(openRecipe(own)).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringMatching(/recipe\.mjs: 'recipe' has no name: give it one/),
+  });
+});

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Conversation, type Question, resolveConfig } from "mgrpo/recipe";
 import { plannerDemonstrations, searcherDemonstrations } from "./demonstrations.ts";
-import { answerTo, questionSet } from "./questions.ts";
+import { answerTo, questionSet, villageAsked } from "./questions.ts";
 import { recipe } from "./recipe.ts";
 import { rewards } from "./rewards.ts";
 import { lookedUp } from "./tools.ts";
@@ -41,6 +41,11 @@ test("no held-out question is trained on", () => {
     heldOut.filter(({ id }) => ids.has(id)),
     [],
   );
+});
+
+test("a question of your own is about a village", () => {
+  const asked = recipe.ask?.("What is the pet of Ada?") ?? assert.fail("the recipe has no ask");
+  assert.equal(villageAsked(asked), 7);
 });
 
 test("the answer to a level 2 question is about the friend", () => {

@@ -38,6 +38,8 @@ export const recipe: Recipe = {
     evaluation: { every: 8, suites: [{ name: "held-out" }] },
   },
   questions: questionSet,
+  // A question of your own (`mgrpo ask`) is about one village, which the tools need to know.
+  ask: (prompt) => ({ id: "asked", kind: "asked", level: 1, prompt, answer: "", facts: { village: 7 } }),
   baseModels: [
     smallModel({
       agent: "main",

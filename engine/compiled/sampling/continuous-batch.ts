@@ -102,10 +102,10 @@ export class ContinuousBatch {
       const isNew = !this.#slots.isKnown(request.sequence);
       const entry = this.#slots.activate(request.sequence);
       if (!entry) break;
-      if (isNew && request.branchOf) this.#slots.branch(entry, request.branchOf);
       this.#waiting = this.#waiting.filter((other) => other !== sample);
       const { uniform } = stream(...request.stream);
       this.#running.push({ sample, entry, uniform, tokens: [], logProbs: [], isDone: false });
+      if (isNew && request.branchOf) this.#slots.branch(entry, request.branchOf);
       const tokens = request.tokens.slice(0, -1);
       keepCommonPrefix(entry, tokens);
       tasks.push({ entry, tokens });

@@ -105,11 +105,12 @@ export class KvCacheSlots {
   branch(entry: SlotEntry, { sequence, sharedTokens: length }: { sequence: string; sharedTokens: number }): void {
     const source = this.#inSlot.get(sequence);
     const parked = this.#parked.get(sequence);
+    // First, since memory may not suffice: then the entry stays empty.
+    if (parked) this.#storage.restore(entry.slot, parked.kv);
     const { tokens, states } = source ?? parked ?? entry;
     Object.assign(entry, { tokens, states });
     truncate(entry, length);
     if (source) this.#storage.copy(source.slot, entry.slot, 0, entry.tokens.length);
-    else if (parked) this.#storage.restore(entry.slot, parked.kv);
   }
 
   release(sequence: string): void {
@@ -154,12 +155,13 @@ export class KvCacheSlots {
     const slot = this.#freeSlot();
     if (slot === undefined) return undefined;
     const parked = this.#parked.get(sequence);
+    // First, since memory may not suffice: then the sequence stays parked, and the slot free.
+    if (parked) this.#storage.restore(slot, parked.kv);
     const { tokens, states } = parked ?? { tokens: [], states: [] };
     const entry = { sequence, tokens, states, slot, isActive: true, isReleased: false, lastUse: 0 };
     this.#slots[slot] = entry;
     this.#inSlot.set(sequence, entry);
     this.#parked.delete(sequence);
-    if (parked) this.#storage.restore(slot, parked.kv);
     return entry;
   }
 
@@ -174,6 +176,7 @@ export class KvCacheSlots {
 
   #park({ sequence, tokens, states, slot }: SlotEntry): void {
     const kv = this.#storage.park(slot, tokens.length);
+    this.#slots[slot] = undefined;
     this.#inSlot.delete(sequence);
     if (kv) this.#parked.set(sequence, { tokens, states, kv });
   }

@@ -84,13 +84,17 @@ function sizeOf(members: readonly number[], sequences: Sequences, predictionsOf:
   };
 }
 
-/** The indices of each lane's part of a batch: a tree stays on one lane. */
+/**
+ * The indices of each lane's part of a batch: a tree stays on one lane. Rejects tokens and lengths that the model cannot handle, before any lane
+ * computes its part.
+ */
 export function assignBatch(
   sequences: Sequences,
   lanes: number,
   config: ModelConfig,
   options: EngineOptions,
 ): readonly (readonly number[])[] {
+  for (const tokens of sequences) checkTokens(tokens, config.vocabulary, options.contextTokens);
   const { kind, rows } = planBatch(sequences, () => 0, config, options);
   const lengths =
     kind === "sequences"
@@ -99,14 +103,13 @@ export function assignBatch(
   return assignToLanes(lengths, lanes).map((assigned) => assigned.flatMap((row) => rows[row] ?? []));
 }
 
-/** Plans the micro-batches of a batch. Rejects tokens and lengths that the model cannot handle. */
+/** Plans the micro-batches of one lane's part of a batch. */
 export function planMicroBatches(
   sequences: Sequences,
   predictionsOf: (member: number) => number,
   config: ModelConfig,
   options: EngineOptions,
 ): MicroBatch[] {
-  for (const tokens of sequences) checkTokens(tokens, config.vocabulary, options.contextTokens);
   const { kind, rows } = planBatch(sequences, predictionsOf, config, options);
   const sizes = rows.map((members) => sizeOf(members, sequences, predictionsOf));
   return microBatches(sizes, limitsOf(options)).map((group) => {

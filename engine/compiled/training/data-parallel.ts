@@ -6,10 +6,11 @@
 import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import type { ForwardBackward, Trainer } from "../../../core/ports.ts";
 import { saving } from "../../checkpoint/saving.ts";
+import { checkTrainingSequence } from "../../model/input-checks.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { LaneTrainer } from "./lane-trainer.ts";
 
-/** `assign` splits a batch into `count` lists of batch indices, one per lane. */
+/** `assign` splits a batch into `count` lists of batch indices, one per lane. It rejects a batch that the model cannot handle. */
 export function dataParallel(
   lanes: readonly LaneTrainer[],
   assign: (sequences: Sequences, count: number) => readonly (readonly number[])[],
@@ -37,6 +38,8 @@ export function dataParallel(
     },
 
     async forwardBackward(batch, loss, temperature): Promise<ForwardBackward> {
+      // All of the batch, before a lane adds its part to its gradient.
+      for (const sequence of batch) checkTrainingSequence(sequence, loss);
       const work = parts(batch.map(({ tokens }) => tokens)).map(async ({ lane, members }) => ({
         members,
         pass: await lane.forwardBackward(pick(batch, members), loss, temperature),

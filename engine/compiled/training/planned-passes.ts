@@ -1,6 +1,5 @@
 /** @file One lane's passes over whole batches: plans the micro-batches, has the first trees of each shape checked, and computes. */
 import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../../core/ports.ts";
-import { checkTrainingSequence } from "../../model/input-checks.ts";
 import { isWeighted } from "../../model/predictions.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { TrainedState } from "../../model/trained-state.ts";
@@ -33,7 +32,6 @@ export function plannedPasses(
       return passes.logProbs(sequences, temperature, plan);
     },
     async forwardBackward(batch, loss, temperature) {
-      for (const sequence of batch) checkTrainingSequence(sequence, loss);
       const pass: CheckedPass = {
         kind: lossKind(loss),
         gradientLength: gradient.length,

@@ -108,12 +108,17 @@ async function readAnswer(response: Response, method: string, url: string): Prom
   return { kind: "refused", status, line, hasDetail: detail !== undefined };
 }
 
+/** Python writes such numbers into lists, although JSON has none. */
+const NOT_FINITE = /[[,:]\s*-?(NaN|Infinity)\s*[\],}]/;
+
 function readJson(text: string, method: string, url: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const message = `${method} ${url}: the response is not JSON: is this a Tinker server?`;
-    throw new MgrpoError("endpoint-refused", message, { cause });
+    const fault = NOT_FINITE.test(text)
+      ? "the response has NaN or Infinity: lower the learning rate, or check the server's precision"
+      : "the response is not JSON: is this a Tinker server?";
+    throw new MgrpoError("endpoint-refused", `${method} ${url}: ${fault}`, { cause });
   }
 }
 

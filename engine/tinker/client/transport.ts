@@ -62,6 +62,7 @@ type FutureResult = { readonly kind: "expired" } | { readonly kind: "result"; re
 export class Transport {
   readonly #baseUrl: string;
   readonly #apiKey: string | undefined;
+  readonly #keyAdvice: string;
   readonly #fetch: Fetch;
   readonly #retrySeconds: number;
   readonly #pauseSeconds: number;
@@ -72,6 +73,7 @@ export class Transport {
   constructor(options: TransportOptions) {
     this.#baseUrl = options.baseUrl.replace(/\/+$/, "");
     this.#apiKey = mayCarryKey(this.#baseUrl) ? options.apiKey : undefined;
+    this.#keyAdvice = adviceOnKey(options.apiKey, this.#apiKey);
     this.#fetch = options.fetch ?? fetch;
     this.#retrySeconds = options.retrySeconds ?? 120;
     this.#pauseSeconds = options.pauseSeconds ?? 0.5;
@@ -127,7 +129,7 @@ export class Transport {
     return `${this.#baseUrl}/api/v1/${path}`;
   }
 
-  #request(
+  async #request(
     method: string,
     path: string,
     body: object | undefined,
@@ -135,7 +137,9 @@ export class Transport {
   ): Promise<HttpAnswer> {
     const init = requestInit(body, this.#apiKey);
     const attempt = { method, url: this.#urlOf(path), init, timeoutSeconds: this.#requestSeconds, signal };
-    return this.#withRetries(() => attemptRequest(this.#fetch, attempt), signal);
+    const answer = await this.#withRetries(() => attemptRequest(this.#fetch, attempt), signal);
+    const isDenied = answer.kind === "refused" && (answer.status === 401 || answer.status === 403);
+    return isDenied ? { ...answer, line: `${answer.line}: ${this.#keyAdvice}` } : answer;
   }
 
   async #withRetries<T>(attempt: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
@@ -206,6 +210,12 @@ export class Transport {
       signal?.throwIfAborted();
     }
   }
+}
+
+function adviceOnKey(given: string | undefined, sent: string | undefined): string {
+  if (given === undefined) return "no key was sent: set TINKER_API_KEY";
+  if (sent === undefined) return "the key was not sent, as it goes only over https or to this machine: use https";
+  return "check TINKER_API_KEY";
 }
 
 async function pause(seconds: number, signal: AbortSignal | undefined): Promise<void> {

@@ -70,6 +70,22 @@ test("two different questions of a recipe with one id are refused; a repeated qu
   });
 });
 
+test("an exception in a recipe's questions is the recipe's error, and so is a promise of them", async () => {
+  const unread = () => {
+    throw new Error("ENOENT: no such file, open 'train.csv'\n    at there");
+  };
+  await expect(questionsOf({ name: "mine", questions: unread }, sources())).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: "recipe 'mine': questions() threw Error: ENOENT: no such file, open 'train.csv'",
+  });
+  // An unhandled rejection would fail the test run.
+  const late = () => Promise.reject(new Error("no file")) as never;
+  await expect(questionsOf({ name: "mine", questions: late }, sources())).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringMatching(/^recipe 'mine': questions\(\) returned a promise: read files with readFileSync/),
+  });
+});
+
 test("a recipe's question in both sets has to be removed from one; a different question with its id needs an id of its own", async () => {
   const [first = expect.fail(), second = expect.fail()] = trainQuestions;
   const holdingOut = (question: Question) => ({
@@ -92,3 +108,11 @@ test.each(["atlas", "atlas-two-subs", "gazetteer", "tally", "deep-research"])(
     expect((await questionsOf(recipe, sources())).train.length).toBeGreaterThan(1);
   },
 );
+
+test("for a file of one's own that is not there, the error does not send the user to a benchmark's data", async () => {
+  const file = join(folder, "nowhere.jsonl");
+  await expect(questionsOf(relay, sources({ train: file }))).rejects.toMatchObject({
+    code: "benchmark-damaged",
+    message: `${file}: no such file; name a file of questions, by a path from the folder in which the command runs`,
+  });
+});

@@ -1,6 +1,6 @@
-/** @file Which addresses of models are refused, and which are accepted. */
+/** @file Which addresses of models are refused, which are accepted, and which are OpenAI's own. */
 import { expect, test } from "vitest";
-import { endpointFaults, LanguageModelSpec } from "../../../core/contracts/language-model.ts";
+import { endpointFaults, isOpenAi, LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 
 test.each([
   ["openai:http://host/v1?#m", /without user, query or fragment/],
@@ -25,4 +25,11 @@ test.each([
 
 test.each(["openai", "openai:http://host/v1", "bedrock:eu-central-1"])("%s is accepted as a policy", (policy) => {
   expect(endpointFaults({ policy, model: "m", trained: false, limits: {} })).toEqual([]);
+});
+
+test("OpenAI's own server is recognized in every form of its base URL, and no other server is", () => {
+  const own = ["https://api.openai.com/v1", "https://api.openai.com/v1/", "https://eu.api.openai.com/v1"];
+  const others = ["http://api.openai.com/v1", "https://api.openai.com.example/v1", "https://xapi.openai.com/v1"];
+  expect(own.filter(isOpenAi)).toEqual(own);
+  expect(others.filter(isOpenAi)).toEqual([]);
 });

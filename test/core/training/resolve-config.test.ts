@@ -138,8 +138,19 @@ test("server is short for the server's optimizer at the default learning rate", 
 
 test("single-agent needs a recipe with one agent", () => {
   expect(() => resolveConfig(recipe, { ...choice, arm: "single-agent" })).toThrow(
-    "the recipe gives 2 agents (main, searcher), not one",
+    "the recipe gives 2 agents (main, searcher), not one: leave the arm out",
   );
+});
+
+test("a recipe whose team is under a mistyped key is refused like any other unknown key", () => {
+  const mistyped = { name: "tiny", config: { steps: 4, agent: { main: { model: "m" } } } } as unknown as Recipe;
+  expect(() => resolveConfig(mistyped, choice)).toThrow(/config of run 'r': .*agents: .*Unrecognized key: "agent"/);
+});
+
+test("a tool in the place of its name is refused", () => {
+  const tools = [{ name: "search", run: () => "" }];
+  const withTool = { name: "tiny", config: { steps: 4, agents: { main: { model: "m", tools } } } } as unknown as Recipe;
+  expect(() => resolveConfig(withTool, choice)).toThrow("a tool, for instance, is given by its name");
 });
 
 test("shared-policy gives every sub-agent the main agent's policy, whose settings apply to all of them", () => {

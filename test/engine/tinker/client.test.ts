@@ -96,6 +96,7 @@ test.each<[string, () => Response, RegExp]>([
     /answered 422: body.lora_config: Field required/,
   ],
   ["another site's page", () => new Response("<html>"), /is not JSON: is this a Tinker server\?/],
+  ["a NaN", () => new Response('{"metrics": {"norm": NaN}}'), /has NaN or Infinity: lower the learning rate/],
   ["another API's response", () => json({ ok: true }), /response to POST .*optim_step: request_id/],
 ])("%s is reported without a retry", async (_, respond, message) => {
   const { server, model } = await openModel();
@@ -232,16 +233,16 @@ test("an aborted call ends at once, even while a poll hangs", async () => {
 });
 
 test.each([
-  ["https://tinker.example/services/prod", "tml-secret"],
-  ["http://127.0.0.1:8000", "tml-secret"],
-  ["http://gpu1:8000", null],
-])("%s is sent the key: %s", async (baseUrl, key) => {
+  ["https://tinker.example/services/prod", "tml-secret", "check TINKER_API_KEY"],
+  ["http://127.0.0.1:8000", "tml-secret", "check TINKER_API_KEY"],
+  ["http://gpu1:8000", null, "the key was not sent, as it goes only over https or to this machine: use https"],
+])("%s is sent the key: %s", async (baseUrl, key, advice) => {
   const { server, client } = open({ baseUrl, apiKey: "tml-secret" });
   await client.capabilities();
   expect(server.calls[0]?.headers.get("x-api-key")).toBe(key);
   server.injectFaults(() => json({ detail: "who are you" }, 403));
   const message = await client.capabilities().catch(String);
-  expect(message).toContain("answered 403: who are you");
+  expect(message).toContain(`answered 403: who are you: ${advice}`);
   expect(message).not.toContain("secret");
 });
 

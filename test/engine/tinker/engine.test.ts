@@ -212,6 +212,16 @@ test("a model whose weights cannot be loaded is unloaded", async () => {
   expect(server.models.loaded).toEqual([]);
 });
 
+test("a trainer whose server restarts in the middle of a step gets a fresh model for the repeated step", async () => {
+  const { engine, files: base, server } = tiny(SKYRL_JAX);
+  const trainer = await engine.openTrainer(base, OPTIONS);
+  const before = await trainer.logProbs([[1, 2, 3]], 1);
+  server.restart();
+  expect(await refusal(trainer.logProbs([[1, 2, 4]], 1))).toMatch(/^replay-failed: .* has lost model .* not loaded$/);
+  await trainer.load(base);
+  expect(await trainer.logProbs([[1, 2, 3]], 1)).toEqual(before);
+});
+
 test("a base model's full name is preferred to another model's name that ends with it", async () => {
   const supported_models = [
     { model_name: "small/Qwen3-4B", max_context_length: 10 },

@@ -1,4 +1,4 @@
-/** @file Sampling through a server: cancellation while a request waits, and a server's faults and its limit of adapters as one line each. */
+/** @file Sampling through a server: cancellation while a request waits, a restarted server, and a server's faults and its limit of adapters as one line each. */
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../../../core/ports.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
@@ -62,6 +62,25 @@ test.each<[string, number, string]>([
   expect(await refusal(engine.openSampler(base, OPTIONS))).toBe(`endpoint-refused: http://127.0.0.1:9 ${line}`);
   expect(await trainer.logProbs([[1, 2, 3]], 1)).toHaveLength(1);
   await Promise.all([trainer.close(), ...samplers.map((sampler) => sampler.close())]);
+  expect(server.models.loaded).toEqual([]);
+});
+
+test("a version whose copy a restarted server has lost is sampled from another, which its requests share", async () => {
+  const { engine, files: base, server } = tinyTinker({ ...SERVER, rules: SKYRL_JAX });
+  const sampler = await engine.openSampler(base, OPTIONS);
+  const before = await sampler.sample(REQUEST);
+  server.restart();
+  server.injectFaults(({ path }) =>
+    path === "create_model" ? new Response('{"detail": "starting"}', { status: 400 }) : undefined,
+  );
+  expect(await refusal(sampler.sample(REQUEST))).toMatch(/answered 400: starting/);
+  server.injectFaults(() => undefined);
+  expect(await Promise.all([sampler.sample(REQUEST), sampler.sample(REQUEST)])).toEqual([before, before]);
+  expect(server.models.loaded).toHaveLength(1);
+  // The first session may have expired with its model.
+  const sessions = server.calls.flatMap(({ path, body }) => (path === "create_model" ? [body["session_id"]] : []));
+  expect(sessions.at(-1)).not.toBe(sessions[0]);
+  await sampler.close();
   expect(server.models.loaded).toEqual([]);
 });
 

@@ -72,3 +72,23 @@ test("a sample that is damaged never becomes text: status 503, and an app that g
   await expect(run).rejects.toMatchObject({ code: "prefix-drift" });
   expect(String(seen)).toContain("503 prefix-drift");
 });
+
+test("an unexpected error never becomes text: status 500, and an app that goes on has no outcome", async () => {
+  const harness = await start({
+    damage: (sample, agent) => {
+      if (agent === "searcher") throw new TypeError("not a function");
+      return sample;
+    },
+  });
+  let seen: unknown;
+  const run = harness.run(async (call) => {
+    seen = await ask(call, "searcher", "say found").catch((error: unknown) => error);
+    await ask(call, "main", "say tool failed");
+    return { answer: "tool failed" };
+  });
+  await expect(run).rejects.toMatchObject({
+    ...{ code: "session-lost", retryable: true },
+    message: "a turn of agent 'searcher' failed: not a function",
+  });
+  expect(String(seen)).toContain("500 internal_error");
+});

@@ -81,6 +81,13 @@ test("a session whose worker failed before its first reply goes to another one; 
   expect(calls.slice(2)).toEqual(["w1 DELETE", "w2 DELETE"]);
 });
 
+test("a first turn that two workers died of is given up, so that its rollout runs alone", async () => {
+  const { sub, calls } = team(["w1", "w2", "w3"], async () => Promise.reject(broken()));
+  const turn = sub.turn(session, asking("one"), never);
+  await expect(turn).rejects.toMatchObject({ code: "worker-unavailable", retryable: false });
+  expect(calls).toEqual(["w1 turns", "w2 turns"]);
+});
+
 test.each([
   ["its connection breaks", "worker-unavailable", async () => Promise.reject(broken())],
   ["it drains", "session-lost", async () => ({ status: 503, text: "draining" })],

@@ -21,6 +21,7 @@ import { reasonOf } from "../external/backend.ts";
 import type { Redact } from "../external/redact.ts";
 import type { McpSettings } from "../settings.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
+import { keepErrorOutput, lastReason } from "./error-output.ts";
 
 /** A tool as the server describes it; `schema` is its JSON Schema, unchanged. */
 export const McpTool = z.strictObject({
@@ -50,6 +51,8 @@ interface Connection {
   readonly client: Promise<Client>;
   /** Undefined: the transport has not been closed. */
   readonly closing: () => Promise<void> | undefined;
+  /** The end of what a process wrote on standard error. */
+  readonly errorOutput: () => string;
   /** In flight. */
   calls: number;
 }
@@ -137,7 +140,7 @@ class McpConnection implements McpServer {
       return await work(await connection.client);
     } catch (cause) {
       if (connection && isSessionLost(cause)) this.#forget(connection);
-      throw this.#outage(operation, cause);
+      throw this.#outage(operation, cause, connection);
     } finally {
       if (connection) this.#endCall(connection);
     }
@@ -148,8 +151,9 @@ class McpConnection implements McpServer {
     const client = new Client({ name: "mgrpo", version: "1" });
     const transport = transportOf(this.#settings, this.#values);
     const closing = watchClose(transport);
+    const errorOutput = keepErrorOutput(transport);
     const connecting = client.connect(transport, { timeout: this.#timeoutMilliseconds }).then(() => client);
-    const connection: Connection = { client: connecting, closing, calls: 0 };
+    const connection: Connection = { client: connecting, closing, errorOutput, calls: 0 };
     client.onclose = () => this.#forget(connection);
     connecting.catch(() => this.#forget(connection));
     this.#current = connection;
@@ -176,18 +180,21 @@ class McpConnection implements McpServer {
     closing.then(() => this.#closing.delete(closing));
   }
 
-  #outage(operation: string, cause: unknown): MgrpoError {
+  #outage(operation: string, cause: unknown, connection: Connection | undefined): MgrpoError {
     const status = cause instanceof StreamableHTTPError ? cause.code : undefined;
     const advice = REFUSALS.find(([refusal]) => refusal === status)?.[1];
-    const why = advice === undefined ? this.#reason(cause) : `HTTP ${status}: ${advice}`;
+    const why = advice === undefined ? this.#reason(cause, connection) : `HTTP ${status}: ${advice}`;
     const server = `MCP server '${this.#name}' (${addressOf(this.#settings)})`;
     const retryable = advice === undefined;
     return new MgrpoError("tool-backend", `${server}, ${operation}: ${why}`, { retryable, cause });
   }
 
   /** One line: an HTTP error has the whole page that came with it. Redacts before truncating, too. */
-  #reason(cause: unknown): string {
-    return boundReason(this.#redact(reasonOf(cause)).replace(/\s+/g, " ").trim());
+  #reason(cause: unknown, connection: Connection | undefined): string {
+    const hasEnded = cause instanceof McpError && cause.code === ErrorCode.ConnectionClosed;
+    const last = hasEnded ? lastReason(this.#redact(connection?.errorOutput() ?? "")) : undefined;
+    const said = last === undefined ? "" : `; it wrote on standard error: ${last}`;
+    return boundReason(`${this.#redact(reasonOf(cause))}${said}`.replace(/\s+/g, " ").trim());
   }
 }
 
@@ -243,7 +250,7 @@ function transportOf(settings: McpSettings, values: Record<string, string>): Tra
       command,
       args,
       env: { ...getDefaultEnvironment(), ...values },
-      stderr: "ignore",
+      stderr: "pipe",
     });
   }
   const transport = new StreamableHTTPClientTransport(new URL(settings.url), {

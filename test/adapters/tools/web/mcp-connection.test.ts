@@ -1,6 +1,6 @@
 /**
- * @file The connection to an MCP server: `close` leaves no process behind, an HTTP error becomes one line and fails no other call, and a
- * header that cannot be sent is refused.
+ * @file The connection to an MCP server: `close` leaves no process behind, an HTTP error becomes one line and fails no other call, a process
+ * that ends says why, and a header that cannot be sent is refused.
  */
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -73,6 +73,25 @@ test("`close` waits for the end of a process that a timed-out call has given up"
 test("`close` waits for the end of a process that has not initialized", async () => {
   const silent = ["-e", "setInterval(() => {}, 1000)"];
   await giveUpAndClose(openServer({ command: process.execPath, arguments: silent, environment: [] }));
+});
+
+test.each([
+  ["a line", 'console.error("loading\\nthe key s3cret is not known")', "the key *** is not known"],
+  ["an error that nothing catches", 'throw new Error("TOKEN required")', "Error: TOKEN required"],
+  ["a line after more than is kept", 'console.error("x".repeat(20_000)); console.error("no port")', "no port"],
+])("a process that ends with %s on standard error: the error has it, redacted", async (_, code, last) => {
+  const settings = { ...COMMON, command: process.execPath, arguments: ["-e", code], environment: [] };
+  const server = openMcpServer(
+    "sums",
+    settings,
+    () => "",
+    (text) => text.replaceAll("s3cret", "***"),
+  );
+  const failed = await server.tools().catch((error: unknown) => error);
+  expect(failed).toMatchObject({ code: "tool-backend", retryable: true });
+  const { message } = failed as Error;
+  expect(message.slice(message.indexOf("Connection"))).toBe(`Connection closed; it wrote on standard error: ${last}`);
+  await server.close();
 });
 
 test("an HTTP error is one line, however long the page that comes with it", async () => {
