@@ -21,7 +21,13 @@
  */
 import { type Random, type StreamName, stream } from "../random.ts";
 import { mean } from "../statistics.ts";
-import { accuracyInterval, type ConfidenceInterval, NORMAL_975, sumTallies, type Tally } from "./confidence-interval.ts";
+import {
+  accuracyInterval,
+  type ConfidenceInterval,
+  NORMAL_975,
+  sumTallies,
+  type Tally,
+} from "./confidence-interval.ts";
 
 /** [seed][question]: the tally of that seed's team on that question. Every row has the same questions, in the same order. */
 export type Tallies_SQ = readonly (readonly Tally[])[];

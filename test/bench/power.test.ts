@@ -54,6 +54,9 @@ test("a suite that a run of the first arm lacks is compared on the other seeds, 
   const runsOf = (arm: string) => [1, 2, 3].map((seed) => ({ run: `${arm}${seed}` }));
   const arms = ["a", "b"].map((label) => ({ label, runs: runsOf(label) }));
   const { stdout } = await measure({ arms }, records);
-  const lines = stdout.trim().split("\n").map((line) => JSON.parse(line));
+  const lines = stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
   expect(lines).toMatchObject([{ bench: "power.c.b", suite: "short", seeds: 3 }]);
 });

@@ -25,7 +25,8 @@ test("by hand: one seed, four questions, three correct", () => {
 
 test("by hand: answers that are all correct, or all wrong, have Wilson's interval over the distinct questions", () => {
   // Wilson's interval at 8 of 8 is [1 / (1 + 1.96^2 / 8), 1] = [0.6756, 1], however many seeds answered.
-  const seeds = (count: number, value: number) => rows(Array.from({ length: count }, () => Array<number>(8).fill(value)));
+  const seeds = (count: number, value: number) =>
+    rows(Array.from({ length: count }, () => Array<number>(8).fill(value)));
   for (const count of [1, 5]) {
     const right = shareEstimate(seeds(count, 1), ["right"]) ?? expect.fail();
     expect(right.value).toBe(1);
