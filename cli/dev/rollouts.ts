@@ -122,8 +122,7 @@ async function rollOut(
 }
 
 /**
- * In training, a judge that gave no verdict is asked again until it gives one. Here its rollout is lost, and the others are shown with their
- * advantages.
+ * In training, a judge that gave no verdict is asked again. Here the rollout is lost, and the others are shown with their advantages.
  * @param failures of the judge, by rollout.
  */
 async function excludeUnscored({ run, tick }: HostedTeam, failures: ReadonlyMap<number, string>): Promise<void> {
