@@ -1,6 +1,6 @@
 /**
  * @file power.<comparison>.<arm>: what comparisons like the recorded ones can show. For each arm of results/<comparison> that shares at least two
- * seeds with the first, on each suite: the standard deviations of its paired difference from it (between seeds, between questions, and of what neither
+ * seeds with the first on a suite: the standard deviations of its paired difference from it (between seeds, between questions, and of what neither
  * explains; core/training/power.ts), and `detectable`, by number of seeds and of questions: the difference that is found in 80% of cases.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -63,18 +63,22 @@ function readRun(folder: string, run: string): EvaluatedRun {
 function linesOf(bench: string, runs: readonly EvaluatedRun[], first: readonly EvaluatedRun[]): object[] {
   const baselineOf = ({ seed }: EvaluatedRun) => first.find((one) => one.seed === seed);
   const paired = runs.filter(baselineOf);
-  if (paired.length < 2) return [];
-  return comparedSuites(paired).map(({ suite }) => {
+  return comparedSuites(paired).flatMap(({ suite }) => {
     const after = (run: EvaluatedRun | undefined) => scoresOf(run, suite, "after");
+    // With --mixed, a run may lack a suite.
+    const pairs = paired
+      .map((run) => [after(run), after(baselineOf(run))] as const)
+      .filter((pair) => pair.every(({ length }) => length > 0));
+    if (pairs.length < 2) return [];
     const table = differenceTable(
-      paired.map(after),
-      paired.map((run) => after(baselineOf(run))),
+      pairs.map(([scores]) => scores),
+      pairs.map(([, baseline]) => baseline),
     );
     const parts = varianceParts(table);
     const [seed, question, noise] = [parts.seed, parts.question, parts.noise].map((part) => rounded(Math.sqrt(part)));
     const byQuestions = (S: number) => QUESTIONS.map((Q) => [Q, rounded(detectable(parts, S, Q))]);
     const found = SEEDS.map((S) => [S, Object.fromEntries(byQuestions(S))]);
     const deviations = { seed, question, noise };
-    return { bench, suite, seeds: paired.length, deviations, detectable: Object.fromEntries(found) };
+    return { bench, suite, seeds: pairs.length, deviations, detectable: Object.fromEntries(found) };
   });
 }

@@ -3,7 +3,7 @@
  * demonstrations.
  */
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
-import { basename, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { RunConfig } from "../core/contracts/config.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -12,6 +12,7 @@ import type { BaseModel, Demonstration, Recipe, ToolsModule } from "../core/reci
 import { chosenBy } from "../core/training/resolve-config.ts";
 import { longestContext, parseModelConfig } from "../engine/checkpoint/config.ts";
 import { initializeWeights } from "../engine/checkpoint/initialize.ts";
+import { removeLeftovers, temporaryName } from "../engine/checkpoint/leftovers.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import { writeModel } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
@@ -89,9 +90,11 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
 /** A run treats a folder with weights as a complete model: old weights are removed first, and new ones are renamed into it last. */
 async function writeFolder(folder: string, files: readonly (readonly [string, Uint8Array | string])[]): Promise<void> {
   // Two runs may make the same model at the same time.
-  const partial = `${folder}.partial-${process.pid}`;
-  await mkdir(partial, { recursive: true });
+  const [parent, prefix] = [dirname(folder), `${basename(folder)}.partial-`];
   await mkdir(folder, { recursive: true });
+  removeLeftovers(parent, prefix);
+  const partial = join(parent, temporaryName(prefix));
+  await mkdir(partial, { recursive: true });
   try {
     for (const [name, content] of files) await writeFile(join(partial, name), content);
     await rm(join(folder, WEIGHTS), { force: true });

@@ -28,32 +28,88 @@ const FLAT = 0.005;
 /** KL between the sampler of a quantized base and its trainer, in nats per token: without rounded activations it is below 1e-6. */
 const QUANTIZED_KL = 0.001;
 
+type Stats = StepSummary["training"][string];
+
+/** What is known of an agent's training before a step. */
+interface AgentPast {
+  readonly highestKl: number;
+  /** The last one that was reported as runaway; 0: none was. */
+  readonly reportedKl: number;
+  /** The latest ones, at most a window of them. */
+  readonly gradientNorms: readonly number[];
+  /** The first ones, at most a window of them. */
+  readonly firstEntropies: readonly number[];
+  readonly hasCollapsed: boolean;
+}
+
+const NO_PAST: AgentPast = { highestKl: 0, reportedKl: 0, gradientNorms: [], firstEntropies: [], hasCollapsed: false };
+
+/** The newest step, and what its warnings need of the earlier ones. Its size does not grow with their number. */
+interface LastSteps {
+  /** Number of steps, with the newest. */
+  readonly count: number;
+  /** The steps of the last two windows, with the newest. */
+  readonly recent: readonly StepSummary[];
+  readonly newest: StepSummary;
+  /** By agent, in the order of the newest step. */
+  readonly training: ReadonlyMap<string, { readonly stats: Stats; readonly past: AgentPast }>;
+}
+
 /** What the user should look at after the newest step. `steps`: in order, without those whose scores have expired. */
 export function stepWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
+  const last = lastSteps(steps).at(-1);
+  return last ? warningsAfter(config, last) : [];
+}
+
+/** The warnings after every step, in order. Takes time in proportion to the number of steps. */
+export function runWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
+  return lastSteps(steps).flatMap((last) => warningsAfter(config, last));
+}
+
+function warningsAfter(config: RunConfig, last: LastSteps): string[] {
   return [
-    ...firstStepWarnings(config, steps),
-    ...streakWarnings(config, steps),
-    ...alignmentWarnings(config, steps),
-    ...quantizationWarnings(config, steps),
-    ...gradientWarnings(config, steps),
-    ...klWarnings(config, steps),
-    ...entropyWarnings(config, steps),
-    ...captureWarnings(config, steps),
-    ...plateauWarnings(config, steps),
+    ...firstStepWarnings(config, last),
+    ...streakWarnings(config, last),
+    ...alignmentWarnings(config, last),
+    ...quantizationWarnings(config, last),
+    ...gradientWarnings(config, last),
+    ...klWarnings(config, last),
+    ...entropyWarnings(config, last),
+    ...captureWarnings(config, last),
+    ...plateauWarnings(config, last),
   ];
 }
 
-/** The warnings after every step, in order. */
-export function runWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
-  return steps.flatMap((_, i) => stepWarnings(config, steps.slice(0, i + 1)));
+/** Of every step. */
+function lastSteps(steps: readonly StepSummary[]): LastSteps[] {
+  const pasts = new Map<string, AgentPast>();
+  return steps.map((newest, i) => {
+    const count = i + 1;
+    const training = Object.entries(newest.training).map(([agent, stats]) => {
+      const past = pasts.get(agent) ?? NO_PAST;
+      pasts.set(agent, withStep(past, stats));
+      return [agent, { stats, past }] as const;
+    });
+    const recent = steps.slice(Math.max(0, count - 2 * WINDOW), count);
+    return { count, recent, newest, training: new Map(training) };
+  });
+}
+
+function withStep(past: AgentPast, stats: Stats): AgentPast {
+  const { kl = 0, entropy, gradientNorm } = stats ?? {};
+  const isKept = entropy !== undefined && past.firstEntropies.length < WINDOW;
+  return {
+    highestKl: Math.max(past.highestKl, kl),
+    reportedKl: isRunaway(past, kl) ? kl : past.reportedKl,
+    gradientNorms: [...past.gradientNorms, gradientNorm ?? []].flat().slice(-WINDOW),
+    firstEntropies: isKept ? [...past.firstEntropies, entropy] : past.firstEntropies,
+    hasCollapsed: past.hasCollapsed || isCollapsed(past, entropy),
+  };
 }
 
 /** If the first step has no learning signal for the main agent, later steps usually have none either. */
-function firstStepWarnings(
-  { run, recipe, main, agents }: RunConfig,
-  [first, second]: readonly StepSummary[],
-): string[] {
-  if (first?.step !== 0 || second || !agents[main]?.trained || !hasNoVariance(first)) return [];
+function firstStepWarnings({ run, recipe, main, agents }: RunConfig, { count, newest: first }: LastSteps): string[] {
+  if (first.step !== 0 || count > 1 || !agents[main]?.trained || !hasNoVariance(first)) return [];
   const look = `look at the rollouts: ${MGRPO} show ${run} 0`;
   if (first.wellFormed > 0) {
     const remedy = isCorrect(first) ? "ask harder questions" : "ask easier questions, or reward parts of an answer";
@@ -74,23 +130,22 @@ const isCorrect = (step: StepSummary) => hasNoVariance(step) && step.correct ===
 const isConstant = (step: StepSummary) => hasNoVariance(step) && !isWrong(step) && !isCorrect(step);
 
 /** One line per streak, at its third step. None if the main agent is frozen. */
-function streakWarnings({ run, recipe, main, agents }: RunConfig, steps: readonly StepSummary[]): string[] {
-  const newest = steps.at(-1);
-  if (!newest || !agents[main]?.trained) return [];
+function streakWarnings({ run, recipe, main, agents }: RunConfig, { recent, newest }: LastSteps): string[] {
+  if (!agents[main]?.trained) return [];
   const since = newest.step + 1 - STREAK;
   const share = Math.round(100 * newest.wellFormed);
   const look = `look at the rollouts: ${MGRPO} show ${run} ${newest.step}`;
-  if (streak(steps, isWrong) === STREAK) {
+  if (streak(recent, isWrong) === STREAK) {
     return [
       `since step ${since} (counted from 0), every rollout is wrong, though ${share}% are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${quotedPath(recipe)} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
     ];
   }
-  if (streak(steps, isCorrect) === STREAK) {
+  if (streak(recent, isCorrect) === STREAK) {
     return [
       `since step ${since} (counted from 0), every rollout is correct: no group has variance, so '${main}' learns nothing: the questions are too easy; ask harder levels (curriculum), or end the run here`,
     ];
   }
-  if (streak(steps, isConstant) === STREAK) {
+  if (streak(recent, isConstant) === STREAK) {
     const reward = newest.reward[main]?.toFixed(3);
     return [
       `since step ${since} (counted from 0), the rewards of a question's rollouts are all equal, ${reward} on average, and ${share}% of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward that pays parts of an answer, or a longer warm start, makes them differ`,
@@ -105,92 +160,73 @@ function streak(steps: readonly StepSummary[], meets: (step: StepSummary) => boo
 }
 
 /** One line for each trained sub-agent that too many recent rollouts called more than d times; after every tenth step. */
-function alignmentWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
-  if (config.algorithm.alignment.mode !== "resample" || steps.length === 0 || steps.length % WINDOW > 0) return [];
-  const recent = steps.slice(-WINDOW);
-  const trained = Object.keys(recent[0]?.calls ?? {}).filter((sub) => config.agents[sub]?.trained);
+function alignmentWarnings(config: RunConfig, { count, recent }: LastSteps): string[] {
+  if (config.algorithm.alignment.mode !== "resample" || count % WINDOW > 0) return [];
+  const latest = recent.slice(-WINDOW);
+  const trained = Object.keys(latest[0]?.calls ?? {}).filter((sub) => config.agents[sub]?.trained);
   return trained.flatMap((sub) => {
     const { d } = algorithmOf(config, sub).alignment;
     const setting = `${config.agents[sub]?.algorithm?.alignment ? `agents.${sub}.` : ""}algorithm.alignment.d`;
-    const share = shareAboveTarget(totals(recent.map(({ calls }) => calls[sub] ?? [])), d);
+    const share = shareAboveTarget(totals(latest.map(({ calls }) => calls[sub] ?? [])), d);
     if (share <= ABOVE_TARGET) return [];
     const percent = (100 * share).toFixed(1);
-    return `${percent}% of the rollouts of the last ${recent.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1%); alignment randomly drops all but d calls of each: raise ${setting}`;
+    return `${percent}% of the rollouts of the last ${latest.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1%); alignment randomly drops all but d calls of each: raise ${setting}`;
   });
 }
 
 /** One line for each quantized agent, after the first step whose sampler is far from the trainer. */
-function quantizationWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
-  const newest = steps.at(-1);
-  if (!newest) return [];
-  const isFar = ({ training }: StepSummary, agent: string) => (training[agent]?.kl ?? 0) > QUANTIZED_KL;
+function quantizationWarnings(config: RunConfig, { training }: LastSteps): string[] {
   return Object.entries(config.agents).flatMap(([agent, { engine }]) => {
-    if (engine.quantization === "none" || algorithmOf(config, agent).tisCap !== null || !isFar(newest, agent))
-      return [];
-    if (steps.slice(0, -1).some((step) => isFar(step, agent))) return [];
-    const kl = newest.training[agent]?.kl.toPrecision(2);
-    return `the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl} nats per token from its trainer: set algorithm.tisCap, to 2 for example, or agents.${ownerOf(config.agents, agent)}.engine.quantization to none`;
+    const { stats, past = NO_PAST } = training.get(agent) ?? {};
+    const kl = stats?.kl ?? 0;
+    if (engine.quantization === "none" || algorithmOf(config, agent).tisCap !== null) return [];
+    if (kl <= QUANTIZED_KL || past.highestKl > QUANTIZED_KL) return [];
+    return `the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl.toPrecision(2)} nats per token from its trainer: set algorithm.tisCap, to 2 for example, or agents.${ownerOf(config.agents, agent)}.engine.quantization to none`;
   });
 }
 
 /** One line for each agent whose gradient norm is far above what it was. */
-function gradientWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
-  const newest = steps.at(-1);
-  if (!newest) return [];
-  return Object.keys(newest.training).flatMap((agent) => {
-    const norms = steps.flatMap(({ training }) => training[agent]?.gradientNorm ?? []);
-    const before = median(norms.slice(-1 - WINDOW, -1));
-    const norm = norms.at(-1) ?? 0;
-    const isNewest = newest.training[agent] !== null;
-    if (!isNewest || norms.length <= WINDOW || !(norm > GRADIENT_JUMP * before) || before === 0) return [];
+function gradientWarnings({ agents }: RunConfig, { training }: LastSteps): string[] {
+  return [...training].flatMap(([agent, { stats, past }]) => {
+    const before = median(past.gradientNorms);
+    const norm = stats?.gradientNorm ?? 0;
+    if (past.gradientNorms.length < WINDOW || !(norm > GRADIENT_JUMP * before) || before === 0) return [];
     return `the gradient norm of '${agent}' jumped to ${norm.toPrecision(3)}, from a median of ${before.toPrecision(3)} over ${WINDOW} steps: if its reward falls now, lower agents.${ownerOf(agents, agent)}.optimizer.learningRate or maxGradientNorm`;
   });
 }
 
 /** One line for each agent when the KL of its sampler and trainer passes the limit, or doubles beyond it. */
-function klWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
-  const newest = steps.at(-1);
-  if (!newest) return [];
-  return Object.keys(newest.training).flatMap((agent) => {
-    const kls = steps.map(({ training }) => training[agent]?.kl ?? 0);
-    if (!isRunaway(kls)) return [];
-    const kl = kls.at(-1) ?? 0;
-    const before = Math.max(0, ...kls.slice(0, -1));
+function klWarnings(config: RunConfig, { training }: LastSteps): string[] {
+  return [...training].flatMap(([agent, { stats, past }]) => {
+    const kl = stats?.kl ?? 0;
+    if (!isRunaway(past, kl)) return [];
     const { epochs, tisCap } = algorithmOf(config, agent);
     const remedies = `lower agents.${ownerOf(config.agents, agent)}.optimizer.learningRate${epochs > 1 ? " or algorithm.epochs" : ""}${tisCap === null ? ", or set algorithm.tisCap" : ""}`;
-    return `the KL between sampler and trainer of '${agent}' is ${kl.toPrecision(3)} nats per token, ${before.toPrecision(3)} at most before: its policy drifts away from the one that sampled; ${remedies}`;
+    return `the KL between sampler and trainer of '${agent}' is ${kl.toPrecision(3)} nats per token, ${past.highestKl.toPrecision(3)} at most before: its policy drifts away from the one that sampled; ${remedies}`;
   });
 }
 
-/** Whether the newest KL is above the limit, and at least twice the last one that was reported. */
-function isRunaway(kls: readonly number[]): boolean {
-  let reported = 0;
-  let isNewest = false;
-  for (const kl of kls) {
-    isNewest = kl > RUNAWAY_KL && kl >= 2 * reported;
-    if (isNewest) reported = kl;
-  }
-  return isNewest;
-}
+/** Whether a KL is above the limit, and at least twice the last one that was reported. */
+const isRunaway = ({ reportedKl }: AgentPast, kl: number): boolean => kl > RUNAWAY_KL && kl >= 2 * reportedKl;
 
 /** One line for each agent, once: its samples have become nearly deterministic, so the rollouts of a group hardly differ. */
-function entropyWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
-  const newest = steps.at(-1);
-  if (!newest) return [];
-  return Object.keys(newest.training).flatMap((agent) => {
-    const all = steps.flatMap(({ training }) => training[agent]?.entropy ?? []);
-    const first = median(all.slice(0, WINDOW));
-    const limit = Math.min(COLLAPSED.share * first, COLLAPSED.nats);
-    const isNewest = newest.training[agent]?.entropy !== undefined;
-    if (!isNewest || all.length <= WINDOW || all.findIndex((one, i) => i >= WINDOW && one < limit) !== all.length - 1)
-      return [];
-    return `the entropy of '${agent}' collapsed to ${all.at(-1)?.toPrecision(2)} nats per token, from ${first.toPrecision(2)} in its first ${WINDOW} steps: its rollouts hardly differ any more; set algorithm.entropy, or lower agents.${ownerOf(agents, agent)}.optimizer.learningRate`;
+function entropyWarnings({ agents }: RunConfig, { training }: LastSteps): string[] {
+  return [...training].flatMap(([agent, { stats, past }]) => {
+    if (past.hasCollapsed || !isCollapsed(past, stats?.entropy)) return [];
+    return `the entropy of '${agent}' collapsed to ${stats?.entropy?.toPrecision(2)} nats per token, from ${median(past.firstEntropies).toPrecision(2)} in its first ${WINDOW} steps: its rollouts hardly differ any more; set algorithm.entropy, or lower agents.${ownerOf(agents, agent)}.optimizer.learningRate`;
   });
+}
+
+/** Whether an entropy is below the limit that the first window sets. Never before that window is complete. */
+function isCollapsed({ firstEntropies }: AgentPast, entropy: number | undefined): boolean {
+  if (entropy === undefined || firstEntropies.length < WINDOW) return false;
+  return entropy < Math.min(COLLAPSED.share * median(firstEntropies), COLLAPSED.nats);
 }
 
 /** One line for each agent whose reward falls while another agent dominates the policy that they share. */
-function captureWarnings(config: RunConfig, steps: readonly StepSummary[]): string[] {
-  return captures(config, steps).map(({ owner, by, part, loser, from, to }) => {
+function captureWarnings(config: RunConfig, { count, recent }: LastSteps): string[] {
+  if (count % WINDOW > 0) return [];
+  return captures(config, recent).map(({ owner, by, part, loser, from, to }) => {
     const share = Math.round(100 * part);
     return `'${by}' has ${share}% of the sum of the gradient norms of the agents that share the policy of '${owner}', and the reward of '${loser}' fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
   });
@@ -200,11 +236,11 @@ function captureWarnings(config: RunConfig, steps: readonly StepSummary[]): stri
  * Every WINDOW steps: one agent's reward rose over the last two windows, and that of another trained agent stayed the same. An agent that
  * was never called in one of the two did neither.
  */
-function plateauWarnings({ agents }: RunConfig, steps: readonly StepSummary[]): string[] {
-  if (steps.length < 2 * WINDOW || steps.length % WINDOW > 0) return [];
+function plateauWarnings({ agents }: RunConfig, { count, recent }: LastSteps): string[] {
+  if (count < 2 * WINDOW || count % WINDOW > 0) return [];
   const rise = (agent: string) => {
     const meanOf = (part: readonly StepSummary[]) => mean(part.flatMap(({ reward }) => reward[agent] ?? []));
-    return meanOf(steps.slice(-WINDOW)) - meanOf(steps.slice(-2 * WINDOW, -WINDOW));
+    return meanOf(recent.slice(-WINDOW)) - meanOf(recent.slice(0, WINDOW));
   };
   const trained = Object.keys(agents).filter((name) => agents[name]?.trained);
   const rising = trained.filter((name) => rise(name) > RISE);

@@ -61,13 +61,18 @@ async function run(call: RewardCall, score: () => Judgment | Promise<Judgment>):
     return await score();
   } catch (cause) {
     if (isMgrpoError(cause)) throw cause;
-    const [text = ""] = String(cause).split("\n", 1);
-    throw fault(call, `threw ${text}${frameIn(call.file, cause)}`, cause);
+    throw fault(call, whatThrew(call.file, cause), cause);
   }
 }
 
 function fault({ file, method, question }: RewardCall, what: string, cause?: unknown): MgrpoError {
   return new MgrpoError("rewards-invalid", `${file}: ${method}() of question '${question.id}' ${what}`, { cause });
+}
+
+/** What a call of the code in a recipe's file threw, on one line: `threw TypeError: … (at <file>:<line>:<column>)`. */
+export function whatThrew(file: string, error: unknown): string {
+  const [text = ""] = String(error).split("\n", 1);
+  return `threw ${text}${frameIn(file, error)}`;
 }
 
 /** ` (at <file>:<line>:<column>)`: the innermost frame in the recipe's folder; empty where the stack has none, as in a bundle. */

@@ -10,6 +10,7 @@ import type {
   ToolsModule,
   ToolsOpening,
 } from "../core/recipe.ts";
+import { checkedRecipe } from "./checked-recipe.ts";
 import { bundledName, fileOfPart, openPart } from "./modules.ts";
 
 const RECIPES: Record<string, () => Promise<{ recipe: RecipeDefinition }>> = {
@@ -27,14 +28,15 @@ const TOOLS: Record<string, () => Promise<ToolsModule>> = {
   tally: () => import("./tally/tools.ts"),
 };
 
+/** A user's recipe is checked (checked-recipe.ts). */
 export async function openRecipe(nameOrPath: string): Promise<Recipe> {
   const { recipe } = await openPart(RECIPES, nameOrPath, "recipe");
   const { name, config } = recipe;
-  if (typeof name !== "string" || name === "") {
-    const file = fileOfPart(nameOrPath, "recipe") ?? nameOrPath;
+  const file = fileOfPart(nameOrPath, "recipe") ?? nameOrPath;
+  if (typeof name !== "string" || name === "")
     throw new MgrpoError("recipe-invalid", `${file}: 'recipe' has no name: give it one`);
-  }
-  return typeof config === "function" ? (recipe as Recipe) : { ...recipe, config: () => config };
+  const opened = typeof config === "function" ? (recipe as Recipe) : { ...recipe, config: () => config };
+  return bundledName(RECIPES, nameOrPath) === undefined ? checkedRecipe(opened, file) : opened;
 }
 
 /** The folder of a user's recipe; undefined for a recipe of this package. */

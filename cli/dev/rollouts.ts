@@ -10,7 +10,8 @@ import type { Question } from "../../core/contracts/question.ts";
 import type { GroupRecord } from "../../core/contracts/records.ts";
 import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import { DELEGATE } from "../../core/conversation/toolbox.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { recordScores } from "../../core/training/writes.ts";
 import type { AppRunner } from "../../gpu-workers/gateway/app-rollout.ts";
 import { wholeTeam } from "../../gpu-workers/gateway/whole-team.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
@@ -51,7 +52,7 @@ interface Sampled {
   readonly halted: string | undefined;
 }
 
-/** @param onDone called with the number of finished rollouts. */
+/** A rollout that the judge gives no verdict on is lost. @param onDone called with the number of finished rollouts. */
 export async function tryQuestion(
   config: RunConfig,
   bases: Bases,
@@ -82,12 +83,13 @@ const toolsOf = ({ runner }: RunConfig, { tools, delegates }: AgentConfig): Set<
   new Set(runner === "native" ? [...tools, ...(delegates.length > 0 ? [DELEGATE] : [])] : []);
 
 async function rollOut(
-  { run, agents, app, score }: HostedTeam,
+  hosted: HostedTeam,
   question: Question,
   offered: ReadonlyMap<string, Set<string>>,
   onDone: (finished: number) => void,
   signal: AbortSignal,
 ): Promise<Sampled> {
+  const { run, agents, app, score } = hosted;
   const { config, store } = run;
   // Random streams are named as in training: this is the first group of its first step, if it draws this question first.
   const purpose = [config.seed, "sample"];
@@ -97,6 +99,7 @@ async function rollOut(
   const indices = Array.from({ length: config.rolloutsPerQuestion }, (_, rollout) => rollout);
   let finished = 0;
   let halted: string | undefined;
+  const failures = new Map<number, string>();
   const outcomes = await inParallel(indices, team.main.config.engine.slots, async (rollout, _index, failed) => {
     if (halted !== undefined) return [];
     const address = { run: run.name, phase: "train", step: 0, group: 0, rollout };
@@ -104,14 +107,35 @@ async function rollOut(
     const outcome = await withAnySignal([signal, failed], (either) => attemptRollout(team, plan, either, () => false));
     const key = objectKeys.outcome(address);
     await store.objects.commit(key, recordBytes(outcome));
-    await score({ key });
+    await score({ key }).catch((error: unknown) => {
+      if (!isMgrpoError(error, "judge-failed")) throw error;
+      failures.set(rollout, error.message);
+    });
     const { status, reason } = await readRun(store, run.name);
     if (status === "halted") halted = reason;
     finished += 1;
     onDone(finished);
     return [outcome];
   });
+  if (halted === undefined) await excludeUnscored(hosted, failures);
   return { outcomes: outcomes.flat(), halted };
+}
+
+/**
+ * In training, a judge that gave no verdict is asked again. Here the rollout is lost, and the others are shown with their advantages.
+ * @param failures of the judge, by rollout.
+ */
+async function excludeUnscored({ run, tick }: HostedTeam, failures: ReadonlyMap<number, string>): Promise<void> {
+  const { name, store, config } = run;
+  const [group] = await readGroups(store, await readStep(store, name, 0));
+  const indices = Array.from({ length: config.rolloutsPerQuestion }, (_, rollout) => rollout);
+  const unscored = indices.filter((rollout) => group?.rollouts[rollout] === undefined);
+  if (unscored.length === 0) return;
+  for (const rollout of unscored) {
+    const excluded = `judge: ${failures.get(rollout) ?? "no verdict"}`;
+    await store.table.update(recordScores({ run: name, step: 0, group: 0 }, new Map([[rollout, { excluded }]])));
+  }
+  await tick();
 }
 
 /** Records the tools that an app offers. */

@@ -10,6 +10,7 @@ import {
 } from "../../core/contracts/rollout.ts";
 import { hasGradient, lossTerms } from "../../core/mgrpo/batch.ts";
 import { sum } from "../../core/statistics.ts";
+import { entropyAt } from "../../core/training/entropy-schedule.ts";
 import type { TriedGroup, TriedRollout } from "./rollouts.ts";
 
 export interface AgentShare {
@@ -83,8 +84,10 @@ function subUnits(group: GroupRecord, rollouts: readonly TriedRollout[], agent: 
   });
 }
 
+/** As in the first step of a run, where the schedule of an entropy bonus may begin at 0. */
 function tokensWithGradient(batch: AgentBatch, units: readonly Unit[], algorithm: RunConfig["algorithm"]): number {
   const tokens_N = batch.trajectories.map((id) => units.find((unit) => unit.id === id)?.tokens ?? 0);
   const terms = lossTerms(batch, tokens_N, algorithm);
-  return sum(tokens_N.filter((_, i) => terms[i] && hasGradient(terms[i], algorithm)));
+  const pulls = entropyAt(algorithm.entropy, 0) === 0 ? { ...algorithm, entropy: null } : algorithm;
+  return sum(tokens_N.filter((_, i) => terms[i] && hasGradient(terms[i], pulls)));
 }

@@ -18,7 +18,7 @@ import { sizeOf } from "../../engine/checkpoint/files.ts";
 import { writeCheckpoint } from "../../engine/checkpoint/folder.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
 import { openCheckpoints, weightsSha256 } from "../../gpu-workers/checkpoints.ts";
-import { type CaseStudyResult, caseStudyResults } from "../held-out-scores.ts";
+import { type CaseStudyResult, caseStudyResults, type QuestionScore } from "../held-out-scores.ts";
 import { type AgentResult, buildReport, type RunReport } from "../run-report.ts";
 import { type ExportForm, exportedFiles } from "./export-form.ts";
 import { readHeldOut } from "./held-out-rollouts.ts";
@@ -73,18 +73,50 @@ async function writeFiles(path: string, files: CheckpointFiles): Promise<Record<
   return written;
 }
 
-/** Writes the scores of each held-out question; returns the results of the recipe's case studies. */
+/**
+ * Writes the scores of each held-out question; returns the results of the recipe's case studies. One that throws is left out, and does not cost
+ * the run its report.
+ */
 export async function writeHeldOut(
   store: Store,
   config: RunConfig,
   folder: RunFolder,
   caseStudies: readonly CaseStudy[],
+  warn: (line: string) => void,
 ): Promise<CaseStudyResult[]> {
   const { step: last } = await readRun(store, config.run);
-  const scores = await readHeldOut(store, config, last, caseStudies);
+  const failures = new Map<string, unknown>();
+  const guarded = caseStudies.map((study) => withoutFailure(study, (error) => failures.set(study.name, error)));
+  const all = await readHeldOut(store, config, last, guarded);
+  for (const [name, error] of failures) {
+    const why = error instanceof Error ? error.message : String(error);
+    warn(`case study '${name}' is left out of the report: ${why}`);
+  }
+  const kept = caseStudies.filter(({ name }) => !failures.has(name));
+  const scores = all.map((one) => ({ ...one, questions: one.questions.map((score) => withStudies(score, kept)) }));
   writeAtomically(folder.heldOut, `${JSON.stringify(scores)}\n`);
-  return caseStudyResults(scores, last, caseStudies);
+  return caseStudyResults(scores, last, kept);
 }
+
+/** A study that makes no check where it would throw. */
+const withoutFailure = (study: CaseStudy, onFailure: (error: unknown) => void): CaseStudy => ({
+  ...study,
+  checks(question, rollout) {
+    try {
+      return study.checks(question, rollout);
+    } catch (error) {
+      onFailure(error);
+      return [];
+    }
+  },
+});
+
+const withStudies = (score: QuestionScore, kept: readonly CaseStudy[]): QuestionScore => ({
+  ...score,
+  studies: Object.fromEntries(
+    Object.entries(score.studies).filter(([study]) => kept.some(({ name }) => name === study)),
+  ),
+});
 
 export async function writeReport(
   config: RunConfig,

@@ -26,6 +26,8 @@ export interface HostedTeam {
   readonly app: AppParts | undefined;
   /** Scores a committed outcome with the recipe's rewards; the last one of a group finalizes it. */
   readonly score: EmbeddedCloud["functions"]["scoreRollout"];
+  /** Repairs the run and advances it, as the schedule does: finalizes a group whose last score was not written by `score`. */
+  tick(): Promise<void>;
 }
 
 export interface HostOptions {
@@ -67,7 +69,11 @@ async function inFolder<T>(
     try {
       const { runner, ...others } = parts;
       return await withAgents(others, runner && observe(runner), log, (team) =>
-        work({ ...team, score: (event) => cloud.functions.scoreRollout(event) }),
+        work({
+          ...team,
+          score: (event) => cloud.functions.scoreRollout(event),
+          tick: () => cloud.functions.tick({ run: config.run }),
+        }),
       );
     } finally {
       await parts.close();
@@ -81,7 +87,7 @@ async function withAgents<T>(
   parts: Omit<ComposedParts, "runner">,
   runner: AppRunner | undefined,
   log: Log,
-  work: (team: Omit<HostedTeam, "score">) => Promise<T>,
+  work: (team: Omit<HostedTeam, "score" | "tick">) => Promise<T>,
 ): Promise<T> {
   const { run, openExternalPart } = parts;
   const agents = openAgents(parts, "*", openCheckpoints(run.name, run.store, openExternalPart), createBusyMeter());

@@ -156,6 +156,7 @@ async function conclude(
   }
   const { step } = await readRun(cloud.store, config.run);
   const agents = await exportCheckpoints(cloud.store, config, folder.checkpoints, step);
-  const studies = await writeHeldOut(cloud.store, config, folder, caseStudies);
+  const warn = (line: string) => display.print(`warning: ${clean(line)}`);
+  const studies = await writeHeldOut(cloud.store, config, folder, caseStudies, warn);
   return writeReport(config, folder, history.save("finished"), history.steps, history.evaluations, studies, agents);
 }

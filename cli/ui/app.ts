@@ -16,7 +16,7 @@
  *     GET /api/runs/<run>/evaluations                           EvaluationsView
  *     GET /api/runs/<run>/cases                                 CasesView
  *     GET /api/runs/<run>/evaluations/<job>?question=<id>       AnswersView
- *     Both streams send a Failure as `failure`.
+ *     Both streams send a Failure as `failure`, and a comment as a heartbeat.
  *     404 no such thing · 503 the store does not answer · 422 anything else, such as a damaged record · 500 a bug: a Failure
  */
 import { readFile } from "node:fs/promises";
@@ -175,13 +175,18 @@ const counted = (context: Context, name: string): number =>
 
 const number = (context: Context, name: string): number => Number(context.req.param(name));
 
+/** A proxy ends a stream that is silent for its read timeout, which is 60 s by default in nginx. */
+const HEARTBEAT_SECONDS = 25;
+
 function events<View>(context: Context, event: string, subscribe: (listener: Listener<View>) => () => void): Response {
   // nginx would hold events back until they fill its buffer.
   context.header("X-Accel-Buffering", "no");
   return streamSSE(context, async (stream) => {
     const send = (name: string, data: unknown) => void stream.writeSSE({ event: name, data: JSON.stringify(data) });
     const end = subscribe({ show: (view) => send(event, view), fail: (failure) => send("failure", failure) });
+    const heartbeat = setInterval(() => void stream.write(": heartbeat\n\n"), 1000 * HEARTBEAT_SECONDS).unref();
     await new Promise<void>((resolve) => stream.onAbort(resolve));
+    clearInterval(heartbeat);
     end();
   });
 }

@@ -148,12 +148,14 @@ const sumOf = (reserved: ReadonlyMap<string, number>): number =>
 
 const settled = (): MgrpoError => new MgrpoError("canceled", "the call has settled, so nothing is reserved for it");
 
-/** Records what one process pays for turns of an agent behind an API. Call the result with the cost of each turn in dollars. */
+/**
+ * Records what one process pays for turns of an agent behind an API. Call the result with the cost of each turn in dollars. One that is not
+ * free costs at least a micro-dollar: many cheap turns add up.
+ */
 export function agentPayments(table: Payments, run: string): (usd: number) => Promise<void> {
   const none = { run, turns: 0, microUsd: 0 } satisfies AgentSpendingRecord;
   const payments = new NumberedPayments(table, tableKeys.agentSpending(run), none);
   return async (usd) => {
-    const microUsd = Math.round(usd * MICRO);
-    if (microUsd !== 0) await payments.add({ turns: 1, microUsd });
+    if (usd > 0) await payments.add({ turns: 1, microUsd: Math.max(1, Math.round(usd * MICRO)) });
   };
 }

@@ -15,10 +15,19 @@
  * the normal one, corrects for that. The noise of single answers is in both mean squares and is subtracted once. Resampling both at once
  * (Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1) would count it three times. A test checks the coverage.
  * With one seed only questions are resampled: the interval holds for that one team, not for other seeds.
+ *
+ * Where all answers are correct, or all wrong, every resample is the same. The interval of a share is then Wilson's over its questions, each
+ * counted once (confidence-interval.ts): 100% of 64 questions is [94.3%, 100%], not [100%, 100%].
  */
 import { type Random, type StreamName, stream } from "../random.ts";
 import { mean } from "../statistics.ts";
-import { type ConfidenceInterval, NORMAL_975, sumTallies, type Tally } from "./confidence-interval.ts";
+import {
+  accuracyInterval,
+  type ConfidenceInterval,
+  NORMAL_975,
+  sumTallies,
+  type Tally,
+} from "./confidence-interval.ts";
 
 /** [seed][question]: the tally of that seed's team on that question. Every row has the same questions, in the same order. */
 export type Tallies_SQ = readonly (readonly Tally[])[];
@@ -41,8 +50,10 @@ const STUDENT = [
 export const student = (freedom: number): number =>
   STUDENT[freedom - 1] ?? NORMAL_975 + (NORMAL_975 ** 3 + NORMAL_975) / (4 * freedom);
 
-/** The pooled share of all tallies. Undefined if nothing was counted. `name`: the random stream of its draws. */
+/** The pooled share of all tallies. Undefined if nothing was counted. `name`: the random stream of its draws, if it needs any. */
 export function shareEstimate(tallies_SQ: Tallies_SQ, name: StreamName): Estimate | undefined {
+  const { n, correct } = sumTallies(tallies_SQ.flat());
+  if (n > 0 && (correct === 0 || correct === n)) return { value: correct / n, ...accuracyInterval(pooled(tallies_SQ)) };
   return estimate([{ sign: 1, tallies_SQ }], name, [0, 1]);
 }
 
@@ -72,10 +83,7 @@ function estimate(
 ): Estimate | undefined {
   const [S, Q] = [arms[0]?.tallies_SQ.length ?? 0, arms[0]?.tallies_SQ[0]?.length ?? 0];
   const perSeed = arms.map(({ sign, tallies_SQ }) => ({ sign, tallies: tallies_SQ.map(sumTallies) }));
-  const perQuestion = arms.map(({ sign, tallies_SQ }) => ({
-    sign,
-    tallies: Array.from({ length: Q }, (_, q) => sumTallies(tallies_SQ.flatMap((row) => row[q] ?? []))),
-  }));
+  const perQuestion = arms.map(({ sign, tallies_SQ }) => ({ sign, tallies: pooled(tallies_SQ) }));
   const value = signedSum(perSeed, new Uint32Array(S).fill(1));
   if (!Number.isFinite(value)) return undefined;
   const k = S > 1 ? seedFactor(linearized(arms), student(S - 1)) : 0;
@@ -91,6 +99,10 @@ function estimate(
   const bound = (q: number) => Math.min(most, Math.max(least, value + quantile(deviations, q)));
   return { value, low: bound(0.025), high: bound(0.975) };
 }
+
+/** Of each question, over all seeds. */
+const pooled = (tallies_SQ: Tallies_SQ): Tally[] =>
+  (tallies_SQ[0] ?? []).map((_, q) => sumTallies(tallies_SQ.flatMap((row) => row[q] ?? [])));
 
 /** The signed sum of the arms' pooled shares, with tally i counted `times_N[i]` times. */
 function signedSum(arms: readonly { sign: number; tallies: readonly Tally[] }[], times_N: Uint32Array): number {

@@ -1,10 +1,11 @@
 /** @file A checkpoint in a local folder, in the Hugging Face layout. Large files stay on disk; all others are read into memory. */
 import { constants, copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
 import { ADAPTER_CONFIG_FILE, ADAPTER_FILE } from "./adapter.ts";
+import { removeLeftovers, temporaryName } from "./leftovers.ts";
 import { INDEX_FILE, indexFileOf, MODEL_FILE } from "./tensors.ts";
 
 /**
@@ -46,7 +47,9 @@ async function refuseOtherWeights(folder: string, files: CheckpointFiles): Promi
  * process, or `file` itself.
  */
 async function replaceFile(path: string, file: CheckpointFile): Promise<void> {
-  const temporary = `${path}.partial-${process.pid}`;
+  const [folder, prefix] = [dirname(path), `${basename(path)}.partial-`];
+  removeLeftovers(folder, prefix);
+  const temporary = join(folder, temporaryName(prefix));
   // Left by a killed process that had this id.
   await rm(temporary, { force: true });
   try {

@@ -6,6 +6,7 @@ import { mkdir, open, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { MgrpoError } from "../../core/errors.ts";
 import { readBytes } from "../checkpoint/files.ts";
+import { removeLeftovers, temporaryName } from "../checkpoint/leftovers.ts";
 import { toBfloat16, type WrittenType } from "../checkpoint/safetensors.ts";
 import { dequantize } from "./dequantize.ts";
 import { type GgufModel, type GgufTensor, readGguf } from "./metadata.ts";
@@ -34,8 +35,11 @@ export async function importGguf(path: string, folder: string, dtype: WrittenTyp
   });
   const model = await readGguf(path, size);
   const texts = ggufTexts(path, size, model, dtype);
-  const temporary = join(dirname(folder), `.${basename(folder)}.${process.pid}`);
+  const [parent, prefix] = [dirname(folder), `.${basename(folder)}.`];
+  const temporary = join(parent, temporaryName(prefix));
   try {
+    await mkdir(parent, { recursive: true });
+    removeLeftovers(parent, prefix);
     await mkdir(temporary, { recursive: true });
     for (const [name, text] of texts) await writeFile(join(temporary, name), text);
     await writeWeights(path, size, model.tensors, join(temporary, "model.safetensors"), dtype);

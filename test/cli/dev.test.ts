@@ -3,12 +3,15 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
+import { agentShares } from "../../cli/dev/shares.ts";
 import { groupWarnings } from "../../cli/dev/warnings.ts";
 import { shareText, warningLines } from "../../cli/dev.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
 import type { Outcome } from "../../core/contracts/rollout.ts";
 import { mgrpo, parsedLines, RELAY, relaySettings, workHere } from "./command-line.ts";
 import { printed, printedJson } from "./printed.ts";
+import { config } from "./records.ts";
 
 const folder = workHere();
 const models = relaySettings();
@@ -91,6 +94,25 @@ test("rewards that throw: the rollouts so far are shown, then the error, and no 
   const shown = parsedLines(ended.stdout);
   expect(shown.length).toBeLessThan(8);
   expect(shown.map(({ kind }) => kind)).toEqual(shown.map(() => "rollout"));
+});
+
+test("a judge that gives no verdict costs only the rollout that it was asked about; the others have advantages", async () => {
+  const recipe = recipeWith(
+    "unjudged",
+    `await ask("main", [{ role: "user", content: "What follows amber?" }]);
+    globalThis.unjudged = (globalThis.unjudged ?? 0) + 1;
+    return { answer: globalThis.unjudged === 1 ? "odd" : "birch" };`,
+  );
+  const correct = '(_question, { answer }) => (answer === "odd" ? JSON.parse("no verdict") : 1)';
+  const judged = `export const rewards = { judge: "scripted", correct: ${correct}, expert: () => 1 };\n`;
+  writeFileSync(join(recipe, "rewards.mjs"), judged);
+  const lines = await dev(recipe, ...withApp, "--rollouts", "3");
+  const lost = linesOf(lines, "rollout").filter((line) => "excluded" in line);
+  expect(lost).toMatchObject([{ answer: "odd", excluded: expect.stringMatching(/^judge: /) }]);
+  expect(warningsOf(lines)[0]).toMatch(/^rollout \d is lost: judge: /);
+  const [main] = linesOf(lines, "agent");
+  expect(main?.["rewards"]).toHaveLength(2);
+  expect(main?.["advantages"]).toEqual([expect.any(Number), expect.any(Number)]);
 });
 
 test("warnings name an app that gives up, rewrites history, offers tools that no agent calls, or leaves out an agent", async () => {
@@ -183,6 +205,22 @@ test("turn rewards are a signal even if all rollout rewards are equal; a group w
   expect(warningsFor()).toEqual([
     "nothing to train on: every rollout of 'main' was cut at a limit and is masked (algorithm.overlong)",
   ]);
+});
+
+test("without advantages, an entropy bonus trains tokens in the first step unless its schedule begins at 0", () => {
+  const score = { reward: 0.5, correct: 0, wellFormed: true, tokens: 3, invocations: {} };
+  const main: AgentBatch = {
+    ...{ trajectories: [0, 1], weights: [0.5], advantages: [0, 0], mean: 0.5, std: 0 },
+    ...{ duplicated: 0, dropped: 0 },
+  };
+  const group = { rollouts: { "0": score, "1": score }, finalized: { main } } as unknown as GroupRecord;
+  const outcome = { status: "finished", trajectory: { logProbs: [-1, -1, -1] } } as unknown as Outcome;
+  const rollouts = [0, 1].map(() => ({ outcome, invocations: new Map() }));
+  const trainedFrom = (start: number) => {
+    const run = RunConfig.parse({ ...config, algorithm: { entropy: { start, end: 0.1 } } });
+    return agentShares(run, { group, rollouts })[0]?.trainedTokens;
+  };
+  expect([0, 0.01].map(trainedFrom)).toEqual([0, 6]);
 });
 
 test.each([

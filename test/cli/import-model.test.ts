@@ -1,6 +1,6 @@
 /** @file `mgrpo import` converts a GGUF file into a checkpoint folder, overwrites nothing, and refuses a missing file. */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { importModel } from "../../cli/import-model.ts";
@@ -23,4 +23,16 @@ test("writes the folder, describes the model, and overwrites nothing", async () 
 
 test("a missing file is refused", async () => {
   await expect(importModel("nowhere.gguf", { to: join(folder, "x"), dtype: "fp32" })).rejects.toThrow(/no such file/);
+});
+
+test("what a killed import left of the folder is deleted by the next one", async () => {
+  const printed = vi.spyOn(console, "log").mockReturnValue();
+  const parent = join(folder, "again");
+  // No system assigns process ids as large as 2^30.
+  const left = join(parent, `.tiny.${hostname()}-${2 ** 30}`);
+  mkdirSync(left, { recursive: true });
+  writeFileSync(join(left, "model.safetensors"), "half");
+  await importModel(TINY, { to: join(parent, "tiny"), dtype: "bf16" });
+  expect(readdirSync(parent)).toEqual(["tiny"]);
+  printed.mockRestore();
 });

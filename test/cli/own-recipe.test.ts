@@ -1,8 +1,11 @@
-/** @file A user's TypeScript recipe, loaded by the built commands in dist/ from a folder without a package.json, and from an ES module package. */
+/**
+ * @file A user's recipe: TypeScript, loaded by the built commands in dist/ from a folder without a package.json and from an ES module package; and
+ * what a fault in a case study or a note costs.
+ */
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { mgrpo, projectOfFile } from "./command-line.ts";
+import { mgrpo, projectOfFile, RELAY, readReport, relaySettings } from "./command-line.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const folder = projectOfFile();
@@ -43,4 +46,29 @@ test("compare makes the base models that the recipe describes, as train does", a
   expect(code).toBe(1);
   for (const agent of ["main", "searcher"])
     expect(existsSync(join(team, "models", agent, "model.safetensors"))).toBe(true);
+});
+
+test("a case study that throws is left out of the report, with a warning; a note that throws is shown as such", async () => {
+  const recipe = join(folder, "faulty");
+  mkdirSync(recipe);
+  const from = (part: string) => JSON.stringify(join(RELAY, `${part}.js`));
+  for (const part of ["rewards", "tools"]) writeFileSync(join(recipe, `${part}.mjs`), `export * from ${from(part)};`);
+  const broken = "{ name: 'broken', expected: 'x', checks: ({ facts }) => [facts.no.such] }";
+  writeFileSync(
+    join(recipe, "recipe.mjs"),
+    `import { recipe as relay } from ${from("recipe")};
+    const note = () => { throw new Error("no note"); };
+    export const recipe = { ...relay, note, caseStudies: [${broken}, ...relay.caseStudies] };`,
+  );
+  const settings = relaySettings({ name: "sampled" });
+  const trained = await mgrpo(folder, "train", recipe, "--run", "faulty", "--steps", "1", ...settings);
+  expect(trained.stdout).toMatch(
+    /warning: case study 'broken' is left out of the report: \S*recipe\.mjs: case study 'broken': checks\(\) of question '\S+' threw TypeError/,
+  );
+  expect(trained.code).toBe(0);
+  const { caseStudies } = readReport(folder, "faulty");
+  expect(caseStudies).toMatchObject([{ study: "delegation" }]);
+  const shown = await mgrpo(folder, "show", "faulty", "0/0");
+  expect(shown.stdout).toMatch(/the\s+recipe's\s+note\s+failed/);
+  expect(shown.code).toBe(0);
 });

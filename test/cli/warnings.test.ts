@@ -233,3 +233,22 @@ test("the reward of an agent that was not called counts neither as constant nor 
     ),
   ).toEqual([]);
 });
+
+test("the warnings of a run read each step a bounded number of times, and are those after each of its steps", () => {
+  let reads = 0;
+  const kls = Array.from({ length: 400 }, (_, i) => (i % 50 === 49 ? 3 ** (i / 50) : 0.01));
+  const steps = kls.map((kl, step) => {
+    const training = { main: { kl, entropy: step < 300 ? 0.3 : 0.01, gradientNorm: step % 90 === 89 ? 5 : 0.1 } };
+    const get = () => {
+      reads++;
+      return training;
+    };
+    return Object.defineProperty(summary({ step }), "training", { get });
+  });
+  const found = warnings.runWarnings(under({}), steps);
+  expect(reads).toBeLessThan(30 * steps.length);
+  expect(found.filter((line) => line.includes("the KL"))).toHaveLength(8);
+  expect(found.filter((line) => line.includes("gradient norm"))).toHaveLength(4);
+  expect(found.filter((line) => line.includes("entropy"))).toHaveLength(1);
+  expect(found).toEqual(steps.flatMap((_, i) => warnings.stepWarnings(under({}), steps.slice(0, i + 1))));
+});

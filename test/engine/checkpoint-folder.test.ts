@@ -1,6 +1,6 @@
 /** @file Checkpoint folders that cannot be read, hold more than a checkpoint, or other weights, or are written to while they are read. */
 import { mkdir, mkdtemp, open, readdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
@@ -56,6 +56,16 @@ test("a checkpoint is written over its own files; a reader of the earlier ones k
   expect(await readers[1].readFile("utf8")).toBe("{}");
   // 0 names: the file that is open is not the one in the folder.
   expect((await readers[0].stat()).nlink).toBe(0);
+});
+
+test("what killed processes left of a file is deleted when it is written again; what live ones are writing stays", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  // No system assigns process ids as large as 2^30.
+  const [left, other] = [2 ** 30, process.ppid].map((pid) => `config.json.partial-${hostname()}-${pid}`);
+  for (const name of [left, other]) await writeFile(join(folder, name ?? ""), "{");
+  await writeCheckpoint(folder, new Map([["config.json", new TextEncoder().encode("{}")]]));
+  expect((await readdir(folder)).sort()).toEqual(["config.json", other]);
 });
 
 test.each<[string, string[]]>([

@@ -157,6 +157,37 @@ test("an exception in the function that opens rewards is the recipe's error", as
   });
 });
 
+test("an exception in a recipe's config or in a case study is the recipe's error; one in a note is shown in the note's place", async () => {
+  const own = mkdtempSync(join(folder, "faulty-"));
+  const body = `class Faulty {
+    name = "faulty";
+    config() { return null.agents; }
+    questions() { return this.name; }
+    note({ facts }) { return facts.no.such; }
+    caseStudies = [{ name: "care", expected: "cares", checks: () => [true, null.length] }];
+  }
+  export const recipe = new Faulty();`;
+  writeFileSync(join(own, "recipe.mjs"), body);
+  const { config, note, ...recipe } = await openRecipe(own);
+  const thrown = (call: () => unknown) => {
+    try {
+      return call();
+    } catch (error) {
+      return error;
+    }
+  };
+  const fault = (line: RegExp) => ({ code: "recipe-invalid", message: expect.stringMatching(line) });
+  const at = String.raw`threw TypeError: .* \(at .*recipe\.mjs`;
+  const resolving = thrown(() => config("mgrpo", () => undefined));
+  expect(resolving).toMatchObject(fault(new RegExp(String.raw`recipe\.mjs: config\(\) ${at}:3:\d+\)$`)));
+  const checking = thrown(() => recipe.caseStudies?.[0]?.checks(question, { conversation, invocations: [] }));
+  const call = String.raw`recipe\.mjs: case study 'care': checks\(\) of question 'q7'`;
+  expect(checking).toMatchObject(fault(new RegExp(`${call} ${at}:6:`)));
+  const failed = String.raw`^the recipe's note failed: \S*recipe\.mjs: note\(\)`;
+  expect(note?.(question)).toMatch(new RegExp(`${failed} ${at}:5:`));
+  expect((await openRecipe(own)).questions(1)).toBe("faulty");
+});
+
 test.each([
   "null",
   "{}",

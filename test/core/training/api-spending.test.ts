@@ -155,14 +155,15 @@ describe("reservations of dead callers", () => {
   });
 });
 
-test("a turn of an agent behind an API is counted with its cost; one that rounds to nothing is not", async () => {
+test("a turn of an agent behind an API is counted with its cost, at least a micro-dollar; a free one is not", async () => {
   const table = memoryTable();
   const pay = agentPayments(table, "r");
-  await pay(0.0000004);
+  await pay(0);
   expect(await table.get(tableKeys.agentSpending("r"))).toBeUndefined();
+  await pay(0.0000004);
   await pay(0.0000016);
   await pay(0.5);
-  expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ run: "r", turns: 2, microUsd: 500_002 });
+  expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ run: "r", turns: 3, microUsd: 500_003 });
 });
 
 test.each([repeatingTable, haunted])("a turn whose payment is sent again is counted once: %o", async (lose) => {

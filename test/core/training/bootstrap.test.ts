@@ -23,6 +23,25 @@ test("by hand: one seed, four questions, three correct", () => {
   expect(estimate?.high).toBe(1);
 });
 
+test("by hand: answers that are all correct, or all wrong, have Wilson's interval over the distinct questions", () => {
+  // Wilson's interval at 8 of 8 is [1 / (1 + 1.96^2 / 8), 1] = [0.6756, 1], however many seeds answered.
+  const seeds = (count: number, value: number) =>
+    rows(Array.from({ length: count }, () => Array<number>(8).fill(value)));
+  for (const count of [1, 5]) {
+    const right = shareEstimate(seeds(count, 1), ["right"]) ?? expect.fail();
+    expect(right.value).toBe(1);
+    expect(right.low).toBeCloseTo(8 / (8 + 1.96 ** 2), 9);
+    expect(right.high).toBeCloseTo(1, 9);
+    const wrong = shareEstimate(seeds(count, 0), ["wrong"]) ?? expect.fail();
+    expect(wrong.value).toBe(0);
+    expect(wrong.low).toBeCloseTo(0, 9);
+    expect(wrong.high).toBeCloseTo(1 - 8 / (8 + 1.96 ** 2), 9);
+  }
+  // A question that no seed counted is not one of the sample.
+  const lost = seeds(2, 1).map((row) => row.map((tally, q) => (q === 0 ? { n: 0, correct: 0 } : tally)));
+  expect(shareEstimate(lost, ["lost"])?.low).toBeCloseTo(7 / (7 + 1.96 ** 2), 9);
+});
+
 test("by hand: two seeds that differ, questions that do not: only the seeds add width", () => {
   // Shares 0.50 and 0.52 on each of ten questions. One of two seeds is drawn, so a draw is 0.01 below or above the mean of 0.51. Answers have
   // no noise, so k = t / z = 12.706 / 1.96 = 6.4827, and the interval is 0.51 +- 0.0648.

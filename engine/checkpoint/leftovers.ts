@@ -1,0 +1,42 @@
+/**
+ * @file Temporary files and folders have their process in their name, so that the next process can delete what a killed one left behind:
+ * `<prefix><host>-<pid>`, and what may follow. Containers may share a folder but not the process ids, so those of other hosts stay.
+ */
+import { lstatSync, readdirSync, rmSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+
+/** The name of this process's temporary file or folder. */
+export const temporaryName = (prefix: string): string => `${prefix}${hostname()}-${process.pid}`;
+
+/**
+ * Deletes the files and folders in `parent` with this prefix whose process no longer lives.
+ * @param rest what follows the host; its first group is the process id.
+ */
+export function removeLeftovers(parent: string, prefix: string, rest: RegExp = /^(\d+)$/): void {
+  const start = `${prefix}${hostname()}-`;
+  for (const name of readdirSync(parent)) {
+    if (!name.startsWith(start)) continue;
+    const pid = rest.exec(name.slice(start.length))?.[1];
+    const path = join(parent, name);
+    if (pid && isStale(path, Number(pid))) rmSync(path, { recursive: true, force: true });
+  }
+}
+
+function isStale(path: string, pid: number): boolean {
+  // A link is not followed: another user's may lead to a folder of this user, who cannot delete the link.
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (!found || found.uid !== (process.getuid?.() ?? found.uid)) return false;
+  // In a container, a restarted process may have the id of the killed one.
+  if (pid === process.pid) return found.mtimeMs < Date.now() - 1000 * process.uptime();
+  return !isAlive(pid);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * @file A user's recipe, checked: an exception in its config or in a case study is an error in the user's code, and its one line names the place.
+ * A note is for readers only, so a reader sees the exception in its place.
+ */
+import type { Question } from "../core/contracts/question.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
+import type { CaseStudy, Recipe } from "../core/recipe.ts";
+import { whatThrew } from "./checked-rewards.ts";
+
+/**
+ * `file`: the recipe's file, as messages name it. The returned recipe throws `recipe-invalid`, or the MgrpoError that the recipe threw, from
+ * `config` and `checks`; its `note` never throws.
+ */
+export function checkedRecipe(recipe: Recipe, file: string): Recipe {
+  const { note, caseStudies } = recipe;
+  // A recipe may be an instance of a class, and may be frozen.
+  return Object.assign(Object.create(Object.getPrototypeOf(recipe)), recipe, {
+    config: (arm, chosen) => call(file, "config()", () => recipe.config(arm, chosen)),
+    ...(note && { note: (question: Question) => noteOf(file, () => recipe.note?.(question)) }),
+    ...(caseStudies && { caseStudies: caseStudies.map((study) => checkedStudy(study, file)) }),
+  } satisfies Partial<Recipe>);
+}
+
+const checkedStudy = (study: CaseStudy, file: string): CaseStudy => ({
+  ...study,
+  checks: (question, rollout) =>
+    call(file, `case study '${study.name}': checks() of question '${question.id}'`, () =>
+      study.checks(question, rollout),
+    ),
+});
+
+function call<T>(file: string, what: string, run: () => T): T {
+  try {
+    return run();
+  } catch (cause) {
+    if (isMgrpoError(cause)) throw cause;
+    throw new MgrpoError("recipe-invalid", `${file}: ${what} ${whatThrew(file, cause)}`, { cause });
+  }
+}
+
+function noteOf(file: string, run: () => string | undefined): string | undefined {
+  try {
+    return run();
+  } catch (error) {
+    return `the recipe's note failed: ${file}: note() ${whatThrew(file, error)}`;
+  }
+}
