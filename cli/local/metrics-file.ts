@@ -12,8 +12,8 @@ import { writeAtomically } from "./run-folder.ts";
 export class MetricsFile {
   readonly lines: MetricLine[];
   readonly #path: string;
-  /** The newest metrics by name, as JSON. */
-  readonly #known: Map<string, string>;
+  /** The newest lines by name. */
+  readonly #known: Map<string, MetricLine>;
   readonly #now: () => number;
 
   /** @param now wall-clock milliseconds. */
@@ -25,7 +25,7 @@ export class MetricsFile {
       .split("\n")
       .slice(0, -1)
       .map((line) => parseJson(MetricLine, line, path));
-    this.#known = new Map(this.lines.map((line) => [nameOf(line), JSON.stringify(line.metrics)]));
+    this.#known = new Map(this.lines.map((line) => [nameOf(line), line]));
     // Removes a line that a kill cut short.
     if (text !== "" && !text.endsWith("\n")) writeAtomically(path, this.lines.map(textOf).join(""));
   }
@@ -38,7 +38,8 @@ export class MetricsFile {
 
   addEvaluation(evaluation: TeamEvaluation): void {
     const measured = evaluationMetrics(evaluation);
-    if (this.#known.get(nameOf(measured)) === JSON.stringify(measured.metrics)) return;
+    const known = this.#known.get(nameOf(measured));
+    if (JSON.stringify(known?.metrics) === JSON.stringify(measured.metrics)) return;
     this.#append({ ...measured, time: this.#now() });
   }
 
@@ -49,7 +50,7 @@ export class MetricsFile {
   #append({ step, time, source, metrics }: MetricLine): void {
     const line = { step, time, source, metrics };
     appendFileSync(this.#path, textOf(line));
-    this.#known.set(nameOf(line), JSON.stringify(metrics));
+    this.#known.set(nameOf(line), line);
     this.lines.push(line);
   }
 }

@@ -74,7 +74,7 @@ describe("native calls", () => {
     const reply = JSON.stringify(says(null, { calls: [search("France")], reasoning: "a page" }));
     const renamed = JSON.parse(reply.replace("reasoning_content", "reasoning")) as Reply;
     await playAs(await backendWith("native", renamed, says("Paris.")));
-    expect(messages(1)[2]).toMatchObject({ role: "assistant", tool_calls: [{ id: "call_0" }] });
+    expect(messages(1)).toContainEqual(expect.objectContaining({ role: "assistant", tool_calls: expect.anything() }));
     expect(JSON.stringify(messages(1))).not.toContain("a page");
   });
 

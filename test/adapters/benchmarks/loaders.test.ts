@@ -293,7 +293,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
   expect(message).not.toMatch(/\n|乌有城|Nulle/);
 });
 
-test("a missing file: the message names it and where to read more", async () => {
-  expect(await refusal(loadJsonl, join(folder, "gone"))).toMatch(/gone: no such file; docs\/benchmarks\.md/);
+test("a missing file: the message names it, and what to name instead", async () => {
+  expect(await refusal(loadJsonl, join(folder, "gone"))).toMatch(/gone: no such file; name a file of questions/);
   expect(await refusal(ofGaia, folder)).toMatch(/metadata\.jsonl: no such file/);
 });
