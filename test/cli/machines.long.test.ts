@@ -231,8 +231,8 @@ test("a run has the same weights if mgrpo dispatch runs the functions, a worker 
   expect(await dispatch.ended).toEqual([0, null]);
   const message = expect.stringMatching(/^RUN 'damaged': /);
   expect(await lines).toEqual([
-    { kind: "dispatching", table: "mgrpo", bucket: "mgrpo", every: 0.05 },
-    { kind: "damaged", code: "record-damaged", message },
+    { kind: "dispatching", table: "mgrpo", bucket: "mgrpo", everySeconds: 0.05 },
+    { kind: "failed", code: "record-damaged", message },
   ]);
   await store.close();
 });
