@@ -3,6 +3,7 @@
  * machine, another process may have the same one. On Linux a process is also known by its boot and its start.
  */
 import { readFileSync } from "node:fs";
+import { hasProcess } from "../../engine/checkpoint/leftovers.ts";
 
 /** Fields of /proc/<pid>/stat from the state, which follows the name, to the start, in ticks since boot. */
 const START_FIELD = 19;
@@ -23,13 +24,4 @@ export function startOfProcess(pid: number): string {
 export function isOtherProcess(pid: number, start: string): boolean {
   if (pid === 0 || pid === process.pid || !hasProcess(pid)) return false;
   return start === "" || startOfProcess(pid) === start;
-}
-
-function hasProcess(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }

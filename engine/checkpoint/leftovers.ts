@@ -29,10 +29,11 @@ function isStale(path: string, pid: number): boolean {
   if (!found || found.uid !== (process.getuid?.() ?? found.uid)) return false;
   // In a container, a restarted process may have the id of the killed one.
   if (pid === process.pid) return found.mtimeMs < Date.now() - 1000 * process.uptime();
-  return !isAlive(pid);
+  return !hasProcess(pid);
 }
 
-function isAlive(pid: number): boolean {
+/** Whether some process has this id: ids are reused. */
+export function hasProcess(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
