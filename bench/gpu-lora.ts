@@ -1,28 +1,19 @@
 /** @file engine.gpu.lora.*: a model of Qwen3-0.6B's shape with an adapter of rank 16, sampled and trained on a device. */
-import { LoraConfig } from "../core/contracts/lora.ts";
 import type { CheckpointFiles, EngineOptions } from "../core/ports.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import type { Device } from "./gpu-figures.ts";
 import type { Measurement } from "./measurement.ts";
-import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
+import { QWEN3_06B } from "./qwen3/model.ts";
 import {
+  LORA,
+  NEW_TOKENS,
   OPTIONS,
   PROMPT_TOKENS,
   SAMPLED_SEQUENCES,
   sample,
   TRAINED_SEQUENCES,
   timeTrainStep,
-  withFreshAdapter,
 } from "./qwen3/work.ts";
-
-const LORA = LoraConfig.parse({});
-const NEW_TOKENS = 64;
-
-/** Writes the model, 2.4 GB, to an empty folder. */
-export function loraModel(folder: string): CheckpointFiles {
-  const base = writeRandomModel(folder, QWEN3_06B, OPTIONS.contextTokens, "F32");
-  return withFreshAdapter(base, QWEN3_06B, LORA);
-}
 
 /** Tokens/s of sampling, prefill included, and of a training step. Both run once before they are measured. */
 export async function measureLora(files: CheckpointFiles, { provider, precision }: Device): Promise<Measurement[]> {

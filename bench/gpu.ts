@@ -10,7 +10,8 @@ import { compiledEngine } from "../engine/compiled/engine.ts";
 import { TINY_OPTIONS } from "../engine/compiled/provider-check.ts";
 import { engineSample, engineTrain } from "./engine.ts";
 import { DEVICES, type Device } from "./gpu-figures.ts";
-import { loraModel, measureLora } from "./gpu-lora.ts";
+import { measureLora } from "./gpu-lora.ts";
+import { writeLoraModel } from "./qwen3/work.ts";
 
 const REPEATS = 3;
 
@@ -40,7 +41,7 @@ for (const { provider, precision } of available) {
 }
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-gpu-"));
 try {
-  const files = loraModel(folder);
+  const files = writeLoraModel(folder);
   for (const device of available)
     for (const figure of await measureLora(files, device)) console.log(JSON.stringify(figure));
 } finally {

@@ -5,13 +5,14 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LoraConfig } from "../core/contracts/lora.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { print } from "./measurement.ts";
 import { requireProc } from "./process-tree.ts";
-import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
+import { QWEN3_06B } from "./qwen3/model.ts";
 import {
+  LORA,
+  NEW_TOKENS,
   OPTIONS,
   PROMPT_TOKENS,
   SAMPLED_SEQUENCES,
@@ -19,18 +20,15 @@ import {
   TRAINED_SEQUENCES,
   timeTrainStep,
   watchMemory,
-  withFreshAdapter,
+  writeLoraModel,
 } from "./qwen3/work.ts";
 
-const LORA = LoraConfig.parse({});
-const NEW_TOKENS = 64;
 const MEGABYTE = 1e6;
 
 requireProc("mgrpo bench lora");
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-lora-"));
 try {
-  const base = writeRandomModel(folder, QWEN3_06B, OPTIONS.contextTokens, "F32");
-  const files = withFreshAdapter(base, QWEN3_06B, LORA);
+  const files = writeLoraModel(folder);
   const memory = watchMemory();
   const sampler = await compiledEngine.openSampler(files, OPTIONS);
   const sampling = await sample(sampler, QWEN3_06B, NEW_TOKENS);

@@ -3,7 +3,7 @@
  * resident file pages count although the system could drop them.
  */
 import { readFileSync } from "node:fs";
-import type { LoraConfig } from "../../core/contracts/lora.ts";
+import { LoraConfig } from "../../core/contracts/lora.ts";
 import type { CheckpointFiles, EngineOptions, Sampler, Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import {
@@ -14,11 +14,14 @@ import {
 } from "../../engine/checkpoint/adapter.ts";
 import type { ModelConfig } from "../../engine/checkpoint/config.ts";
 import { writeModel } from "../../engine/checkpoint/weights.ts";
+import { QWEN3_06B, writeRandomModel } from "./model.ts";
 
 export const OPTIONS: EngineOptions = { threads: 2, slots: 4, contextTokens: 512, microBatchTokens: 1024 };
 export const PROMPT_TOKENS = 64;
 export const SAMPLED_SEQUENCES = 4;
 export const TRAINED_SEQUENCES = 2;
+export const NEW_TOKENS = 64;
+export const LORA = LoraConfig.parse({});
 const ADAM = { learningRate: 1e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
 const EVERY_MILLISECONDS = 100;
 
@@ -52,6 +55,12 @@ export async function timeTrainStep(trainer: Trainer, { vocabulary }: ModelConfi
   await trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }, 1);
   await trainer.optimizerStep(ADAM);
   return (performance.now() - start) / 1000;
+}
+
+/** Writes a model of Qwen3-0.6B's shape, 2.4 GB, to an empty folder, and adds an adapter. */
+export function writeLoraModel(folder: string): CheckpointFiles {
+  const base = writeRandomModel(folder, QWEN3_06B, OPTIONS.contextTokens, "F32");
+  return withFreshAdapter(base, QWEN3_06B, LORA);
 }
 
 export function withFreshAdapter(base: CheckpointFiles, config: ModelConfig, lora: LoraConfig): CheckpointFiles {

@@ -36,7 +36,7 @@ test("a step is loaded once, even if the scores of the first steps have expired"
   ]);
 });
 
-test("a run that begins anew under the same name is shown without the steps of the run before it", async () => {
+test("another run that begins under the same name is shown without the steps of the run before it", async () => {
   const { asked, close, remove, read } = growingRun();
   const loader = new RunLoader("tiny", read);
   const shown: (number[] | undefined)[] = [];

@@ -97,11 +97,10 @@ describe("without a GPU", () => {
   });
 });
 
-describe.each([
-  ["webgpu", ON_WEBGPU.test(webgpu)],
-  ["cuda", hasExactCuda],
-] as const)("on %s", (gpu, works) => {
-  if (!works) return test.skip("it does not work here");
+describe.skipIf(!ON_WEBGPU.test(webgpu))(`on WebGPU (${webgpu})`, () => gpuContract("webgpu"));
+describe.skipIf(!hasExactCuda)("on CUDA", () => gpuContract("cuda"));
+
+function gpuContract(gpu: ExecutionProvider): void {
   const options = { ...OPTIONS, provider: gpu };
   const subject = { engine: compiledEngine, files: tinyCheckpoint(), options: { ...options, contextTokens: 90 } };
   describe("trainer", () => trainerContract(subject));
@@ -140,7 +139,7 @@ describe.each([
       await sampler.close();
     }
   });
-});
+}
 
 /** The first moment is the gradient. */
 const ADAM = { learningRate: 1e-9, beta1: 0, beta2: 0, epsilon: 1, weightDecay: 0, maxGradientNorm: 1e9 };
