@@ -13,8 +13,8 @@ export interface EvaluatedRun {
   readonly heldOut: readonly HeldOutScores[];
 }
 
-/** The part of a question's score that counts. */
-export type Counts = (question: QuestionScore) => Tally;
+/** Selects the tally of a question's score that is measured. */
+export type TallyOf = (question: QuestionScore) => Tally;
 export type Suite = Pick<Measured, "suite" | "temperature">;
 export type End = "before" | "after";
 
@@ -27,12 +27,15 @@ export interface EvaluatedArm {
   readonly first?: readonly EvaluatedRun[] | undefined;
 }
 
-/** The random stream of a bootstrap is named after the arm, the suite, what is measured and the estimate. */
+/**
+ * The arm's scores on one suite: before, after, the gain, and the difference from the first arm. The random stream of each bootstrap is named
+ * after the arm, the suite, what is measured and the estimate.
+ */
 export function measureArm(
   { label, runs, first }: EvaluatedArm,
   { suite, temperature }: Suite,
   what: string,
-  pick: Counts,
+  pick: TallyOf,
 ): Measured {
   const table = (of: readonly EvaluatedRun[], end: End): Tallies_SQ =>
     of.map((one) => scoresOf(one, suite, end).map((question) => pick(question)));

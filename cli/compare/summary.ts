@@ -9,7 +9,7 @@ import { parse } from "../../core/contracts/parse.ts";
 import { accuracyInterval, sumTallies } from "../../core/training/confidence-interval.ts";
 import { Measured } from "../../ui/compare-view.ts";
 import {
-  type Counts,
+  type TallyOf,
   comparedSuites,
   type End,
   type EvaluatedRun,
@@ -115,7 +115,7 @@ function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefi
   const { label, arm, varied } = entry;
   const compared = { label, runs: runs.map(evaluated), first: first?.runs.map(evaluated) };
   const suites = comparedSuites(compared.runs);
-  const measured = (suite: Suite, what: string, pick: Counts) => measureArm(compared, suite, what, pick);
+  const measured = (suite: Suite, what: string, pick: TallyOf) => measureArm(compared, suite, what, pick);
   const studies = runs[0]?.report.caseStudies ?? [];
   const [shown] = suites;
   const kinds = [...new Set(scoresOf(compared.runs[0], shown?.suite, "after").map(({ kind }) => kind))];

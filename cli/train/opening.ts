@@ -67,8 +67,8 @@ function partsOf(agent: AgentConfig, base: Parameters<typeof parametersOf>[1] | 
     path.length < model.length ? path : model,
     ...(policy === "compiled" ? [] : [policy]),
     ...(parameters === undefined ? [] : [`${SHORT.format(parameters)} parameters`]),
-    ...(trained ? [] : ["not trained"]),
-    ...(lora ? [`adapter of rank ${lora.rank}`] : []),
+    ...(trained ? [] : ["frozen"]),
+    ...(lora ? [`LoRA of rank ${lora.rank}`] : []),
   ];
   return parts.filter((text) => text !== "").map((text) => ({ text }));
 }

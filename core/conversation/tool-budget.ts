@@ -6,22 +6,22 @@
  *                   each report says what was spent; the rest of its share, and what calls held but did not cost, is available
  *                   again in the next turn
  *
- * So concurrent calls that cost no more than they hold never spend more than there is. Shares depend on texts and costs, never on timing, and
- * a repeated invocation has the same id.
+ * So concurrent calls that cost no more than they hold never overspend the budget. Shares depend on texts and costs, never on timing, and
+ * a retried invocation has the same id.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";
 import type { CallBudget } from "../ports.ts";
 
 const MICRO_USD = 1_000_000;
-/** Maximum significant digits of an amount in a text for the agent. */
+/** Maximum significant digits of an amount in a message to the agent. */
 const MAX_DIGITS = 8;
 
 /**
  * What one conversation has left of its rollout's tool budget, in calls and micro-dollars (millionths of a US dollar). Nothing here throws: a
- * call that the budget does not cover gets a text for the agent.
+ * call that the budget does not cover gets a message to the agent.
  */
 export interface ToolBudget extends CallBudget {
-  /** Splits what is left among n delegations; the first ones get the remainder of the division. Undefined: no limit. */
+  /** Splits what is left among the delegations; the first ones get the remainder of the division. Undefined: no limit. */
   split(delegations: number): readonly (Allowance | undefined)[];
   /** Charges what a delegation spent. */
   settle(spent: Spent): void;
@@ -46,7 +46,7 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
       if (maxCalls !== null && calls >= maxCalls) return `no calls are left: the limit is ${maxCalls}`;
       // A free call is allowed even after a model's cost has overdrawn the budget.
       if (maxMicroUsd !== null && price > Math.max(0, maxMicroUsd - microUsd - held)) {
-        return `no budget is left for this call: the limit is $${maxMicroUsd / MICRO_USD}`;
+        return notCovered(usd, leftUsd());
       }
       calls += 1;
       microUsd += price;
@@ -84,7 +84,7 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
   };
 }
 
-/** What the agent reads of a call that may cost more dollars than are left for it. */
+/** The message to the agent about a call that may cost more than is left. */
 export function notCovered(mostUsd: number, leftUsd: number): string {
   let digits = 2;
   while (digits < MAX_DIGITS && formatUsd(mostUsd, digits) === formatUsd(leftUsd, digits)) digits++;
@@ -95,8 +95,8 @@ export function notCovered(mostUsd: number, leftUsd: number): string {
 const formatUsd = (usd: number, digits: number) => String(Number(usd.toPrecision(digits)));
 
 /** The i-th of n parts of what is left. Parts differ by at most 1. */
-function share(limit: number | null, gone: number, i: number, n: number): number | null {
+function share(limit: number | null, used: number, i: number, n: number): number | null {
   if (limit === null) return null;
-  const left = Math.max(0, limit - gone);
+  const left = Math.max(0, limit - used);
   return Math.floor(left / n) + (i < left % n ? 1 : 0);
 }

@@ -16,7 +16,7 @@ export const DELEGATE = "delegate";
 export const DelegateArguments = z.strictObject({
   agent: z.string(),
   // As a refinement, the limit is not part of the JSON Schema that the agent sees.
-  task: z.string().regex(/\S/, "says nothing").refine(fitsRequest, `is longer than ${TASK_BYTES} bytes`),
+  task: z.string().regex(/\S/, "must not be blank").refine(fitsRequest, `is longer than ${TASK_BYTES} bytes`),
 });
 
 /** Whether the task, in the form in which its sub-agent gets it, fits into a request. */

@@ -16,12 +16,12 @@ export function parseTinkerPolicy(policy: string): TinkerPolicy {
   const text = policy.slice(TINKER.length);
   if (!policy.startsWith(TINKER) || !/^https?:\/\//.test(text) || !URL.canParse(text)) {
     throw invalid(
-      `policy '${withoutCredentials(policy)}': write tinker:http://host:port, with #<base model> where the server has several`,
+      `policy '${withoutCredentials(policy)}': write tinker:http://host:port, with #<base model> unless agents.<name>.model ends in the server's name of it`,
     );
   }
   const url = new URL(text);
   if (url.username !== "" || url.password !== "") {
-    throw invalid(`policy: the URL of ${url.host} must not contain a user or key: set TINKER_API_KEY`);
+    throw invalid(`policy: the URL of ${url.host} must not contain a user name or key: set TINKER_API_KEY`);
   }
   const rank = url.searchParams.get("rank");
   if (rank !== null) {
@@ -42,11 +42,11 @@ function modelOf({ host, hash }: URL): string {
   try {
     return decodeURIComponent(hash.slice(1));
   } catch {
-    throw invalid(`policy of ${host}: the model ${hash} has a % without two hexadecimal digits: write % as %25`);
+    throw invalid(`policy of ${host}: the model ${hash} is not valid percent-encoding: write % as %25`);
   }
 }
 
-/** A text that is not a URL may have a user and a key anywhere before its last `@`, and a key after a `?`. */
+/** Text that is not a URL may contain a user name and a key anywhere before its last `@`, and a key after a `?`. */
 const withoutCredentials = (policy: string): string =>
   policy.replace(/^(tinker:)(https?:\/\/)?.*@/, "$1$2").replace(/\?.*/, "?…");
 

@@ -78,7 +78,7 @@ export function openTemplate(
       return withinMilliseconds(milliseconds, () => template.render(variables));
     } catch (cause) {
       const roles = messages.map(({ role }) => role).join(", ");
-      const error = damaged(file, `chat_template failed on ${roles}: ${messageOf(cause)}`, undefined, cause);
+      const error = damaged(file, `chat_template failed on messages with the roles ${roles}: ${messageOf(cause)}`, undefined, cause);
       if (cause instanceof TimeLimitExceeded) refusal = error;
       throw error;
     }
@@ -96,13 +96,13 @@ function parsed(source: string, file: string, milliseconds: number): Template {
   }
 }
 
-/** As in transformers: the template of conversations without tools, then that of conversations with tools, if it is another. */
+/** As in transformers: the template of conversations without tools, then that of conversations with tools, if there is a separate one. */
 function templatesIn({ chat_template }: TokenizerConfig): string[] {
   if (!Array.isArray(chat_template)) return [chat_template ?? []].flat();
   return ["default", "tool_use"].flatMap((name) => chat_template.find((entry) => entry.name === name)?.template ?? []);
 }
 
-/** An adapter's files may leave the template to their base. */
+/** Whether the files have a template. An adapter's may leave it to their base. */
 export function hasTemplate(files: CheckpointFiles): boolean {
   const config = files.get(CONFIG);
   const inConfig = config

@@ -14,7 +14,7 @@ test("a template that loops is reported as damaged, and blocks its worker for a 
   expect(() => render(MESSAGES, [], true)).toThrow(
     expect.objectContaining({
       code: "tokenizer-damaged",
-      message: expect.stringMatching(/chat_template failed on user: it took more than 0.2 s:/),
+      message: expect.stringMatching(/chat_template failed on messages with the roles user: it took more than 0.2 s:/),
     }),
   );
   expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5);
@@ -43,7 +43,7 @@ test("another template renders as usual, and its errors keep their own reason", 
   const { render } = openTemplate(new Map(), configOf("{{ messages[0].content }}!"), 20_000);
   expect(render(MESSAGES, [], true)).toBe("hello!");
   const { render: raising } = openTemplate(new Map(), configOf("{{ raise_exception('no') }}"), 20_000);
-  expect(() => raising(MESSAGES, [], true)).toThrow(/chat_template failed on user: .*no/);
+  expect(() => raising(MESSAGES, [], true)).toThrow(/chat_template failed on messages with the roles user: .*no/);
 });
 
 test("a limited function returns its value; nested limits work", () => {

@@ -1,6 +1,6 @@
 /**
- * @file Layer-by-layer passes: for an adapter on a frozen model, or for all weights of a model where one graph for the whole model needs too much
- * memory or `gradientCheckpointing` is on. Memory holds each layer's input, the activations of one layer, and the head's arrays for one chunk of
+ * @file Layer-by-layer passes: for an adapter on a frozen model, or for all weights of a model where one graph for forward, loss and backward needs too
+ * much memory or `gradientCheckpointing` is on. Memory holds each layer's input, the activations of one layer, and the head's arrays for one chunk of
  * rows; with `gradientCheckpointing: off`, also the outputs of the linear layers.
  */
 import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
@@ -39,7 +39,7 @@ import { forwardFeeds, lossFeeds, wantedPredictions } from "./train-inputs.ts";
 /** What the forward pass of a micro-batch saves for the head and the backward pass. */
 interface ForwardState {
   /** cos, sin and mask. */
-  readonly positions: Feeds;
+  readonly attentionInputs: Feeds;
   /** Tokens [B * T]. */
   readonly tokens: Int32Array;
   /** Input of each layer and output of the last one. */
@@ -139,16 +139,16 @@ export class LayeredPasses implements Passes {
 
   async #forward(batch: MicroBatch, sequences: Sequences, keeps: boolean): Promise<ForwardState> {
     const { layers, width } = this.#state.config;
-    const { feeds: positions, sources } = forwardFeeds(batch, sequences, this.#rotary);
+    const { feeds: attentionInputs, sources } = forwardFeeds(batch, sequences, this.#rotary);
     const rows = sources.length;
     const layerInputs = this.#layerInputTensors(rows);
     const products = keeps ? this.#productTensors(rows) : {};
     const kind = rowKind(batch);
     const session = await this.#session(graphName("layered-states", kind, keeps), traceForward(kind, keeps));
     const tokens = tensor(sources, [rowCount(batch), batch.tokens]);
-    await session.run(lengthsOf(batch), { ...this.#weights, ...positions, tokens }, { ...layerInputs, ...products });
+    await session.run(lengthsOf(batch), { ...this.#weights, ...attentionInputs, tokens }, { ...layerInputs, ...products });
     const last = this.#layerInputs.subarray(layers * rows * width, (layers + 1) * rows * width);
-    return { positions, tokens: sources, layerInputs, products, last };
+    return { attentionInputs, tokens: sources, layerInputs, products, last };
   }
 
   #layerInputTensors(rows: number): Feeds {
@@ -208,7 +208,7 @@ export class LayeredPasses implements Passes {
 
   async #backward(
     batch: MicroBatch,
-    { positions, tokens, layerInputs, products }: ForwardState,
+    { attentionInputs, tokens, layerInputs, products }: ForwardState,
     lastGradient: Float32Array,
     gradient: GradientSum,
   ): Promise<void> {
@@ -219,7 +219,7 @@ export class LayeredPasses implements Passes {
     const session = await this.#session(graphName("layered-backward", kind, keeps), traceBackward(kind, keeps));
     const feeds: Feeds = {
       ...this.#weights,
-      ...positions,
+      ...attentionInputs,
       ...layerInputs,
       ...products,
       ...sums,

@@ -91,22 +91,22 @@ function factPattern(phrasing: string): RegExp {
   return new RegExp(`^${escapeText(before)}(.+?)${escapeText(after)}${AREA_UNIT}$`, "i");
 }
 
-const CLAIMS = FIELDS.flatMap((field) =>
+const WORDINGS = FIELDS.flatMap((field) =>
   [...ofBothSides(CONDITIONS[field]), ...EXTRA_WORDINGS[field]].map((text) => ({ field, text })),
 ).sort((a, b) => b.text.length - a.text.length);
 
 /** The beginnings of conditions. No name contains one, but some contain "and". */
-const HEADS = CLAIMS.map(({ text }) => escapeText(text.split("{value}")[0] as string).replace(/ $/, "\\b")).join("|");
-const BEFORE = new RegExp(`,? (?:and )?(?:also )?(?:(?:that|which|whose|it) )?(?=${HEADS})`, "i");
+const BEGINNINGS = WORDINGS.map(({ text }) => escapeText(text.split("{value}")[0] as string).replace(/ $/, "\\b")).join("|");
+const SEPARATOR = new RegExp(`,? (?:and )?(?:also )?(?:(?:that|which|whose|it) )?(?=${BEGINNINGS})`, "i");
 
-const PATTERNS = CLAIMS.map(({ field, text }) => {
+const PATTERNS = WORDINGS.map(({ field, text }) => {
   const [before = "", after = ""] = text.split("{value}").map(escapeText);
   return { field, pattern: new RegExp(`^${before}(.+)${after}$`, "i") };
 });
 
 /** The conditions that a text states, in its order. */
 function conditionsIn(text: string): Condition[] {
-  return text.split(BEFORE).flatMap((claim) => conditionIn(claim) ?? []);
+  return text.split(SEPARATOR).flatMap((claim) => conditionIn(claim) ?? []);
 }
 
 /** Longer wordings win over those that they contain. */
@@ -118,7 +118,7 @@ function conditionIn(claim: string): Condition | undefined {
   return undefined;
 }
 
-/** A name without its leading article and one trailing `,`, `;` or `:`. */
+/** A name without a leading "the" and without one trailing `,`, `;` or `:`. */
 const bare = (name: string): string =>
   name
     .trim()

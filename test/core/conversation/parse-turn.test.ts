@@ -64,7 +64,7 @@ test.each([
   [call(ask("a")) + call({ name: "visit", arguments: {} }), /^call 2: unknown tool/],
   [call(ask("a")).repeat(3), "3 tool calls, at most 2 are allowed"],
   [call({ name: "delegate", arguments: { agent: "nobody", task: "x" } }), /^arguments of 'delegate': agent/],
-  [call({ name: "delegate", arguments: { agent: "searcher", task: "  " } }), /task: says nothing/],
+  [call({ name: "delegate", arguments: { agent: "searcher", task: "  " } }), /task: must not be blank/],
 ])("%j is malformed: %s", (text, fault) => {
   expect(parse(text)).toEqual({
     kind: "malformed",

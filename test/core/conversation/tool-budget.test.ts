@@ -20,7 +20,7 @@ test("only a price above the remaining budget is refused; a cost for which nothi
   expect(budget.leftUsd()).toBe(0.003);
   expect([budget.take(0.002), budget.take(0.002), budget.take(0.001)]).toEqual([
     undefined,
-    "no budget is left for this call: the limit is $0.003",
+    "the remaining budget does not cover this call: it may cost $0.002, and $0.001 is left",
     undefined,
   ]);
   expect(budget.leftUsd()).toBe(0);
@@ -28,7 +28,7 @@ test("only a price above the remaining budget is refused; a cost for which nothi
   expect(budget.leftUsd()).toBe(0);
   expect([budget.take(0), budget.take(0.001)]).toEqual([
     undefined,
-    "no budget is left for this call: the limit is $0.003",
+    "the remaining budget does not cover this call: it may cost $0.001, and $0 is left",
   ]);
   expect(budget.split(2)).toEqual([
     { calls: null, microUsd: 0 },

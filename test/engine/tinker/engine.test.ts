@@ -273,7 +273,7 @@ test.each([
   ["tinker:http://gpu1:8000?ranks=8&api_key=secret", /: it takes no parameters: remove ranks, api_key$/],
   [
     "tinker:http://user:secret@gpu1:8000",
-    /^policy: the URL of gpu1:8000 must not contain a user or key: set TINKER_API_KEY$/,
+    /^policy: the URL of gpu1:8000 must not contain a user name or key: set TINKER_API_KEY$/,
   ],
   ["tinker:http://user:se#c@ret@gpu1:port", /^policy 'tinker:http:\/\/gpu1:port': write tinker:http:\/\/host:port/],
   ["tinker:gpu1:8000?api_key=secret", /^policy 'tinker:gpu1:8000\?…': write tinker:http:\/\/host:port/],

@@ -22,7 +22,7 @@ const alternating: Tokenizer = {
   ...tokenizer,
   render(messages, ...rest) {
     if (messages.some(({ role }, i) => role === "user" && messages[i + 1]?.role === "user")) {
-      throw new MgrpoError("tokenizer-damaged", "chat_template failed on user, user");
+      throw new MgrpoError("tokenizer-damaged", "chat_template failed on messages with the roles user, user");
     }
     return tokenizer.render(messages, ...rest);
   },
@@ -37,7 +37,7 @@ test.each(["main", "searcher"])(
     const harness = await start({ tokenizer: alternating });
     const outcome = await harness.run(async (call) => {
       await expect(ask(call, name, "one", "two")).rejects.toThrow(
-        "400 request-refused: the model's chat template refuses this conversation: chat_template failed on user, user",
+        "400 request-refused: the model's chat template refuses this conversation: chat_template failed on messages with the roles user, user",
       );
       await ask(call, "main", "say done");
       return { answer: "done" };

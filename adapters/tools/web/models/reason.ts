@@ -14,7 +14,7 @@ export function reasonTool(model: ToolModel, calls: ExternalCalls): Tool<{ probl
     name: "reason",
     description:
       "Asks a stronger model to think about a problem. It sees only what the problem says: include all facts.",
-    parameters: z.strictObject({ problem: z.string().regex(/\S/, "says nothing") }),
+    parameters: z.strictObject({ problem: z.string().regex(/\S/, "must not be blank") }),
     async run({ problem }, context) {
       const messages = [
         { role: "system", content: INSTRUCTIONS },

@@ -24,7 +24,7 @@ export function searchTool(
   return {
     name: "search",
     description: `Searches the web; returns the ${results} best results, each with its address.`,
-    parameters: z.strictObject({ query: z.string().regex(/\S/, "says nothing") }),
+    parameters: z.strictObject({ query: z.string().regex(/\S/, "must not be blank") }),
     async run({ query }, context) {
       const refused = context.budget.take(usdPerCall);
       if (refused) return refused;

@@ -1,5 +1,5 @@
 /**
- * @file The tool `visit`: the text of a page or PDF, in parts that each fit into a response; or, if a model extracts it, what the page says
+ * @file The tool `visit`: the text of a page or PDF, in parts that each fit into a response; or, with an extracting model, what the page says
  * about the agent's goal.
  */
 import { setTimeout as pause } from "node:timers/promises";
@@ -38,7 +38,7 @@ export interface VisitOptions {
 }
 
 const Plain = z.strictObject({ url: z.string(), part: z.int().positive().optional() });
-const WithGoal = Plain.extend({ goal: z.string().regex(/\S/, "says nothing").optional() });
+const WithGoal = Plain.extend({ goal: z.string().regex(/\S/, "must not be blank").optional() });
 type Arguments = z.infer<typeof WithGoal>;
 
 export function visitTool({ settings, fetching, reader, calls, extractForGoal }: VisitOptions): Tool<Arguments> {
@@ -99,7 +99,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
   };
 }
 
-/** The readers' caller: rollouts take turns, however many conversations each has. */
+/** The key of the reader's fair queue: rollouts take turns, however many conversations each has. */
 const rolloutOf = ({ address: { run, phase, step, group, rollout } }: ToolContext): string =>
   [run, phase, step, group, rollout].join("/");
 
