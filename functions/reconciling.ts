@@ -187,13 +187,16 @@ async function viewOf({ table, runObjects, records }: Context, record: RunRecord
 
 /** What the alarms are computed from. */
 export interface RunMetrics {
-  readonly running: number;
   /** Agents of running runs without a live worker: none has registered, or all are marked dead. */
   readonly unserved: number;
-  /** By running run: the share of its budget that it has spent; 0 without one. */
-  readonly spent: Readonly<Record<string, number>>;
-  /** By running run: minutes since its last score or version. */
-  readonly idleMinutes: Readonly<Record<string, number>>;
+  /** The running runs. */
+  readonly runs: readonly {
+    readonly run: string;
+    /** Minutes since its last score or version. */
+    readonly idleMinutes: number;
+    /** The share of its budget that it has spent; 0 without one. */
+    readonly spent: number;
+  }[];
 }
 
 export function metricsOf({ runs, progressAt, storeTime }: RunOverview): RunMetrics {
@@ -202,16 +205,14 @@ export function metricsOf({ runs, progressAt, storeTime }: RunOverview): RunMetr
     const served = new Set(workers.filter(({ state }) => state !== "dead").map(({ agent }) => agent));
     return Object.keys(config.agents).filter((name) => !served.has(name));
   });
-  const spent = running.map(({ config, record, workers, apiSpending }) => {
-    const share = shareSpent(record, spending(config, record, workers, apiSpending, storeTime));
-    return [record.run, share] as const;
-  });
-  const idle = running.map(({ record: { run } }) => [run, storeTime - (progressAt.get(run) ?? storeTime)] as const);
   return {
-    running: running.length,
     unserved: unserved.length,
-    spent: Object.fromEntries(spent),
-    idleMinutes: Object.fromEntries(idle.map(([run, ms]) => [run, Math.floor(Math.max(0, ms) / 60_000)])),
+    runs: running.map(({ config, record, workers, apiSpending }) => {
+      const { run } = record;
+      const idle = storeTime - (progressAt.get(run) ?? storeTime);
+      const spent = shareSpent(record, spending(config, record, workers, apiSpending, storeTime));
+      return { run, idleMinutes: Math.floor(Math.max(0, idle) / 60_000), spent };
+    }),
   };
 }
 
@@ -219,10 +220,8 @@ export function metricsOf({ runs, progressAt, storeTime }: RunOverview): RunMetr
  * The log lines that the alarms' metric filters read (stacks/alarms.ts): one for all runs, then one per running run. None while nothing
  * runs: each hour with a value costs.
  */
-export function metricsLines({ idleMinutes, spent, ...all }: RunMetrics): string[] {
-  if (all.running === 0) return [];
-  const runs = Object.entries(idleMinutes).map(([run, minutes]) => {
-    return { what: "run", run, idleMinutes: minutes, spent: spent[run] ?? 0 };
-  });
-  return [{ what: "pulse", ...all }, ...runs].map((line) => JSON.stringify({ level: "info", ...line }));
+export function metricsLines({ unserved, runs }: RunMetrics): string[] {
+  if (runs.length === 0) return [];
+  const lines = [{ what: "pulse", running: runs.length, unserved }, ...runs.map((one) => ({ what: "run", ...one }))];
+  return lines.map((line) => JSON.stringify({ level: "info", ...line }));
 }

@@ -1,6 +1,6 @@
 /**
- * @file Settings that nothing would read. They are refused where a run begins, and nowhere else: `RunConfig` also reads stored configs, and
- * those of older releases may have them.
+ * @file Settings that nothing would read, and an address with a password. They are refused where a run begins, and nowhere else: `RunConfig`
+ * also reads stored configs, and those of older releases may have them.
  *
  * A rule holds for every arm and team. A part that an arm or a switch turns off keeps its settings, since a comparison gives all runs the same
  * ones: `d` under `no-alignment`, the optimizer of a frozen agent, `evaluation.every` without suites. For the same reason, a comparison refuses
@@ -9,6 +9,7 @@
 import { AlgorithmConfig } from "./algorithm-config.ts";
 import type { RunConfig } from "./config.ts";
 import { EngineConfig } from "./engine.ts";
+import { hasNoUser } from "./http-url.ts";
 import { isEndpointPolicy } from "./language-model.ts";
 import { ownsPolicy } from "./shared-policy.ts";
 
@@ -37,6 +38,10 @@ export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => Fa
       if (isRead || engine.threads === EngineConfig.parse({}).threads) return [];
       return [[`agents.${name}.engine.threads`, `does nothing with policy '${policy}': remove it`]];
     });
+  },
+  runnerUser({ runner }) {
+    if (typeof runner === "string" || hasNoUser(runner.url)) return [];
+    return [["runner.url", "must be without user and password: messages name addresses"]];
   },
 };
 

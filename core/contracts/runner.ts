@@ -4,14 +4,13 @@ import type { AgentConfig } from "./agent-config.ts";
 import type { AlgorithmConfig } from "./algorithm-config.ts";
 import { algorithmOf } from "./algorithm-overrides.ts";
 import type { EvaluationSuite } from "./evaluation-suite.ts";
-import { HttpUrl } from "./http-url.ts";
 import { isEndpointPolicy } from "./language-model.ts";
 
 /** `native`: this program. `recipe`: the app in the recipe. An object: an app at a URL. */
 export const RunnerConfig = z.union([
   z.enum(["native", "recipe"]),
   z.strictObject({
-    url: HttpUrl.describe("Where the app takes attempts: one signed POST each."),
+    url: z.url({ protocol: /^https?$/ }).describe("Where the app takes attempts: one signed POST each."),
     secretVariable: z
       .string()
       .regex(/^[A-Z][A-Z0-9_]*$/, "the name of an environment variable")

@@ -69,9 +69,10 @@ function refuseUnknownAgents(set: readonly string[], recommended: readonly strin
   }
 }
 
-/** The agents with a policy of their own in an arm's team. */
+/** The agents with a policy of their own in an arm's team. None without a team, which `resolveConfig` refuses. */
 export function policiesOf({ config }: Recommendation, arm: Arm): string[] {
   const advised = typeof config === "function" ? config(arm, chosenBy([])) : config;
+  if (!isConfigNode(advised.agents)) return [];
   const { agents } = withSettings(advised, settingsOf(arm, advised)) as AdvisedConfig;
   return Object.keys(agents).filter((name) => ownsPolicy(agents, name));
 }

@@ -83,8 +83,12 @@ export class Attempt {
       unanswered?.delete(key);
       return reply;
     } catch (error) {
-      if (error instanceof LimitReached) this.#limit ??= error.limit;
-      else if (!until.aborted) this.#faults.set(key, faultOf(agent, error));
+      if (error instanceof LimitReached) {
+        unanswered?.delete(key);
+        this.#limit ??= error.limit;
+      } else if (!until.aborted) {
+        this.#faults.set(key, faultOf(agent, error));
+      }
       throw error;
     } finally {
       unlink();

@@ -129,7 +129,8 @@ test("each of several runs has its own time without progress", async () => {
     const step = StepRecord.parse(await store.table.get(tableKeys.step("moving", 0)));
     const key = await playRollout(store.objects, config("moving"), step, Math.floor(k / 3), k % 3);
     await functions.scoreRollout({ key });
-    last = (await minutes(10)).metrics.idleMinutes;
+    const { runs } = (await minutes(10)).metrics;
+    last = Object.fromEntries(runs.map(({ run, idleMinutes }) => [run, idleMinutes]));
   }
   // 40 ticks; the first, one minute after the start, records where the runs stand. The last outcome is seen by the first of the last ten.
   expect(last).toEqual({ moving: 9, stuck: 39 });

@@ -75,7 +75,7 @@ test("the local cloud routes by key, ignores other keys, and logs failures that 
     recordEvaluation: async () => Promise.reject(new MgrpoError("not-found", "no such job")),
     tickAll: async () => Promise.reject(outage),
     reconcile: async () => ({
-      metrics: { running: 0, unserved: 0, spent: {}, idleMinutes: {} },
+      metrics: { unserved: 0, runs: [] },
       changes: [],
       failures: [],
     }),

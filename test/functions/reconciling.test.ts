@@ -118,7 +118,8 @@ test("a run that has spent its budget loses its machines in the tick that halts 
   await start({ budget: { hours: 1 } });
   await minute(HOUR / 2);
   await start({ run: "cheap", budget: { hours: 10 } });
-  expect((await functions.reconcile()).metrics.spent).toEqual({ test: 0.5, cheap: 0 });
+  const { runs } = (await functions.reconcile()).metrics;
+  expect(Object.fromEntries(runs.map((one) => [one.run, one.spent]))).toEqual({ test: 0.5, cheap: 0 });
   await store.table.update(endRun("cheap", { code: "user", reason: "by hand" }));
   expect(await minute(HOUR / 2)).toEqual(["g-main 0", "g-searcher 0", "g-eval 0", "clock off"]);
   expect(await run()).toMatchObject({ status: "halted", reason: expect.stringContaining("budget is spent") });
@@ -239,7 +240,7 @@ test("a run with damaged records gets no machines and keeps the schedule on; the
   await store.table.insert(tableKeys.worker("bad", "w"), { nonsense: true });
   const { failures, metrics } = await functions.reconcile();
   expect(failures).toMatchObject([{ code: "record-damaged" }]);
-  expect(metrics).toEqual({ running: 1, unserved: 2, spent: { good: 0 }, idleMinutes: { good: 0 } });
+  expect(metrics).toEqual({ unserved: 2, runs: [{ run: "good", idleMinutes: 0, spent: 0 }] });
   expect(plane.capacities.get("g-main")).toBe(1);
   await store.table.update(endRun("good", { code: "user", reason: "by hand" }));
   await functions.reconcile();
@@ -258,7 +259,7 @@ test("without a deployment nothing is scaled, and the metrics are the same", asy
   );
   await functions.startRun(await prepare(store.objects, teamConfig()));
   expect(await functions.reconcile()).toEqual({
-    metrics: { running: 1, unserved: 2, spent: { test: 0 }, idleMinutes: { test: 0 } },
+    metrics: { unserved: 2, runs: [{ run: "test", idleMinutes: 0, spent: 0 }] },
     changes: [],
     failures: [],
   });

@@ -38,7 +38,7 @@ function tickOfFailingRuns(reconcile: () => Promise<Reconciliation>, end: Promis
 }
 
 test("the tick rejects with the first failure, logs the others, and the fleets are still reconciled", async () => {
-  const metrics = { running: 0, unserved: 0, spent: {}, idleMinutes: {} };
+  const metrics = { unserved: 0, runs: [] };
   const reconcile = vi.fn(async () => ({ metrics, changes: [], failures: [new Error("a fleet's")] }));
   const { logged, ticked } = tickOfFailingRuns(reconcile);
   await expect(ticked).rejects.toThrow("RUN of a");
@@ -54,7 +54,7 @@ test("if the fleets cannot be reconciled, the first run's failure is not lost", 
 
 test("if the ticks take long, every failure is logged before they end, since the call may be killed at its time limit", async () => {
   ticks.areLate = true;
-  const metrics = { running: 0, unserved: 0, spent: {}, idleMinutes: {} };
+  const metrics = { unserved: 0, runs: [] };
   let endTicks = () => {};
   const end = new Promise<void>((resolve) => {
     endTicks = resolve;

@@ -6,6 +6,7 @@ import { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { drainWorker } from "../../core/training/writes.ts";
 import { Attempt } from "../../gpu-workers/gateway/attempt.ts";
+import { LimitReached } from "../../gpu-workers/gateway/limit-reached.ts";
 import type { SubAgent } from "../../gpu-workers/gateway/sub-agents.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { readRunContext } from "../../gpu-workers/run-context.ts";
@@ -54,11 +55,17 @@ test("an app's requests of a sub-agent are noted until they are answered, those 
   const ask = (agent: string, content: string) =>
     attempt.turn(agent, { messages: [{ role: "user", text: content }] } as Partial<TurnRequest> as TurnRequest, never);
   const [toMain, answered, refused] = [ask("main", "a"), ask("searcher", "a"), ask("searcher", "b")];
-  expect([...unanswered.values()]).toEqual(["searcher", "searcher"]);
+  const limited = ask("searcher", "c");
+  expect([...unanswered.values()]).toEqual(["searcher", "searcher", "searcher"]);
   answers[0]?.({} as TurnReply);
   answers[1]?.({} as TurnReply);
   answers[2]?.(Promise.reject(new MgrpoError("deadline", "late")));
-  await Promise.all([toMain, answered]);
-  await expect(refused).rejects.toThrow("late");
+  answers[3]?.(Promise.reject(new LimitReached("turn-limit", "too many turns")));
+  await Promise.all([
+    toMain,
+    answered,
+    expect(refused).rejects.toThrow("late"),
+    expect(limited).rejects.toThrow("too many turns"),
+  ]);
   expect([...unanswered.values()]).toEqual(["searcher"]);
 });

@@ -38,7 +38,13 @@ test("a single message in a dead-letter queue raises its alarm", () => {
 });
 
 test("the metrics of runs come from tick's own log lines", () => {
-  const logged = metricsLines({ running: 2, unserved: 1, spent: { a: 0.5, b: 0 }, idleMinutes: { a: 3, b: 40 } });
+  const logged = metricsLines({
+    unserved: 1,
+    runs: [
+      { run: "a", idleMinutes: 3, spent: 0.5 },
+      { run: "b", idleMinutes: 40, spent: 0 },
+    ],
+  });
   const lines = logged.map((line) => JSON.parse(line));
   const filters = ofKind(prod, "LogMetricFilter").map(({ inputs }) => inputs);
   for (const { pattern, logGroupName, metricTransformation } of filters) {
@@ -56,7 +62,7 @@ test("the metrics of runs come from tick's own log lines", () => {
   expect(published).toHaveLength(3);
   const used = JSON.stringify(alarms.map(({ inputs }) => inputs));
   for (const name of published) expect(used).toContain(name);
-  expect(metricsLines({ running: 0, unserved: 0, spent: {}, idleMinutes: {} })).toEqual([]);
+  expect(metricsLines({ unserved: 0, runs: [] })).toEqual([]);
 });
 
 test.each([

@@ -50,6 +50,13 @@ const RULES: Record<string, Rule> = {
     ],
     read: [configWith({}, threads), configWith({}, { ...threads, policy: "recipe:own" })],
   },
+  runnerUser: {
+    path: "runner.url",
+    ignored: ["me:secret", "me", ":secret"].map((user) =>
+      configWith({ runner: { url: `https://${user}@app.example/attempts` } }),
+    ),
+    read: [configWith({ runner: { url: "https://app.example/attempts" } }), configWith({ runner: "recipe" })],
+  },
 };
 
 test("every rule has cases here", () => {

@@ -5,32 +5,11 @@ import { AppResult } from "../../../core/contracts/app-rollout.ts";
 import { parse } from "../../../core/contracts/parse.ts";
 import { RunnerConfig } from "../../../core/contracts/runner.ts";
 
-const faultOf = (work: () => unknown): string => {
-  try {
-    work();
-  } catch (error) {
-    return (error as Error).message;
-  }
-  return expect.fail("was accepted");
-};
-
 test("a value that matches no member of a union is refused with the reason of each member", () => {
   expect(() => parse(RunnerConfig, "natve", "runner", "config-invalid")).toThrow('"native"|"recipe", or ');
   expect(() => parse(AppResult, { answer: 5 }, "the result", "app-failed")).toThrow(
     "the result: answer: Invalid input: expected string, received number, or reward: ",
   );
-});
-
-test("an app's address with a user or password is refused, and not repeated", () => {
-  for (const user of ["me:secret", "me", ":secret"]) {
-    const runner = { url: `https://${user}@app.example/attempts` };
-    const message = faultOf(() => parse(RunnerConfig, runner, "runner", "config-invalid"));
-    expect(message).toContain("url: must be without user and password");
-    expect(message).not.toMatch(/secret|me@/);
-  }
-  expect(parse(RunnerConfig, { url: "https://app.example/attempts" }, "runner")).toMatchObject({
-    url: "https://app.example/attempts",
-  });
 });
 
 test("a union's own message replaces those of its members", () => {

@@ -145,6 +145,8 @@ test("single-agent needs a recipe with one agent", () => {
 test("a recipe whose team is under a mistyped key is refused like any other unknown key", () => {
   const mistyped = { name: "tiny", config: { steps: 4, agent: { main: { model: "m" } } } } as unknown as Recipe;
   expect(() => resolveConfig(mistyped, choice)).toThrow(/config of run 'r': .*agents: .*Unrecognized key: "agent"/);
+  // A comparison with --from reads the team before.
+  expect(policiesOf(mistyped, "mgrpo")).toEqual([]);
 });
 
 test("a tool in the place of its name is refused", () => {
