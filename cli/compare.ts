@@ -84,7 +84,8 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const seeds = Array.from({ length: options.seeds }, (_, i) => i + 1);
   const planOf = (entry: Entry, seed: number, budget: number | undefined) =>
     planRun({ recipe, recipeName, options }, entry, seed, budget);
-  const names = entries.flatMap((entry) => seeds.map((seed) => planOf(entry, seed, 1).config.run));
+  const runs = entries.flatMap((entry) => seeds.map((seed) => planOf(entry, seed, 1).config));
+  const names = runs.map(({ run }) => run);
   const folder = resolve(RESULTS, options.name);
   const configs = new Map(entries.map((entry) => [entry, planOf(entry, 1, 1).config]));
   // A comparison that has begun can continue.
@@ -92,7 +93,7 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const teams = new Map<Entry, Awaited<ReturnType<typeof readTeam>>>();
   for (const [entry, config] of configs) {
     await makeMissingModels(recipeName, recipe, config);
-    teams.set(entry, await readTeam(config, names));
+    teams.set(entry, await readTeam(config, runs));
   }
   const runOf: Plan["runOf"] = (entry, seed, budget) => {
     const planned = planOf(entry, seed, budget);
@@ -112,8 +113,8 @@ function refuseUnread(configs: readonly RunConfig[]): void {
 }
 
 /** Checks a config, and reads its base models: their names, with the commit of a hub model, and what identifies them. */
-async function readTeam(given: RunConfig, names: readonly string[]) {
-  const config = await pinModels(given, startedModels(names, given));
+async function readTeam(given: RunConfig, runs: readonly RunConfig[]) {
+  const config = await pinModels(given, startedModels(runs, given));
   const site = { workers: "here", models: "read", begins: () => false, checkStore: checkRunsFolder } as const;
   const { findings, bases } = await preflight(config, site);
   findings.settle();

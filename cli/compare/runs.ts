@@ -144,14 +144,19 @@ async function trainOne(
 const hubModels = ({ agents }: RunConfig): string[] =>
   Object.entries(agents).flatMap(([name, { model }]) => (isHubModel(model) ? [`agents.${name}.model=${model}`] : []));
 
-/** The models of a config, each hub model without a revision at the commit with which one of these runs has started. */
-export function startedModels(runs: readonly string[], { agents }: RunConfig): StartedModels {
-  const started = runs.flatMap((run) => {
+/**
+ * The models of a config, as a run that has started records them: the first of the `planned` ones that names the same model. Another revision of
+ * a hub model is another model.
+ */
+export function startedModels(planned: readonly RunConfig[], { agents }: RunConfig): StartedModels {
+  const started = planned.flatMap(({ run, agents: named }) => {
     const folder = findRun(run);
-    return folder ? Object.values(parseJson(StartedModels, readText(folder.config), folder.config).agents) : [];
+    if (!folder) return [];
+    const { agents: recorded } = parseJson(StartedModels, readText(folder.config), folder.config);
+    return Object.entries(recorded).map(([name, { model }]) => ({ name: named[name]?.model, model }));
   });
-  const models = Object.entries(agents).map(([name, { model }]) => {
-    return [name, started.find((one) => one.model.startsWith(`${model}@`)) ?? { model }] as const;
+  const models = Object.entries(agents).map(([agent, { model }]) => {
+    return [agent, started.find(({ name }) => name === model) ?? { model }] as const;
   });
   return { agents: Object.fromEntries(models) };
 }

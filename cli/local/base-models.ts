@@ -54,9 +54,13 @@ export async function readBases(
   return bases;
 }
 
-/** What the training of an agent's policy starts from, checked for every agent that shares it. */
+/**
+ * What the training of an agent's policy starts from: its base model, with an adapter if it trains one; checked for every agent that shares it.
+ * `note` gets what was decided for the user.
+ */
 export async function readPolicyBase(config: RunConfig, owner: string, note?: Note): Promise<CheckpointFiles> {
-  const base = await readTrainingBase(owner, policySettings(config.agents, owner), config, note);
+  const agent = policySettings(config.agents, owner);
+  const base = withAdapter(owner, agent, config.seed, await readBase(owner, agent, config, undefined, note));
   checkRoles(config, owner, base, note);
   return base;
 }
@@ -80,16 +84,6 @@ function checkTools(
 ): void {
   const settings = runner === "native" ? agent : { ...agent, tools: ["any"] };
   noteOnTools(name, agent, checkTemplate(name, settings, files), note);
-}
-
-/** What an agent's training starts from: its base model, with an adapter if it trains one. `note` gets what was decided for the user. */
-async function readTrainingBase(
-  name: string,
-  agent: AgentConfig,
-  config: TeamSettings,
-  note?: Note,
-): Promise<CheckpointFiles> {
-  return withAdapter(name, agent, config.seed, await readBase(name, agent, config, undefined, note));
 }
 
 type TeamSettings = Pick<RunConfig, "seed" | "runner">;

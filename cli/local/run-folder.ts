@@ -107,7 +107,7 @@ export function existingRun(run: string, elsewhere?: string): RunFolder {
   if (folder) return folder;
   const known = runNames();
   const hint = known.length === 0 ? `start one with \`${MGRPO} train\`` : `known: ${known.join(", ")}`;
-  const hints = [hint, ...(elsewhere === undefined ? [] : [elsewhere])].join("; ");
+  const hints = [hint, elsewhere].filter(Boolean).join("; ");
   throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; ${hints}${didYouMean(run, known)}`);
 }
 

@@ -57,7 +57,7 @@ export async function evaluateSuite(
 }
 
 export interface KeptEvaluation {
-  readonly raised?: RaisedBudget;
+  readonly raised: RaisedBudget;
   readonly onDone: (done: FinishedJob, folder: string) => void | Promise<void>;
   readonly onPoll?: OnPoll;
 }

@@ -150,17 +150,26 @@ test("a bare name means a run, even if a folder has the same name", () => {
   expect(describeStart(["mgrpo"], { from: ["models"] })).toBe("mgrpo: the checkpoints of run models");
 });
 
-test("hub models stay at the commits with which a run of the comparison has started", () => {
+test("a hub model stays at the commit with which a run that names it has started, beside another revision of it", () => {
   const [entry = expect.fail()] = entriesOf(options);
   const { config } = planRun(source, entry, 1, undefined);
   const { main = expect.fail() } = config.agents;
-  const named = (model: string) => ({ ...config, agents: { main: { ...main, model } } });
-  const recorded = `hf:owner/tiny@${"b".repeat(40)}`;
-  mkdirSync("runs/hub-seed1", { recursive: true });
-  writeFileSync("runs/hub-seed1/config.json", JSON.stringify(named(recorded)));
-  const started = (model: string) => startedModels(["hub-seed1", "hub-seed2"], named(model)).agents["main"]?.model;
-  expect(started("hf:owner/tiny")).toBe(recorded);
+  const named = (run: string, model: string) => ({ ...config, run, agents: { main: { ...main, model } } });
+  const begin = (run: string, commit: string) => {
+    const model = `hf:owner/tiny@${commit.repeat(40)}`;
+    mkdirSync(`runs/${run}`, { recursive: true });
+    writeFileSync(`runs/${run}/config.json`, JSON.stringify(named(run, model)));
+    return model;
+  };
+  const [revision, newest] = [begin("hub-v2-seed1", "a"), begin("hub-seed1", "b")];
+  const planned = [
+    named("hub-v2-seed1", "hf:owner/tiny@v2"),
+    ...["hub-seed1", "hub-seed2"].map((run) => named(run, "hf:owner/tiny")),
+  ];
+  const started = (model: string) => startedModels(planned, named("hub-seed2", model)).agents["main"]?.model;
+  expect(started("hf:owner/tiny")).toBe(newest);
+  expect(started("hf:owner/tiny@v2")).toBe(revision);
   expect(started("hf:owner/other")).toBe("hf:owner/other");
   expect(started("models/main")).toBe("models/main");
-  rmSync("runs/hub-seed1", { recursive: true });
+  for (const run of ["hub-v2-seed1", "hub-seed1"]) rmSync(`runs/${run}`, { recursive: true });
 });
