@@ -9,7 +9,6 @@ import { parse } from "../../core/contracts/parse.ts";
 import { accuracyInterval, sumTallies } from "../../core/training/confidence-interval.ts";
 import { Measured } from "../../ui/compare-view.ts";
 import {
-  type TallyOf,
   comparedSuites,
   type End,
   type EvaluatedRun,
@@ -18,6 +17,7 @@ import {
   refuseOtherQuestions,
   type Suite,
   scoresOf,
+  type TallyOf,
 } from "./measure.ts";
 import type { Entry } from "./plan.ts";
 import type { FinishedRun, TrainedRun } from "./records.ts";

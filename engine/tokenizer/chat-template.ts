@@ -78,7 +78,12 @@ export function openTemplate(
       return withinMilliseconds(milliseconds, () => template.render(variables));
     } catch (cause) {
       const roles = messages.map(({ role }) => role).join(", ");
-      const error = damaged(file, `chat_template failed on messages with the roles ${roles}: ${messageOf(cause)}`, undefined, cause);
+      const error = damaged(
+        file,
+        `chat_template failed on messages with the roles ${roles}: ${messageOf(cause)}`,
+        undefined,
+        cause,
+      );
       if (cause instanceof TimeLimitExceeded) refusal = error;
       throw error;
     }

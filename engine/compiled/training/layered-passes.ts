@@ -146,7 +146,11 @@ export class LayeredPasses implements Passes {
     const kind = rowKind(batch);
     const session = await this.#session(graphName("layered-states", kind, keeps), traceForward(kind, keeps));
     const tokens = tensor(sources, [rowCount(batch), batch.tokens]);
-    await session.run(lengthsOf(batch), { ...this.#weights, ...attentionInputs, tokens }, { ...layerInputs, ...products });
+    await session.run(
+      lengthsOf(batch),
+      { ...this.#weights, ...attentionInputs, tokens },
+      { ...layerInputs, ...products },
+    );
     const last = this.#layerInputs.subarray(layers * rows * width, (layers + 1) * rows * width);
     return { attentionInputs, tokens: sources, layerInputs, products, last };
   }

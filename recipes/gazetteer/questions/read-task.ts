@@ -96,7 +96,9 @@ const WORDINGS = FIELDS.flatMap((field) =>
 ).sort((a, b) => b.text.length - a.text.length);
 
 /** The beginnings of conditions. No name contains one, but some contain "and". */
-const BEGINNINGS = WORDINGS.map(({ text }) => escapeText(text.split("{value}")[0] as string).replace(/ $/, "\\b")).join("|");
+const BEGINNINGS = WORDINGS.map(({ text }) => escapeText(text.split("{value}")[0] as string).replace(/ $/, "\\b")).join(
+  "|",
+);
 const SEPARATOR = new RegExp(`,? (?:and )?(?:also )?(?:(?:that|which|whose|it) )?(?=${BEGINNINGS})`, "i");
 
 const PATTERNS = WORDINGS.map(({ field, text }) => {
