@@ -1,7 +1,7 @@
 /**
  * @file pipeline.rollouts: training rollouts per hour of the atlas team at `staleness` 0, 1 and 2, with tools slowed to seconds with a long tail
- * (tool-latency.ts); pipeline.gain: the rate at 1 and 2, relative to that at 0. Runs at the three settings alternate, because other processes change this
- * machine's speed. Takes about 16 minutes.
+ * (tool-latency.ts), with one worker per agent and with two; pipeline.gain: the rate at 1 and 2, relative to that at 0. Runs at the settings alternate,
+ * because other processes change this machine's speed. Takes about half an hour.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,6 +16,8 @@ import { print } from "./measurement.ts";
 import type { ToolLatency } from "./tool-latency.ts";
 
 const STALENESS = [0, 1, 2];
+/** Per agent. */
+const WORKERS = [1, 2];
 const REPETITIONS = 2;
 /**
  * The first steps, which trace graphs and warm caches, are left out. The 12 measured steps are a multiple of staleness + 1, the number of steps in
@@ -24,6 +26,12 @@ const REPETITIONS = 2;
 const [STEPS, WARM_UP_STEPS] = [15, 3];
 const TEAM = { questionsPerStep: 4, rolloutsPerQuestion: 8 };
 const LATENCY: ToolLatency = { medianSeconds: 1, sigma: 1 };
+
+interface Setting {
+  readonly staleness: number;
+  /** Of each agent. */
+  readonly workers: number;
+}
 
 const Report = z.object({
   perStep: z.array(
@@ -39,23 +47,23 @@ type Report = z.infer<typeof Report>;
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
 try {
   writeRecipe(join(folder, "slow-tools"));
-  const rates = STALENESS.map((): number[] => []);
+  const settings = WORKERS.flatMap((workers) => STALENESS.map((staleness) => ({ staleness, workers })));
+  const rates = settings.map((): number[] => []);
   for (let repetition = 0; repetition < REPETITIONS; repetition++) {
-    for (const [i, staleness] of STALENESS.entries()) {
-      const report = train(folder, staleness, repetition);
+    for (const [i, setting] of settings.entries()) {
+      const report = train(folder, setting, repetition);
       const rollouts = rolloutsPerHour(report);
       rates[i]?.push(rollouts);
-      const config = { recipe: "atlas", ...TEAM, latency: LATENCY, staleness, repetition };
+      const config = { recipe: "atlas", ...TEAM, latency: LATENCY, ...setting, repetition };
       const stale = { kl: worst(report, "kl"), truncated: worst(report, "truncatedFraction") };
       print("pipeline.rollouts", rollouts, "rollouts/hour", { ...config, ...stale });
     }
   }
-  const [base = 0, ...others] = rates.map(median);
-  for (const [i, rate] of others.entries()) {
-    print("pipeline.gain", rate / base, "x", {
-      staleness: STALENESS[i + 1],
-      repetitions: REPETITIONS,
-    });
+  const medians = rates.map(median);
+  for (const [i, { staleness, workers }] of settings.entries()) {
+    if (staleness === 0) continue;
+    const base = medians[settings.findIndex((other) => other.workers === workers)] ?? Number.NaN;
+    print("pipeline.gain", (medians[i] ?? Number.NaN) / base, "x", { staleness, workers, repetitions: REPETITIONS });
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -77,9 +85,10 @@ function writeRecipe(path: string): void {
 }
 
 /** All runs use truncated importance sampling (`algorithm.tisCap`), at staleness 0 too, so that they differ in `staleness` alone. */
-function train(cwd: string, staleness: number, repetition: number): Report {
-  const run = `n${staleness}-${repetition}`;
-  const settings = { ...TEAM, staleness, "algorithm.tisCap": 2, "evaluation.suites": "[]" };
+function train(cwd: string, { staleness, workers }: Setting, repetition: number): Report {
+  const run = `n${staleness}-w${workers}-${repetition}`;
+  const perAgent = Object.fromEntries(["main", "searcher"].map((agent) => [`agents.${agent}.workers`, workers]));
+  const settings = { ...TEAM, ...perAgent, staleness, "algorithm.tisCap": 2, "evaluation.suites": "[]" };
   const set = Object.entries(settings).flatMap(([path, value]) => ["--set", `${path}=${value}`]);
   const command = ["train", "./slow-tools", "--steps", String(STEPS), "--seed", "1", "--run", run, ...set];
   execFileSync(process.execPath, [fileURLToPath(builtModule("cli/mgrpo")), ...command], {

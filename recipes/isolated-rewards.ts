@@ -1,12 +1,12 @@
 /**
  * @file Runs the rewards of a user's recipe in a thread, so that code that blocks (an endless loop, a regular expression that backtracks
- * for minutes) does not stop the other runs or the store in the same process. The recipes of this repository run in-process.
+ * for minutes) does not block the other runs or the store in the same process. The recipes of this repository run in-process.
  *
  *     open ──OPEN_SECONDS──> the thread is terminated
  *     call ──judgment or error──> settled
- *       └──aborted (deadline or caller)──> the thread is notified ──still open after GRACE_SECONDS──> the thread is terminated
+ *       └──aborted (deadline or caller)──> the thread is notified ──still pending after GRACE_SECONDS──> the thread is terminated
  *
- * When the thread ends, every open call rejects with a retryable `judge-failed`. The next call starts a new thread, even while the old one
+ * When the thread ends, every pending call rejects with a retryable `judge-failed`. The next call starts a new thread, even while the old one
  * is still being terminated.
  */
 import { Worker } from "node:worker_threads";
@@ -26,7 +26,7 @@ const OPEN_SECONDS = 60;
 /** Grace period for the rewards to settle an aborted call. */
 const GRACE_SECONDS = 2;
 
-/** Seconds without a call after which the thread is terminated, even if it has had none. */
+/** Seconds without a call after which the thread is terminated, even if it was never called. */
 const IDLE_SECONDS = 60;
 
 /**
@@ -48,7 +48,7 @@ export function isolatedRewards(
   };
 }
 
-/** The rewards of one run. Starts a thread when a call finds none. */
+/** The rewards of one config. Starts a thread when a call finds none. */
 class IsolatedRewards {
   readonly #source: RewardsSource;
   readonly #module: URL;
@@ -62,7 +62,7 @@ class IsolatedRewards {
 
   /** Rejects as `openRewards` does, and with a retryable `judge-failed` if the thread ends first. */
   async open(): Promise<Rewards> {
-    const judge = await this.#running().opened;
+    const judge = await this.#liveThread().opened;
     return {
       ...(judge !== undefined && { judge }),
       correct: (question, conversation, context) => this.#call({ method: "correct", question, conversation }, context),
@@ -72,14 +72,14 @@ class IsolatedRewards {
   }
 
   async #call(call: RewardsCall, context: VerdictContext | undefined): Promise<Judgment> {
-    const thread = this.#running();
+    const thread = this.#liveThread();
     await thread.opened;
     // Nobody waits for an aborted call.
     context?.signal.throwIfAborted();
     return thread.call(call, context);
   }
 
-  #running(): RewardsThread {
+  #liveThread(): RewardsThread {
     this.#thread ??= new RewardsThread(this.#module, this.#source, (ending) => {
       if (this.#thread === ending) this.#thread = undefined;
     });
@@ -87,7 +87,7 @@ class IsolatedRewards {
   }
 }
 
-interface OpenCall {
+interface PendingCall {
   readonly context: VerdictContext | undefined;
   readonly resolve: (judgment: Judgment) => void;
   readonly reject: (error: Error) => void;
@@ -104,7 +104,7 @@ class RewardsThread {
   /** Why it ends. Unless another cause is known, its own code has ended it. */
   #failure: Error = exited();
   #calls = 0;
-  readonly #openCalls = new Map<number, OpenCall>();
+  readonly #pending = new Map<number, PendingCall>();
   #idle: NodeJS.Timeout | undefined;
 
   constructor(module: URL, source: RewardsSource, onEnding: (thread: RewardsThread) => void) {
@@ -122,7 +122,7 @@ class RewardsThread {
       this.#worker.on("exit", () => {
         clearTimeout(deadline);
         this.#end();
-        for (const call of this.#openCalls.values()) call.reject(this.#failure);
+        for (const call of this.#pending.values()) call.reject(this.#failure);
         reject(this.#failure);
       });
     });
@@ -130,7 +130,7 @@ class RewardsThread {
 
   async call(call: RewardsCall, context: VerdictContext | undefined): Promise<Judgment> {
     const id = this.#calls++;
-    const settled = new Promise<Judgment>((resolve, reject) => this.#openCalls.set(id, { context, resolve, reject }));
+    const settled = new Promise<Judgment>((resolve, reject) => this.#pending.set(id, { context, resolve, reject }));
     clearTimeout(this.#idle);
     this.#worker.ref();
     this.#post({ kind: "call", id, call, hasContext: context !== undefined });
@@ -145,19 +145,19 @@ class RewardsThread {
   }
 
   #abort(id: number): void {
-    const call = this.#openCalls.get(id);
+    const call = this.#pending.get(id);
     if (!call) return;
     this.#post({ kind: "abort", id });
     call.timer = setTimeout(() => this.#terminate(blocked()), GRACE_SECONDS * 1000);
   }
 
   #close(id: number): void {
-    clearTimeout(this.#openCalls.get(id)?.timer);
-    this.#openCalls.delete(id);
-    if (this.#openCalls.size === 0) this.#rest();
+    clearTimeout(this.#pending.get(id)?.timer);
+    this.#pending.delete(id);
+    if (this.#pending.size === 0) this.#rest();
   }
 
-  /** Without an open call, the thread does not keep the process alive, and its idle time begins. */
+  /** Without a pending call, the thread does not keep the process alive, and its idle time begins. */
   #rest(): void {
     this.#worker.unref();
     this.#idle = setTimeout(() => this.#terminate(), IDLE_SECONDS * 1000).unref();
@@ -168,7 +168,7 @@ class RewardsThread {
       this.#terminate(fromPortable(message.error));
       return;
     }
-    const call = this.#openCalls.get(message.id);
+    const call = this.#pending.get(message.id);
     if (message.kind === "reserve") void this.#reserve(message, call?.context);
     else if (message.kind === "judgment") call?.resolve(message.judgment);
     else call?.reject(fromPortable(message.error));
@@ -211,7 +211,7 @@ const slow = (): MgrpoError =>
   );
 
 const blocked = (): MgrpoError =>
-  failed("a call of the rewards did not return in time, so the thread that all calls of the run share was ended");
+  failed("a call to the rewards did not return in time, so the thread that all of the run's calls share was terminated");
 
 const exited = (): MgrpoError => failed("the rewards ended their own thread: remove process.exit from their code");
 

@@ -10,7 +10,7 @@ import {
 } from "../../core/contracts/rollout.ts";
 import { hasGradient, lossTerms } from "../../core/mgrpo/batch.ts";
 import { sum } from "../../core/statistics.ts";
-import { entropyAt } from "../../core/training/entropy-schedule.ts";
+import { entropyCoefficientAt } from "../../core/training/entropy-schedule.ts";
 import type { TriedGroup, TriedRollout } from "./rollouts.ts";
 
 export interface AgentShare {
@@ -88,6 +88,6 @@ function subUnits(group: GroupRecord, rollouts: readonly TriedRollout[], agent: 
 function tokensWithGradient(batch: AgentBatch, units: readonly Unit[], algorithm: RunConfig["algorithm"]): number {
   const tokens_N = batch.trajectories.map((id) => units.find((unit) => unit.id === id)?.tokens ?? 0);
   const terms = lossTerms(batch, tokens_N, algorithm);
-  const pulls = entropyAt(algorithm.entropy, 0) === 0 ? { ...algorithm, entropy: null } : algorithm;
+  const pulls = entropyCoefficientAt(algorithm.entropy, 0) === 0 ? { ...algorithm, entropy: null } : algorithm;
   return sum(tokens_N.filter((_, i) => terms[i] && hasGradient(terms[i], pulls)));
 }

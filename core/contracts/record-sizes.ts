@@ -32,7 +32,7 @@ export function sizeFaults(config: Sized): Fault[] {
   const largest = maxRolloutsPerQuestion(invocations, turns);
   if (rolloutsPerQuestion > largest) {
     const calls = invocations > 0 ? `, each with up to ${invocations} invocations,` : "";
-    const remedy = insteadOf(largest, MIN_ROLLOUTS_PER_QUESTION, lowerLimits(config, invocations, turns));
+    const remedy = remedyFor(largest, MIN_ROLLOUTS_PER_QUESTION, limitsRemedy(config, invocations, turns));
     const message = `a group of ${rolloutsPerQuestion} rollouts${calls} does not fit in its record of 400 KB: ${remedy}`;
     faults.push([["rolloutsPerQuestion"], message]);
   }
@@ -41,7 +41,7 @@ export function sizeFaults(config: Sized): Fault[] {
   if (groups > MAX_QUESTIONS_PER_STEP) {
     const what = rounds > 1 ? `${groups} questions, including replacements,` : `${groups} questions`;
     const most = Math.floor(MAX_QUESTIONS_PER_STEP / rounds);
-    const remedy = insteadOf(most, 1, rounds > 1 ? "lower dynamicSampling.rounds" : undefined);
+    const remedy = remedyFor(most, 1, rounds > 1 ? "lower dynamicSampling.rounds" : undefined);
     const message = `a step of up to ${what} does not fit in its record of 400 KB: ${remedy}`;
     faults.push([["questionsPerStep"], message]);
   }
@@ -49,11 +49,11 @@ export function sizeFaults(config: Sized): Fault[] {
 }
 
 /** What to do about a setting that is too large. `most` fits; below `least` the setting is invalid. */
-function insteadOf(most: number, least: number, other: string | undefined): string {
-  return [...(most < least ? [] : [`set at most ${most}`]), ...(other === undefined ? [] : [other])].join(", or ");
+function remedyFor(most: number, least: number, other: string | undefined): string {
+  return [...(most < least ? [] : [`set it to at most ${most}`]), ...(other === undefined ? [] : [other])].join(", or ");
 }
 
-function lowerLimits({ main, agents }: Sized, invocations: number, turns: RewardedTurns): string | undefined {
+function limitsRemedy({ main, agents }: Sized, invocations: number, turns: RewardedTurns): string | undefined {
   const callers = Object.keys(agents).filter((name) => (agents[name]?.delegates.length ?? 0) > 0);
   if (invocations > 0) return `lower limits.turns or limits.calls of '${callers.join("' or '")}'`;
   return turns.main > 0 ? `lower limits.turns of '${main}'` : undefined;
@@ -66,7 +66,7 @@ function rewardedTurns({ main, agents, algorithm }: Sized): RewardedTurns {
   return { main: turnsOf(main), sub: Math.max(0, ...subs.map(turnsOf)) };
 }
 
-/** The most invocations that one rollout can have, if the team is a valid one. */
+/** The most invocations that one rollout can have; 0 for an invalid team. */
 function mostInvocations({ main, agents, runner }: Sized): number {
   if (delegationFaults({ main, agents }).length > 0) return 0;
   if (runner === "native") return maxInvocations(agents, main);

@@ -1,7 +1,7 @@
-/** @file The shape of a learning rate over a run (core/training/learning-rate.ts). */
+/** @file The learning-rate schedule of a run (core/training/learning-rate.ts). */
 import * as z from "zod";
 
-/** After the warm-up: constant, or decaying to 0 at the end of the run, linearly or by half a cosine (SGDR, arXiv 1608.03983, without restarts). */
+/** After the warm-up: constant, or decaying to 0 at the end of the run, linearly or along a half cosine (SGDR, arXiv 1608.03983, without restarts). */
 export const Schedule = z.enum(["constant", "linear", "cosine"]);
 
 export const WarmupRatio = z

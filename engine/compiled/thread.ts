@@ -18,7 +18,7 @@ import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 /** Seconds within which a healthy thread closes a sample, a sampler or a trainer: it checks for messages between two graph runs. */
 export const CANCEL_SECONDS = 60;
 
-interface OpenCall {
+interface PendingCall {
   readonly method: EngineCall["method"];
   readonly seconds: number | undefined;
   readonly resolve: (value: unknown) => void;
@@ -41,7 +41,7 @@ export class EngineThread {
   #calls = 0;
   #handles = 0;
   #generation = 0;
-  readonly #openCalls = new Map<number, OpenCall>();
+  readonly #pending = new Map<number, PendingCall>();
 
   /** Changes when the thread ends: samplers and trainers that were opened before are lost. */
   get generation(): number {
@@ -61,7 +61,7 @@ export class EngineThread {
     // First, since it throws if the body cannot be copied: then no call is open.
     this.#post({ kind: "call", call: id, handle, body });
     const settled = new Promise<unknown>((resolve, reject) => {
-      const call: OpenCall = {
+      const call: PendingCall = {
         method,
         seconds,
         resolve,
@@ -71,7 +71,7 @@ export class EngineThread {
         isAborted: false,
         isOverdue: false,
       };
-      this.#openCalls.set(id, call);
+      this.#pending.set(id, call);
       this.#armTimer(id, call, seconds);
     });
     const abort = () => this.#cancel(id);
@@ -85,14 +85,14 @@ export class EngineThread {
     if (this.#worker) this.#post({ kind: "release", handle, sequence });
   }
 
-  #armTimer(id: number, call: OpenCall, seconds: number | undefined): void {
+  #armTimer(id: number, call: PendingCall, seconds: number | undefined): void {
     clearTimeout(call.timer);
     if (seconds === undefined) return;
     call.timer = setTimeout(() => this.#onTimeout(id, call, seconds), Math.min(seconds * 1000, 2 ** 31 - 1));
     call.timer.unref();
   }
 
-  #onTimeout(id: number, call: OpenCall, seconds: number): void {
+  #onTimeout(id: number, call: PendingCall, seconds: number): void {
     // A long call on the same thread delays samples and closes, so their time limits restart.
     if (!isLongCall(call) && this.#hasLongCall) {
       this.#armTimer(id, call, seconds);
@@ -104,11 +104,11 @@ export class EngineThread {
   }
 
   get #hasLongCall(): boolean {
-    return [...this.#openCalls.values()].some((call) => isLongCall(call) && !call.isOverdue);
+    return [...this.#pending.values()].some((call) => isLongCall(call) && !call.isOverdue);
   }
 
   #cancel(id: number): void {
-    const call = this.#openCalls.get(id);
+    const call = this.#pending.get(id);
     if (!call || call.isCanceled) return;
     call.isCanceled = true;
     call.isAborted = !call.isOverdue;
@@ -117,11 +117,11 @@ export class EngineThread {
   }
 
   /** Removes a call from the open calls. */
-  #close(id: number): OpenCall | undefined {
-    const call = this.#openCalls.get(id);
+  #close(id: number): PendingCall | undefined {
+    const call = this.#pending.get(id);
     clearTimeout(call?.timer);
-    this.#openCalls.delete(id);
-    if (this.#openCalls.size === 0) this.#worker?.unref();
+    this.#pending.delete(id);
+    if (this.#pending.size === 0) this.#worker?.unref();
     return call;
   }
 
@@ -152,7 +152,7 @@ export class EngineThread {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
     this.#generation += 1;
-    for (const id of [...this.#openCalls.keys()]) {
+    for (const id of [...this.#pending.keys()]) {
       const call = this.#close(id);
       if (call?.isOverdue) call.reject(deadlineError(call));
       else
@@ -162,12 +162,12 @@ export class EngineThread {
 }
 
 /** Any call but a sample or a close: the thread may be busy for long. */
-const isLongCall = ({ method }: OpenCall): boolean => method !== "sample" && method !== "close";
+const isLongCall = ({ method }: PendingCall): boolean => method !== "sample" && method !== "close";
 
 /** Seconds that a canceled sample has to close. */
 const cancelSeconds = (seconds: number): number => Math.min(seconds, CANCEL_SECONDS);
 
-function deadlineError({ method, seconds = 0, isAborted }: OpenCall): MgrpoError {
+function deadlineError({ method, seconds = 0, isAborted }: PendingCall): MgrpoError {
   const setting = method === "sample" ? "limits.turnSeconds" : "limits.trainingSeconds";
   const fault = isAborted
     ? `stop a canceled '${method}' within ${cancelSeconds(seconds)} s`

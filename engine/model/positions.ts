@@ -12,15 +12,15 @@ export interface RotaryTable {
   readonly half: number;
 }
 
-/** Angle of position p and pair i: p / positionsPerRadian[i]. */
+/** Angle of position p and pair i: p / inverseFrequencies[i]. */
 export function rotaryTable(config: ModelConfig, positions: number): RotaryTable {
   const half = config.headWidth / 2;
-  const positionsPerRadian = rotaryPositionsPerRadian(config);
+  const inverseFrequencies = inverseFrequenciesOf(config);
   const cos = new Float32Array(positions * half);
   const sin = new Float32Array(positions * half);
   for (let position = 0; position < positions; position++) {
     for (let i = 0; i < half; i++) {
-      const angle = position / (positionsPerRadian[i] as number);
+      const angle = position / (inverseFrequencies[i] as number);
       cos[position * half + i] = Math.cos(angle);
       sin[position * half + i] = Math.sin(angle);
     }
@@ -29,19 +29,19 @@ export function rotaryTable(config: ModelConfig, positions: number): RotaryTable
 }
 
 /**
- * Positions per radian of each pair, the inverse of its frequency: theta^(2i / hd). With Llama 3.1 scaling, the frequency is divided by the
+ * The inverse of each pair's frequency: theta^(2i / hd), in positions per radian. With Llama 3.1 scaling, the frequency is divided by the
  * factor if the wavelength (2 pi positions per radian) is long, kept if it is short, and otherwise interpolated linearly in
  * originalContext / wavelength.
  */
-function rotaryPositionsPerRadian({ headWidth, ropeTheta, ropeScaling }: ModelConfig): number[] {
+function inverseFrequenciesOf({ headWidth, ropeTheta, ropeScaling }: ModelConfig): number[] {
   const half = headWidth / 2;
   const unscaled = Array.from({ length: half }, (_, i) => ropeTheta ** (i / half));
   if (!ropeScaling) return unscaled;
   const { factor, lowFrequencyFactor: low, highFrequencyFactor: high, originalContext } = ropeScaling;
-  return unscaled.map((perRadian) => {
-    const rotations = originalContext / (2 * Math.PI * perRadian);
+  return unscaled.map((inverse) => {
+    const rotations = originalContext / (2 * Math.PI * inverse);
     const kept = Math.min(1, Math.max(0, (rotations - low) / (high - low)));
-    return perRadian / (kept + (1 - kept) / factor);
+    return inverse / (kept + (1 - kept) / factor);
   });
 }
 

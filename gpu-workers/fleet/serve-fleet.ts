@@ -1,12 +1,12 @@
 /**
- * @file The life of an instance of a fleet: it serves one run after another until none needs it.
+ * @file The life cycle of a fleet's instance: it serves one run after another until none needs it.
  *
  *     find a run ──> serve it ──over, halted, refused, or nothing to evaluate──> find the next one, without waiting ──none──> the end
  *         ^              '── its slot was taken by another
  *         '──────────────────'
  *
  * A run that this release cannot serve is refused before it gets a worker. The FLEET record says why, so tick does not request another
- * instance like this one. A refusal is no failure of the process, or systemd would start the worker again.
+ * instance like this one. A refusal does not fail the process; otherwise systemd would restart the worker.
  */
 import type { Fleet } from "../../core/contracts/deployment.ts";
 import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
@@ -16,7 +16,7 @@ import type { ServiceEnd } from "../serve.ts";
 import { enterRun, findRunForFleet, recordRefusal } from "./find-run.ts";
 
 /**
- * How long a new instance looks for a run. It must outlast the time until a slot is free: a spot instance's successor starts before its
+ * How long a new instance looks for a run. It must outlast the time until a slot becomes free: a spot instance's successor starts before its
  * predecessor is gone, and a crashed worker's slot becomes free when its lease expires.
  */
 const PATIENCE_SECONDS = 300;
@@ -29,17 +29,17 @@ export interface FleetService<Parts> {
   readonly release: string;
   readonly log: Log;
   compose(run: string): Promise<Parts>;
-  /** Serves the run once `enter` has taken a slot for the worker; where it returns false, the worker leaves. */
+  /** Serves the run once `enter` has taken a slot for the worker; if `enter` returns false, the worker leaves. */
   serve(parts: Parts, enter: (worker: string) => Promise<boolean>): Promise<ServiceEnd>;
 }
 
-/** Resolves when no run that it can serve needs this instance, or when `stop` aborts. Rejects when it fails while serving one: a crash. */
+/** Resolves when no run that it can serve needs this instance, or when `stop` aborts. Rejects when serving one crashes, or the store cannot be read. */
 export async function serveFleet<Parts>(service: FleetService<Parts>, stop: AbortSignal): Promise<void> {
   const { store, fleet, log } = service;
   const refused = new Set<string>();
   const damaged = new Set<string>();
   const onDamaged = (run: string, { message }: MgrpoError) => {
-    if (!damaged.has(run)) log.warn("run passed over", { run, error: message });
+    if (!damaged.has(run)) log.warn("run skipped", { run, error: message });
     damaged.add(run);
   };
   for (let patience = PATIENCE_SECONDS; !stop.aborted; ) {

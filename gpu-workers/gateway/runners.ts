@@ -59,7 +59,7 @@ export function httpRunner(
         throw failed(url, `answered with more than ${MAX_RESPONSE_CHARACTERS} characters`);
       }
       const header = (name: string) => [response.headers[name] ?? []].flat()[0] ?? null;
-      if (!signed.isReport(answer, header)) {
+      if (!signed.isAuthenticReport(answer, header)) {
         const why = `its answer is not signed with the secret in ${secretVariable}`;
         throw new MgrpoError("app-failed", `the app at ${url}: ${why}: see docs/your-own-agents.md`);
       }

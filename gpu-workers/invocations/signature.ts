@@ -1,16 +1,17 @@
 /**
- * @file How workers authenticate calls and reports: by a signature with the secret that all workers of a team share. The secret itself
- * never travels. An intercepted call cannot be changed, and a replay of it is refused or does no lasting harm.
+ * @file How workers, and the apps that they call, authenticate calls and reports: by a signature with the secret that a team shares. The
+ * secret itself never travels. An intercepted call cannot be changed, and a replay of it is refused or does no lasting harm.
  *
  *     x-mgrpo-time        store time in milliseconds; refused when more than five minutes from the server's
- *     x-mgrpo-nonce       128 random bits; refused when seen before within that time
+ *     x-mgrpo-nonce       128 random bits; refused when seen before; remembered for twice that time
  *     x-mgrpo-signature   HMAC-SHA256, with the secret as key, over the lines  method / path / SHA-256 of the body / nonce / time;
  *                         of a report:  "report" / SHA-256 of the body / nonce of the call that it answers
  *
- * The path is the one below the worker's URL, so a proxy in front (for TLS) may have its own host and folder. A restarted server has
- * forgotten the nonces that it saw, and another worker of the team never saw them. A replay there can only request work again, or cancel
- * it, and then its caller requests it again. Of the responses, only reports are signed, of a result (200) or of a limit that an agent
- * reached (422): their text reaches the conversation, and a limit may decide a reward. Forging any other can only delay or end work.
+ * Between workers, the path is the one below the worker's URL, so a proxy in front (for TLS) may add its own host and path prefix. For an
+ * app, it is the path of the app's URL. A restarted server has forgotten the nonces that it saw, and another worker of the team never saw
+ * them. A replay there can only request work again, or cancel it, and then its caller requests it again. Among responses, only reports are
+ * signed, a result (200) or a limit that an agent reached (422): their text reaches the conversation, and a limit may decide a reward.
+ * Forging any other can only delay or end work.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../core/ports.ts";
@@ -36,8 +37,8 @@ export interface WorkerCall {
 export interface SignedCall {
   /** Headers that authenticate the call. */
   readonly headers: Record<string, string>;
-  /** Whether a body is a report that a worker of this team gave to this very call. */
-  isReport(body: string, header: (name: string) => string | null): boolean;
+  /** Whether a body is a report that answers this call, signed with the same secret. */
+  isAuthenticReport(body: string, header: (name: string) => string | null): boolean;
 }
 
 export type SignCall = (call: WorkerCall) => Promise<SignedCall>;
@@ -52,7 +53,7 @@ export function openCallSigner(secret: string, clock: StoreTime): SignCall {
         [HEADERS.nonce]: nonce,
         [HEADERS.signature]: signatureOf(secret, call, nonce, time).toString("hex"),
       },
-      isReport(body, header) {
+      isAuthenticReport(body, header) {
         const signature = header(HEADERS.signature) ?? "";
         return (
           SIGNATURE.test(signature) &&
@@ -86,7 +87,7 @@ export function openCallVerifier(secret: string, clock: StoreTime): VerifyCall {
     if (!/^\d{1,15}$/.test(time) || !/^[\w-]{22}$/.test(nonce) || !SIGNATURE.test(signature))
       return "the call is not signed";
     const expected = signatureOf(secret, call, nonce, time);
-    if (!timingSafeEqual(expected, Buffer.from(signature, "hex"))) return "the signature is not this team's";
+    if (!timingSafeEqual(expected, Buffer.from(signature, "hex"))) return "the signature does not match the team's secret";
     const now = await clock.storeTime();
     const off = Math.abs(now - Number(time));
     if (off > WINDOW_MILLISECONDS) return `its time is ${Math.round(off / 1000)} s off the store's clock`;

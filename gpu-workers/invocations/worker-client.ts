@@ -142,7 +142,7 @@ export class WorkerClient {
       const { status, headers } = response;
       const text = await response.text();
       // Only reports are signed (signature.ts).
-      const isAuthentic = !REPORTS.includes(status) || signed.isReport(text, (name) => headers.get(name));
+      const isAuthentic = !REPORTS.includes(status) || signed.isAuthenticReport(text, (name) => headers.get(name));
       return { status, text, isAuthentic };
     });
   }

@@ -3,7 +3,7 @@ import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { policySettings, sharesOf } from "../../core/contracts/shared-policy.ts";
-import { entropyAt } from "../../core/training/entropy-schedule.ts";
+import { entropyCoefficientAt } from "../../core/training/entropy-schedule.ts";
 import { optimizerAt } from "../../core/training/learning-rate.ts";
 import { runShareAt } from "../../core/training/progress.ts";
 import type { TrainStepConfig } from "./objective-passes.ts";
@@ -25,7 +25,7 @@ function stepConfig(run: RunConfig, agent: string, step: StepRecord): TrainStepC
   const algorithm = algorithmOf(run, agent);
   const minibatchStream = [seed, "minibatches", step.step, agent];
   const progress = runShareAt(run, step);
-  const entropyCoefficient = entropyAt(algorithm.entropy, progress);
+  const entropyCoefficient = entropyCoefficientAt(algorithm.entropy, progress);
   return {
     algorithm,
     optimizer: optimizerAt(optimizer, progress, run.steps),

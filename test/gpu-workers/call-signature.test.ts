@@ -46,7 +46,7 @@ test.each<[string, Partial<WorkerCall>]>([
 ])("a call with a different %s is refused", async (_part, change) => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
-  expect(await verify({ ...CALL, ...change }, headers)).toMatch(/not this team's/);
+  expect(await verify({ ...CALL, ...change }, headers)).toMatch(/does not match the team's secret/);
   // The refusal did not consume the nonce.
   expect(await verify(CALL, headers)).toBeUndefined();
 });
@@ -55,12 +55,12 @@ test("a call with a different time, nonce or secret is refused, and so is an uns
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   const later = String(Number(headers["x-mgrpo-time"]) + 1);
-  expect(await verify(CALL, { ...headers, "x-mgrpo-time": later })).toMatch(/not this team's/);
+  expect(await verify(CALL, { ...headers, "x-mgrpo-time": later })).toMatch(/does not match the team's secret/);
   const nonce = (await sign(CALL))["x-mgrpo-nonce"] ?? "";
-  expect(await verify(CALL, { ...headers, "x-mgrpo-nonce": nonce })).toMatch(/not this team's/);
+  expect(await verify(CALL, { ...headers, "x-mgrpo-nonce": nonce })).toMatch(/does not match the team's secret/);
   expect(await verify(CALL, {})).toMatch(/not signed/);
   const strangers = pair("another secret");
-  expect(await strangers.verify(CALL, await strangers.sign(CALL))).toMatch(/not this team's/);
+  expect(await strangers.verify(CALL, await strangers.sign(CALL))).toMatch(/does not match the team's secret/);
 });
 
 test("calls dated within five minutes of store time are accepted; a nonce is remembered for as long as its call could be accepted", async () => {
@@ -93,13 +93,13 @@ test("a report is authentic only if this team signed it for this call", async ()
     return (name: string) => headers[name] ?? null;
   };
   const header = signed("the same secret", "birch");
-  expect(first.isReport("birch", header)).toBe(true);
-  expect(first.isReport("beech", header)).toBe(false);
-  expect(second.isReport("birch", header)).toBe(false);
-  expect(first.isReport("birch", signed("another secret", "birch"))).toBe(false);
-  expect(first.isReport("birch", () => null)).toBe(false);
+  expect(first.isAuthenticReport("birch", header)).toBe(true);
+  expect(first.isAuthenticReport("beech", header)).toBe(false);
+  expect(second.isAuthenticReport("birch", header)).toBe(false);
+  expect(first.isAuthenticReport("birch", signed("another secret", "birch"))).toBe(false);
+  expect(first.isAuthenticReport("birch", () => null)).toBe(false);
   // The call's own signature does not authenticate a report.
-  expect(first.isReport("", (name) => first.headers[name] ?? null)).toBe(false);
+  expect(first.isAuthenticReport("", (name) => first.headers[name] ?? null)).toBe(false);
 });
 
 test.each([200, 422])(

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
-import { entropyAt } from "../../core/training/entropy-schedule.ts";
+import { entropyCoefficientAt } from "../../core/training/entropy-schedule.ts";
 import type { TrainingEntry } from "../../gpu-workers/training/train-step.ts";
 import { batchOf, temperature, toy, V } from "../fakes/toy-batch.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
@@ -16,8 +16,8 @@ const configOf = (entropyCoefficient: number, options: object = {}) => ({
 
 test("the coefficient changes linearly over the run", () => {
   const entropy = { start: 0.02, end: 0.01 };
-  expect([0, 0.25, 0.5].map((progress) => entropyAt(entropy, progress))).toEqual([0.02, 0.0175, 0.015]);
-  expect(entropyAt(null, 0.5)).toBe(0);
+  expect([0, 0.25, 0.5].map((progress) => entropyCoefficientAt(entropy, progress))).toEqual([0.02, 0.0175, 0.015]);
+  expect(entropyCoefficientAt(null, 0.5)).toBe(0);
 });
 
 test("two tokens by hand: p = 3/4 and 1/4, whose entropy rises", async () => {

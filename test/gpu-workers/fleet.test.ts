@@ -251,5 +251,5 @@ test("a damaged run is passed over with a warning; an instance without permissio
   };
   const damaged = { ...store, clock, objects: { ...store.objects, get: async () => undefined } };
   await instance(damaged, MAIN, "0.0.0", log);
-  expect(lines.filter((line) => line.includes("run passed over"))).toHaveLength(1);
+  expect(lines.filter((line) => line.includes("run skipped"))).toHaveLength(1);
 });

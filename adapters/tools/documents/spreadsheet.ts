@@ -73,7 +73,7 @@ function columnOf(letters: string): number {
   return column;
 }
 
-/** Text that never exceeds a maximum length, however often the same long string is added. */
+/** Text that never exceeds a maximum length, even if many cells share one long string. */
 class CappedText {
   readonly #pieces: string[] = [];
   #room: number;

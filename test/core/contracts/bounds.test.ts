@@ -160,10 +160,10 @@ test("a config whose groups or steps would not fit is refused, and the message s
   // scripted-team's main agent: 8 turns of 4 calls, so 32 invocations; (409,600 - 2,048) / (1,500 + 32 x 150) = 64.7.
   expect(teamConfig({ rolloutsPerQuestion: 64 }).rolloutsPerQuestion).toBe(64);
   expect(() => teamConfig({ rolloutsPerQuestion: 65 })).toThrow(
-    /a group of 65 rollouts, each with up to 32 invocations, does not fit in its record of 400 KB: set at most 64/,
+    /a group of 65 rollouts, each with up to 32 invocations, does not fit in its record of 400 KB: set it to at most 64/,
   );
   expect(() => teamConfig({ questionsPerStep: 4001 })).toThrow(
-    /a step of up to 4001 questions does .* set at most 4000"/,
+    /a step of up to 4001 questions does .* set it to at most 4000"/,
   );
   // 338 turns of 4 calls: (409,600 - 2,048) / (1,500 + 1,352 x 150) = 1.99, but a group has at least two rollouts.
   const main = { model: "m", delegates: ["searcher"], limits: { turns: 338, calls: 4 } };
@@ -180,7 +180,7 @@ test("a config whose groups or steps would not fit is refused, and the message s
   );
   // 4,000 with one round of replacements: 2,000 questions, and as many replacements.
   expect(() => teamConfig({ questionsPerStep: 2001, dynamicSampling: { rounds: 1 } })).toThrow(
-    /4002 questions, including replacements, .* set at most 2000, or lower dynamicSampling\.rounds/,
+    /4002 questions, including replacements, .* set it to at most 2000, or lower dynamicSampling\.rounds/,
   );
 });
 

@@ -99,7 +99,7 @@ test("a group's record holds the invocations of all levels: 8 turns of 4 calls, 
   expect(maxInvocations(agents, "main")).toBe(1056);
   // (409,600 - 2,048) / (1,500 + 1,056 x 150) = 2.5
   expect(() => parse({ main: ["a"], a: ["b"], b: [] }, { rolloutsPerQuestion: 3 })).toThrow(
-    /up to 1056 invocations, does not fit .* set at most 2, or lower limits\.turns or limits\.calls of 'main' or 'a'/,
+    /up to 1056 invocations, does not fit .* set it to at most 2, or lower limits\.turns or limits\.calls of 'main' or 'a'/,
   );
 });
 

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { isMgrpoError } from "../../../core/errors.ts";
 import { NO_API_SPENDING } from "../../../core/training/api-spending.ts";
-import { entropyAt } from "../../../core/training/entropy-schedule.ts";
+import { entropyCoefficientAt } from "../../../core/training/entropy-schedule.ts";
 import { optimizerAt } from "../../../core/training/learning-rate.ts";
 import { isReference } from "../../../core/training/reference.ts";
 import {
@@ -18,10 +18,10 @@ import { runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
 test("the entropy coefficient changes linearly from its start to its end; without one it is 0", () => {
   const falling = { start: 0.02, end: 0.01 };
-  expect([0, 0.5, 1].map((progress) => entropyAt(falling, progress))).toEqual(
+  expect([0, 0.5, 1].map((progress) => entropyCoefficientAt(falling, progress))).toEqual(
     [0.02, 0.015, 0.01].map((value) => expect.closeTo(value, 12)),
   );
-  expect(entropyAt(null, 0.5)).toBe(0);
+  expect(entropyCoefficientAt(null, 0.5)).toBe(0);
 });
 
 test("the first step after the warm-up has the full rate, and the decay begins there", () => {
