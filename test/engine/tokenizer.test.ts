@@ -160,7 +160,7 @@ test.each<[string, CheckpointFiles, RegExp]>([
   [
     "a template that fails",
     bpeFiles("{{ raise_exception('no users') }}"),
-    /^tokenizer_config\.json: .*failed on user.*no users/,
+    /^tokenizer_config\.json: .*failed on messages with the roles user.*no users/,
   ],
   [
     "a template without an end of turn",
