@@ -1,12 +1,12 @@
 /**
- * @file One abort signal for several. `AbortSignal.any` leaves an entry on each of its signals, which one that outlives the call keeps
- * (nodejs/node#55351, #64476): the memory of a worker would grow with every call.
+ * @file One abort signal for several. `AbortSignal.any` registers an entry on each source signal, which a long-lived one never drops
+ * (nodejs/node#55351, #64476), so a worker's memory would grow with every call.
  */
 
 export interface LinkedSignal {
   /** Aborts as soon as one of the signals does, with its reason. */
   readonly signal: AbortSignal;
-  /** Stops following the others and removes all listeners from them. Not needed once one of them has aborted. */
+  /** Stops following the source signals and removes all listeners from them. Not needed once one of them has aborted. */
   unlink(): void;
 }
 
@@ -25,7 +25,7 @@ export function linkSignals(...signals: readonly (AbortSignal | undefined)[]): L
   return { signal: linked.signal, unlink };
 }
 
-/** Runs the work with a signal that aborts when one of `signals` does, until the work settles. */
+/** Runs the work with a signal that aborts when one of `signals` does. Unlinks it once the work settles. */
 export async function withAnySignal<T>(
   signals: readonly (AbortSignal | undefined)[],
   work: (signal: AbortSignal) => Promise<T>,

@@ -7,7 +7,7 @@
  *
  * Invariant: the schedule is on while a run is active, in whatever order these steps happen. Consider the last time it is turned off. The
  * read that follows sees every RUN written before it, and turns the schedule on. If a RUN is written later, its own start turns the schedule
- * on, after it was turned off. A tick that dies between 2 and 3 is retried: Lambda retries a failed scheduled call twice, even while the
+ * on, after it was turned off. A tick that dies between 2 and 3 is retried: Lambda retries a failed asynchronous invocation twice, even while the
  * schedule is off. A start that dies between 1 and 2 has not returned, so its caller repeats it.
  */
 import type { Fleet } from "../core/contracts/deployment.ts";
@@ -40,7 +40,7 @@ export interface Reconciliation {
   readonly failures: readonly unknown[];
 }
 
-/** Sets fleets and schedule to what the runs need. Failures are returned: one must not hide the metrics, nor keep other machines running. */
+/** Sets fleets and schedule to what the runs need. Failures are returned: one must neither hide the metrics nor stop other fleets from scaling down. */
 export async function reconcile(context: Context): Promise<Reconciliation> {
   const overview = await readRunOverview(context);
   const metrics = metricsOf(overview);
@@ -87,10 +87,7 @@ async function keepScheduleOn({ scheduleSwitch }: Pick<ControlledDeployment, "sc
   if (!(await scheduleSwitch.isOn())) await scheduleSwitch.turn("on");
 }
 
-/**
- * Gives each fleet the capacity that the runs need, and adds what it changed to `changes`. A failure of one fleet does not stop the others from
- * being scaled. Returns the failures.
- */
+/** Gives each fleet the capacity that the runs need, and adds what it changed to `changes`. Returns the failures: one does not stop the rest. */
 async function scaleFleets(
   context: Context,
   { fleets, capacities }: ControlledDeployment,
@@ -99,19 +96,11 @@ async function scaleFleets(
 ): Promise<unknown[]> {
   const failures: unknown[] = [];
   if (fleets.length === 0) return failures;
-  const setCapacity = async ({ name, group }: Fleet, from: number, to: number) => {
-    if (to === from) return;
-    await capacities.write(group, to);
-    changes.push({ fleet: name, from, to });
-  };
   const current = await capacities.read(fleets.map(({ group }) => group));
   let { runs, storeTime } = overview;
-  for (const fleet of fleets) {
+  const scale = async (fleet: Fleet): Promise<void> => {
     const from = current.get(fleet.group);
-    if (from === undefined) {
-      failures.push(missingGroup(fleet));
-      continue;
-    }
+    if (from === undefined) throw missingGroup(fleet);
     let uncount: StoreCommand[] = [];
     if (capacityOf(fleet, runs, from, storeTime) > from) {
       uncount = uncountCapacityRequests(fleet, runs, storeTime);
@@ -120,12 +109,18 @@ async function scaleFleets(
       ({ runs, storeTime } = await readRunOverview(context));
     }
     const to = capacityOf(fleet, runs, from, storeTime);
-    await setCapacity(fleet, from, to).catch(async (error: unknown) => {
-      failures.push(error);
+    if (to === from) return;
+    try {
+      await capacities.write(fleet.group, to);
+    } catch (error) {
       if (to > from) await execute(context, uncount);
-    });
-  }
-  for (const run of runs) await execute(context, haltUnserved(run, fleets));
+      throw error;
+    }
+    changes.push({ fleet: fleet.name, from, to });
+  };
+  const report = (error: unknown) => void failures.push(error);
+  for (const fleet of fleets) await scale(fleet).catch(report);
+  for (const run of runs) await execute(context, haltUnserved(run, fleets)).catch(report);
   return failures;
 }
 
@@ -150,7 +145,7 @@ export interface RunOverview {
   readonly runs: readonly RunRecords[];
   /** By run: the store time in ms at which tick first saw its current progress. */
   readonly progressAt: ReadonlyMap<string, number>;
-  /** One per run with damaged records. Such a run gets nothing; the others are not affected. */
+  /** One per run with damaged records. Such a run gets no capacity; the others are not affected. */
   readonly failures: readonly Error[];
   readonly storeTime: number;
 }
@@ -217,8 +212,8 @@ export function metricsOf({ runs, progressAt, storeTime }: RunOverview): RunMetr
 }
 
 /**
- * The log lines that the alarms' metric filters read (stacks/alarms.ts): one for all runs, then one per running run. None while nothing
- * runs: each hour with a value costs.
+ * The log lines that the alarms' metric filters read (stacks/alarms.ts): one for all runs, then one per running run. None while no run
+ * is running: CloudWatch bills a metric for each hour in which it has data.
  */
 export function metricsLines({ unserved, runs }: RunMetrics): string[] {
   if (runs.length === 0) return [];

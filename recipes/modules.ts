@@ -1,7 +1,7 @@
 /**
  * @file Finds one part of a recipe by the recipe's name (`atlas`, `recipes/atlas`) or by the path of its folder, relative to where the
- * process runs or to the user's project (`MGRPO_PROJECT`). Recipes of this repository are literal imports, so that a bundler includes
- * them; any other folder is imported at run time.
+ * process runs or to the user's project (`MGRPO_PROJECT`). Recipes of this repository are imported by literal specifiers, so that a bundler
+ * includes them; any other folder is imported at run time.
  */
 import { existsSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
@@ -9,16 +9,16 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { MgrpoError } from "../core/errors.ts";
 
 /**
- * Where this package has its recipes: as TypeScript, and as they are built. The paths name that folder, and none is `.`, since a bundle of this
- * file is in the folder of a user's project (build-project.mjs).
+ * This package's recipe folders, as source and as built. Each path names `recipes`: in a bundle of this file, `.` would be the user's project
+ * (build-project.mjs).
  */
 const OWN_FOLDERS = ["../recipes", "../../recipes", "../dist/recipes"].map((path) =>
   fileURLToPath(new URL(path, import.meta.url)),
 );
 
 /**
- * The name of a recipe of this repository, given as its name or its path: `atlas`, `recipes/atlas`, `./recipes/atlas/`. Undefined: it is
- * none of `known`, or the path is that of a user's recipe with such a name.
+ * The name of a recipe of this repository, given as its name or its path: `atlas`, `recipes/atlas`, `./recipes/atlas/`. Undefined if it is
+ * none of `known`, or if the path leads to a user's recipe of the same name.
  */
 export function bundledName(known: Readonly<Record<string, unknown>>, nameOrPath: string): string | undefined {
   const name = nameOrPath.replace(/^(\.\/)?recipes\//, "").replace(/\/$/, "");
@@ -47,19 +47,19 @@ export async function openPart<M extends object>(
 async function importPart(folder: string, part: string, known: readonly string[]): Promise<object> {
   const file = fileOfPart(folder, part);
   if (file === undefined) {
-    // An app is opened after the recipe itself, which may be one of this repository without a folder here.
+    // `rollout` is opened after the recipe, which therefore exists, even if a recipe of this repository has no folder here.
     const exists = part === "rollout" || foldersOf(folder).some((path) => existsSync(path));
     const fault = exists ? `has no ${part}.ts` : "does not exist";
     const remedy =
       part === "rollout"
-        ? "runner 'recipe' runs the app that it exports: see docs/your-own-agents.md"
+        ? "runner 'recipe' runs the app that rollout.ts exports: see docs/your-own-agents.md"
         : `name a folder with recipe.ts, rewards.ts and tools.ts, or one of: ${known.join(", ")}`;
     throw new MgrpoError("recipe-invalid", `recipe '${folder}' ${fault}: ${remedy}`, {
       unknownNames: [{ unknown: basename(folder), known }],
     });
   }
   try {
-    const load = file.endsWith(".ts") && !import.meta.url.endsWith(".ts") ? await typeScript() : importModule;
+    const load = file.endsWith(".ts") && !import.meta.url.endsWith(".ts") ? await typeScriptLoader() : importModule;
     return (await load(pathToFileURL(file).href, import.meta.url)) as object;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
@@ -91,7 +91,7 @@ let importTypeScript: Promise<LoadModule> | undefined;
  * TypeScript loads through tsx, in a separate namespace, where a folder needs no package.json with "type": "module". tsx is resolved at
  * run time, since bundles of functions do not need it, and by `import.meta.resolve`, since `require` finds its CommonJS entry.
  */
-function typeScript(): Promise<LoadModule> {
+function typeScriptLoader(): Promise<LoadModule> {
   importTypeScript ??= (async () => {
     const cjs = (await import(import.meta.resolve("tsx/cjs/api"))) as Tsx<unknown>;
     const esm = (await import(import.meta.resolve("tsx/esm/api"))) as Tsx<{ import: LoadModule }>;

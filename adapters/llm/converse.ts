@@ -28,7 +28,7 @@ export function openConversationModel(spec: LanguageModelSpecInput, options: Ope
         return turnOf(await requestCompletion(endpoint, callOptions(request), retryPolicy, signal));
       } catch (error) {
         if (!(error instanceof EndpointFailure) || error.contentRefusal === undefined) throw error;
-        // Only this conversation fails, with an empty turn. An answer that a filter withheld is still charged, if its usage is known.
+        // Only this conversation fails, with an empty turn. The usage of an answer that a filter withheld still counts, if it is known.
         const stop = error.contentRefusal === "too-long" ? "length" : "stop";
         const { usage = { inputTokens: 0, outputTokens: 0 } } = error;
         return { thinking: "", text: "", calls: [], stop, usage };
@@ -50,7 +50,7 @@ function callOptions({ conversation, tools, sampling, maxTokens }: ChatRequest):
 }
 
 /**
- * DeepSeek and Kimi reject a history whose calls lack the reasoning that led to them, under this name. Servers that name it `reasoning`, such as
+ * DeepSeek and Kimi reject a history whose calls lack the reasoning that led to them as `reasoning_content`. Servers that name it `reasoning`, such as
  * Groq and Cerebras, reject a history that has this name.
  */
 const ReturnsReasoning = z.object({

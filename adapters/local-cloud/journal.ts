@@ -1,6 +1,6 @@
 /**
- * @file The journal of events: one line before an object appears, one after its event is handled. An event that has only the first line
- * after a crash is delivered again. Each line is one write. A torn last line is ignored: its request was never acknowledged, or its event is
+ * @file The event journal: one line before an object appears, one after its event is handled. After a crash, an event with only its
+ * first line is delivered again if its object exists. Each line is one write. A torn last line is ignored: its request was never acknowledged, or its event is
  * delivered again. Writes are synchronous, because writing a line costs less than handing it to another thread.
  *
  *     + <id> {"bucket","key"}    before the object gets its name
@@ -47,7 +47,7 @@ export async function openJournal(path: string, onCreated: (event: PendingEvent)
         try {
           file.handled(event.id);
         } catch {
-          // Without this line, the next start looks the object up once: nothing else is lost.
+          // Without this line, the next start only looks the object up once.
         }
       };
     },
@@ -107,7 +107,7 @@ function parseJournal(text: string): PendingEvent[] {
   return [...pending.values()];
 }
 
-/** Undefined for a line that a full disk cut short, and that continues with the next line: the scheduled tick repairs that one's event. */
+/** Undefined for a line that a full disk cut short and the next write continued. The scheduled tick makes up for the lost event. */
 function parseAddress(text: string): ObjectAddress | undefined {
   try {
     return parseJson(ObjectAddress, text, "journal of events");

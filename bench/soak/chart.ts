@@ -1,4 +1,4 @@
-/** @file A quantity over the minutes of a soak test, as SVG, drawn by echarts without a browser. */
+/** @file Plots a quantity of a soak test over time as SVG, with echarts and without a browser. */
 import { LineChart } from "echarts/charts";
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
 import { use } from "echarts/core";

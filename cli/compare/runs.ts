@@ -2,8 +2,8 @@
  * @file Trains the runs of a comparison, `--jobs` at a time, each as an ordinary local run in its own process. A finished run is kept, an
  * interrupted one is resumed, and one with other settings is refused.
  *
- *     a lane     waits for: its run's process to exit      then takes the next run, whatever went wrong with this one; none once the
- *                                                          package has been built again
+ *     a lane     waits for: its run's process to exit      then takes the next run, whatever went wrong with this one; once the
+ *                                                          package has been rebuilt, each one left fails at once
  *     Ctrl-C     is forwarded: every run drains and can be resumed; no new run starts
  */
 import { spawn } from "node:child_process";
@@ -28,7 +28,7 @@ import { foreignBy, readOrigin, writeOrigin } from "./provenance.ts";
 import { keepRecord, readRecord, refusal, type TraceableRun, type TrainedRun } from "./records.ts";
 
 /**
- * Throws if a run of that name has another config, and unless `mixed` also if another source or other base models started it. The lock of its
+ * Throws if the run exists with another config, or, unless `mixed`, if other source, another release or other base models began it. The lock of its
  * embedded cloud keeps out other processes.
  */
 export function refuseOther({ config, by }: TraceableRun, mixed: boolean): void {
@@ -36,12 +36,12 @@ export function refuseOther({ config, by }: TraceableRun, mixed: boolean): void 
   const origin = readOrigin(folder);
   if (!origin || !existsSync(folder.config)) return;
   const found = differences(config, readConfig(folder));
-  const what = `run '${config.run}' exists`;
+  const what = `run '${config.run}' already exists`;
   if (found.length > 0) throw refusal(`${what} with another config`, found, `or remove ${folder.path}`);
   const foreign = mixed ? [] : foreignBy(by, origin);
   if (foreign.length === 0) return;
   throw refusal(
-    `${what}, but is from another commit, release, recipe, config or base model`,
+    `${what}, but began with another commit, release, recipe, config or base model`,
     foreign,
     `remove ${folder.path}, or keep it with --mixed`,
   );
@@ -85,7 +85,7 @@ export async function trainRuns(
       if (fault === undefined) keep(one);
       return fault;
     } catch (error) {
-      // Rethrown, it would end this lane, and nobody would wait for the others.
+      // If this were rethrown, nobody would wait for the other lanes.
       return isMgrpoError(error) ? error.message : String(error);
     }
   };
@@ -116,7 +116,7 @@ async function trainOne(
   const command = existsSync(folder.config) ? ["resume", run] : fresh;
   const built = builtRelease(process.env);
   if (by.release !== built)
-    return `this comparison is of release ${by.release}, and ${built} has been built since: repeat the command`;
+    return `this comparison trains with release ${by.release}, but ${built} has been built since: repeat with --mixed, or with another --name`;
   writeOrigin(folder, by);
   const child = spawn(process.execPath, [...nodeArguments("cli/mgrpo"), ...command], {
     // MGRPO_PARENT: the child ends when this process does. Detached: Ctrl-C reaches it once, through this process.
@@ -140,13 +140,13 @@ async function trainOne(
   return code === 0 ? undefined : faultOf(lastErrors, code, killed);
 }
 
-/** Settings that name the hub models at the commits that the comparison has read: the hub may have others by now. */
+/** Settings that pin each hub model to the commit that the comparison resolved: its branch may have moved on. */
 const hubModels = ({ agents }: RunConfig): string[] =>
   Object.entries(agents).flatMap(([name, { model }]) => (isHubModel(model) ? [`agents.${name}.model=${model}`] : []));
 
 /**
- * The models of a config, as a run that has started records them: the first of the `planned` ones that names the same model. Another revision of
- * a hub model is another model.
+ * For each agent, the pinned model that the first started run of `planned` recorded for the same model, revision included; otherwise the model as
+ * given.
  */
 export function startedModels(planned: readonly RunConfig[], { agents }: RunConfig): StartedModels {
   const started = planned.flatMap(({ run, agents: named }) => {
@@ -163,7 +163,7 @@ export function startedModels(planned: readonly RunConfig[], { agents }: RunConf
 
 const ERROR = "mgrpo: ";
 
-/** Why a process failed: the error that it printed, or how it ended. Of a process that was killed, other lines are only warnings. */
+/** Why a process failed: the error that it printed, or how it ended. If the process was killed, other lines are only warnings. */
 function faultOf(errors: string, code: number | null, killed: NodeJS.Signals | null): string {
   const lines = stripVTControlCharacters(errors).trim().split("\n");
   const error = lines.findLast((line) => line.startsWith(ERROR));

@@ -1,11 +1,11 @@
 /**
- * @file Follows a run through its records: every closed step, every finished evaluation, what it waits for, and its end. It only reads, so
+ * @file Follows a run through its records: every closed step, every finished evaluation, what the run waits for, and its end. It only reads, so
  * following a run never changes it.
  *
  *     event          waits for                                                      unblocked by
  *     next step      RUN.step: all manifests of the step exist                      tick
  *     evaluation     JOB is `done`                                                  record-evaluation
- *     optimizer      AGENT has the probe of its server's optimizer                  the agent's worker
+ *     optimizer      AGENT has the probe result of its server's optimizer                  the agent's worker
  *     stalled        no score or version for too long (core/monitoring/stall.ts)   time alone
  *     trained        RUN is `finished`                                               tick
  *     end            RUN is `halted`, or `finished` and every due evaluation done   a halt, record-evaluation
@@ -32,7 +32,7 @@ export type RunEvent =
   | { readonly kind: "trained" }
   | { readonly kind: "ended"; readonly status: "finished" | "halted"; readonly reason: string };
 
-/** Time between reads beyond the RUN record while the run trains: finding out what a run waits for takes a dozen reads of a busy store. */
+/** While the run trains, the minimum time between reads of anything but the RUN record: finding out what a run waits for takes a dozen reads of a busy store. */
 const DETAIL_SECONDS = 2;
 /** Time between two reports of the same stall. */
 const REPEAT_SECONDS = 300;

@@ -1,5 +1,5 @@
 /**
- * @file The protocol of a step as a reducer: snapshot -> commands. Tick reads a snapshot, executes the commands, and repeats until there are
+ * @file The protocol of a step as a pure function: snapshot -> commands. Tick reads a snapshot, executes the commands, and repeats until there are
  * none.
  *
  *     (none) ──plan──> open ──groups finalized, none to replace──> ready ──manifest s+1 of every trained agent──> closed ──> RUN at s + 1
@@ -53,9 +53,9 @@ export interface StepSnapshot {
   readonly planned: boolean;
   /** The steps that the next plan is computed from. */
   readonly basis: PlanBasis;
-  /** By step: groups of those open steps none of whose groups is open. */
+  /** By step: the groups of each open step that has no open group left. */
   readonly complete: ReadonlyMap<number, CompleteGroups>;
-  /** The manifest of each agent after the first step, if it is published. Needed once the step is ready. */
+  /** Each agent's manifest at the end of `steps[0]`, if it is published. Needed once the step is ready. */
   readonly manifests: ReadonlyMap<string, StoredManifest>;
   /** AGENT records. Needed once a manifest is published. */
   readonly agents: readonly AgentRecord[];
@@ -114,7 +114,7 @@ function advanceOpen({ config, questions, run, complete }: StepSnapshot, step: S
     config,
     [...earlier, ...present].filter((group) => group.step >= lossesFrom),
   );
-  // Halted first: in the other order, a crash in between would lose the halt. A resumed run makes the step ready.
+  // Halt first: in the other order, a crash in between would lose the halt. A resumed run makes the step ready.
   return reason === undefined ? [ready] : [update(haltForLosses(run.run, step.step, reason)), ready];
 }
 
@@ -163,7 +163,7 @@ function closeStep(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] {
   const { config, run, manifests, planned } = snapshot;
   const key = objectKeys.team(run.run, step.step + 1);
   return [
-    // Nothing is planned after the last steps, so no record says that this is done: it is done here.
+    // The last n + 1 steps have no successor whose plan would do this, so it is done here.
     ...(planned ? [] : evaluateAndPrune(snapshot, false)),
     { kind: "commit", key, record: teamManifest(config, step.step + 1, manifests) },
     update(advanceRun(run)),

@@ -19,7 +19,7 @@ export interface TrainedState extends Required<Pick<Trainer, "optimizerStep" | "
   readonly layout: ParameterLayout;
   /** Flat, by `layout`; always the same array, so that views of it stay valid. */
   readonly weights: Float32Array;
-  /** The trained adapter; null: all weights are trained. */
+  /** The config of the trained adapter; null: all weights are trained. */
   readonly lora: LoraConfig | null;
   /** Flat; forwardBackward adds to it. */
   readonly gradient: Float32Array;
@@ -27,7 +27,7 @@ export interface TrainedState extends Required<Pick<Trainer, "optimizerStep" | "
   savedFile(index: number): SavedFile | undefined;
 }
 
-/** @param shardBytes maximum size of a saved file, unless a single tensor is larger; absent: 1 GiB. */
+/** @param shardBytes maximum size of a saved file, unless a single tensor is larger; absent: 1 GiB. An adapter is always one file. */
 export function openTrainedState(files: CheckpointFiles, shardBytes?: number): TrainedState {
   const config = readModelConfig(files);
   const trained = readAdapterConfig(files)?.lora ?? null;
@@ -35,10 +35,10 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
   const adapter = readAdapter(files, config);
   const { layout, weights } = adapter ?? parseCheckpoint(files);
   const lora = adapter?.lora ?? null;
-  // The other files are not kept: they may be as large as the state.
+  // Keeps config.json only: the other files may be as large as the state.
   const opened = new Map([...files].filter(([name]) => name === "config.json"));
   const gradient = new Float32Array(layout.length);
-  /** The gradient at the last call of `gradientNorm`. Empty: zero. */
+  /** The gradient at the last call to `gradientNorm`; empty before the first. */
   let measured = new Float32Array();
   let adam = readOptimizer(files, layout.length);
   return {

@@ -49,7 +49,7 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
   const begun = Provenance.parse(JSON.parse(readFileSync(origin, "utf8")));
   writeFileSync(origin, JSON.stringify({ ...begun, commit: "another" }));
   await expect(printed(...compareArguments("--steps", "2"))).rejects.toThrow(
-    /run 'compare-mgrpo-seed1' exists, but is from another commit, release, recipe, config or base model: commit: "another" \(stored\), .*keep it with --mixed/,
+    /run 'compare-mgrpo-seed1' already exists, but began with another commit, release, recipe, config or base model: commit: "another" \(stored\), .*keep it with --mixed/,
   );
   writeFileSync(origin, JSON.stringify(begun));
 
@@ -66,7 +66,7 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
   expect(summary().arms.map(({ heldOut }) => heldOut)).toEqual(arms.map(({ heldOut }) => heldOut));
 
   await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
-    /run 'compare-mgrpo-seed1' exists with another config: steps: 2 \(stored\), 4 \(requested\)/,
+    /run 'compare-mgrpo-seed1' already exists with another config: steps: 2 \(stored\), 4 \(requested\)/,
   );
 
   // Another clone has only the results.

@@ -196,6 +196,19 @@ test("a fleet that cannot be scaled is reported; the others are still scaled, an
   expect(await minute()).toEqual(["g-main 0", "clock off"]);
 });
 
+test("a fleet whose request cannot be counted is reported; the others are still scaled", async () => {
+  const { store, functions, plane, start } = await deployed();
+  await start();
+  const { update } = store.table;
+  store.table.update = async (change) => {
+    if (change.key.sk === tableKeys.fleet("test", "main").sk) throw new Error("the store says no");
+    return update(change);
+  };
+  expect((await functions.reconcile()).failures).toEqual([new Error("the store says no")]);
+  expect(Object.fromEntries(plane.capacities)).toEqual({ "g-main": 0, "g-searcher": 1, "g-eval": 0 });
+  expect(plane.clock).toBe("on");
+});
+
 test("a request for instances that fails is not counted: the run waits until one succeeds", async () => {
   const { functions, controls, start, minute, run, capacityRequests } = await deployed(TEAM.slice(0, 1));
   await start();

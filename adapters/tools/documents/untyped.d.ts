@@ -1,11 +1,11 @@
-/** @file Types of the parts in use, for libraries without types. */
+/** @file Declarations of what is used here of libraries that ship no types. */
 declare module "@joplin/turndown-plugin-gfm" {
   import type TurndownService from "turndown";
   /** Tables, strikethrough, task lists and highlighted code. */
   export const gfm: TurndownService.Plugin;
 }
 declare module "html-encoding-sniffer" {
-  /** The label of a document's encoding, by the HTML standard: byte order mark, transport layer, `<meta>`, default. */
+  /** The label of a document's encoding, per the HTML standard: byte order mark, transport layer, `<meta>`, default. */
   // biome-ignore lint/style/noDefaultExport: it is what the package exports
   export default function sniff(
     bytes: Uint8Array,

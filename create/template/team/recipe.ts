@@ -18,7 +18,7 @@ export const recipe: Recipe = {
     rolloutsPerQuestion: 8,
     agents: {
       main: {
-        // Any folder of a Qwen3, Qwen2.5, Llama 3 or Mistral model will do, such as /models/Qwen3-0.6B.
+        // The folder of any Qwen3, Qwen2.5, Llama 3 or Mistral model will do, such as /models/Qwen3-0.6B.
         model: join(MODELS, "main"),
         delegates: ["searcher"],
         limits: { turns: 4, turnTokens: 24, contextTokens: 160, calls: 1, responseCharacters: 100 },
@@ -33,12 +33,12 @@ export const recipe: Recipe = {
         engine: { threads: 1, slots: 64, microBatchTokens: 4096 },
       },
     },
-    // A question needs at most two delegations: d of eq 11.
+    // A question needs at most two delegations, so d (eq 11) is 2.
     algorithm: { alignment: { d: 2 } },
     evaluation: { every: 8, suites: [{ name: "held-out" }] },
   },
   questions: questionSet,
-  // A question of your own (`mgrpo ask`) is about one village, which the tools need to know.
+  // Your own questions (`mgrpo ask`) are all about village 7: the tools need to know which village.
   ask: (prompt) => ({ id: "asked", kind: "asked", level: 1, prompt, answer: "", facts: { village: 7 } }),
   baseModels: [
     smallModel({

@@ -24,7 +24,7 @@ const ERROR_TYPES: Partial<Record<number, string>> = {
   413: "request_too_large",
 };
 
-/** `code` is ours: Anthropic's clients read the type and the message. */
+/** `code` is our extension: Anthropic's clients read the type and the message. */
 function errorBody({ status, code, message }: ApiError) {
   // Clients recognize this error by its message.
   const shown = code === "context_length_exceeded" ? `prompt is too long: ${message}` : message;
