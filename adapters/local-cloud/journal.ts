@@ -1,7 +1,7 @@
 /**
- * @file The event journal: one line before an object appears, one after its event is handled. After a crash, an event with only its
- * first line is delivered again if its object exists. Each line is one write. A torn last line is ignored: its request was never acknowledged, or its event is
- * delivered again. Writes are synchronous, because writing a line costs less than handing it to another thread.
+ * @file The event journal: one line before an object appears, one after its event is handled. After a crash, an event with only its first
+ * line is delivered again if its object exists. Each line is one write. A torn last line is ignored: its request was never acknowledged, or
+ * its event is delivered again. Writes are synchronous, because writing a line costs less than handing it to another thread.
  *
  *     + <id> {"bucket","key"}    before the object gets its name
  *     - <id>                     handled, or the object was not created
