@@ -12,13 +12,18 @@ import { whatThrew } from "./checked-rewards.ts";
  * `config` and `checks`; its `note` never throws.
  */
 export function checkedRecipe(recipe: Recipe, file: string): Recipe {
-  const { note, caseStudies } = recipe;
-  // A recipe may be an instance of a class, and may be frozen.
-  return Object.assign(Object.create(Object.getPrototypeOf(recipe)), recipe, {
+  // A recipe may be an instance of a class, whose methods need it as `this`: no copy has its private fields.
+  const { name, ask, note, caseStudies, baseModels, demonstrations } = recipe;
+  return {
+    name,
     config: (arm, chosen) => call(file, "config()", () => recipe.config(arm, chosen)),
+    questions: (seed) => recipe.questions(seed),
+    ...(ask && { ask: ask.bind(recipe) }),
     ...(note && { note: (question: Question) => noteOf(file, () => recipe.note?.(question)) }),
     ...(caseStudies && { caseStudies: caseStudies.map((study) => checkedStudy(study, file)) }),
-  } satisfies Partial<Recipe>);
+    ...(baseModels && { baseModels }),
+    ...(demonstrations && { demonstrations: demonstrations.bind(recipe) }),
+  };
 }
 
 const checkedStudy = (study: CaseStudy, file: string): CaseStudy => ({
