@@ -95,6 +95,15 @@ test("a recipe may be an instance of a class with private fields", async () => {
   expect(results).toEqual(Array(5).fill("made"));
 });
 
+test("the config of a recipe that is an instance of a class may be an object", async () => {
+  const own = join(folder, "config-object");
+  mkdirSync(own);
+  const body = "class Own { name = 'own'; config = { steps: 1 }; questions() { return this.name; } }";
+  writeFileSync(join(own, "recipe.mjs"), `${body}\nexport const recipe = new Own();`);
+  const recipe = await openRecipe(own);
+  expect([recipe.config("mgrpo", () => undefined), recipe.questions(1)]).toEqual([{ steps: 1 }, "own"]);
+});
+
 test("a folder named like a member of Object.prototype is a recipe like any other", async () => {
   const own = join(folder, "constructor");
   mkdirSync(own);
