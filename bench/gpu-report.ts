@@ -18,9 +18,8 @@ const { parts, devices, models, set } = optionsOrExit();
 if (parts.has("doctor")) show("doctor", mgrpo("doctor"));
 if (parts.has("tests")) {
   // cuBLAS would round the inputs of fp32 products to TF32, and the tests compare with the CPU's.
-  process.env["NVIDIA_TF32_OVERRIDE"] = "0";
-  show("tests", runCommand("node_modules/.bin/vitest", ["run", ...TESTS, "--testTimeout", "100000"]));
-  delete process.env["NVIDIA_TF32_OVERRIDE"];
+  const vitest = ["NVIDIA_TF32_OVERRIDE=0", "node_modules/.bin/vitest", "run", ...TESTS, "--testTimeout", "100000"];
+  show("tests", runCommand("env", vitest));
 }
 if (parts.has("bench")) show("bench gpu", mgrpo("bench", "gpu"));
 if (parts.has("step")) {

@@ -4,21 +4,27 @@
  */
 import type { Question } from "../core/contracts/question.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
-import type { CaseStudy, Recipe } from "../core/recipe.ts";
+import type { CaseStudy, Recipe, RecipeDefinition } from "../core/recipe.ts";
 import { whatThrew } from "./checked-rewards.ts";
 
 /**
  * `file`: the recipe's file, as messages name it. The returned recipe throws `recipe-invalid`, or the MgrpoError that the recipe threw, from
  * `config` and `checks`; its `note` never throws.
  */
-export function checkedRecipe(recipe: Recipe, file: string): Recipe {
-  const { note, caseStudies } = recipe;
-  // A recipe may be an instance of a class, and may be frozen.
-  return Object.assign(Object.create(Object.getPrototypeOf(recipe)), recipe, {
-    config: (arm, chosen) => call(file, "config()", () => recipe.config(arm, chosen)),
+export function checkedRecipe(recipe: RecipeDefinition, file: string): Recipe {
+  // A recipe may be an instance of a class, whose methods need it as `this`: no copy has its private fields.
+  const { name, ask, note, caseStudies, baseModels, demonstrations } = recipe;
+  return {
+    name,
+    config: (arm, chosen) =>
+      call(file, "config()", () => (typeof recipe.config === "function" ? recipe.config(arm, chosen) : recipe.config)),
+    questions: (seed) => recipe.questions(seed),
+    ...(ask && { ask: ask.bind(recipe) }),
     ...(note && { note: (question: Question) => noteOf(file, () => recipe.note?.(question)) }),
     ...(caseStudies && { caseStudies: caseStudies.map((study) => checkedStudy(study, file)) }),
-  } satisfies Partial<Recipe>);
+    ...(baseModels && { baseModels }),
+    ...(demonstrations && { demonstrations: demonstrations.bind(recipe) }),
+  };
 }
 
 const checkedStudy = (study: CaseStudy, file: string): CaseStudy => ({

@@ -31,12 +31,11 @@ const TOOLS: Record<string, () => Promise<ToolsModule>> = {
 /** A user's recipe is checked (checked-recipe.ts). */
 export async function openRecipe(nameOrPath: string): Promise<Recipe> {
   const { recipe } = await openPart(RECIPES, nameOrPath, "recipe");
-  const { name, config } = recipe;
   const file = fileOfPart(nameOrPath, "recipe") ?? nameOrPath;
-  if (typeof name !== "string" || name === "")
+  if (typeof recipe.name !== "string" || recipe.name === "")
     throw new MgrpoError("recipe-invalid", `${file}: 'recipe' has no name: give it one`);
-  const opened = typeof config === "function" ? (recipe as Recipe) : { ...recipe, config: () => config };
-  return bundledName(RECIPES, nameOrPath) === undefined ? checkedRecipe(opened, file) : opened;
+  // The config of a recipe of this repository is a function.
+  return bundledName(RECIPES, nameOrPath) === undefined ? checkedRecipe(recipe, file) : (recipe as Recipe);
 }
 
 /** The folder of a user's recipe; undefined for a recipe of this package. */

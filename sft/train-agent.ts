@@ -1,13 +1,12 @@
 /** @file Trains one agent on its examples, resumably, and writes the best checkpoint: a PEFT adapter, or a whole Hugging Face folder. */
 import { existsSync } from "node:fs";
-import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Trainer } from "../core/ports.ts";
 import { ADAPTER_CONFIG_FILE, ADAPTER_FILE } from "../engine/checkpoint/adapter.ts";
-import { wholeFile } from "../engine/checkpoint/files.ts";
 import { sha256, sha256OfFile } from "../engine/hash.ts";
-import { updated } from "../engine/index.ts";
+import { updated, writeCheckpoint } from "../engine/index.ts";
 import { batchesOf, passes, type Split } from "./batches.ts";
 import type { Example } from "./example.ts";
 import { learn, OPTIMIZER, type TrainingPlan } from "./learn.ts";
@@ -114,8 +113,7 @@ async function writeResult(
   };
   const partial = `${folder}.partial`;
   await rm(partial, { recursive: true, force: true });
-  await mkdir(partial, { recursive: true });
-  for (const [name, file] of resultFiles(base, best)) await writeFile(join(partial, name), wholeFile(file));
+  await writeCheckpoint(partial, resultFiles(base, best));
   await writeFile(join(partial, "training.json"), `${JSON.stringify(record, null, 2)}\n`);
   await rename(partial, folder);
 }

@@ -50,8 +50,6 @@ async function replaceFile(path: string, file: CheckpointFile): Promise<void> {
   const [folder, prefix] = [dirname(path), `${basename(path)}.partial-`];
   removeLeftovers(folder, prefix);
   const temporary = join(folder, temporaryName(prefix));
-  // Left by a killed process that had this id.
-  await rm(temporary, { force: true });
   try {
     if (file instanceof Uint8Array) await writeFile(temporary, file);
     else await copyFile(file.path, temporary, constants.COPYFILE_FICLONE);

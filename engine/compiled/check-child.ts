@@ -1,4 +1,4 @@
-/** @file The process that checks one provider, for check-process.ts. It ends when its parent ends. */
+/** @file The process that checks one provider, for check-process.ts. It ends when its parent ends, unless the driver hangs. */
 import type { CheckReply, CheckRequest } from "./check-process.ts";
 import { deviationFromCpu } from "./provider-check.ts";
 

@@ -88,11 +88,7 @@ export function requireSystemMessage(
  * Whether the template renders messages of role `tool`. Some raise an error at them, or at those without a call id.
  * @param shown the tools that the template shows.
  */
-export function hasToolRole(
-  tokenizer: Tokenizer,
-  { thinking }: ChatSettings,
-  shown: readonly ToolSchema[] = [],
-): boolean {
+export function hasToolRole(tokenizer: Tokenizer, { thinking }: ChatSettings, shown: readonly ToolSchema[]): boolean {
   const conversation: ChatMessage[] = [...messages(""), { role: "assistant", content: "call" }];
   tokenizer.render(conversation, shown, true, thinking);
   const response = "response_of_tool";

@@ -19,7 +19,7 @@ export function expectLaidOutAsRendered(
   const turn = [...tokenizer.encodeText("Paris"), tokenizer.endOfTurn];
   const tokens = [...layout.prompt(QUESTION), ...turn, ...layout.responses(["no"], [])];
   const asUser = layout.toolDisplay === "user";
-  const asTool = !asUser && hasToolRole(tokenizer, settings);
+  const asTool = !asUser && hasToolRole(tokenizer, settings, []);
   const opening: ChatMessage[] = asUser
     ? [{ role: "user", content: `${SYSTEM}\n\n${QUESTION}` }]
     : [

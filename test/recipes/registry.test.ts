@@ -70,6 +70,40 @@ test("a recipe may be a frozen object", async () => {
   expect((await openRecipe(own)).name).toBe("frozen");
 });
 
+test("a recipe may be an instance of a class with private fields", async () => {
+  const own = join(folder, "private");
+  mkdirSync(own);
+  const body = `class Own {
+    #made = "made";
+    name = "private";
+    config() { return this.#made; }
+    questions() { return this.#made; }
+    ask() { return this.#made; }
+    note() { return this.#made; }
+    demonstrations() { return this.#made; }
+  }
+  export const recipe = new Own();`;
+  writeFileSync(join(own, "recipe.mjs"), body);
+  const recipe = await openRecipe(own);
+  const results = [
+    recipe.config("mgrpo", () => undefined),
+    recipe.questions(1),
+    recipe.ask?.("?"),
+    recipe.note?.(question),
+    recipe.demonstrations?.("main", "mgrpo", 1),
+  ];
+  expect(results).toEqual(Array(5).fill("made"));
+});
+
+test("the config of a recipe that is an instance of a class may be an object", async () => {
+  const own = join(folder, "config-object");
+  mkdirSync(own);
+  const body = "class Own { name = 'own'; config = { steps: 1 }; questions() { return this.name; } }";
+  writeFileSync(join(own, "recipe.mjs"), `${body}\nexport const recipe = new Own();`);
+  const recipe = await openRecipe(own);
+  expect([recipe.config("mgrpo", () => undefined), recipe.questions(1)]).toEqual([{ steps: 1 }, "own"]);
+});
+
 test("a folder named like a member of Object.prototype is a recipe like any other", async () => {
   const own = join(folder, "constructor");
   mkdirSync(own);
