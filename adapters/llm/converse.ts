@@ -54,7 +54,7 @@ function callOptions({ conversation, tools, sampling, maxTokens }: ChatRequest):
  * Groq and Cerebras, reject a history that has this name.
  */
 const ReturnsReasoning = z.object({
-  choices: z.array(z.object({ message: z.object({ reasoning_content: z.string() }) })).min(1),
+  choices: z.array(z.object({ message: z.object({ reasoning_content: z.string() }) })),
 });
 
 function turnOf({ content, finishReason, usage, body }: GeneratedReply): AssistantTurn {

@@ -45,9 +45,12 @@ export function openOtlp(options: OtlpOptions): Tracker {
         if (source !== "step") continue;
         const rollouts = await options.rollouts(step - 1);
         const start = time - 1000 * (metrics["time/step"] ?? 0);
-        const traces = rollouts.map((one) => encodedSpans(options.identity, one, start, time));
         let left = 0;
-        for (let i = 0; i < traces.length; i += BATCH) left += await post(options, traces.slice(i, i + BATCH), signal);
+        for (let i = 0; i < rollouts.length; i += BATCH) {
+          const batch = rollouts.slice(i, i + BATCH);
+          const traces = batch.map((one) => encodedSpans(options.identity, one, start, time));
+          left += await post(options, traces, signal);
+        }
         if (left > 0) options.report(leftOut(options.url, left, step));
       }
     },

@@ -42,16 +42,16 @@ const WithGoal = Plain.extend({ goal: z.string().regex(/\S/, "must not be blank"
 type Arguments = z.infer<typeof WithGoal>;
 
 export function visitTool({ settings, fetching, reader, calls, extractForGoal }: VisitOptions): Tool<Arguments> {
-  const { requestsPerSecond, usdPerCall, maxCharacters } = settings;
+  const { requestsPerSecond, usdPerCall, ...limits } = settings;
   // What the response depends on besides the address.
-  const { maxBytes, redirects, guard } = fetching;
-  const limits = { maxCharacters, maxBytes, redirects, blocked: guard.blocked };
+  const dependsOn = { ...limits, blocked: fetching.guard.blocked };
   const bucket = calls.bucket(requestsPerSecond);
 
   async function open(url: URL, caller: string): Promise<PageResult> {
     const fetched = await fetchWithRetries(url);
     if (fetched.kind !== "document") return fetched.kind === "blocked" ? fetched : { kind: "none", why: fetched.why };
     const { type, bytes } = fetched;
+    const { maxCharacters } = limits;
     const extracted = await reader.read({ url: fetched.url.href, type, bytes, maxCharacters }, caller);
     if ("unreadable" in extracted) return { kind: "none", why: extracted.unreadable };
     return { kind: "page", url: fetched.url.href, ...extracted };
@@ -78,7 +78,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
       return `${address.href} cannot be opened`;
     };
     if (calls.guard.isBlocked(address)) return blocked();
-    const request = { tool: "visit", backend: BACKEND, arguments: { url: address.href, ...limits } };
+    const request = { tool: "visit", backend: BACKEND, arguments: { url: address.href, ...dependsOn } };
     const { canary } = context.question;
     const page = await calls.call(request, PageResult, usdPerCall, () => open(address, rolloutOf(context)), { canary });
     if (page.kind === "blocked" || (page.kind === "page" && calls.guard.isBlocked(new URL(page.url)))) return blocked();
