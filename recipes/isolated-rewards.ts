@@ -211,7 +211,9 @@ const slow = (): MgrpoError =>
   );
 
 const blocked = (): MgrpoError =>
-  failed("a call to the rewards did not return in time, so the thread that all of the run's calls share was terminated");
+  failed(
+    "a call to the rewards did not return in time, so the thread that all of the run's calls share was terminated",
+  );
 
 const exited = (): MgrpoError => failed("the rewards ended their own thread: remove process.exit from their code");
 

@@ -58,7 +58,9 @@ export const EndpointSettings = z.strictObject({
     .int()
     .positive()
     .default(4)
-    .describe("Attempts at one request. Overload, timeouts, lost connections and errors of the server (408, 409, 424, 425, 429, 5xx) are retried."),
+    .describe(
+      "Attempts at one request. Overload, timeouts, lost connections and errors of the server (408, 409, 424, 425, 429, 5xx) are retried.",
+    ),
 });
 export type EndpointSettings = z.infer<typeof EndpointSettings>;
 

@@ -50,7 +50,9 @@ export function sizeFaults(config: Sized): Fault[] {
 
 /** What to do about a setting that is too large. `most` fits; below `least` the setting is invalid. */
 function remedyFor(most: number, least: number, other: string | undefined): string {
-  return [...(most < least ? [] : [`set it to at most ${most}`]), ...(other === undefined ? [] : [other])].join(", or ");
+  return [...(most < least ? [] : [`set it to at most ${most}`]), ...(other === undefined ? [] : [other])].join(
+    ", or ",
+  );
 }
 
 function limitsRemedy({ main, agents }: Sized, invocations: number, turns: RewardedTurns): string | undefined {

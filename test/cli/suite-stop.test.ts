@@ -26,7 +26,10 @@ async function evaluated(target = "any") {
   const onDone = vi.fn();
   try {
     const questions = { train: [], heldOut: [] };
-    await evaluateAndKeep(target, { config, suite: suite as EvaluationSuite }, questions, "results", { raised: {}, onDone });
+    await evaluateAndKeep(target, { config, suite: suite as EvaluationSuite }, questions, "results", {
+      raised: {},
+      onDone,
+    });
     return { done: onDone.mock.calls.length, errors: errors.mock.calls.flat(), exitCode: process.exitCode };
   } finally {
     process.exitCode = undefined;
