@@ -48,7 +48,7 @@ test("no run starts once the package has been built again: its record would name
   const runs = planned.map((one) => ({ ...one, by: { ...one.by, release: "0.0.1+0123456789ab" } }));
   const { failures } = await trainWith("/nowhere/node", { runs });
   const fault = expect.stringMatching(
-    /^this comparison trains with release 0.0.1\+0123456789ab, and .* has been built since/,
+    /^this comparison trains with release 0.0.1\+0123456789ab, but .* has been built since/,
   );
   expect(failures.map(([, text]) => text)).toEqual([fault, fault]);
 });

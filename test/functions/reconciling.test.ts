@@ -205,7 +205,7 @@ test("a fleet whose request cannot be counted is reported; the others are still 
     return update(change);
   };
   expect((await functions.reconcile()).failures).toEqual([new Error("the store says no")]);
-  expect(Object.fromEntries(plane.capacities)).toEqual({ "g-main": 0, "g-searcher": 1, "g-eval": 0 });
+  expect(Object.fromEntries(plane.capacities)).toEqual({ "g-main": 0, "g-searcher": 1, "g-eval": 1 });
   expect(plane.clock).toBe("on");
 });
 

@@ -278,10 +278,7 @@ test.each([
   ["tinker:http://user:se#c@ret@gpu1:port", /^policy 'tinker:http:\/\/gpu1:port': write tinker:http:\/\/host:port/],
   ["tinker:gpu1:8000?api_key=secret", /^policy 'tinker:gpu1:8000\?…': write tinker:http:\/\/host:port/],
   ["tinker:user:secret@gpu1:8000", /^policy 'tinker:gpu1:8000': write tinker:http:\/\/host:port/],
-  [
-    "tinker:http://gpu1:8000#100%",
-    /^policy of gpu1:8000: the model #100% is not valid percent-encoding: write % as %25$/,
-  ],
+  ["tinker:http://gpu1:8000#100%", /^policy of gpu1:8000: the model #100% is not .*: write % as %25$/],
 ])("policy %s is refused", (policy, message) => {
   expect(() => tinkerBase(policy, "any", files, [1])).toThrow(message);
 });
