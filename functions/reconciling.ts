@@ -113,8 +113,9 @@ async function scaleFleets(
     try {
       await capacities.write(fleet.group, to);
     } catch (error) {
+      failures.push(error);
       if (to > from) await execute(context, uncount);
-      throw error;
+      return;
     }
     changes.push({ fleet: fleet.name, from, to });
   };
