@@ -50,8 +50,8 @@ function callOptions({ conversation, tools, sampling, maxTokens }: ChatRequest):
 }
 
 /**
- * DeepSeek and Kimi reject a history whose calls lack the reasoning that led to them as `reasoning_content`. Servers that name it `reasoning`, such as
- * Groq and Cerebras, reject a history that has this name.
+ * DeepSeek and Kimi reject a history whose calls lack `reasoning_content`, the reasoning that led to them. Servers that name it `reasoning`,
+ * such as Groq and Cerebras, reject a history with `reasoning_content`.
  */
 const ReturnsReasoning = z.object({
   choices: z.array(z.object({ message: z.object({ reasoning_content: z.string() }) })),

@@ -16,7 +16,7 @@ export function parseTinkerPolicy(policy: string): TinkerPolicy {
   const text = policy.slice(TINKER.length);
   if (!policy.startsWith(TINKER) || !/^https?:\/\//.test(text) || !URL.canParse(text)) {
     throw invalid(
-      `policy '${withoutCredentials(policy)}': write tinker:http://host:port, with #<base model> unless agents.<name>.model ends in the server's name of it`,
+      `policy '${withoutCredentials(policy)}': write tinker:http://host:port, with #<base model> unless agents.<name>.model ends in the server's name for that model`,
     );
   }
   const url = new URL(text);
