@@ -44,6 +44,16 @@ test("in a trial of more steps, as much goes wrong per step", () => {
   // In the last tenth of the requests and of the time, too.
   expect(every.some(({ channel, request }) => channel === "dynamo" && request > 3600)).toBe(true);
   expect(all.some((death) => "atSeconds" in death && death.atSeconds > 360)).toBe(true);
+  // A process dies at most twice in the requests of three steps, and twice in their time.
+  for (const process of PROCESSES)
+    for (let part = 0; part < 10; part++) {
+      const within = all.filter(
+        (death) =>
+          death.process === process &&
+          ("request" in death ? Math.floor(death.request / 300) : Math.floor(death.atSeconds / 40.01)) === part,
+      );
+      expect(within.length).toBeLessThanOrEqual(2);
+    }
 });
 
 test("delays are short, except those of some events, which arrive long after their step", () => {

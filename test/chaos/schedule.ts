@@ -197,19 +197,23 @@ function secondsOf(channel: Channel, kind: FaultKind, random: Random): number {
   return Math.round(3000 * random.uniform() ** 4) / 1000;
 }
 
+/** For every `STEPS` steps of their own, so that they do not gather in one evaluation: a rollout whose worker dies too often is given up. */
 function drawDeaths(random: Random, process: string, scale: number): Death[] {
-  const deaths = random.uniform() < 0.5 ? 0 : 1 + random.integer(MAX_DEATHS);
-  return Array.from({ length: Math.ceil(deaths * scale) }, () => drawDeath(random, process, scale));
+  return Array.from({ length: Math.ceil(scale) }, (_, part) => {
+    const deaths = random.uniform() < 0.5 ? 0 : 1 + random.integer(MAX_DEATHS);
+    return Array.from({ length: deaths }, () => drawDeath(random, process, part));
+  }).flat();
 }
 
-function drawDeath(random: Random, process: string, scale: number): Death {
+/** @param part which `STEPS` steps of the trial, from 0. */
+function drawDeath(random: Random, process: string, part: number): Death {
   const signal = random.uniform() < 0.7 ? "kill" : "stop";
   const isLong = random.uniform() < LONG_STOPS;
   const seconds = signal === "kill" ? 0 : isLong ? LONG_STOP_SECONDS : Math.round(30 * random.uniform()) / 10;
   if (random.uniform() < 0.5)
-    return { process, signal, seconds, atSeconds: Math.round(10 * MORTAL_SECONDS * scale * random.uniform()) / 10 };
+    return { process, signal, seconds, atSeconds: Math.round(10 * MORTAL_SECONDS * (part + random.uniform())) / 10 };
   const when = random.uniform() < 0.5 ? "before" : "after";
-  return { process, signal, seconds, request: random.integer(MORTAL_REQUESTS * scale), when };
+  return { process, signal, seconds, request: MORTAL_REQUESTS * part + random.integer(MORTAL_REQUESTS), when };
 }
 
 /** How many things go wrong. */
