@@ -1,12 +1,12 @@
 /**
  * @file Named random streams. Every draw of a run comes from a stream whose name is its purpose
- * (`stream(seed, "curriculum", stage, epoch)`), so a draw never depends on timing, order or the draws of other streams. The name is hashed
+ * (`stream(seed, "curriculum", stage, epoch)`), so a draw never depends on timing or on other streams. The name is hashed
  * (cyrb128) into the state of sfc32, which passes PractRand.
  */
 
 /** A stream of draws, from `stream`. Each call advances it, so the order of calls decides the values. Not for secrets. */
 export interface Random {
-  /** The next draw, uniform in [0, 1), with 32 bits. */
+  /** The next draw, uniform in [0, 1), with 32 bits of randomness. */
   uniform(): number;
   /** A uniform integer in [0, n). */
   integer(n: number): number;

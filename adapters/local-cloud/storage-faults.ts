@@ -1,7 +1,7 @@
 /** @file Faults in the files of the local cloud and of cached answers, each with a one-line message: the path, what is wrong with it, what to do. */
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
-const RESTORE = "restore the cloud's folder from a copy, or start the run again under another name";
+const RESTORE = "restore the cloud's folder from a backup, or start the run again under another name";
 
 export function damagedStorage(path: string, fault: string, remedy = RESTORE, cause?: unknown): MgrpoError {
   return new MgrpoError("record-damaged", `${path} is damaged (${fault}): ${remedy}`, { cause });

@@ -8,8 +8,8 @@ import { readHeldOut } from "../local/held-out-rollouts.ts";
 import type { Source } from "../show/source.ts";
 import { cut } from "../terminal/flow.ts";
 
-/** How many of the settings in which an arm differs its label names. */
-const NAMED = 2;
+/** How many differing settings a label lists. */
+const LABEL_SETTINGS = 2;
 /** Characters of a value in a label: a system message may be pages long. */
 const VALUE_CHARACTERS = 40;
 
@@ -35,7 +35,7 @@ export async function compareView(sources: readonly Source[]): Promise<CompareVi
   };
 }
 
-/** Of a run that is not over, the newest evaluated team counts as its last. */
+/** For an unfinished run, the newest evaluated team counts as its last. */
 async function evaluatedRun({ config, evaluations, read }: Source): Promise<EvaluatedRun> {
   const steps = Math.max(0, ...evaluations.map(({ team }) => team));
   const heldOut = evaluations.length === 0 ? [] : await read((store) => readHeldOut(store, config, steps, []));
@@ -52,7 +52,7 @@ function refusalOf(runs: readonly EvaluatedRun[]): string | undefined {
   }
 }
 
-/** Without what runs of one arm may differ in: a comparison gives each seed a token budget of its own, and the steps to spend it. */
+/** The config without the settings that may differ within an arm: a comparison gives each seed its own token budget and number of steps. */
 const perSeed = ({ config }: Source) => ({ ...config, seed: 0, steps: 0, sampledTokens: null });
 
 /** Runs of one config and different seeds are one arm. */
@@ -73,13 +73,13 @@ function armsOf(sources: readonly Source[]): LabeledArm[] {
   return arms.map((arm, i) => (arms.findIndex(({ label }) => label === arm.label) === i ? arm : withRunName(arm)));
 }
 
-/** For an arm that would have the label of another: settings beyond those that are named differ. */
+/** For an arm that would have the label of another: they differ only in settings that labels leave out. */
 const withRunName = ({ label, sources }: LabeledArm): LabeledArm => ({
   label: [label, ...sources.slice(0, 1).map(({ config }) => config.run)].join(", "),
   sources,
 });
 
-/** Recipe and arm; of others with the same, also what is set differently from the first of them, or else the name of its run. */
+/** Recipe and arm. A later arm with the same two also gets the settings that differ from the first such arm, or its run's name if none do. */
 function labelOf([source]: readonly Source[], groups: readonly (readonly Source[])[]): string {
   if (!source) return "";
   const base = baseOf(source);
@@ -88,7 +88,7 @@ function labelOf([source]: readonly Source[], groups: readonly (readonly Source[
   if (!first || first === source) return base;
   const differing = differingSettings([first, source].map(perSeed));
   const set = differing.map(({ path, values: [, value = ""] }) => `${path}=${cut(value, VALUE_CHARACTERS)}`);
-  return set.length > 0 ? [base, ...set.slice(0, NAMED)].join(", ") : `${base}, ${source.config.run}`;
+  return set.length > 0 ? [base, ...set.slice(0, LABEL_SETTINGS)].join(", ") : `${base}, ${source.config.run}`;
 }
 
 /** The recipe's name, without the folders above it, and the arm. */

@@ -14,7 +14,7 @@ import {
   restoresText,
 } from "./inline-style.ts";
 
-/** The part of the DOM that is used here; linkedom has no types of its own for it. */
+/** The part of the DOM that is used here; linkedom's types refer to TypeScript's DOM library, which this project does not include. */
 interface DomNode {
   readonly nodeType: number;
   readonly childNodes: Iterable<DomNode>;

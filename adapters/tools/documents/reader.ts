@@ -7,8 +7,8 @@
  *     suspect  ──> queue ──> a process, with no other at work ──text──> text
  *                                   └── again ──> TOO_COMPLEX, remembered by its SHA-256
  *
- * The first death may be the machine's fault (out of memory, or too busy), and the tools' cache keeps an answer for the whole run. So only a
- * death alone decides.
+ * The first death may be the machine's fault (out of memory, or too busy), and the tools' cache keeps an answer for the whole run. So a
+ * document is given up only if a process dies that reads it while no other document is being read.
  *
  *     read   waits for: a process, then its reply      unblocked by: the reply, the end of the process, the document's deadline
  */
@@ -40,8 +40,8 @@ interface ReadTask {
   reject(error: unknown): void;
 }
 
-/** Of a document whose process died or timed out. `suspect`: it is read again, alone. `fatal`: it was read alone, and is not read again. */
-type Standing = "suspect" | "fatal";
+/** Of a document whose process died or timed out. `suspect`: it is read again, alone. `rejected`: so did the one that read it alone, and it is not read again. */
+type Standing = "suspect" | "rejected";
 
 class ReaderPool implements Reader {
   readonly #seconds: number;
@@ -51,7 +51,7 @@ class ReaderPool implements Reader {
   readonly #idle: ReaderProcess[] = [];
   /** By the document's SHA-256. */
   readonly #standings = new Map<string, Standing>();
-  /** A suspect whose turn it is, but which waits until no other document is read. Meanwhile, none is started. */
+  /** A suspect whose turn it is, but which waits until no other document is being read. Meanwhile, no other is started. */
   #next: ReadTask | undefined;
   #busy = 0;
   /** A suspect is being read. */
@@ -103,13 +103,13 @@ class ReaderPool implements Reader {
   }
 
   async #run({ document, caller, resolve }: ReadTask, standing: Standing | undefined): Promise<void> {
-    if (standing === "fatal") return resolve(TOO_COMPLEX);
+    if (standing === "rejected") return resolve(TOO_COMPLEX);
     const extracted = await this.#readNow(document);
     if (extracted !== "fatal") {
       if (standing === "suspect") this.#standings.delete(sha256Of(document));
       return resolve(extracted);
     }
-    this.#standings.set(sha256Of(document), standing === "suspect" ? "fatal" : "suspect");
+    this.#standings.set(sha256Of(document), standing === "suspect" ? "rejected" : "suspect");
     resolve(standing === "suspect" ? TOO_COMPLEX : this.read(document, caller));
   }
 
@@ -120,7 +120,7 @@ class ReaderPool implements Reader {
   async #readNow(document: Document): Promise<Extracted | "fatal"> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const outcome = await this.#readBy(this.#takeProcess(), document);
-      // Closing says nothing about the document.
+      // An outcome that `close` caused says nothing about the document.
       if (this.#isClosed) throw readerClosed();
       if (outcome !== "undelivered") return outcome === "fatal" ? outcome : outcome.extracted;
     }

@@ -16,8 +16,8 @@ const threads = { engine: { threads: 4 } };
 interface Rule {
   readonly path: string;
   readonly ignored: readonly RunConfig[];
-  /** The same value, where something reads it. */
-  readonly read: readonly RunConfig[];
+  /** Configs for which the rule reports nothing. */
+  readonly accepted: readonly RunConfig[];
 }
 
 const algorithm = (settings: object) => configWith({ algorithm: settings });
@@ -25,12 +25,12 @@ const RULES: Record<string, Rule> = {
   constantTokens: {
     path: "algorithm.constantTokens",
     ignored: [algorithm({ constantTokens: 100 }), algorithm({ constantTokens: 100, aggregation: "token-mean" })],
-    read: [algorithm({ constantTokens: 100, aggregation: "constant" })],
+    accepted: [algorithm({ constantTokens: 100, aggregation: "constant" })],
   },
   klEstimator: {
     path: "algorithm.kl.estimator",
     ignored: [algorithm({ kl: { estimator: "k1" } }), algorithm({ kl: { estimator: "k2" } })],
-    read: [
+    accepted: [
       algorithm({ kl: { estimator: "k1", coefficient: 0.01 } }),
       algorithm({ kl: { estimator: "k1", coefficient: 0.01, in: "reward" } }),
     ],
@@ -38,7 +38,7 @@ const RULES: Record<string, Rule> = {
   epsilon: {
     path: "algorithm.epsilon",
     ignored: [algorithm({ epsilon: 0.1, advantageScale: "none" })],
-    read: [algorithm({ epsilon: 0.1 }), algorithm({ epsilon: 0.1, advantageScale: "batch" })],
+    accepted: [algorithm({ epsilon: 0.1 }), algorithm({ epsilon: 0.1, advantageScale: "batch" })],
   },
   threads: {
     path: "agents.searcher.engine.threads",
@@ -48,14 +48,14 @@ const RULES: Record<string, Rule> = {
       configWith({}, { ...threads, policy: "openai", trained: false }),
       configWith({}, { ...threads, policy: "bedrock:eu-central-1", trained: false }),
     ],
-    read: [configWith({}, threads), configWith({}, { ...threads, policy: "recipe:own" })],
+    accepted: [configWith({}, threads), configWith({}, { ...threads, policy: "recipe:own" })],
   },
   runnerUser: {
     path: "runner.url",
     ignored: ["me:secret", "me", ":secret"].map((user) =>
       configWith({ runner: { url: `https://${user}@app.example/attempts` } }),
     ),
-    read: [configWith({ runner: { url: "https://app.example/attempts" } }), configWith({ runner: "recipe" })],
+    accepted: [configWith({ runner: { url: "https://app.example/attempts" } }), configWith({ runner: "recipe" })],
   },
 };
 
@@ -64,10 +64,10 @@ test("every rule has cases here", () => {
 });
 
 test.each(Object.entries(RULES))(
-  "%s is reported where nothing reads it, and only there",
-  (_name, { path, ignored, read }) => {
+  "%s: reported for each config of `ignored`, and for none of `accepted`",
+  (_name, { path, ignored, accepted }) => {
     for (const config of ignored) expect(namesIn(config)).toEqual([path]);
-    for (const config of read) expect(namesIn(config)).toEqual([]);
+    for (const config of accepted) expect(namesIn(config)).toEqual([]);
   },
 );
 

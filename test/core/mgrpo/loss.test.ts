@@ -119,13 +119,13 @@ test("sequence ratios by hand: product 1.2*1.2 = 1.44 is clipped, geometric mean
   expect(at("sequence-mean").clipped).toBe(0);
 });
 
-test("TIS: the derivative is min(proximal/behavior, cap) * A, and the anchor is the trainer itself", () => {
+test("TIS: the gradient is -min(proximal/behavior, cap) * A, and the ratio's old policy is the proximal policy", () => {
   const given = token({ advantage: 1, ratios: [1, 1] });
   const shifted = { ...given, behavior_A: [-1 - Math.log(1.5), -1 - Math.log(5)] };
   const { gradient_A, clipped, truncated, masked } = trajectoryLoss(shifted, { ...plain, tisCap: 2 });
   expect(gradient_A[0]).toBeCloseTo(-1.5, 12);
   expect(gradient_A[1]).toBeCloseTo(-2, 12);
-  // Only the second weight, 5, is cut.
+  // Only the second weight, 5, is truncated.
   expect([clipped, truncated, masked]).toEqual([0, 1, 0]);
 });
 
@@ -214,7 +214,7 @@ test("isClippedToken is true only for the plain token objective, which one pass 
   expect(isClippedToken({ ...plain, policyLoss: { kind: "cispo" } })).toBe(false);
 });
 
-test("the ratio mask keeps its bounds: low and high themselves are not extreme", () => {
+test("the bounds of the ratio mask are inclusive", () => {
   const given = token({ advantage: 1, ratios: [1, 1] });
   const { gradient_A } = trajectoryLoss(given, { ...plain, ratioMask: { low: 1, high: 5 } });
   expect(gradient_A).toEqual(trajectoryLoss(given, plain).gradient_A);
