@@ -74,7 +74,9 @@ function overdueLeases(trial: Trial): string[] {
       else holds.delete(name);
       return overdue;
     });
-  return [...found, ...[...holds.keys()].flatMap((name) => late(name, endOf(trial, name)))];
+  const ends = new Map(trial.runs.map(({ run }) => [run, endOf(trial, run)]));
+  const endOfLease = (name: string) => ends.get(/^\w+#([^# ]+)/.exec(name)?.[1] ?? "") ?? trial.seconds * 1000;
+  return [...found, ...[...holds.keys()].flatMap((name) => late(name, endOfLease(name)))];
 }
 
 /**
@@ -85,13 +87,12 @@ function heldSeconds({ seconds }: Extract<LeaseChange, { act: "hold" }>, { lease
   return seconds ?? 2 * lease + 3 * tick;
 }
 
-/** When the lease is no longer needed: at the end of the trial, or after the last thing that happened in a finished run. */
-function endOf({ runs, history, seconds }: Trial, lease: string): number {
-  const [, name = ""] = /^\w+#([^# ]+)/.exec(lease) ?? [];
+/** When the leases of a run are no longer needed: at the end of the trial, or after the last thing that happened in a finished run. */
+function endOf({ runs, history, seconds }: Trial, name: string): number {
   if (runs.find(({ run }) => run === name)?.status !== "finished") return seconds * 1000;
   const ofRun = new RegExp(`[#/]${name}[#/ ]`);
   const isOfRun = (fact: string) => ofRun.test(fact) && !fact.includes(" WORKER#");
-  return Math.max(0, ...history.filter(({ facts }) => facts.some(isOfRun)).map(({ answeredAt }) => answeredAt));
+  return history.reduce((last, { facts, answeredAt }) => (facts.some(isOfRun) ? Math.max(last, answeredAt) : last), 0);
 }
 
 /** A period that a process could not use. */
