@@ -71,6 +71,11 @@ export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8
   return new Map([...[...files].filter(([name]) => !replaced.test(name)), ...saved]);
 }
 
+export interface EngineEvents {
+  /** Called with the first failure of each outage of a server, while its calls are retried. */
+  readonly onOutage?: (failure: string) => void;
+}
+
 /**
  * The engine that a policy names: `compiled`, `eager`, `eager-gpu`, `tinker:<url>`, or `recipe:<name>` from `recipePolicies`.
  * @throws MgrpoError `config-invalid` for any other name.
@@ -78,11 +83,13 @@ export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8
 export function openEngine(
   policy: string,
   recipePolicies: ReadonlyMap<string, PolicyEngine> = new Map(),
+  { onOutage }: EngineEvents = {},
 ): PolicyEngine {
   if (policy === "compiled") return compiledEngine;
   if (policy === "eager") return eagerEngine;
   if (policy === "eager-gpu") return eagerGpuEngine;
-  if (policy.startsWith(TINKER)) return tinkerEngine(policy, { apiKey: process.env["TINKER_API_KEY"] });
+  if (policy.startsWith(TINKER))
+    return tinkerEngine(policy, { apiKey: process.env["TINKER_API_KEY"], ...(onOutage && { onOutage }) });
   const own = policy.startsWith(RECIPE) ? recipePolicies.get(policy.slice(RECIPE.length)) : undefined;
   if (own) return own;
   const recipeNames = [...recipePolicies.keys()].map((name) => RECIPE + name);

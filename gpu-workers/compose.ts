@@ -13,6 +13,7 @@ import { ownPolicies } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { PolicyEngine, Store } from "../core/ports.ts";
 import type { ToolsModule } from "../core/recipe.ts";
+import type { EngineEvents } from "../engine/index.ts";
 import { openRollout, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
 import { httpRunner, recipeRunner } from "./gateway/runners.ts";
@@ -60,7 +61,8 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
   const read = await readRunContext(name, release(process.env), store, log);
   const run = { ...read, store: workerStore(store, log) };
   const module = await openToolsModule(run.config.recipe);
-  const engines = await findEngines(run.config.agents, module.policies);
+  const onOutage = (failure: string) => log.warn("waiting for the Tinker server", { error: failure });
+  const engines = await findEngines(run.config.agents, module.policies, { onOutage });
   const runner = await openRunner(run);
   // Last: what it opens, such as MCP servers, has to be closed.
   const opened = await openTools(module, { config: run.config, environment: process.env, store: run.store });
@@ -99,18 +101,23 @@ function openJudge({ judge }: RunConfig): Judge {
 export async function findEngines(
   agents: RunConfig["agents"],
   policies: ToolsModule["policies"],
+  events: EngineEvents = {},
 ): Promise<ReadonlyMap<string, PolicyEngine>> {
   const engines = new Map<string, PolicyEngine>();
   for (const { policy } of Object.values(ownPolicies(agents))) {
-    if (!isEndpointPolicy(policy)) engines.set(policy, await findEngine(policy, policies));
+    if (!isEndpointPolicy(policy)) engines.set(policy, await findEngine(policy, policies, events));
   }
   return engines;
 }
 
 /** The engines of this package are imported only where they are used: they load numerical libraries. */
-async function findEngine(policy: string, policies: ToolsModule["policies"]): Promise<PolicyEngine> {
+async function findEngine(
+  policy: string,
+  policies: ToolsModule["policies"],
+  events: EngineEvents,
+): Promise<PolicyEngine> {
   const ofRecipe = policy.startsWith("recipe:") ? policies?.get(policy.slice("recipe:".length)) : undefined;
   if (ofRecipe) return ofRecipe;
   const { openEngine } = await import("../engine/index.ts");
-  return openEngine(policy, policies);
+  return openEngine(policy, policies, events);
 }

@@ -38,6 +38,8 @@ export interface TransportOptions {
   readonly pollSeconds?: number;
   /** Total time to wait for a future. Absent: 1800. */
   readonly futureSeconds?: number;
+  /** Called with the first failure of an outage, before it is retried. The outage ends at the next response. */
+  readonly onOutage?: (failure: string) => void;
 }
 
 /** Work that a server has accepted. */
@@ -69,6 +71,8 @@ export class Transport {
   readonly #requestSeconds: number;
   readonly #pollSeconds: number;
   readonly #futureSeconds: number;
+  readonly #onOutage: (failure: string) => void;
+  #isAway = false;
 
   constructor(options: TransportOptions) {
     this.#baseUrl = options.baseUrl.replace(/\/+$/, "");
@@ -80,6 +84,7 @@ export class Transport {
     this.#requestSeconds = options.requestSeconds ?? 60;
     this.#pollSeconds = options.pollSeconds ?? 45;
     this.#futureSeconds = options.futureSeconds ?? 1800;
+    this.#onOutage = options.onOutage ?? (() => {});
   }
 
   /** The parsed response. `endpoint-unavailable` (retryable) when retries are exhausted, `endpoint-refused` when a retry cannot help. */
@@ -145,7 +150,7 @@ export class Transport {
   async #withRetries<T>(attempt: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     const deadline = performance.now() + this.#retrySeconds * 1000;
     try {
-      return await pRetry(attempt, {
+      const result = await pRetry(attempt, {
         retries: Number.POSITIVE_INFINITY,
         minTimeout: this.#pauseSeconds * 1000,
         maxTimeout: MAXIMUM_PAUSE_SECONDS * 1000,
@@ -153,16 +158,25 @@ export class Transport {
         ...(signal && { signal }),
         shouldRetry: ({ error }) => error instanceof RetryableFailure,
         onFailedAttempt: async ({ error }) => {
+          if (!(error instanceof RetryableFailure)) return;
+          this.#noteOutage(error.message);
           const secondsLeft = Math.max(0, deadline - performance.now()) / 1000;
-          if (error instanceof RetryableFailure) await pause(Math.min(error.afterSeconds, secondsLeft), signal);
+          await pause(Math.min(error.afterSeconds, secondsLeft), signal);
         },
       });
+      this.#isAway = false;
+      return result;
     } catch (error) {
       if (!(error instanceof RetryableFailure)) throw error;
       const waited = this.#retrySeconds > 0 ? `, even after ${this.#retrySeconds} s of retries` : "";
       const message = `${error.message}${waited}: check the Tinker server, then start or resume the run`;
       throw new MgrpoError("endpoint-unavailable", message, { retryable: true, cause: error.cause });
     }
+  }
+
+  #noteOutage(failure: string): void {
+    if (!this.#isAway && this.#retrySeconds > 0) this.#onOutage(failure);
+    this.#isAway = true;
   }
 
   /** Polls until the future has a result, expires or fails. */

@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openTinkerClient, type TinkerModel } from "../../../engine/tinker/client/client.ts";
 import type { Datum } from "../../../engine/tinker/client/messages.ts";
 import type { TransportOptions } from "../../../engine/tinker/client/transport.ts";
@@ -140,6 +140,22 @@ test.each<[string, () => Fault, Partial<TransportOptions>, RegExp]>([
     ...{ code: "endpoint-unavailable", retryable: true },
     message: expect.stringMatching(message),
   });
+});
+
+test("an outage is reported once, however many calls wait for its end, and the next one is reported again", async () => {
+  const onOutage = vi.fn();
+  const { server, client } = open({ onOutage });
+  const outage = () => {
+    const busy = Array.from({ length: 4 }, () => () => json({ detail: "busy" }, 503));
+    server.injectFaults(failFirst("get_server_capabilities", busy));
+    return Promise.all([client.capabilities(), client.capabilities()]);
+  };
+  await outage();
+  expect(onOutage).toHaveBeenCalledExactlyOnceWith(
+    expect.stringMatching(/^GET .*get_server_capabilities answered 503: busy$/),
+  );
+  await outage();
+  expect(onOutage).toHaveBeenCalledTimes(2);
 });
 
 test("without retries, no pause follows the only attempt, whatever the server asks for", async () => {
