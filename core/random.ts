@@ -4,13 +4,13 @@
  * (cyrb128) into the state of sfc32, which passes PractRand.
  */
 
-/** A stream of draws, from `stream`. Each call advances it, so the order of calls decides the values. Not for secrets. */
+/** A stream of draws, from `stream`. Each call advances it, so the order of calls decides the values. Not cryptographically secure. */
 export interface Random {
   /** The next draw, uniform in [0, 1), with 32 bits of randomness. */
   uniform(): number;
   /** A uniform integer in [0, n). */
   integer(n: number): number;
-  /** `count` distinct indices out of [0, n), in random order (partial Fisher-Yates). */
+  /** `count` distinct indices, at most n, from [0, n), in random order (partial Fisher-Yates). */
   choose(n: number, count: number): number[];
 }
 

@@ -18,7 +18,7 @@ export { splitMinibatches, tokenWeights, trajectoryWeights, type WeightedTraject
 export { finalizeGroup } from "../core/mgrpo/finalize.ts";
 export { type KlTerm, klTerm } from "../core/mgrpo/kl.ts";
 export {
-  isClippedToken,
+  isClippedTokenLoss,
   type LossOptions,
   type LossTrajectory,
   type TrajectoryLoss,

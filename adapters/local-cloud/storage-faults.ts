@@ -13,7 +13,7 @@ const FORBIDDEN =
   /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system|Access is denied|media is write protected/;
 const NO_FOLDER = /^(EEXIST|ENOTDIR)$|Not a directory/;
 const LEVELDB_DAMAGE = /^(LEVEL_CORRUPTION|LEVEL_IO_ERROR|LEVEL_DECODE_ERROR)$|^(Corruption|IO error): /;
-/** I/O errors of LevelDB that do not mean damaged files: another process has the lock, or this one has too many open files or too little memory. */
+/** I/O errors of LevelDB that do not mean damaged files: another process holds the lock, or this one has too many open files or too little memory. */
 const NO_DAMAGE = /^LEVEL_LOCKED$|Too many open files|Cannot allocate memory/;
 
 /** LevelDB wraps the reason why a database cannot be opened. */

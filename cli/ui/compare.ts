@@ -8,9 +8,9 @@ import { readHeldOut } from "../local/held-out-rollouts.ts";
 import type { Source } from "../show/source.ts";
 import { cut } from "../terminal/flow.ts";
 
-/** How many differing settings a label lists. */
+/** Most differing settings that a label lists. */
 const LABEL_SETTINGS = 2;
-/** Characters of a value in a label: a system message may be pages long. */
+/** Most characters of a value in a label: a system message may be pages long. */
 const VALUE_CHARACTERS = 40;
 
 interface LabeledArm {
@@ -52,8 +52,8 @@ function refusalOf(runs: readonly EvaluatedRun[]): string | undefined {
   }
 }
 
-/** The config without the settings that may differ within an arm: a comparison gives each seed its own token budget and number of steps. */
-const perSeed = ({ config }: Source) => ({ ...config, seed: 0, steps: 0, sampledTokens: null });
+/** The config with the settings blanked that may differ within an arm: a comparison gives each seed its own token budget and number of steps. */
+const withoutSeed = ({ config }: Source) => ({ ...config, seed: 0, steps: 0, sampledTokens: null });
 
 /** Runs of one config and different seeds are one arm. */
 function armsOf(sources: readonly Source[]): LabeledArm[] {
@@ -63,7 +63,7 @@ function armsOf(sources: readonly Source[]): LabeledArm[] {
     const own = groups.find(
       ([one, ...others]) =>
         one &&
-        differingSettings([one, source].map(perSeed)).length === 0 &&
+        differingSettings([one, source].map(withoutSeed)).length === 0 &&
         [one, ...others].every(({ config: { seed } }) => seed !== config.seed),
     );
     if (own) own.push(source);
@@ -73,7 +73,7 @@ function armsOf(sources: readonly Source[]): LabeledArm[] {
   return arms.map((arm, i) => (arms.findIndex(({ label }) => label === arm.label) === i ? arm : withRunName(arm)));
 }
 
-/** For an arm that would have the label of another: they differ only in settings that labels leave out. */
+/** For an arm that would have the label of another: they differ only in settings that labels leave out, or not at all. */
 const withRunName = ({ label, sources }: LabeledArm): LabeledArm => ({
   label: [label, ...sources.slice(0, 1).map(({ config }) => config.run)].join(", "),
   sources,
@@ -86,7 +86,7 @@ function labelOf([source]: readonly Source[], groups: readonly (readonly Source[
   const alike = groups.flatMap(([one]) => (one && baseOf(one) === base ? [one] : []));
   const [first] = alike;
   if (!first || first === source) return base;
-  const differing = differingSettings([first, source].map(perSeed));
+  const differing = differingSettings([first, source].map(withoutSeed));
   const set = differing.map(({ path, values: [, value = ""] }) => `${path}=${cut(value, VALUE_CHARACTERS)}`);
   return set.length > 0 ? [base, ...set.slice(0, LABEL_SETTINGS)].join(", ") : `${base}, ${source.config.run}`;
 }

@@ -102,7 +102,7 @@ export async function runPulse(source: Source, detector: StallDetector, stepSeco
   });
 }
 
-/** A counter above the one that tick last saw means that there was a heartbeat since: tick may look only once a minute. */
+/** A counter above the one that tick last saw means that there was a heartbeat since: tick may check as rarely as once a minute. */
 export function workerView(record: WorkerRecord, leaseSeconds: number, now: number): WorkerView {
   const { worker, agent, roles, state, counter, seenCounter } = record;
   const silentSeconds = heartbeatAge(record, now);

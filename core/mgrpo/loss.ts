@@ -67,7 +67,7 @@ export interface TrajectoryLoss {
 }
 
 /** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregation only sets weights, so any of them qualifies. */
-export function isClippedToken(options: EngineLossOptions): boolean {
+export function isClippedTokenLoss(options: EngineLossOptions): boolean {
   const { policyLoss, ratio, kl, tisCap, ratioMask, entropy = null } = options;
   const isPlain = kl.coefficient === 0 && tisCap === null && ratioMask === null && entropy === null;
   return isPlain && policyLoss.kind === "clip" && ratio === "token";

@@ -9,7 +9,7 @@ import type { StepOptimizer } from "../../core/contracts/agent-config.ts";
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { klToGo_A } from "../../core/mgrpo/kl.ts";
-import { isClippedToken, type LossTrajectory, type TrajectoryLoss, trajectoryLoss } from "../../core/mgrpo/loss.ts";
+import { isClippedTokenLoss, type LossTrajectory, type TrajectoryLoss, trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { gather, scatter } from "../../core/mgrpo/tokens.ts";
 import type { Trainer, TrainingSequence } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
@@ -57,7 +57,7 @@ export async function withEarlierPolicies(
   { algorithm, temperature }: TrainStepConfig,
   reference: Pick<Trainer, "logProbs"> | undefined,
 ): Promise<readonly PreparedEntry[]> {
-  if (isClippedToken(algorithm) || entries.length === 0) return entries;
+  if (isClippedTokenLoss(algorithm) || entries.length === 0) return entries;
   const { coefficient } = algorithm.kl;
   if (coefficient > 0 && reference === undefined) {
     const message = `algorithm.kl.coefficient is ${coefficient} but trainStep was called without a reference policy: pass one, or set the coefficient to 0`;
@@ -85,7 +85,7 @@ export function gradientPass(
   config: TrainStepConfig,
   moved: boolean,
 ): Promise<Pass> {
-  return isClippedToken(config.algorithm)
+  return isClippedTokenLoss(config.algorithm)
     ? clippedTokenPass(trainer, entries, config)
     : linearPass(trainer, entries, config, moved);
 }

@@ -2,7 +2,7 @@
  * @file The store of a trial, behind DynamoDB's and S3's APIs.
  *
  *     the embedded cloud    a process of the trial: it dies as the schedule says, keeps its files, and sends events and ticks
- *     any other store       runs already: a trial has a table and a bucket of its own there, and only ticks reach the functions, as
+ *     any other store       is already running: each trial has its own table and bucket there, and only ticks reach the functions, as
  *                           with `mgrpo dispatch`
  */
 import { randomUUID } from "node:crypto";

@@ -92,7 +92,7 @@ test("staleness: the same groups as without, each step sampled from one version 
   }
 });
 
-test("staleness: replacement rounds ask the questions that their step reserved, and none is asked twice in an epoch's decided part", async () => {
+test("staleness: replacement rounds ask the questions that their step reserved, and an epoch's first questions do not repeat", async () => {
   // 6 steps, each with 2 questions and 2 in reserve; an epoch has 10 questions.
   const dynamic = { dynamicSampling: { rounds: 1 }, questionsPerStep: 2, rolloutsPerQuestion: 2, steps: 6 };
   for (const staleness of [0, 1, 2]) {
@@ -101,7 +101,7 @@ test("staleness: replacement rounds ask the questions that their step reserved, 
     expect(once.steps.some(({ round }) => round > 0)).toBe(true);
     const asked = once.steps.flatMap(({ groups }) => groups);
     const inFlight = (staleness + 1) * 2;
-    // Steps in flight may hold back `inFlight` of the epoch's questions; the others are asked before the next epoch begins.
+    // Steps in flight may hold back up to `inFlight` of the epoch's questions; the others are asked before any is asked again.
     expect(new Set(asked.slice(0, 10 - inFlight)).size).toBe(10 - inFlight);
     expect(await simulate(stale, { seed: 5, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
   }

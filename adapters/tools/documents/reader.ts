@@ -8,7 +8,7 @@
  *                                   └── again ──> TOO_COMPLEX, remembered by its SHA-256
  *
  * The first death may be the machine's fault (out of memory, or too busy), and the tools' cache keeps an answer for the whole run. So a
- * document is given up only if a process dies that reads it while no other document is being read.
+ * document is given up only if its process also dies or times out while no other document is being read.
  *
  *     read   waits for: a process, then its reply      unblocked by: the reply, the end of the process, the document's deadline
  */
@@ -40,7 +40,10 @@ interface ReadTask {
   reject(error: unknown): void;
 }
 
-/** Of a document whose process died or timed out. `suspect`: it is read again, alone. `rejected`: so did the one that read it alone, and it is not read again. */
+/**
+ * Of a document whose process died or timed out. `suspect`: it will be read again, while no other document is. `rejected`: that second process
+ * died or timed out too, and the document is not read again.
+ */
 type Standing = "suspect" | "rejected";
 
 class ReaderPool implements Reader {
@@ -159,4 +162,4 @@ function sha256Of({ type, bytes }: Document): string {
   return createHash("sha256").update(`${type}\0`).update(bytes).digest("hex");
 }
 
-const readerClosed = () => new MgrpoError("canceled", "the reader of documents was closed");
+const readerClosed = () => new MgrpoError("canceled", "the document reader was closed");

@@ -1,7 +1,7 @@
 /** @file The clipped objective: its gradient against central differences for every combination of ratio, KL, TIS and mask, and what each means. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isClippedToken, type LossOptions, type LossTrajectory, trajectoryLoss } from "../../../core/mgrpo/loss.ts";
+import { isClippedTokenLoss, type LossOptions, type LossTrajectory, trajectoryLoss } from "../../../core/mgrpo/loss.ts";
 
 const plain: LossOptions = {
   policyLoss: { kind: "clip" },
@@ -76,7 +76,7 @@ function smooth(one: readonly number[], other: readonly number[]): boolean {
   return one.every((gradient, a) => Math.abs(gradient - (other[a] ?? Number.NaN)) < 1e-4);
 }
 
-const token = (given: Partial<LossTrajectory> & { ratios: number[]; advantage: number }): LossTrajectory => ({
+const trajectoryOf = (given: Partial<LossTrajectory> & { ratios: number[]; advantage: number }): LossTrajectory => ({
   tokenWeight: 1,
   current_A: given.ratios.map((ratio) => Math.log(ratio) - 1),
   behavior_A: given.ratios.map(() => -1),
@@ -94,7 +94,7 @@ describe("the clip is pessimistic: it only limits changes that the advantage fav
     [-1, 1.5, 1.5, 0],
     [1, 1.25, -1.25, 0],
   ])("A = %d, ratio %d: loss %d, clipped %d", (advantage, ratio, loss, clipped) => {
-    const result = trajectoryLoss(token({ advantage, ratios: [ratio] }), plain);
+    const result = trajectoryLoss(trajectoryOf({ advantage, ratios: [ratio] }), plain);
     expect(result.loss).toBeCloseTo(loss, 12);
     expect(result.clipped).toBe(clipped);
     expect(result.gradient_A[0]).toBeCloseTo(clipped ? 0 : -ratio * advantage, 12);
@@ -104,7 +104,8 @@ describe("the clip is pessimistic: it only limits changes that the advantage fav
 test("on policy all ratio levels have the same gradient up to a factor: -A*w per token; sequence: -A*w*n for n tokens", () => {
   // A = 2, n = 4 equal tokens, w = 1/4 each (trajectory-mean): -2/4 = -0.5; sequence: all n terms -w*r*A depend on each token: -2/4 * 4 = -2
   const gradient = (ratio: LossOptions["ratio"]) =>
-    trajectoryLoss(token({ advantage: 2, ratios: [1, 1, 1, 1], tokenWeight: 0.25 }), { ...plain, ratio }).gradient_A;
+    trajectoryLoss(trajectoryOf({ advantage: 2, ratios: [1, 1, 1, 1], tokenWeight: 0.25 }), { ...plain, ratio })
+      .gradient_A;
   expect(gradient("token")).toEqual([-0.5, -0.5, -0.5, -0.5]);
   expect(gradient("sequence-mean")).toEqual([-0.5, -0.5, -0.5, -0.5]);
   expect(gradient("sequence")).toEqual([-2, -2, -2, -2]);
@@ -112,7 +113,7 @@ test("on policy all ratio levels have the same gradient up to a factor: -A*w per
 
 test("sequence ratios by hand: product 1.2*1.2 = 1.44 is clipped, geometric mean 1.2 is not", () => {
   const at = (ratio: LossOptions["ratio"]) =>
-    trajectoryLoss(token({ advantage: 1, ratios: [1.2, 1.2], tokenWeight: 0.5 }), { ...plain, ratio });
+    trajectoryLoss(trajectoryOf({ advantage: 1, ratios: [1.2, 1.2], tokenWeight: 0.5 }), { ...plain, ratio });
   expect(at("sequence").loss).toBeCloseTo(-1.28, 12);
   expect(at("sequence").clipped).toBe(2);
   expect(at("sequence-mean").loss).toBeCloseTo(-1.2, 12);
@@ -120,7 +121,7 @@ test("sequence ratios by hand: product 1.2*1.2 = 1.44 is clipped, geometric mean
 });
 
 test("TIS: the gradient is -min(proximal/behavior, cap) * A, and the ratio's old policy is the proximal policy", () => {
-  const given = token({ advantage: 1, ratios: [1, 1] });
+  const given = trajectoryOf({ advantage: 1, ratios: [1, 1] });
   const shifted = { ...given, behavior_A: [-1 - Math.log(1.5), -1 - Math.log(5)] };
   const { gradient_A, clipped, truncated, masked } = trajectoryLoss(shifted, { ...plain, tisCap: 2 });
   expect(gradient_A[0]).toBeCloseTo(-1.5, 12);
@@ -131,8 +132,8 @@ test("TIS: the gradient is -min(proximal/behavior, cap) * A, and the ratio's old
 
 test("under TIS the mask still uses the ratio to the sampler, the behavior policy, not to the proximal one", () => {
   const masked = { ...plain, tisCap: 10, ratioMask: { low: 0.5, high: 2 } };
-  const given = token({ advantage: 1, ratios: [1, 1] });
-  // The trainer has not moved (ratio 1 to the proximal policy), but the sampler gave the second token a third of its probability.
+  const given = trajectoryOf({ advantage: 1, ratios: [1, 1] });
+  // The trainer has not moved (ratio 1 to the proximal policy), but the sampler gave the second token a third of the trainer's probability.
   const far = trajectoryLoss({ ...given, behavior_A: [-1, -1 - Math.log(3)] }, masked);
   expect(far.gradient_A).toEqual([-1, 0]);
   expect(far.loss).toBeCloseTo(-1, 12);
@@ -145,18 +146,18 @@ test("under TIS the mask still uses the ratio to the sampler, the behavior polic
 
 test("a masked token has no loss and no gradient, and does not count in a sequence's ratio", () => {
   const ratioMask = { low: 0.5, high: 2 };
-  const byToken = trajectoryLoss(token({ advantage: 1, ratios: [1.1, 7, 0.1] }), { ...plain, ratioMask });
+  const byToken = trajectoryLoss(trajectoryOf({ advantage: 1, ratios: [1.1, 7, 0.1] }), { ...plain, ratioMask });
   expect(byToken.loss).toBeCloseTo(-1.1, 12);
   expect(byToken.gradient_A.slice(1)).toEqual([0, 0]);
   expect([byToken.masked, byToken.truncated]).toEqual([2, 0]);
-  const bySequence = trajectoryLoss(token({ advantage: 1, ratios: [1.1, 7, 1.1] }), {
+  const bySequence = trajectoryLoss(trajectoryOf({ advantage: 1, ratios: [1.1, 7, 1.1] }), {
     ...plain,
     ratio: "sequence",
     ratioMask,
   });
   expect(bySequence.loss).toBeCloseTo(-2 * 1.21, 12);
   expect(bySequence.gradient_A[1]).toBe(0);
-  const nothingLeft = trajectoryLoss(token({ advantage: 1, ratios: [9, 9] }), {
+  const nothingLeft = trajectoryLoss(trajectoryOf({ advantage: 1, ratios: [9, 9] }), {
     ...plain,
     ratio: "sequence-mean",
     ratioMask,
@@ -167,7 +168,7 @@ test("a masked token has no loss and no gradient, and does not count in a sequen
 test("KL has value and gradient zero at the reference (k2, k3), is never negative, and does not depend on the advantage", () => {
   for (const estimator of ["k2", "k3"] as const) {
     const options = { ...plain, kl: { coefficient: 1, estimator } };
-    const there = trajectoryLoss(token({ advantage: 0, ratios: [1, 1] }), options);
+    const there = trajectoryLoss(trajectoryOf({ advantage: 0, ratios: [1, 1] }), options);
     expect([there.loss, ...there.gradient_A].map(Math.abs)).toEqual([0, 0, 0]);
     fc.assert(
       fc.property(trajectory, (given) => {
@@ -188,7 +189,7 @@ test("KL has value and gradient zero at the reference (k2, k3), is never negativ
     ["k3", 0.193147],
   ] as const) {
     const options = { ...plain, kl: { coefficient: 1, estimator } };
-    expect(trajectoryLoss(token({ advantage: 0, ratios: [2] }), options).loss).toBeCloseTo(value, 6);
+    expect(trajectoryLoss(trajectoryOf({ advantage: 0, ratios: [2] }), options).loss).toBeCloseTo(value, 6);
   }
 });
 
@@ -199,23 +200,23 @@ test("advantage 0 without KL: no loss and no gradient, even if a product of rati
       expect([loss, clipped, ...gradient_A].every((value) => value === 0)).toBe(true);
     }),
   );
-  const far = { ...token({ advantage: 0, ratios: [1, 1] }), current_A: [0, 0], behavior_A: [-400, -400] };
+  const far = { ...trajectoryOf({ advantage: 0, ratios: [1, 1] }), current_A: [0, 0], behavior_A: [-400, -400] };
   expect(trajectoryLoss(far, { ...plain, ratio: "sequence" }).gradient_A.every((value) => value === 0)).toBe(true);
   const favored = trajectoryLoss({ ...far, advantage: 1 }, { ...plain, ratio: "sequence" });
   expect([favored.loss, ...favored.gradient_A]).toEqual([-2.56, 0, 0]);
 });
 
-test("isClippedToken is true only for the plain token objective, which one pass can compute", () => {
-  expect(isClippedToken(plain)).toBe(true);
-  expect(OPTIONS.filter(isClippedToken)).toEqual([plain]);
-  expect(isClippedToken({ ...plain, entropy: null })).toBe(true);
-  expect(isClippedToken({ ...plain, entropy: { start: 0.01, end: 0 } })).toBe(false);
-  expect(isClippedToken({ ...plain, policyLoss: { kind: "dual-clip", c: 3 } })).toBe(false);
-  expect(isClippedToken({ ...plain, policyLoss: { kind: "cispo" } })).toBe(false);
+test("isClippedTokenLoss is true only for the plain token objective, which one pass can compute", () => {
+  expect(isClippedTokenLoss(plain)).toBe(true);
+  expect(OPTIONS.filter(isClippedTokenLoss)).toEqual([plain]);
+  expect(isClippedTokenLoss({ ...plain, entropy: null })).toBe(true);
+  expect(isClippedTokenLoss({ ...plain, entropy: { start: 0.01, end: 0 } })).toBe(false);
+  expect(isClippedTokenLoss({ ...plain, policyLoss: { kind: "dual-clip", c: 3 } })).toBe(false);
+  expect(isClippedTokenLoss({ ...plain, policyLoss: { kind: "cispo" } })).toBe(false);
 });
 
 test("the bounds of the ratio mask are inclusive", () => {
-  const given = token({ advantage: 1, ratios: [1, 1] });
+  const given = trajectoryOf({ advantage: 1, ratios: [1, 1] });
   const { gradient_A } = trajectoryLoss(given, { ...plain, ratioMask: { low: 1, high: 5 } });
   expect(gradient_A).toEqual(trajectoryLoss(given, plain).gradient_A);
   expect(trajectoryLoss(given, { ...plain, ratioMask: { low: 0.1, high: 1 } }).gradient_A).toEqual(gradient_A);

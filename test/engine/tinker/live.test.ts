@@ -70,7 +70,7 @@ describe.skipIf(url === undefined)("a live server", { timeout: 600_000 }, () => 
     await trainer.close();
   });
 
-  test("answers a dead process's calls with its results", async () => {
+  test("answers a successor's repeated calls with the results of the dead process's calls", async () => {
     const { engine, files } = await open();
     const store = memoryStore();
     const start = (worker: string, on: PolicyEngine) =>

@@ -12,7 +12,7 @@ vi.mock("node:fs/promises", async (original) => {
   return { ...actual, symlink, copyFile: vi.fn(actual.copyFile) };
 });
 
-test("a copy that breaks off is not in the snapshot: the next one is made from the start", async () => {
+test("an interrupted copy never reaches the snapshot: the next one starts over", async () => {
   const home = mkdtempSync(join(tmpdir(), "mgrpo-hub-"));
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
   const cache = openRepositoryCache(home, "owner/tiny");
