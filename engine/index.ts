@@ -71,6 +71,7 @@ export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8
   return new Map([...[...files].filter(([name]) => !replaced.test(name)), ...saved]);
 }
 
+/** What an engine reports while it works. */
 export interface EngineEvents {
   /** Called with the first failure of each outage of a server, while its calls are retried. */
   readonly onOutage?: (failure: string) => void;
