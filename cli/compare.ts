@@ -215,7 +215,7 @@ export function resultFiles(comparison: Comparison, all: readonly ArmRuns[], mai
   };
   const reward: BandChart = {
     title: "Reward of the main agent",
-    subtitle: `${runs}; smoothed; bands: from the lowest seed to the highest`,
+    subtitle: `${runs}; smoothed; bands: minimum to maximum over seeds`,
     xName: "step",
     xIsCount: true,
     bands: rewardBands(arms, main),

@@ -38,8 +38,8 @@ export const Conversation = z.strictObject({
   turns: z.array(Turn),
   stop: StopReason,
   /**
-   * The text inside the final `<answer>`; of an app, what it returned, or its main agent's last reply if that is only a reward; of an app's
-   * sub-agent, its last reply. Null unless `stop` is `answered`.
+   * The text inside the final `<answer>`; for an app, what it returned, or its main agent's last reply if it returned only a reward; for an
+   * app's sub-agent, its last reply. Null unless `stop` is `answered`.
    */
   answer: z.string().nullable(),
   /** Why it is `malformed`, if that is known. Null otherwise. */

@@ -1,7 +1,7 @@
 /** @file The trackers that a run's metrics go to. */
 import * as z from "zod";
 
-/** W&B has no maintained client for Node, so its name teaches the way that works instead of being unknown. */
+/** W&B has no maintained client for Node, so its name is refused with what to do instead, not as an unknown tracker. */
 const WANDB =
   "wandb has no maintained client for JavaScript: track tensorboard, and W&B imports its files with `wandb sync runs/<run>/tensorboard`; for traces, track otlp with Weave's receiver (docs/trackers.md)";
 

@@ -83,13 +83,13 @@ async function answer(
 
 /** Adds the system message that the agent was trained with, unless the request has one, and writes calls as chat templates and models do. */
 function messagesOf({ messages }: TurnRequest, system: string): AppMessage[] {
-  const hasSystem = system === "" || messages.some(({ role }) => role === "system");
+  const needsNoSystem = system === "" || messages.some(({ role }) => role === "system");
   const written = messages.map((message) =>
     message.role === "assistant"
       ? { ...message, calls: message.calls.map((call) => ({ ...call, arguments: reformat(call.arguments, " ") })) }
       : message,
   );
-  return hasSystem ? written : [{ role: "system", text: system }, ...written];
+  return needsNoSystem ? written : [{ role: "system", text: system }, ...written];
 }
 
 function samplingOf({ temperature, topP }: RequestedSampling, defaultTemperature: number): Sampling {

@@ -1,4 +1,4 @@
-/** @file metrics.jsonl and what trackers get from it: no line is sent twice and none is lost, whatever fails or is killed. */
+/** @file metrics.jsonl and what trackers get from it: no line is lost, and only those of a failed or interrupted send are sent again. */
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

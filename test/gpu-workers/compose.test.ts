@@ -1,9 +1,13 @@
-/** @file A worker that cannot be composed leaves nothing open. */
+/** @file A worker that cannot be composed leaves nothing open; an engine of a worker reports its server's outages. */
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
-import { compose } from "../../gpu-workers/compose.ts";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
+import { TINKER_FILE } from "../../engine/tinker/version.ts";
+import { compose, findEngines } from "../../gpu-workers/compose.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { appConfig } from "../fixtures/relay/app.ts";
@@ -34,4 +38,20 @@ test("a worker whose app has no secret is refused, and no tool of its recipe sta
     ),
   ).rejects.toThrow(/runner.url: set NO_SUCH_SECRET/);
   expect((globalThis as { openedTools?: number }).openedTools ?? 0).toBe(0);
+});
+
+test("the engine of a Tinker policy reports that its server is away, and goes on when it is back", async () => {
+  const statuses = [503, 200];
+  const server = createServer((_, response) => response.writeHead(statuses.shift() ?? 500).end("{}")).listen(0);
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const policy = `tinker:http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const [main] = Object.values(appConfig().agents);
+  if (!main) expect.fail("it has no agent");
+  const onOutage = vi.fn();
+  const engines = await findEngines({ main: { ...main, policy } }, undefined, { onOutage });
+  const version = { baseModel: "b", rank: 8, seed: 1, weights: "tinker://run:train:0/weights/one" };
+  await engines.get(policy)?.discard?.(new Map([[TINKER_FILE, new TextEncoder().encode(JSON.stringify(version))]]));
+  expect(onOutage).toHaveBeenCalledExactlyOnceWith(expect.stringMatching(/^DELETE .* answered 503/));
+  expect(statuses).toEqual([]);
 });

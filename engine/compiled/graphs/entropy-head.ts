@@ -8,7 +8,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { EntropyRows } from "../../model/losses.ts";
 import { type HeadPass, logitsOf, pickColumn } from "./head.ts";
 
-export function entropyLossByParts(
+export function entropyHeadLoss(
   hidden: tf.Tensor2D,
   head: tf.Tensor2D,
   targets: tf.Tensor1D,

@@ -1,8 +1,8 @@
 /**
  * @file Log-probs of the targets, with a hand-written gradient. With P = softmax(logits) and d = dLoss/dlogProb:
  *   dHidden = d/tau * (E[target] - P E)        dE = -P^T (d/tau * hidden)  +  scatter-add over targets of d/tau * hidden
- * P is the only [N, V] array that the backward pass computes. The scatter-add is left to the caller, as rows (`targetRows`): ONNX's races
- * when several threads run it, and a loop over rows is fast and deterministic.
+ * P is the only [N, V] array that the backward pass computes. The scatter-add is left to the caller, as rows (`targetRows`): ONNX
+ * Runtime's races when several threads run it, and a loop over rows is fast and deterministic. So dE is returned in two parts.
  */
 import * as tf from "@tensorflow/tfjs-core";
 
@@ -13,7 +13,7 @@ export interface HeadPass {
   targetRows: tf.Tensor2D | undefined;
 }
 
-export function logProbsByParts(
+export function headLogProbs(
   hidden: tf.Tensor2D,
   head: tf.Tensor2D,
   targets: tf.Tensor1D,

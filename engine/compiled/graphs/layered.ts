@@ -17,7 +17,7 @@ import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph, traceWithShapes } from "../trace/trace.ts";
 import { controlDependency } from "./control-dependency.ts";
 import { outputGradient } from "./gradient.ts";
-import { type HeadPass, logProbsByParts } from "./head.ts";
+import { type HeadPass, headLogProbs } from "./head.ts";
 import { outputKept, readKept } from "./kept-products.ts";
 import { declareLoss, type LossHead, type LossKind } from "./loss-head.ts";
 import { ATTENTION_BLOCKS, declarePositions, type RowKind } from "./train.ts";
@@ -55,7 +55,7 @@ export function traceHead(shape: PolicyShape): TracedGraph {
   return traceGraph("layered-head", (scope) => {
     const { weights, headInputs } = declareHead(shape, scope);
     const inputs = headInputs(declareHeadInput(shape, scope), weights);
-    scope.output("logProbs", logProbsByParts(...inputs).logProbs);
+    scope.output("logProbs", headLogProbs(...inputs).logProbs);
   });
 }
 

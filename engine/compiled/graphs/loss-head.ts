@@ -4,8 +4,8 @@ import type { Loss } from "../../../core/ports.ts";
 import { type LossRows, loss } from "../../model/losses.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import type { TraceScope } from "../trace/trace.ts";
-import { entropyLossByParts } from "./entropy-head.ts";
-import { type HeadPass, logProbsByParts } from "./head.ts";
+import { entropyHeadLoss } from "./entropy-head.ts";
+import { type HeadPass, headLogProbs } from "./head.ts";
 
 /** The loss of rows of hidden states [R, D]. */
 export type LossHead = (
@@ -33,10 +33,10 @@ export function declareLoss(kind: LossKind, scope: TraceScope): LossHead {
       highest: scope.input("highest", []),
     };
     return (...inputs) => {
-      const pass = logProbsByParts(...inputs);
+      const pass = headLogProbs(...inputs);
       return { loss: loss(pass.logProbs, rows), pass };
     };
   }
   const rows = { linearWeights: row("linearWeights"), entropyWeights: row("entropyWeights") };
-  return (...inputs) => entropyLossByParts(...inputs, rows);
+  return (...inputs) => entropyHeadLoss(...inputs, rows);
 }

@@ -9,7 +9,7 @@ import type { PolicyShape } from "../policy-shape.ts";
 import { type Lengths, symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
 import { outputGradient } from "./gradient.ts";
-import { type HeadPass, logProbsByParts, pickRows } from "./head.ts";
+import { type HeadPass, headLogProbs, pickRows } from "./head.ts";
 import { declareLoss, type LossHead, type LossKind } from "./loss-head.ts";
 import { declareWeights } from "./weights.ts";
 
@@ -40,7 +40,7 @@ export const traceLogProbs =
       const inputs = declareInputs(config, scope, kind);
       const weights = declareWeights(trainedParameters(config), scope);
       const head = headInputs(config, inputs, weights, inputs.embedded);
-      scope.output("logProbs", logProbsByParts(...head).logProbs);
+      scope.output("logProbs", headLogProbs(...head).logProbs);
     });
 
 /** Outputs: loss, logProbs [R], embeddedGradient [B, T, D], targetRows [R, D], and the gradient of each parameter. */
