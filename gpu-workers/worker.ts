@@ -52,7 +52,7 @@ const Arguments = z
   })
   .refine(({ host, url }) => url !== undefined || !ANY_ADDRESS.includes(host), {
     path: ["host"],
-    message: "listens on every address of this machine: pass --url with the one that other workers can reach",
+    message: "listens on every address of this machine: pass --url with a URL at which other workers can reach it",
   })
   .transform(({ run, agent, roles, fleet, ...address }, context) => {
     if (run !== undefined && agent !== undefined && fleet === undefined)

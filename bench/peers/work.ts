@@ -85,7 +85,9 @@ function makePrompt(question: number, count: number, { vocabulary, encodeText, d
   const tokens: number[] = [];
   for (let draws = 0; tokens.length < count; draws++) {
     if (draws > 1000 * count)
-      throw damaged(`has too few words of one token: at least 1 in 1000 of its ${vocabulary} tokens must be one`);
+      throw damaged(
+        `has too few single-token words: at least 1 in 1000 of its ${vocabulary} tokens must be whole words`,
+      );
     const token = integer(vocabulary);
     const word = decode([token]);
     const [only, ...others] = /^ [a-z]{2,}$/.test(word) ? encodeText(word) : [];

@@ -42,8 +42,8 @@ export const StartedModels = z.looseObject({ agents: z.record(z.string(), z.loos
 export type StartedModels = z.infer<typeof StartedModels>;
 
 /**
- * The config with every hub model at a commit, so that the run's record names the same files forever: the commit that it has now, or, if the
- * name has no revision, the one that the run has `started` with.
+ * The config with every hub model at a commit, so that the run's record names the same files forever: the commit that its revision names now,
+ * or, if the name has no revision and the run has already started, the commit recorded then (`started`).
  */
 export async function pinModels(config: RunConfig, started?: StartedModels): Promise<RunConfig> {
   const agents: RunConfig["agents"] = {};

@@ -4,7 +4,7 @@ import { LanguageModelSpec, TokenPrices } from "./language-model.ts";
 
 /**
  * The model that judges, and how: `votes` requests per verdict, whose scores in [0, 1] are combined by majority or median. Prices are in US
- * dollars per million tokens. It refuses an even number of votes, and several votes at temperature 0.
+ * dollars per million tokens. The schema refuses an even number of votes, and several votes at temperature 0.
  */
 export const JudgeConfig = z
   .strictObject({

@@ -21,7 +21,7 @@ const killed = {
   MGRPO_TEST_KILL_LINK: String(STORED_BEFORE_KILL),
 };
 
-test("the same team, questions and seed give the same file, killed in between or not; a run can train on it", async () => {
+test("the same team, questions and seed give the same file, whether or not `mine` is killed midway; a run can train on it", async () => {
   expect(await mgrpo(folder, ...mining("a.jsonl", "first"))).toMatchObject({ code: 0 });
   const lines = readFileSync(join(folder, "a.jsonl"), "utf8").trim().split("\n");
   const mined = lines.map((line) => JSON.parse(line) as Question);

@@ -65,7 +65,7 @@ const REFUSALS: readonly (readonly [number, string])[] = [
 
 export function openMcpServer(name: string, settings: McpSettings, variables: Variables, redact: Redact): McpServer {
   const values = readVariables(settings, variables);
-  if ("url" in settings) refuseHeaders(name, settings.headers, values);
+  if ("url" in settings) refuseUnsendableHeaders(name, settings.headers, values);
   return new McpConnection(name, settings, values, redact);
 }
 
@@ -109,7 +109,7 @@ class McpConnection implements McpServer {
       const params = { name: tool, arguments: { ...args } };
       const timeout = this.#timeoutMilliseconds;
       try {
-        // `client.callTool` also checks structured content by the tool's output schema, and blames the arguments for a mismatch.
+        // `client.callTool` also validates structured content against the tool's output schema, and blames the arguments for a mismatch.
         const result = await client.request({ method: "tools/call", params }, CallToolResultSchema, { timeout });
         return this.#shown(textOf(CallToolResultSchema.parse(result)));
       } catch (error) {
@@ -220,7 +220,7 @@ function readVariables(settings: McpSettings, variables: Variables): Record<stri
 }
 
 /** The error is without its cause, whose message may have the value. */
-function refuseHeaders(
+function refuseUnsendableHeaders(
   server: string,
   headers: Readonly<Record<string, string>>,
   values: Readonly<Record<string, string>>,
@@ -261,7 +261,7 @@ function transportOf(settings: McpSettings, values: Record<string, string>): Tra
   return transport as Transport;
 }
 
-/** If a server does not initialize, the SDK closes its transport, and does not wait until its process has ended. */
+/** The promise of the transport's first `close`: if a server does not initialize, the SDK closes it without waiting for its process to end. */
 function watchClose(transport: Transport): Connection["closing"] {
   const close = transport.close.bind(transport);
   let closing: Promise<void> | undefined;
