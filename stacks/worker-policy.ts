@@ -9,7 +9,7 @@ import type { FleetSettings } from "./fleet.ts";
 export interface WorkerArns {
   readonly table: string;
   readonly bucket: string;
-  /** The autoscaling group. */
+  /** The Auto Scaling group. */
   readonly group: string;
   readonly secrets: readonly string[];
 }

@@ -1,5 +1,5 @@
 /**
- * @file GPU workers on EC2: one autoscaling group per fleet, empty until tick sees a run that needs it. An instance finds that run in the store,
+ * @file GPU workers on EC2: one Auto Scaling group per fleet, empty until tick sees a run that needs it. An instance finds that run in the store,
  * and terminates itself, without a replacement, when no run needs it (worker-boot.sh).
  */
 /// <reference path="../.sst/platform/config.d.ts" />

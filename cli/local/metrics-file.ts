@@ -1,6 +1,7 @@
 /**
- * @file `metrics.jsonl` in a run's folder: one line per closed step and finished evaluation, and another when an evaluation that is asked
- * again has another score: the newest holds. Lines are only appended, so that a tracker's position in it holds over all sessions of the run.
+ * @file `metrics.jsonl` in a run's folder: one line per closed step and finished evaluation, and another line when a
+ * repeated evaluation has other metrics: the newest line counts. Lines are only appended, so a tracker's position stays valid across all
+ * sessions of the run.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { parseJson } from "../../core/contracts/parse.ts";

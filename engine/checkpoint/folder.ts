@@ -59,7 +59,7 @@ async function replaceFile(path: string, file: CheckpointFile): Promise<void> {
   }
 }
 
-/** Undefined for a folder, linked ones included. */
+/** Undefined for a folder, or a symbolic link to one. */
 async function readOne(path: string): Promise<CheckpointFile | undefined> {
   const found = await stat(path);
   if (found.isDirectory()) return undefined;

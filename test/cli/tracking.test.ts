@@ -82,7 +82,7 @@ test("a line is written once across all sessions, and one that a kill truncated 
   ]);
 });
 
-test("an evaluation that is asked again adds a line when its score changes, in any session, and the newest line holds", () => {
+test("a repeated evaluation adds a line when its metrics change, in any session, and the newest line counts", () => {
   const path = join(folder, "metrics.jsonl");
   const scores = (file: MetricsFile) => file.lines.map(({ metrics }) => metrics["eval/held-out/success"]);
   const first = new MetricsFile(path);
