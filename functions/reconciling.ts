@@ -54,7 +54,7 @@ export async function reconcile(context: Context): Promise<Reconciliation> {
   if (deployment) {
     const scaled = await scaleFleets(context, deployment, overview, changes).catch((error: unknown) => [error]);
     failures.push(...scaled);
-    // While a fleet could not be set, the schedule is on: the next tick retries.
+    // If a fleet could not be set, the schedule stays on, so the next tick retries.
     const scheduling =
       scaled.length > 0 ? keepScheduleOn(deployment) : reconcileSchedule(context, deployment, overview);
     await scheduling.catch(report);

@@ -162,13 +162,13 @@ export function unreadable(path: string, cause: unknown): MgrpoError {
   return new MgrpoError("not-found", `${path} cannot be read (${code})`, { cause });
 }
 
-/** Refuses a copied or renamed folder: its records have the run's first name, under which another folder may be. */
+/** Refuses a copied or renamed folder: its records carry the run's original name, which another folder may have. */
 export function readConfig({ path, config: file }: RunFolder): RunConfig {
   const config = parseJson(RunConfig, readText(file), file, "config-invalid");
   if (config.run === basename(path)) return config;
   throw new MgrpoError(
     "config-invalid",
-    `${path} holds run '${config.run}', and a run's folder has its name: rename it to ${config.run}, in another project's runs/ if this one has such a run`,
+    `${path} holds run '${config.run}', but a run's folder must have the run's name: rename it to ${config.run}, or, if runs/ already has that name, move it to another project's runs/ under it`,
   );
 }
 
@@ -192,8 +192,8 @@ export function freeRunName(recipe: string, arm: string, seed: number): string {
 const MAX_BASE_NAME = 56;
 
 /**
- * The n-th run of that recipe, arm and seed. A name that is too long is shortened in the recipe's part, and characters that no run's name
- * has become '-'.
+ * The n-th run of that recipe, arm and seed. A name that is too long is shortened in the recipe's part, and characters that a
+ * run's name may not have are replaced by '-'.
  */
 export function runNameOf(recipe: string, arm: string, seed: number, n: number): string {
   const end = `-${arm}-seed${seed}`;

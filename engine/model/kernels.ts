@@ -32,7 +32,7 @@ function rmsNormGradient(dy: tf.Tensor, [x, gain, r]: [tf.Tensor, tf.Tensor, tf.
 }
 
 /**
- * Rotates each head by its position, Hugging Face convention: (a, b) -> (a cos - b sin, b cos + a sin) for the two halves of a head.
+ * Rotates each head by its token's position, in Hugging Face's layout: (a, b) -> (a cos - b sin, b cos + a sin) for the two halves of a head.
  * x [B, T, heads * hd]; cos and sin [B, T, hd / 2].
  */
 export function rotate(x: tf.Tensor3D, cos: tf.Tensor, sin: tf.Tensor, heads: number): tf.Tensor3D {

@@ -149,7 +149,7 @@ const ADAPTER_LIMITS: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /Maximum number of LoRA adapters \(\d+\) reached/,
-    "has no room for one more adapter: start SkyRL with more max_lora_adapters in its --backend-config, or wait until it unloads those of a process that died (5 minutes)",
+    "has no room for one more adapter: start SkyRL with a larger max_lora_adapters in its --backend-config, or wait until it unloads those of a process that died (5 minutes)",
   ],
 ];
 

@@ -41,7 +41,7 @@ export function writeTinkerVersion(version: TinkerVersion): Uint8Array {
 
 const HuggingFaceConfig = z.looseObject({ vocab_size: z.int().positive() });
 
-/** The vocabulary size in config.json, for any architecture. */
+/** The top-level `vocab_size` of config.json, whatever the architecture. */
 export function readVocabulary(files: CheckpointFiles): number {
   const bytes = files.get("config.json");
   if (!bytes)

@@ -82,8 +82,8 @@ export function checkCoverage({ model, pre_tokenizer }: TokenizerJson, unknown: 
 }
 
 /**
- * An added token, other than the unknown token, which any text may become, and runs of whitespace that are not special, which some
- * tokenizers add to keep them whole.
+ * Any added token except the unknown token, which any text may become, and runs of whitespace that are not special, which some tokenizers
+ * add to keep them whole.
  */
 export function isControlToken(token: AddedToken, unknown: string | undefined): boolean {
   return token.content !== unknown && (token.special || !/^\s+$/.test(token.content));

@@ -46,7 +46,10 @@ function queryScore(query: string, { of, where }: Task, prompt: string): number 
 /** Punctuation separates words as space does. */
 const wordsIn = (text: string): readonly string[] => normal(text).match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
 
-/** How well a page fits the task: it shows the fact, or the largest share of the conditions that it shows for one and the same country. */
+/**
+ * How well a page fits the task. For a named country: 1 if it shows the fact, else 0. Otherwise: the largest share of the conditions that it
+ * shows for any one country.
+ */
 function aboutness({ ask, of, where }: Task, page: ProsePage): number {
   if (of !== undefined) return ask !== "country" && factsShown(page, ask, of).length > 0 ? 1 : 0;
   const shown = where.map((condition) => countriesShown(page, condition));

@@ -57,7 +57,7 @@ describe("the work", () => {
 
   test("a tokenizer without words is refused", () => {
     const marks = { ...words, decode: () => "!" };
-    expect(() => makeWork(SMOKE, marks)).toThrow("the model's tokenizer has too few words of one token");
+    expect(() => makeWork(SMOKE, marks)).toThrow("the model's tokenizer has too few single-token words");
   });
 
   test("sampling alone has different prompts in every lap, each a part of a question's", () => {

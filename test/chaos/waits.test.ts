@@ -119,7 +119,7 @@ describe("the claim on a verdict", () => {
   const name = "VERDICT#a#0f JUDGE#judge";
   const claim = (at: number, seconds: number) => wrote(at, { name, act: "hold", seconds });
 
-  test("passes on when its time is over, or ends with the verdict", () => {
+  test("can be taken over once it expires, or ends with the verdict", () => {
     const end = (at: number) => wrote(at, { name, act: "end" });
     expect(overdueWaits(trialOf([claim(1, 20), end(30)]))).toEqual([]);
     expect(overdueWaits(trialOf([claim(1, 20), claim(30, 20), end(55)]))).toEqual([]);

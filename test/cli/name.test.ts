@@ -29,6 +29,6 @@ test("an installed program is named alone where the shell finds it, and with npx
   writeFileSync(join(bin, "mgrpo"), "");
   expect(commandName({ PATH: `/usr/bin:${bin}` }, folder, entry)).toBe("mgrpo");
   expect(commandName({ PATH: "/usr/bin" }, folder, entry)).toBe("npx mgrpo");
-  // npx and npm scripts put the package's own folder on PATH.
+  // npx and npm scripts put node_modules/.bin on PATH, which the user's shell lacks.
   expect(commandName({ PATH: bin, npm_command: "exec" }, folder, entry)).toBe("npx mgrpo");
 });

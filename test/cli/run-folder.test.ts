@@ -117,7 +117,7 @@ test("a copied or renamed folder is refused: a command on it would write into th
   const run = createRunFolder(config);
   renameSync(run.path, runFolder("kept").path);
   expect(() => readConfig(runFolder("kept"))).toThrow(
-    `holds run '${config.run}', and a run's folder has its name: rename it`,
+    `holds run '${config.run}', but a run's folder must have the run's name: rename it`,
   );
   renameSync(runFolder("kept").path, run.path);
   expect(readConfig(run)).toEqual(config);

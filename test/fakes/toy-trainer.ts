@@ -117,7 +117,7 @@ export class ToyTrainer implements Trainer {
     });
   }
 
-  /** Weight u times the entropy H = -sum p log p. -u H has the derivative u p_j (log p_j + H) / temperature by logit j. */
+  /** Weight u times the entropy H = -sum p log p. d(-u H) / d logit_j = u p_j (log p_j + H) / temperature. */
   private accumulateEntropy({ tokens, entropyWeights_T }: TrainingSequence, t: number, temperature: number): number {
     const weight = entropyWeights_T?.[t] ?? 0;
     const previous = tokens[t - 1] ?? 0;
@@ -133,7 +133,7 @@ export class ToyTrainer implements Trainer {
   }
 }
 
-/** Value and derivative by the log-prob of one token's term. */
+/** One token's loss term, and its derivative with respect to the token's log-prob. */
 function tokenLoss(sequence: TrainingSequence, t: number, logProb: number, loss: Loss): [number, number] {
   const weight = sequence.weights_T[t] ?? 0;
   if (loss.kind !== "clipped-token") return [weight * logProb, weight];

@@ -8,7 +8,7 @@ const config = AgentConfig.parse({
   tools: ["visit"],
 });
 
-test("a tool that the recipe does not have is refused, and the message says if the recipe has no tools at all", () => {
+test("a tool that the recipe does not have is refused, and the message says so if the recipe has no tools at all", () => {
   expect(() => toolsOf("main", config, new Map())).toThrow(
     "agents.main.tools: the recipe has no tool 'visit' (it has none)",
   );

@@ -41,7 +41,7 @@ export const hubUnavailable = (what: string, cause?: unknown): MgrpoError =>
 const tokenRefused = (url: string, status: number): MgrpoError =>
   new MgrpoError(
     "hub-refused",
-    `${url} refuses the token (${status}): it is invalid or has expired: set HF_TOKEN to a new one (hf auth login does the same), or remove it`,
+    `${url} refuses the token (${status}), which is invalid or expired: set HF_TOKEN to a new one, or unset it and run hf auth login, or hf auth logout to use none`,
   );
 
 function refusal(url: string, repository: string, status: number, fault: string): MgrpoError {
@@ -62,7 +62,7 @@ function refusal(url: string, repository: string, status: number, fault: string)
       `${name}: ${url} refuses access (${status}): it is gated or private: ${token}`,
     );
   if (status === 429) {
-    const limited = `${url} limits the rate of requests (429): wait some minutes, or ${token}`;
+    const limited = `${url} is rate-limiting requests (429): wait a few minutes, or ${token}`;
     return new MgrpoError("hub-unavailable", limited, { retryable: true });
   }
   if (status >= 500) return hubUnavailable(`${url} responded with ${status}`);

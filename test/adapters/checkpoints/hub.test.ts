@@ -86,7 +86,7 @@ describe("one line for", () => {
       "an expired token",
       () => fetching({ HF_TOKEN: "hf_expired" }),
       "hub-refused",
-      /^http:\/\/127\.0\.0\.1:\d+ refuses the token \(401\): it is invalid or has expired: set HF_TOKEN to a new one/,
+      /^http:\/\/127\.0\.0\.1:\d+ refuses the token \(401\), which is invalid or expired: set HF_TOKEN to a new one/,
     ],
     [
       "an unknown name",
@@ -146,13 +146,13 @@ describe("one line for", () => {
       /^http:\/\/127\.0\.0\.1:\d+ does not answer like the Hugging Face Hub/,
     ],
     [
-      "a hub that limits the rate of requests",
+      "a hub that is rate-limiting requests",
       () => {
         hub().faults.status = [429, ""];
         return fetching();
       },
       "hub-unavailable",
-      /^http:\/\/127\.0\.0\.1:\d+ limits the rate of requests \(429\): wait some minutes, or set HF_TOKEN/,
+      /^http:\/\/127\.0\.0\.1:\d+ is rate-limiting requests \(429\): wait a few minutes, or set HF_TOKEN/,
     ],
   ])("%s", async (_, run, code, message) => {
     const error = await run().catch((thrown: unknown) => thrown);

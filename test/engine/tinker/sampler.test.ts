@@ -44,14 +44,14 @@ test("a version whose copy cannot be saved is unloaded", async () => {
 
 test.each<[string, number, string]>([
   [
-    "one adapter, as SkyRL's FSDP",
+    "one adapter, like SkyRL's FSDP",
     1,
     "holds one adapter, as SkyRL's FSDP backend does, but a run needs one to train and one for each version that it samples: start SkyRL with --backend jax or megatron",
   ],
   [
-    "room for two, as SkyRL's JAX with max_lora_adapters of 3",
+    "room for two, like SkyRL's JAX with max_lora_adapters of 3",
     2,
-    "has no room for one more adapter: start SkyRL with more max_lora_adapters in its --backend-config, or wait until it unloads those of a process that died (5 minutes)",
+    "has no room for one more adapter: start SkyRL with a larger max_lora_adapters in its --backend-config, or wait until it unloads those of a process that died (5 minutes)",
   ],
 ])("a server with %s: one more sampler is refused in one line, and the trainer goes on", async (_, adapters, line) => {
   const { engine, files: base, server } = tinyTinker({ ...SERVER, rules: { ...SKYRL_JAX, adapters } });

@@ -22,7 +22,7 @@ test("a download that the hub refuses on every attempt says why", async () => {
   await expect(fetchModel(MODEL, settings(), report)).rejects.toMatchObject({
     code: "hub-unavailable",
     message: expect.stringMatching(
-      /^the download of config\.json from \S+ broke off after 0 of 23 bytes \(\S+ limits the rate of requests \(429\)/,
+      /^the download of config\.json from \S+ broke off after 0 of 23 bytes \(\S+ is rate-limiting requests \(429\)/,
     ),
   });
 });
