@@ -146,7 +146,7 @@ test("an outage is reported once, however many calls wait for its end, and the n
   const onOutage = vi.fn();
   const { server, client } = open({ onOutage });
   const outage = () => {
-    const busy = Array.from({ length: 4 }, () => () => json({ detail: "busy" }, 503));
+    const busy = Array.from({ length: 2 }, () => () => json({ detail: "busy" }, 503));
     server.injectFaults(failFirst("get_server_capabilities", busy));
     return Promise.all([client.capabilities(), client.capabilities()]);
   };
