@@ -10,7 +10,7 @@ import type { Invocation } from "../core/contracts/rollout.ts";
 import type { CaseStudy } from "../core/recipe.ts";
 import { accuracyInterval, sumTallies, type Tally } from "../core/training/confidence-interval.ts";
 
-const StoredTally = z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() });
+export const StoredTally = z.strictObject({ n: z.int().nonnegative(), correct: z.number().nonnegative() });
 
 export const QuestionScore = StoredTally.extend({
   question: z.string(),

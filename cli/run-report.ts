@@ -11,6 +11,7 @@ import { SharedPolicy, sharedPolicies } from "../core/contracts/shared-policy.ts
 import type { StoreWrites } from "../core/contracts/store-writes.ts";
 import { StepSummary } from "../core/monitoring/step-summary.ts";
 import { HeldOut, heldOutScore, sortEvaluations, TeamEvaluation } from "../core/monitoring/team-evaluation.ts";
+import { HeldOutGain } from "./held-out-gains.ts";
 import { CaseStudyResult } from "./held-out-scores.ts";
 import { runWarnings } from "./warnings.ts";
 
@@ -37,6 +38,8 @@ export const RunReport = z.strictObject({
   /** Share of held-out questions that the trained team answers correctly without its tools. */
   closedBook: z.number().nullable(),
   evaluations: z.array(TeamEvaluation),
+  /** Each open-book suite asked before and after training. Earlier releases wrote none. */
+  gains: z.array(HeldOutGain).default([]),
   /** The recipe's case studies, before and after training. */
   caseStudies: z.array(CaseStudyResult),
   perStep: z.array(StepSummary),
@@ -63,6 +66,7 @@ export type RunReport = z.infer<typeof RunReport>;
 export interface ReportInput {
   readonly config: RunConfig;
   readonly evaluations: readonly TeamEvaluation[];
+  readonly gains: readonly HeldOutGain[];
   readonly caseStudies: readonly CaseStudyResult[];
   readonly perStep: readonly StepSummary[];
   readonly writes: StoreWrites;
@@ -87,6 +91,7 @@ export function buildReport(input: ReportInput): RunReport {
     heldOut: { before: heldOutScore(evaluations, 0), after: heldOutScore(evaluations, steps) },
     closedBook: closed && closed.n > 0 ? closed.correct / closed.n : null,
     evaluations,
+    gains: [...input.gains],
     caseStudies: [...input.caseStudies],
     perStep: [...perStep],
     warnings: runWarnings(config, perStep),

@@ -18,7 +18,8 @@ import { sizeOf } from "../../engine/checkpoint/files.ts";
 import { writeCheckpoint } from "../../engine/checkpoint/folder.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
 import { openCheckpoints, weightsSha256 } from "../../gpu-workers/checkpoints.ts";
-import { type CaseStudyResult, caseStudyResults, type QuestionScore } from "../held-out-scores.ts";
+import { heldOutGains } from "../held-out-gains.ts";
+import { caseStudyResults, type QuestionScore } from "../held-out-scores.ts";
 import { type AgentResult, buildReport, type RunReport } from "../run-report.ts";
 import { type ExportForm, exportedFiles } from "./export-form.ts";
 import { readHeldOut } from "./held-out-rollouts.ts";
@@ -74,8 +75,8 @@ async function writeFiles(path: string, files: CheckpointFiles): Promise<Record<
 }
 
 /**
- * Writes the scores of each held-out question; returns the results of the recipe's case studies. One that throws is left out, and does not cost
- * the run its report.
+ * Writes the scores of each held-out question; returns the gain of each suite and the results of the recipe's case studies. A study that throws is
+ * left out, and does not cost the run its report.
  */
 export async function writeHeldOut(
   store: Store,
@@ -83,7 +84,7 @@ export async function writeHeldOut(
   folder: RunFolder,
   caseStudies: readonly CaseStudy[],
   warn: (line: string) => void,
-): Promise<CaseStudyResult[]> {
+): Promise<Pick<RunReport, "gains" | "caseStudies">> {
   const { step: last } = await readRun(store, config.run);
   const failures = new Map<string, unknown>();
   const guarded = caseStudies.map((study) => withoutFailure(study, (error) => failures.set(study.name, error)));
@@ -95,7 +96,7 @@ export async function writeHeldOut(
   const kept = caseStudies.filter(({ name }) => !failures.has(name));
   const scores = all.map((one) => ({ ...one, questions: one.questions.map((score) => withStudies(score, kept)) }));
   writeAtomically(folder.heldOut, `${JSON.stringify(scores)}\n`);
-  return caseStudyResults(scores, last, kept);
+  return { gains: heldOutGains(config.run, scores, last), caseStudies: caseStudyResults(scores, last, kept) };
 }
 
 /** A study that makes no check where it would throw. */
@@ -124,13 +125,13 @@ export async function writeReport(
   status: RunStatus,
   perStep: readonly StepSummary[],
   evaluations: readonly TeamEvaluation[],
-  caseStudies: readonly CaseStudyResult[],
+  heldOut: Pick<RunReport, "gains" | "caseStudies">,
   agents: Readonly<Record<string, AgentResult>>,
 ): Promise<RunReport> {
   const report = buildReport({
     config,
     evaluations,
-    caseStudies,
+    ...heldOut,
     perStep,
     agents,
     writes: status.writes,

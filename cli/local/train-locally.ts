@@ -157,6 +157,6 @@ async function conclude(
   const { step } = await readRun(cloud.store, config.run);
   const agents = await exportCheckpoints(cloud.store, config, folder.checkpoints, step);
   const warn = (line: string) => display.print(`warning: ${clean(line)}`);
-  const studies = await writeHeldOut(cloud.store, config, folder, caseStudies, warn);
-  return writeReport(config, folder, history.save("finished"), history.steps, history.evaluations, studies, agents);
+  const heldOut = await writeHeldOut(cloud.store, config, folder, caseStudies, warn);
+  return writeReport(config, folder, history.save("finished"), history.steps, history.evaluations, heldOut, agents);
 }

@@ -2,6 +2,7 @@
 import { relative } from "node:path";
 import colors from "picocolors";
 import { openBook } from "../../core/monitoring/team-evaluation.ts";
+import type { HeldOutGain } from "../held-out-gains.ts";
 import type { RunFolder } from "../local/run-folder.ts";
 import type { RunReport } from "../run-report.ts";
 import { accuracy, type DisplayedScore, duration, percent } from "../terminal/columns.ts";
@@ -12,9 +13,9 @@ const LABEL = 18;
 
 export function printSummary(report: RunReport, folder: RunFolder): void {
   if (!process.stdout.isTTY) {
-    const { run, heldOut, closedBook, agents } = report;
+    const { run, heldOut, gains, closedBook, agents } = report;
     const files = { report: fromHere(folder.report), curve: fromHere(folder.curve) };
-    console.log(JSON.stringify({ kind: "summary", run, heldOut, closedBook, agents, ...files }));
+    console.log(JSON.stringify({ kind: "summary", run, heldOut, gains, closedBook, agents, ...files }));
     return;
   }
   console.log(`\n  ${colors.green("✔")} ${colors.bold(report.run)} finished in ${duration(report.seconds.total)}\n`);
@@ -23,10 +24,11 @@ export function printSummary(report: RunReport, folder: RunFolder): void {
   printFiles(report, folder);
 }
 
-function printScores({ evaluations, steps, caseStudies, closedBook }: RunReport): void {
+function printScores({ evaluations, gains, steps, caseStudies, closedBook }: RunReport): void {
   const [before, after] = [openBook(evaluations, 0), openBook(evaluations, steps)];
   if (before.sampled && after.sampled) printLine("held-out", ...change(before.sampled, after.sampled));
   if (before.greedy && after.greedy) printLine("held-out, greedy", ...change(before.greedy, after.greedy));
+  for (const one of gains) printLine("gain", ...gainParts(one));
   for (const study of caseStudies)
     if (study.temperature > 0) printLine(study.study, ...change(study.before, { ...study.after, suite: study.suite }));
   if (closedBook !== null) printLine("closed book", { text: percent(closedBook) });
@@ -60,6 +62,17 @@ function change(before: DisplayedScore, after: DisplayedScore & { readonly suite
     { text: `${after.correct} of ${after.n}, ${after.suite}`, tone: colors.dim },
   ];
 }
+
+function gainParts({ suite, gain, interval: { low, high } }: HeldOutGain): FlowPart[] {
+  const text = `${points(gain)} points [${points(low)}, ${points(high)}]`;
+  return [
+    { text, tone: low > 0 ? colors.green : (plain) => plain },
+    { text: suite, tone: colors.dim },
+  ];
+}
+
+/** With a sign: +31.3. */
+const points = (share: number) => `${share < 0 ? "−" : "+"}${Math.abs(100 * share).toFixed(1)}`;
 
 function fromHere(file: string): string {
   return relative(process.cwd(), file);

@@ -43,6 +43,7 @@ export function finished(run: string, seed: number, correct: number, tokens = 30
   const report = buildReport({
     config: RunConfig.parse({ ...config, run, seed }),
     evaluations: [],
+    gains: [],
     caseStudies: [{ ...study, before: { n: 2, correct: 0, interval }, after: { n: 2, correct: 1, interval } }],
     perStep,
     ...{ writes: { requests: 8, bytes: 4000, units: 12 }, scoringSeconds: 0.5, totalSeconds: 1800, agents: {} },

@@ -31,6 +31,7 @@ const perStep = [summarizeStep(config, step, groups, new Map(manifests.map((one)
 const input = {
   config,
   evaluations,
+  gains: [],
   caseStudies: [],
   perStep,
   writes: { requests: 8, bytes: 4000, units: 12 },
@@ -67,7 +68,7 @@ test("the report is written last: if the chart cannot be written, there is no re
   });
   const write = (curve: string) => {
     const files = { ...runFolder(config.run), report, curve: join(folder, curve) };
-    return writeReport(config, files, status, perStep, evaluations, [], input.agents);
+    return writeReport(config, files, status, perStep, evaluations, { gains: [], caseStudies: [] }, input.agents);
   };
   await expect(write("missing/curve.svg")).rejects.toThrow("ENOENT");
   expect(existsSync(report)).toBe(false);

@@ -34,6 +34,7 @@ test("each score names its suite, so that the two suites of a study can be told 
   const report = buildReport({
     config: { ...config, evaluation: { ...config.evaluation, suites: [] } },
     evaluations: ends,
+    gains: [{ suite: "test", temperature: 1, gain: 0.125, interval: { low: -0.25, high: 0.5 }, kinds: {} }],
     caseStudies: ["test", "development"].map((suite) => ({ ...study, suite })),
     perStep: [],
     writes: { bytes: 0, requests: 0, units: 0 },
@@ -44,6 +45,7 @@ test("each score names its suite, so that the two suites of a study can be told 
   printSummary({ ...report, steps: 1 }, runFolder("first"));
   const text = lines.join("\n");
   expect(text).toMatch(/held-out .*4 of 8, test$/m);
+  expect(text).toMatch(/gain {2,}\+12\.5 points \[−25\.0, \+50\.0\] +test$/m);
   expect(text).toMatch(/tool choice .*6 of 9, test$/m);
   expect(text).toMatch(/tool choice .*6 of 9, development$/m);
 });

@@ -1,0 +1,38 @@
+/** @file What training changed on each suite of held-out questions: the gain with its interval, and the counts by kind of question. Pure. */
+import * as z from "zod";
+import { differenceEstimate } from "../core/training/bootstrap.ts";
+import { sumTallies } from "../core/training/confidence-interval.ts";
+import { type HeldOutScores, type QuestionScore, StoredTally } from "./held-out-scores.ts";
+
+/** Of one open-book suite that was asked before and after training. */
+export const HeldOutGain = z.strictObject({
+  suite: z.string(),
+  temperature: z.number(),
+  /** The share of correct answers after training minus that before, paired by question: 0.31 is 31 points. */
+  gain: z.number(),
+  /** 95% interval of the gain over questions. It holds for this run's team, and says nothing about other seeds. */
+  interval: z.strictObject({ low: z.number(), high: z.number() }),
+  kinds: z.record(z.string(), z.strictObject({ before: StoredTally, after: StoredTally })),
+});
+export type HeldOutGain = z.infer<typeof HeldOutGain>;
+
+/** In the order of `scores`. `last`: the run's last team. A suite without a counted answer before or after training is left out. */
+export function heldOutGains(run: string, scores: readonly HeldOutScores[], last: number): HeldOutGain[] {
+  if (last === 0) return [];
+  const open = scores.filter(({ closedBook }) => !closedBook);
+  return open.flatMap(({ team, suite, temperature, questions }) => {
+    const after = open.find((one) => one.team === last && one.suite === suite);
+    if (team !== 0 || !after) return [];
+    const estimate = differenceEstimate([after.questions], [questions], ["gain", run, suite]);
+    if (!estimate) return [];
+    const { value: gain, low, high } = estimate;
+    return [{ suite, temperature, gain, interval: { low, high }, kinds: countsByKind(questions, after.questions) }];
+  });
+}
+
+function countsByKind(before: readonly QuestionScore[], after: readonly QuestionScore[]): HeldOutGain["kinds"] {
+  const kinds = [...new Set(before.map(({ kind }) => kind))];
+  const count = (questions: readonly QuestionScore[], kind: string) =>
+    sumTallies(questions.filter((one) => one.kind === kind));
+  return Object.fromEntries(kinds.map((kind) => [kind, { before: count(before, kind), after: count(after, kind) }]));
+}

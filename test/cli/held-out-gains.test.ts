@@ -1,0 +1,48 @@
+/** @file The gain of a run on held-out questions: worked by hand, paired by question, by kind. */
+import { expect, test } from "vitest";
+import { heldOutGains } from "../../cli/held-out-gains.ts";
+import type { HeldOutScores } from "../../cli/held-out-scores.ts";
+
+/** Questions alternate between two kinds; `correct` lists the answers, one per question. */
+const scores = (team: number, correct: readonly number[], suite = "test", closedBook = false): HeldOutScores => ({
+  ...{ team, suite, temperature: 1, closedBook },
+  questions: correct.map((one, i) => ({
+    ...{ question: `q${i}`, kind: i % 2 === 0 ? "even" : "odd", n: 1, correct: one, studies: {} },
+  })),
+});
+
+test("the gain is the difference of the shares, with the counts of each kind", () => {
+  const [gain, ...others] = heldOutGains("r", [scores(0, [1, 0, 0, 0]), scores(8, [1, 1, 1, 0])], 8);
+  expect(others).toEqual([]);
+  expect(gain).toMatchObject({ suite: "test", temperature: 1, gain: 0.5 });
+  expect(gain?.kinds).toEqual({
+    even: { before: { n: 2, correct: 1 }, after: { n: 2, correct: 2 } },
+    odd: { before: { n: 2, correct: 0 }, after: { n: 2, correct: 1 } },
+  });
+});
+
+test("answers are paired: a team that improves on every question by the same amount leaves no doubt", () => {
+  const [before, after] = [Array.from({ length: 40 }, () => 0), Array.from({ length: 40 }, () => 1)];
+  expect(heldOutGains("r", [scores(0, before), scores(3, after)], 3)).toMatchObject([
+    { gain: 1, interval: { low: 1, high: 1 } },
+  ]);
+  const half = Array.from({ length: 40 }, (_, i) => i % 2);
+  expect(heldOutGains("r", [scores(0, half), scores(3, half)], 3)).toMatchObject([
+    { gain: 0, interval: { low: 0, high: 0 } },
+  ]);
+});
+
+test("the interval is the same in every reading of the run", () => {
+  const both = [scores(0, [1, 0, 0, 1, 0, 0]), scores(2, [1, 1, 0, 0, 1, 1])];
+  const [gain] = heldOutGains("r", both, 2);
+  expect(gain?.interval.low).toBeLessThan(gain?.gain ?? Number.NaN);
+  expect(heldOutGains("r", both, 2)).toEqual([gain]);
+});
+
+test("only open-book suites that both teams were asked have a gain, and an untrained run has none", () => {
+  const closed = [scores(0, [1, 0], "test", true), scores(4, [1, 1], "test", true)];
+  expect(
+    heldOutGains("r", [...closed, scores(0, [0], "early"), scores(2, [1], "middle"), scores(4, [1], "late")], 4),
+  ).toEqual([]);
+  expect(heldOutGains("r", [scores(0, [1, 0])], 0)).toEqual([]);
+});
