@@ -17,7 +17,9 @@
  * With one seed only questions are resampled: the interval holds for that one team, not for other seeds.
  *
  * Where all answers are correct, or all wrong, every resample is the same. The interval of a share is then Wilson's over its questions, each
- * counted once (confidence-interval.ts): 100% of 64 questions is [94.3%, 100%], not [100%, 100%].
+ * counted once (confidence-interval.ts): 100% of 64 questions is [94.3%, 100%], not [100%, 100%]. Where two arms differ by the same amount on
+ * every question, the interval of the difference is that amount plus or minus Wilson's upper bound on the share of questions, none of those
+ * counted, where it is another one: two arms with 64 of 64 differ by [-5.7, 5.7] points.
  */
 import { type Random, type StreamName, stream } from "../random.ts";
 import { mean } from "../statistics.ts";
@@ -27,6 +29,7 @@ import {
   NORMAL_975,
   sumTallies,
   type Tally,
+  wilson,
 } from "./confidence-interval.ts";
 
 /** [seed][question]: the tally of that seed's team on that question. Every row has the same questions, in the same order. */
@@ -59,8 +62,17 @@ export function shareEstimate(tallies_SQ: Tallies_SQ, name: StreamName): Estimat
 
 /** The first share minus the second, paired by seed and question. */
 export function differenceEstimate(a_SQ: Tallies_SQ, b_SQ: Tallies_SQ, name: StreamName): Estimate | undefined {
-  return estimate(difference(a_SQ, b_SQ), name, [-1, 1]);
+  const found = estimate(difference(a_SQ, b_SQ), name, [-1, 1]);
+  if (!found || found.high - found.low > ROUNDING) return found;
+  const other = pooled(b_SQ);
+  const counted = pooled(a_SQ).filter(({ n }, q) => n > 0 && (other[q]?.n ?? 0) > 0).length;
+  const { high: half } = wilson({ n: counted, correct: 0 });
+  const { value } = found;
+  return { value, low: Math.max(-1, value - half), high: Math.min(1, value + half) };
 }
+
+/** Resamples of equal differences differ by no more. */
+const ROUNDING = 1e-9;
 
 /** The table whose mean squares decide the width of `differenceEstimate`: the paired difference of each seed and question, up to a constant. */
 export const differenceTable = (a_SQ: Tallies_SQ, b_SQ: Tallies_SQ): number[][] => linearized(difference(a_SQ, b_SQ));

@@ -94,13 +94,28 @@ test("the same stream name gives the same interval; swapping the arms mirrors it
   );
 });
 
-test("paired: arms that differ by the same amount on every question have an interval of width 0, however much the questions differ", () => {
+test("paired: arms that differ by the same amount on every question: Wilson's bound for none of 40, however much the questions differ", () => {
   const random = stream("paired");
   const base = Array.from({ length: 40 }, () => 0.8 * random.uniform());
   const arm = (gain: number) => rows([1, 2, 3].map(() => base.map((share) => share + gain)));
   const { value, low, high } = differenceEstimate(arm(0.1), arm(0), ["paired"]) ?? expect.fail();
-  for (const bound of [value, low, high]) expect(bound).toBeCloseTo(0.1, 9);
+  const half = 1.96 ** 2 / (40 + 1.96 ** 2);
+  expect(value).toBeCloseTo(0.1, 9);
+  expect([low, high].map((bound) => bound - value)).toEqual([-half, half].map((one) => expect.closeTo(one, 9)));
   expect(width(shareEstimate(arm(0), ["paired"]) ?? expect.fail())).toBeGreaterThan(0.1);
+});
+
+test("two arms with all answers correct may still differ", () => {
+  const all = rows([Array<number>(64).fill(1)]);
+  const { value, low, high } = differenceEstimate(all, all, ["equal"]) ?? expect.fail();
+  expect(value).toBe(0);
+  expect([low, high]).toEqual([expect.closeTo(-0.0566, 4), expect.closeTo(0.0566, 4)]);
+  const none = rows([Array<number>(64).fill(0)]);
+  expect(differenceEstimate(all, none, ["opposite"])).toMatchObject({
+    value: 1,
+    low: expect.closeTo(0.9434, 4),
+    high: 1,
+  });
 });
 
 test("seeds that differ no more than the noise of single answers explains add no width", () => {
