@@ -1,6 +1,6 @@
 /**
  * @file engine.rollouts.*: one step of a small model, as in atlas: 8 conversations about each of 16 questions, three turns of up to 12 tokens
- * with tool responses between them, and the gradient of all. With small calls and short sequences of many lengths, overhead and padding
+ * with tool responses between them, and the gradient of all. With small matrices and short sequences of many lengths, overhead and padding
  * dominate, not arithmetic. Measured in CPU seconds, which other processes affect least. engine.rollouts.tail: the CPU time of rollouts in waves, each
  * as long as its longest rollout, relative to that of rollouts that start in the next free slot. One in eight is eight times as long as the others.
  */
@@ -41,7 +41,7 @@ const TAIL = { slots: 16, rollouts: 128, tokens: 12, longTokens: 96 };
 /** A model with random weights rarely samples a trajectory twice at temperature 1; at 0.8, it does so about as often as atlas's agents. */
 const POLICIES = [
   { name: "rollouts", temperature: 1 },
-  { name: "rollouts.sure", temperature: 0.8 },
+  { name: "rollouts.peaked", temperature: 0.8 },
 ];
 
 const files = new Map([

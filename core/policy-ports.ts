@@ -123,7 +123,7 @@ export interface Trainer {
    * `kind: "server"` is only for engines whose server has an optimizer; the config refuses it for others.
    */
   optimizerStep(config: StepOptimizer, scale?: number): Promise<{ gradientNorm: number }>;
-  /** Norm of the gradient accumulated since the last call or optimizer step. Absent: the engine does not see gradients. */
+  /** Norm of the gradient added since the last `gradientNorm` or `optimizerStep`. Absent: the engine does not see gradients. */
   gradientNorm?(): Promise<number>;
   /**
    * The state as files. If the engine holds it: the trained weights (`model.safetensors` or `adapter_model.safetensors`) and
@@ -132,8 +132,8 @@ export interface Trainer {
    */
   save(): Promise<Map<string, Uint8Array>>;
   /**
-   * The files of `save` in its order, weights first, each made when the caller asks for it: it holds one at a time. No other call
-   * may come in between. Absent: the files of `save` are small.
+   * The files of `save` in its order, weights first, each made when the caller asks for it, so only one is held at a time. No other
+   * call may come in between. Absent: the files of `save` are small.
    */
   saveFiles?(): AsyncIterable<SavedFile>;
   /**

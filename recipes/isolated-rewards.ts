@@ -217,4 +217,5 @@ const blocked = (): MgrpoError =>
 
 const exited = (): MgrpoError => failed("the rewards ended their own thread: remove process.exit from their code");
 
-const crashed = (cause: unknown): MgrpoError => failed(`the thread of the rewards crashed: ${String(cause)}`, cause);
+const crashed = (cause: unknown): MgrpoError =>
+  failed(`the thread that runs the rewards crashed: ${String(cause)}`, cause);

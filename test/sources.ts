@@ -1,4 +1,4 @@
-/** @file The source files of this repository, by folder. */
+/** @file The source files of this repository, by folder. Parameters called `folder` are relative to `ROOT`. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
@@ -17,12 +17,14 @@ export function sourcesOf(folder: string): string[] {
   return filesOf(folder).filter((name) => /\.tsx?$/.test(name));
 }
 
+/** Absolute paths of everything below the folder, folders included. */
 export function filesOf(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => !name.includes("node_modules"))
     .map((name) => join(ROOT, folder, name));
 }
 
+/** The names of the folders in `path`, which is absolute. */
 export function foldersIn(path: string): string[] {
   const folders = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   return folders.map(({ name }) => name).sort();

@@ -106,7 +106,7 @@ function weightedQuestion(
     reports,
     terms: lossTerms(
       batch,
-      reports.map(({ symbols }) => symbols.length),
+      reports.map(({ tokens }) => tokens.length),
       algorithm,
     ),
     calls,

@@ -6,13 +6,14 @@
  * between the kinds, so what is learned from one has to be unlearned for the other, as in a language model that does both.
  *
  *   alike        every task is of one kind; questions need 0 to 20 calls
- *   by-question  questions that need one to three calls ask tasks of kind 1, those that need more ask tasks of kind 0
+ *   by-question  questions that need one to three calls have tasks of kind 1, those that need more have tasks of kind 0
  *   by-rollout   half of each question's rollouts make one call of kind 1, the others 20 of kind 0
  *
  * Reports have 8 tokens. With lengths `unequal`, one large task takes the place of many small ones: each report has 40 if its question, or
  * in `by-rollout` its rollout, needs at most three calls.
  */
 import type { Random } from "../../core/random.ts";
+import { sum } from "../../core/statistics.ts";
 
 export const WORLDS = ["alike", "by-question", "by-rollout"] as const;
 export type SyntheticWorld = (typeof WORLDS)[number];
@@ -26,25 +27,28 @@ const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20];
 const FEW = 3;
 /** Probability that a rollout stops early, before each call after its first. */
 const STOP_PROBABILITY = 0.03;
+/** Calls of the rollouts in `by-rollout`: half make few, half make many. */
+const BY_ROLLOUT = { few: 1, many: 20 };
 
-const [TOKENS, LONG] = [8, 40];
-const SYMBOLS = 6;
+const [SHORT, LONG] = [8, 40];
+const VOCABULARY = 6;
 const KINDS = 2;
 
 /** Length of the longest report, in tokens. */
-const longest = (lengths: ReportLengths): number => (lengths === "equal" ? TOKENS : LONG);
+const longest = (lengths: ReportLengths): number => (lengths === "equal" ? SHORT : LONG);
 
+/** Of a task; also the correct token at each position of its report. */
 export type Kind = number;
 
 /** What one call asks for. */
 export interface SyntheticCall {
   readonly kind: Kind;
-  /** Length of its report. */
-  readonly tokens: number;
+  /** Of its report, in tokens. */
+  readonly length: number;
 }
 
-function taskOf(world: SyntheticWorld, lengths: ReportLengths, isOfFew: boolean): SyntheticCall {
-  return { kind: isOfFew && world !== "alike" ? 1 : 0, tokens: isOfFew ? longest(lengths) : TOKENS };
+function taskOf(world: SyntheticWorld, lengths: ReportLengths, makesFewCalls: boolean): SyntheticCall {
+  return { kind: makesFewCalls && world !== "alike" ? 1 : 0, length: makesFewCalls ? longest(lengths) : SHORT };
 }
 
 /** The calls of each rollout of a question. */
@@ -58,8 +62,9 @@ export function callsOf(
   const needed = COUNTS[question % COUNTS.length] ?? 0;
   return Array.from({ length: rollouts }, (_, k) => {
     if (world === "by-rollout") {
-      const isOfFew = k % 2 === 0;
-      return new Array<SyntheticCall>(isOfFew ? 1 : 20).fill(taskOf(world, lengths, isOfFew));
+      const makesFewCalls = k % 2 === 0;
+      const count = makesFewCalls ? BY_ROLLOUT.few : BY_ROLLOUT.many;
+      return new Array<SyntheticCall>(count).fill(taskOf(world, lengths, makesFewCalls));
     }
     const calls: SyntheticCall[] = [];
     while (calls.length < needed && (calls.length === 0 || random.uniform() >= STOP_PROBABILITY))
@@ -77,27 +82,28 @@ export interface TaskShare extends SyntheticCall {
 /** The tasks of a world, that of many calls first. */
 export function tasksOf(world: SyntheticWorld, lengths: ReportLengths): readonly TaskShare[] {
   const [many, few] = [taskOf(world, lengths, false), taskOf(world, lengths, true)];
-  if (many.kind === few.kind && many.tokens === few.tokens) return [{ ...many, ofRollouts: 1, ofCalls: 1 }];
-  const calling = COUNTS.filter((n) => n > 0);
-  const fewOfRollouts = world === "by-rollout" ? 0.5 : calling.filter((n) => n <= FEW).length / calling.length;
-  const [fewCalls, allCalls] = world === "by-rollout" ? [1, 21] : [6, 52];
+  if (many.kind === few.kind && many.length === few.length) return [{ ...many, ofRollouts: 1, ofCalls: 1 }];
+  const counts = world === "by-rollout" ? Object.values(BY_ROLLOUT) : COUNTS.filter((n) => n > 0);
+  const fewCounts = counts.filter((n) => n <= FEW);
+  const fewOfRollouts = fewCounts.length / counts.length;
+  const fewOfCalls = sum(fewCounts) / sum(counts);
   return [
-    { ...many, ofRollouts: 1 - fewOfRollouts, ofCalls: 1 - fewCalls / allCalls },
-    { ...few, ofRollouts: fewOfRollouts, ofCalls: fewCalls / allCalls },
+    { ...many, ofRollouts: 1 - fewOfRollouts, ofCalls: 1 - fewOfCalls },
+    { ...few, ofRollouts: fewOfRollouts, ofCalls: fewOfCalls },
   ];
 }
 
 export type Logits = Float64Array;
 
 export const newLogits = (random: Random, lengths: ReportLengths): Logits =>
-  Float64Array.from({ length: (1 + KINDS) * longest(lengths) * SYMBOLS }, () => random.uniform() - 0.5);
+  Float64Array.from({ length: (1 + KINDS) * longest(lengths) * VOCABULARY }, () => random.uniform() - 0.5);
 
-const positionsOf = (logits: Logits): number => logits.length / ((1 + KINDS) * SYMBOLS);
+const positionsOf = (logits: Logits): number => logits.length / ((1 + KINDS) * VOCABULARY);
 
 const at = (kind: Kind | undefined, position: number, positions: number): number =>
-  ((kind === undefined ? 0 : 1 + kind) * positions + position) * SYMBOLS;
+  ((kind === undefined ? 0 : 1 + kind) * positions + position) * VOCABULARY;
 
-/** [kind][position][symbol]: the policy's probabilities. */
+/** [kind][position][token]: the policy's probabilities. */
 export type TabularPolicy = readonly (readonly (readonly number[])[])[];
 
 export function policyOf(logits: Logits): TabularPolicy {
@@ -108,65 +114,65 @@ export function policyOf(logits: Logits): TabularPolicy {
 function probabilities(logits: Logits, kind: Kind, position: number): number[] {
   const positions = positionsOf(logits);
   const [shared, own] = [at(undefined, position, positions), at(kind, position, positions)];
-  const exponentials = Array.from({ length: SYMBOLS }, (_, v) =>
+  const exponentials = Array.from({ length: VOCABULARY }, (_, v) =>
     Math.exp((logits[shared + v] ?? 0) + (logits[own + v] ?? 0)),
   );
-  const total = exponentials.reduce((sum, value) => sum + value, 0);
+  const total = sum(exponentials);
   return exponentials.map((value) => value / total);
 }
 
 export interface SampledReport {
   readonly kind: Kind;
-  readonly symbols: readonly number[];
+  readonly tokens: readonly number[];
   readonly logProbs: readonly number[];
 }
 
-export function sampleReport(policy: TabularPolicy, { kind, tokens }: SyntheticCall, random: Random): SampledReport {
-  const symbols = (policy[kind] ?? []).slice(0, tokens).map((p) => drawn(p, random.uniform()));
+export function sampleReport(policy: TabularPolicy, { kind, length }: SyntheticCall, random: Random): SampledReport {
+  const tokens = (policy[kind] ?? []).slice(0, length).map((p) => drawn(p, random.uniform()));
   return {
     kind,
-    symbols,
-    logProbs: symbols.map((symbol, position) => Math.log(policy[kind]?.[position]?.[symbol] ?? 0)),
+    tokens,
+    logProbs: tokens.map((token, position) => Math.log(policy[kind]?.[position]?.[token] ?? 0)),
   };
 }
 
-/** The first symbol at which the cumulative probability exceeds `uniform`. */
+/** The first token at which the cumulative probability exceeds `uniform`. */
 function drawn(p: readonly number[], uniform: number): number {
-  let sum = 0;
-  for (const [symbol, one] of p.entries()) {
-    sum += one;
-    if (uniform < sum) return symbol;
+  let cumulative = 0;
+  for (const [token, one] of p.entries()) {
+    cumulative += one;
+    if (uniform < cumulative) return token;
   }
   return p.length - 1;
 }
 
 /** The expert's score: the share of correct tokens. */
-export const reportScore = ({ kind, symbols }: SampledReport): number =>
-  symbols.filter((symbol) => symbol === kind).length / symbols.length;
+export const reportScore = ({ kind, tokens }: SampledReport): number =>
+  tokens.filter((token) => token === kind).length / tokens.length;
 
 /** The main agent is correct if the first token of every report is: rare with 20 calls. */
 export const isCorrect = (reports: readonly SampledReport[]): boolean =>
-  reports.every(({ kind, symbols }) => symbols[0] === kind);
+  reports.every(({ kind, tokens }) => tokens[0] === kind);
 
 /** The expected score of a call's report. */
-export const quality = (policy: TabularPolicy, { kind, tokens }: SyntheticCall): number =>
-  (policy[kind] ?? []).slice(0, tokens).reduce((sum, p) => sum + (p[kind] ?? 0), 0) / tokens;
+export const quality = (policy: TabularPolicy, { kind, length }: SyntheticCall): number =>
+  sum((policy[kind] ?? []).slice(0, length).map((p) => p[kind] ?? 0)) / length;
 
 export const zeroGradient = (policy: TabularPolicy): Float64Array =>
-  new Float64Array((1 + KINDS) * (policy[0]?.length ?? 0) * SYMBOLS);
+  new Float64Array((1 + KINDS) * (policy[0]?.length ?? 0) * VOCABULARY);
 
 /** Adds the gradient of a loss whose derivative with respect to each token's log-prob is given. */
 export function addGradient(
   gradient: Float64Array,
   policy: TabularPolicy,
-  { kind, symbols }: SampledReport,
+  { kind, tokens }: SampledReport,
   byLogProb: readonly number[],
 ): void {
   const positions = positionsOf(gradient);
-  for (const [position, symbol] of symbols.entries()) {
+  for (const [position, token] of tokens.entries()) {
     const [shared, own] = [at(undefined, position, positions), at(kind, position, positions)];
     for (const [v, p] of (policy[kind]?.[position] ?? []).entries()) {
-      const change = (byLogProb[position] ?? 0) * ((v === symbol ? 1 : 0) - p);
+      const change = (byLogProb[position] ?? 0) * ((v === token ? 1 : 0) - p);
       gradient[shared + v] = (gradient[shared + v] ?? 0) + change;
       gradient[own + v] = (gradient[own + v] ?? 0) + change;
     }

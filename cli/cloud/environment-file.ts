@@ -1,9 +1,9 @@
-/** @file Keeps the keys of a served cloud from other users of the machine. On Windows, file modes have no effect, so nothing is checked. */
+/** @file Keeps the keys of `cloud serve` from other users of the machine. On Windows, file modes have no effect, so nothing is checked. */
 import { closeSync, fstatSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 /** Permission bits of group and others. */
-const OTHERS = 0o077;
+const GROUP_AND_OTHERS = 0o077;
 
 /** Replaces the file with one that only its owner can read. If the file system cannot ensure that, throws before writing any secret. */
 export function writePrivateFile(file: string, content: string): void {
@@ -41,5 +41,5 @@ function replacePrivately(file: string, content: string): void {
 export function isOpenToOthers(descriptor: number): boolean {
   if (process.platform === "win32") return false;
   const stats = fstatSync(descriptor);
-  return stats.isFile() && (stats.mode & OTHERS) !== 0;
+  return stats.isFile() && (stats.mode & GROUP_AND_OTHERS) !== 0;
 }

@@ -1,11 +1,12 @@
 /**
  * @file Which rollouts of an evaluation may have crashed its worker. A rollout that does so again and again must not keep the evaluation from
- * ending: a suspect runs alone, and one that has crashed `crashLimit` workers alone is given up, and counted as lost.
+ * ending: a suspect runs alone. Once it has crashed its worker `crashLimit` times while it ran alone, it is given up on and counted as lost.
  *
- *     a worker dies        its WORKER record says what it had in flight     the next lease records the suspects in JOB
- *     a worker fails       it knows                                         it records them in JOB as it returns the job
- *     a worker hangs, or   the same, if it still can; else as for one
- *     is declared dead     that dies
+ *     the worker         its rollouts in flight, from     suspects recorded in JOB by
+ *     dies               its WORKER record                the next worker, as it leases the job
+ *     fails              its memory                       itself, as it releases the job
+ *     hangs, or is       its memory                       itself, if it still can; otherwise as if it had died
+ *     declared dead
  *
  * The first worker of a job records nothing in flight, so its death makes no suspects.
  */
@@ -30,9 +31,9 @@ export function namesOfJob(job: string, inFlight: readonly string[]): string[] {
 }
 
 /**
- * The suspects after a crash of a worker that had these rollouts in flight. Suspects run before the others, one at a time: so if another
- * rollout was in flight, the earlier suspects had ended, and only those that are given up are kept. So there are at most as many others as a
- * worker has slots.
+ * The suspects after a crash of a worker that had the rollouts `crashed` in flight. Suspects run first, one at a time. If anything other than
+ * one suspect was in flight, all earlier suspects had ended: of them, only those that have been given up on are kept. So there are never more
+ * other suspects than a worker has slots.
  */
 export function suspectsAfter(suspects: Suspects = {}, crashed: readonly string[], crashLimit: number): Suspects {
   const [first] = crashed;

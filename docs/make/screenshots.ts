@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import serialize from "@xterm/addon-serialize";
 import xterm from "@xterm/headless";
 import { requireChromium } from "./chromium.ts";
-import { photographDashboard, photographExport } from "./ui-screenshots.ts";
+import { captureDashboard, captureExport } from "./ui-screenshots.ts";
 
 const DOCS = resolve(import.meta.dirname, "..");
 const MGRPO = `node ${resolve(DOCS, "../dist/cli/mgrpo.js")}`;
@@ -23,7 +23,7 @@ try {
   await terminal("terminal-train.png", `${MGRPO} train recipes/atlas --steps 6 --seed 7 --run ${RUN}`);
   await terminal("terminal-show.png", `${MGRPO} show ${RUN} 3/0/1`);
   await page("page-step.png", "5");
-  await photographDashboard(".", RUN, DOCS);
+  await captureDashboard(".", RUN, DOCS);
 } finally {
   rmSync(folder, { recursive: true, force: true });
   rmSync(join("runs", RUN), { recursive: true, force: true });
@@ -44,14 +44,14 @@ async function terminal(name: string, command: string): Promise<void> {
   const html = serializer.serializeAsHTML({ includeGlobalBackground: true });
   const style = `<style>body{margin:0;background:#000}pre{margin:12px;line-height:${CELL.height}px}</style>`;
   const size = { width: Math.ceil(COLUMNS * CELL.width) + 24, height: rows * CELL.height + 24 };
-  photograph(name, html.replace("<body>", `<head>${style}</head><body>`), size);
+  capture(name, html.replace("<body>", `<head>${style}</head><body>`), size);
 }
 
 /** Takes a picture of the page that `mgrpo show --html` writes. */
 async function page(name: string, address: string): Promise<void> {
   const path = join(folder, "page.html");
   execFileSync("sh", ["-c", `${MGRPO} show ${RUN} ${address} --html ${path}`], { stdio: "inherit" });
-  await photographExport(path, join(DOCS, name), { width: 1100, height: 640 });
+  await captureExport(path, join(DOCS, name), { width: 1100, height: 640 });
 }
 
 interface Size {
@@ -59,7 +59,7 @@ interface Size {
   readonly height: number;
 }
 
-function photograph(name: string, html: string, size: Size): void {
+function capture(name: string, html: string, size: Size): void {
   const path = join(folder, `${name}.html`);
   writeFileSync(path, html);
   chromium(name, path, size);

@@ -12,7 +12,7 @@ const SIZE = { width: 1200, height: 820 };
  * @param folder the folder whose `runs` has the run.
  * @param to the folder for the pictures.
  */
-export async function photographDashboard(folder: string, run: string, to: string): Promise<void> {
+export async function captureDashboard(folder: string, run: string, to: string): Promise<void> {
   const dashboard = await spawnDashboard(folder);
   const browser = await chromium.launch({ executablePath: requireChromium() });
   try {
@@ -49,7 +49,7 @@ async function settled(page: Page): Promise<void> {
 }
 
 /** Takes a picture of a page that `mgrpo show --html` wrote. */
-export async function photographExport(path: string, to: string, size: typeof SIZE): Promise<void> {
+export async function captureExport(path: string, to: string, size: typeof SIZE): Promise<void> {
   const browser = await chromium.launch({ executablePath: requireChromium() });
   try {
     const page = await browser.newPage({ viewport: size });

@@ -22,13 +22,13 @@ export function readBytes(file: CheckpointFile, begin: number, into: Uint8Array)
     descriptor = openSync(file.path, "r");
     for (let at = 0; at < into.length; ) {
       const count = readSync(descriptor, into, at, Math.min(into.length - at, READ_BYTES), begin + at);
-      if (count === 0) throw new Error(`it ends before byte ${begin + into.length}`);
+      if (count === 0) throw new Error(`it ends before byte ${begin + into.length}: restore it`);
       at += count;
     }
     return into;
   } catch (cause) {
     const fault = cause instanceof Error ? cause.message : String(cause);
-    throw new MgrpoError("checkpoint-damaged", `${file.path} cannot be read: ${fault}: restore it`, { cause });
+    throw new MgrpoError("checkpoint-damaged", `${file.path} cannot be read: ${fault}`, { cause });
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);
   }

@@ -8,7 +8,7 @@
  *     events         gen_ai.user.message, gen_ai.assistant.message, gen_ai.tool.message, gen_ai.choice
  */
 import * as z from "zod";
-import { ofEvents } from "./events.ts";
+import { callFromEvents } from "./events.ts";
 import { openInference, openLlmetry } from "./indexed.ts";
 import { type JsonObject, type JsonValue, jsonIn, parseAttribute, Unusable } from "./json.ts";
 import { RawMessage } from "./message.ts";
@@ -27,7 +27,7 @@ export function readCall(span: OtlpSpan): RecordedCall | undefined {
     aiSdk(span.attributes) ??
     openInference(span.attributes) ??
     openLlmetry(span.attributes) ??
-    ofEvents(span.events)
+    callFromEvents(span.events)
   );
 }
 

@@ -6,7 +6,7 @@ import type { RecordedCall } from "./recorded-call.ts";
 
 const EVENT = /^gen_ai\.(?:(system|user|assistant|tool)\.message|choice)$/;
 
-export function ofEvents(events: readonly OtlpSpanEvent[]): RecordedCall | undefined {
+export function callFromEvents(events: readonly OtlpSpanEvent[]): RecordedCall | undefined {
   const input: RawMessage[] = [];
   const output: RawMessage[] = [];
   for (const event of events) {
@@ -20,7 +20,7 @@ export function ofEvents(events: readonly OtlpSpanEvent[]): RecordedCall | undef
   return { input: withoutRepeats(input), output, tools: undefined };
 }
 
-/** A choice has its message as a field, which may be text. The calls may be JSON in a string, since event attributes have no structure. */
+/** A choice has its message as a field, which may be text. Tool calls may be JSON in a string, since event attributes have no structure. */
 function fieldsOf({ fields }: OtlpSpanEvent, role: string): JsonObject {
   const { message, tool_calls: calls } = fields;
   const inner = typeof message === "string" ? { content: message } : (message as JsonObject | null | undefined);

@@ -25,15 +25,15 @@ test.each([
   "with lengths %s, the gradient of a report of %i tokens equals central differences of its log-probs",
   (lengths, tokens) => {
     const logits = newLogits(stream(1), lengths);
-    const report = sampleReport(policyOf(logits), { kind: 1, tokens }, stream(2));
-    expect(report.symbols).toHaveLength(tokens);
-    const byLogProb = report.symbols.map((_, position) => position - 3);
+    const report = sampleReport(policyOf(logits), { kind: 1, length: tokens }, stream(2));
+    expect(report.tokens).toHaveLength(tokens);
+    const byLogProb = report.tokens.map((_, position) => position - 3);
     const gradient = zeroGradient(policyOf(logits));
     expect(gradient).toHaveLength(logits.length);
     addGradient(gradient, policyOf(logits), report, byLogProb);
     const objective = (i: number, by: number) => {
       const policy = policyOf(logits.with(i, (logits[i] ?? 0) + by));
-      const terms = report.symbols.map((symbol, position) => Math.log(policy[1]?.[position]?.[symbol] ?? 0));
+      const terms = report.tokens.map((token, position) => Math.log(policy[1]?.[position]?.[token] ?? 0));
       return terms.reduce((sum, term, position) => sum + (byLogProb[position] ?? 0) * term, 0);
     };
     // All parameters of a small policy, some of a large one.
@@ -49,34 +49,34 @@ test("questions need 0 to 20 calls; in by-rollout, half of the rollouts make one
   expect(Math.max(...countsOf("equal").flat())).toBeGreaterThan(13);
   expect(countsOf("unequal")).toEqual(countsOf("equal"));
   const [one, many] = callsOf("by-rollout", "equal", 0, 2, stream(0));
-  expect(one).toEqual([{ kind: 1, tokens: 8 }]);
-  expect(many).toEqual(new Array(20).fill({ kind: 0, tokens: 8 }));
+  expect(one).toEqual([{ kind: 1, length: 8 }]);
+  expect(many).toEqual(new Array(20).fill({ kind: 0, length: 8 }));
 });
 
 test("with unequal lengths, reports have 40 tokens where up to three calls are made, and 8 elsewhere", () => {
   for (const [q, needed] of [0, 1, 2, 3, 5, 8, 13, 20].entries()) {
     for (const world of ["alike", "by-question"] as const) {
       const calls = callsOf(world, "unequal", q, 4, stream(q)).flat();
-      expect(new Set(calls.map(({ tokens }) => tokens))).toEqual(new Set(needed === 0 ? [] : [needed <= 3 ? 40 : 8]));
+      expect(new Set(calls.map(({ length }) => length))).toEqual(new Set(needed === 0 ? [] : [needed <= 3 ? 40 : 8]));
     }
   }
   const [one, many] = callsOf("by-rollout", "unequal", 0, 2, stream(0));
-  expect(one).toEqual([{ kind: 1, tokens: 40 }]);
-  expect(many).toEqual(new Array(20).fill({ kind: 0, tokens: 8 }));
+  expect(one).toEqual([{ kind: 1, length: 40 }]);
+  expect(many).toEqual(new Array(20).fill({ kind: 0, length: 8 }));
 });
 
 test("a world has its tasks, whose shares of rollouts and of calls sum to 1", () => {
-  expect(tasksOf("alike", "equal")).toEqual([{ kind: 0, tokens: 8, ofRollouts: 1, ofCalls: 1 }]);
+  expect(tasksOf("alike", "equal")).toEqual([{ kind: 0, length: 8, ofRollouts: 1, ofCalls: 1 }]);
   // Of the seven numbers of calls above 0, three are at most 3; without early stops, they are 1 + 2 + 3 of 52 calls.
   expect(tasksOf("by-question", "equal")).toEqual([
-    { kind: 0, tokens: 8, ofRollouts: 4 / 7, ofCalls: 46 / 52 },
-    { kind: 1, tokens: 8, ofRollouts: 3 / 7, ofCalls: 6 / 52 },
+    { kind: 0, length: 8, ofRollouts: 4 / 7, ofCalls: 46 / 52 },
+    { kind: 1, length: 8, ofRollouts: 3 / 7, ofCalls: 6 / 52 },
   ]);
-  expect(tasksOf("alike", "unequal").map(({ kind, tokens }) => [kind, tokens])).toEqual([
+  expect(tasksOf("alike", "unequal").map(({ kind, length }) => [kind, length])).toEqual([
     [0, 8],
     [0, 40],
   ]);
-  expect(tasksOf("by-rollout", "unequal")[1]).toEqual({ kind: 1, tokens: 40, ofRollouts: 0.5, ofCalls: 1 / 21 });
+  expect(tasksOf("by-rollout", "unequal")[1]).toEqual({ kind: 1, length: 40, ofRollouts: 0.5, ofCalls: 1 / 21 });
   for (const world of WORLDS) {
     for (const lengths of LENGTHS) {
       const tasks = tasksOf(world, lengths);
@@ -90,13 +90,13 @@ test("a report is scored by its share of correct tokens: a policy that is certai
   const certain = newLogits(stream(1), "unequal").fill(0);
   const positions = certain.length / 3 / 6;
   for (let position = 0; position < positions; position++) certain[(positions + position) * 6] = 50;
-  for (const tokens of [8, 40]) {
-    expect(quality(policyOf(certain), { kind: 0, tokens })).toBeCloseTo(1, 12);
-    expect(quality(policyOf(certain), { kind: 1, tokens })).toBeCloseTo(1 / 6, 12);
+  for (const length of [8, 40]) {
+    expect(quality(policyOf(certain), { kind: 0, length })).toBeCloseTo(1, 12);
+    expect(quality(policyOf(certain), { kind: 1, length })).toBeCloseTo(1 / 6, 12);
   }
-  const report = { kind: 1, symbols: [1, 0, 1, 1], logProbs: [] };
+  const report = { kind: 1, tokens: [1, 0, 1, 1], logProbs: [] };
   expect(reportScore(report)).toBe(3 / 4);
-  expect([isCorrect([report]), isCorrect([report, { ...report, symbols: [0, 1, 1, 1] }])]).toEqual([true, false]);
+  expect([isCorrect([report]), isCorrect([report, { ...report, tokens: [0, 1, 1, 1] }])]).toEqual([true, false]);
 });
 
 test("training is determined by the seed; where few calls are of another kind, alignment learns that kind better than no alignment", () => {

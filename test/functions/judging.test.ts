@@ -119,7 +119,7 @@ test("a rollout whose text the judge's server refuses is lost at once", async ()
   expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: filtered" });
 });
 
-test.each([undefined, "paid"])("rewards that hang (judge '%s') are given up at their deadline", async (name) => {
+test.each([undefined, "paid"])("rewards that hang (judge '%s') time out", async (name) => {
   let aborted = false;
   const judge: Rewards = {
     ...rewards,
@@ -163,7 +163,7 @@ test("a judge that hangs holds up neither ticks, nor the budget, nor other runs;
 });
 
 test("a judge that refuses the request halts the run with its reason; nothing is scored, and after resume a tick asks again", async () => {
-  const unpaid = new MgrpoError("endpoint-refused", "model 'j' wants to be paid first (HTTP 402)");
+  const unpaid = new MgrpoError("endpoint-refused", "model 'j' requires payment: top up the account (HTTP 402)");
   let isPaid = false;
   const judge: Rewards = {
     ...rewards,
@@ -229,15 +229,15 @@ test.each([
 ])(
   "rewards that cannot be opened ($code) halt the run with the reason; the resumed run scores the rollout",
   async (refusal) => {
-    let isFixed = true;
-    const rewardsOf = () => (isFixed ? Promise.resolve(rewards) : Promise.reject(refusal));
+    let canOpen = true;
+    const rewardsOf = () => (canOpen ? Promise.resolve(rewards) : Promise.reject(refusal));
     const { functions, step, group } = await started(store, teamConfig(), rewardsOf);
     await commitOutcome(store, step);
-    isFixed = false;
+    canOpen = false;
     await functions.scoreRollout({ key });
     expect(await runRecord()).toMatchObject({ status: "halted", reason: refusal.message });
     expect((await group()).rollouts).toEqual({});
-    isFixed = true;
+    canOpen = true;
     await store.table.update(resumeRun("test"));
     await functions.tick({ run: "test" });
     await functions.idle();
@@ -247,7 +247,7 @@ test.each([
 
 test("a crash of the rewards' thread while it opens them is an outage: it is retried, and after ten minutes the run is halted", async () => {
   const pass = stopClock(store);
-  const crash = new MgrpoError("judge-failed", "the thread of the rewards crashed: x", { retryable: true });
+  const crash = new MgrpoError("judge-failed", "the thread that runs the rewards crashed: x", { retryable: true });
   let isOut = false;
   const rewardsOf = () => (isOut ? Promise.reject(crash) : Promise.resolve(rewards));
   const { functions, step, group } = await started(store, teamConfig(), rewardsOf);

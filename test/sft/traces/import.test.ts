@@ -4,7 +4,7 @@ import { readMessages } from "../../../sft/messages.ts";
 import type { TraceImportOptions } from "../../../sft/traces/import.ts";
 import type { JsonValue } from "../../../sft/traces/json.ts";
 import { calls, chat, keyValues, responds, says, span, spans } from "../../fixtures/traces.ts";
-import { A, imported, of, Q, roles } from "./imported.ts";
+import { A, chatTrace, imported, Q, roles } from "./imported.ts";
 
 test("a call that another one contains is not imported, and branches are kept apart", () => {
   const history = [Q, calls("a", "x"), responds("a", "found x")];
@@ -38,15 +38,15 @@ test("thinking that histories lack comes from the call that recorded it", () => 
 });
 
 test("each choice ends a conversation of its own", () => {
-  const { lines } = imported(of([Q], [A, says("assistant", "There.")]));
+  const { lines } = imported(chatTrace([Q], [A, says("assistant", "There.")]));
   expect(lines.map(({ messages }) => messages.at(-1)?.content)).toEqual(["Here.", "There."]);
-  expect(imported(of([A], [A, says("assistant", "There.")])).skipped).toEqual({
+  expect(imported(chatTrace([A], [A, says("assistant", "There.")])).skipped).toEqual({
     "it does not start with a user message": 2,
   });
 });
 
 test("a conversation is imported up to its second prompt", () => {
-  const { lines, report } = imported(of([Q, A, says("user", "Sure?")], [says("assistant", "Yes.")]));
+  const { lines, report } = imported(chatTrace([Q, A, says("user", "Sure?")], [says("assistant", "Yes.")]));
   expect(lines.map(roles)).toEqual(["user assistant"]);
   expect(report.cut).toBe(1);
 });
@@ -56,7 +56,7 @@ test("calls in messages of their own are one turn, and a call without an id has 
     role: "assistant",
     parts: [{ type: "tool_call", id: null, name: "search", arguments: { query } }],
   });
-  const { lines } = imported(of([Q, call("x"), call("y"), responds("a", "1"), responds("b", { n: 2 })], [A]));
+  const { lines } = imported(chatTrace([Q, call("x"), call("y"), responds("a", "1"), responds("b", { n: 2 })], [A]));
   expect(lines.map(roles)).toEqual(["user assistant tool tool assistant"]);
   expect(lines[0]?.messages.slice(1, 4)).toEqual([
     {
@@ -74,7 +74,7 @@ test("calls in messages of their own are one turn, and a call without an id has 
 
 test("the response of a tool that returns nothing is what the AI SDK sends to the model: null", () => {
   const returned = { type: "tool-result", toolCallId: "a", toolName: "search", output: { type: "json", value: null } };
-  const { lines } = imported(of([Q, calls("a", "x"), { role: "tool", content: [returned] }], [A]));
+  const { lines } = imported(chatTrace([Q, calls("a", "x"), { role: "tool", content: [returned] }], [A]));
   expect(lines[0]?.messages[2]).toMatchObject({ role: "tool", content: "null" });
 });
 
@@ -198,7 +198,7 @@ test("Anthropic's custom tools are the app's own; tools that the provider runs a
   const input_schema = { type: "object", properties: { query: { type: "string" } } };
   const custom = { type: "custom", name: "search", description: "Finds pages.", input_schema };
   const definitions = JSON.stringify([custom, { type: "web_search_20250305", name: "web_search" }]);
-  const { lines, report } = imported(of([Q], [A], { "gen_ai.tool.definitions": definitions }));
+  const { lines, report } = imported(chatTrace([Q], [A], { "gen_ai.tool.definitions": definitions }));
   const search = { name: "search", description: "Finds pages.", parameters: input_schema };
   expect(lines).toEqual([expect.objectContaining({ tools: [{ type: "function", function: search }] })]);
   expect(report.providerTools).toBe(1);
@@ -228,7 +228,7 @@ test.each<[string, JsonValue, string]>([
   ["Bedrock's blocks", [{ text: "a" }, { json: { n: 1 } }], 'a{"n":1}'],
   ["a list of the tool's own", [{ title: "A", text: "a" }], '[{"title":"A","text":"a"}]'],
 ])("a response that is a list becomes text: %s", (_what, response, content) => {
-  const { lines } = imported(of([Q, calls("a", "x"), responds("a", response)], [A]));
+  const { lines } = imported(chatTrace([Q, calls("a", "x"), responds("a", response)], [A]));
   expect(lines[0]?.messages[2]).toMatchObject({ role: "tool", content });
 });
 
@@ -283,7 +283,7 @@ test("responses to calls with equal ids are in the order of the calls", () => {
   for (const id of ["", "a"]) {
     const listed = ["x", "y"].map((query) => ({ id, function: { name: "search", arguments: { query } } }));
     const { lines } = imported(
-      of([Q, { role: "assistant", tool_calls: listed }, responds(id, "1"), responds(id, "2")], [A]),
+      chatTrace([Q, { role: "assistant", tool_calls: listed }, responds(id, "1"), responds(id, "2")], [A]),
     );
     const [line] = readMessages(JSON.stringify(lines[0]), "out.jsonl");
     expect(line?.demonstration.turns[0]?.responses).toEqual(["1", "2"]);

@@ -26,6 +26,9 @@ export function imported(document: unknown, options: Partial<TraceImportOptions>
   return { lines: lines as Line[], report, skipped };
 }
 
-export const of = (input: readonly JsonValue[], output: readonly JsonValue[], rest: Record<string, JsonValue> = {}) =>
-  spans(span({ attributes: chat(input, output, rest) }));
+export const chatTrace = (
+  input: readonly JsonValue[],
+  output: readonly JsonValue[],
+  rest: Record<string, JsonValue> = {},
+) => spans(span({ attributes: chat(input, output, rest) }));
 export const roles = ({ messages }: Line) => messages.map(({ role }) => role).join(" ");

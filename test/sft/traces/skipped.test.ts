@@ -4,27 +4,33 @@ import { expect, test } from "vitest";
 import { importTraces } from "../../../sft/traces/import.ts";
 import type { JsonValue } from "../../../sft/traces/json.ts";
 import { calls, chat, responds, says, span, spans } from "../../fixtures/traces.ts";
-import { A, imported, OPTIONS, of, Q } from "./imported.ts";
+import { A, chatTrace, imported, OPTIONS, Q } from "./imported.ts";
 
 const called = (id: string): JsonValue => ({ id, function: { name: "search", arguments: "{}" } });
 
 test.each<[string, JsonValue]>([
-  ["it ends with tool calls, not with an answer", of([Q], [calls("a", "x")])],
-  ["a tool call does not have exactly one response", of([Q, calls("a", "x"), responds("b", "y")], [A])],
-  ["it has a tool response without a call", of([Q, responds("b", "y")], [A])],
-  ["it has a tool response without a call", of([Q, A, responds("b", "y")], [A])],
-  ["it does not start with a user message", of([A], [A])],
+  ["it ends with tool calls, not with an answer", chatTrace([Q], [calls("a", "x")])],
+  ["a tool call does not have exactly one response", chatTrace([Q, calls("a", "x"), responds("b", "y")], [A])],
+  ["it has a tool response without a call", chatTrace([Q, responds("b", "y")], [A])],
+  ["it has a tool response without a call", chatTrace([Q, A, responds("b", "y")], [A])],
+  ["it does not start with a user message", chatTrace([A], [A])],
   ["it has no assistant message", { messages: [{ role: "user", content: "Where?" }] }],
-  ["it has two user messages in a row", of([Q, Q], [A])],
-  ["it has a system message after the prompt", of([Q, says("system", "Be brief.")], [A])],
-  ["its answer is empty", of([Q], [{ role: "assistant", parts: [{ type: "reasoning", content: "Hm." }] }])],
-  ["its answer is empty", of([Q], [{ role: "assistant", content: "", reasoning_content: "Hm." }])],
-  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["length"] })],
-  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": '["length"]' })],
-  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["max_output_tokens"] })],
-  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["content_filtered"] })],
-  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["RECITATION"] })],
-  ["the model did not finish its message", of([Q], [A], { "gen_ai.response.finish_reasons": ["refusal"] })],
+  ["it has two user messages in a row", chatTrace([Q, Q], [A])],
+  ["it has a system message after the prompt", chatTrace([Q, says("system", "Be brief.")], [A])],
+  ["its answer is empty", chatTrace([Q], [{ role: "assistant", parts: [{ type: "reasoning", content: "Hm." }] }])],
+  ["its answer is empty", chatTrace([Q], [{ role: "assistant", content: "", reasoning_content: "Hm." }])],
+  ["the model did not finish its message", chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["length"] })],
+  ["the model did not finish its message", chatTrace([Q], [A], { "gen_ai.response.finish_reasons": '["length"]' })],
+  [
+    "the model did not finish its message",
+    chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["max_output_tokens"] }),
+  ],
+  [
+    "the model did not finish its message",
+    chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["content_filtered"] }),
+  ],
+  ["the model did not finish its message", chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["RECITATION"] })],
+  ["the model did not finish its message", chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["refusal"] })],
   [
     "the model did not finish its message",
     spans(
@@ -43,16 +49,19 @@ test.each<[string, JsonValue]>([
   ["the call failed", spans(span({ attributes: chat([Q], [A]), status: { code: 2 } }))],
   [
     "it has images, audio or files",
-    of([{ role: "user", parts: [{ type: "uri", modality: "image", uri: "https://…" }] }], [A]),
+    chatTrace([{ role: "user", parts: [{ type: "uri", modality: "image", uri: "https://…" }] }], [A]),
   ],
   [
     "it has calls of tools that the provider ran",
-    of([Q], [{ role: "assistant", parts: [{ type: "server_tool_call", name: "web_search", server_tool_call: {} }] }]),
+    chatTrace(
+      [Q],
+      [{ role: "assistant", parts: [{ type: "server_tool_call", name: "web_search", server_tool_call: {} }] }],
+    ),
   ],
-  ["a message has an unknown role", of([says("customer", "Where?")], [A])],
+  ["a message has an unknown role", chatTrace([says("customer", "Where?")], [A])],
   [
     "the arguments of a tool call are not a JSON object",
-    of(
+    chatTrace(
       [
         Q,
         { role: "assistant", parts: [{ type: "tool_call", id: "a", name: "search", arguments: "{oops" }] },
@@ -63,7 +72,10 @@ test.each<[string, JsonValue]>([
   ],
   [
     "a tool call does not have exactly one response",
-    of([Q, { role: "assistant", tool_calls: [called("a"), called("a")] }, responds("a", "1"), responds("b", "2")], [A]),
+    chatTrace(
+      [Q, { role: "assistant", tool_calls: [called("a"), called("a")] }, responds("a", "1"), responds("b", "2")],
+      [A],
+    ),
   ],
   [
     "a tool's parameters are not JSON: did a limit on the length of attributes cut them off?",
@@ -80,10 +92,10 @@ test.each<[string, JsonValue]>([
       }),
     ),
   ],
-  ["gen_ai.input.messages is malformed at 0.parts", of([{ role: "user", parts: 7 }], [A])],
+  ["gen_ai.input.messages is malformed at 0.parts", chatTrace([{ role: "user", parts: 7 }], [A])],
   [
     "gen_ai.tool.definitions is malformed at 0",
-    of([Q], [A], { "gen_ai.tool.definitions": '[{"type":"function","function":{"parameters":{}}}]' }),
+    chatTrace([Q], [A], { "gen_ai.tool.definitions": '[{"type":"function","function":{"parameters":{}}}]' }),
   ],
 ])("skipped: %s", (reason, document) => {
   const { lines, skipped } = imported(document);

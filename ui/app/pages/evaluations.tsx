@@ -9,7 +9,7 @@ import type { Line } from "../parts/curve.ts";
 import { percent } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
-import { Pages } from "../parts/pages.tsx";
+import { Pagination } from "../parts/pagination.tsx";
 import { questionScores } from "../parts/question-scores.ts";
 import { Scroll } from "../parts/scroll.tsx";
 
@@ -131,7 +131,7 @@ function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
           </tbody>
         </table>
       </Scroll>
-      <Pages page={page} pages={Math.ceil(rows.length / PAGE)} turn={(to) => turn({ page: String(to) })} />
+      <Pagination page={page} pages={Math.ceil(rows.length / PAGE)} onPageChange={(to) => turn({ page: String(to) })} />
     </>
   );
 }

@@ -6,7 +6,7 @@ import { amount, byReward, duration, percent, signed } from "../parts/format.ts"
 import { RunHeader } from "../parts/header.tsx";
 import { Link } from "../parts/link.tsx";
 import { noticeOf } from "../parts/notice.tsx";
-import { Pages } from "../parts/pages.tsx";
+import { Pagination } from "../parts/pagination.tsx";
 import { SearchBox } from "../parts/search-box.tsx";
 import { pageAt, searchedGroups } from "../parts/search-pages.ts";
 import { Timeline } from "../parts/timeline.tsx";
@@ -168,7 +168,7 @@ function Groups({ view, path, turn }: GroupsProps) {
           <Group key={row.group} row={row} path={path} />
         ))}
       </div>
-      <Pages page={view.page} pages={view.pages} turn={(to) => turn({ page: String(to) })} />
+      <Pagination page={view.page} pages={view.pages} onPageChange={(to) => turn({ page: String(to) })} />
     </>
   );
 }
