@@ -26,6 +26,6 @@ export {
 } from "../core/mgrpo/loss.ts";
 export { type Mismatch, mismatch } from "../core/mgrpo/mismatch.ts";
 export { type PolicyTerm, policyTerm } from "../core/mgrpo/policy-loss.ts";
-export { ratios_A, throughRatio_A } from "../core/mgrpo/ratio.ts";
+export { ratioBackward_A, ratios_A } from "../core/mgrpo/ratio.ts";
 export { mainReward, overlongPenalty, subReward } from "../core/mgrpo/reward.ts";
 export { actionPositions_A, gather, scatter } from "../core/mgrpo/tokens.ts";

@@ -31,7 +31,7 @@ export function checkedRecipe(recipe: RecipeDefinition, file: string): Recipe {
 const checkedStudy = (study: CaseStudy, file: string): CaseStudy => ({
   ...study,
   checks: (question, rollout) =>
-    call(file, `case study '${study.name}': checks() of question '${question.id}'`, () =>
+    call(file, `case study '${study.name}': checks() for question '${question.id}'`, () =>
       study.checks(question, rollout),
     ),
 });

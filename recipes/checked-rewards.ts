@@ -11,7 +11,7 @@ import type { Question } from "../core/contracts/question.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Rewards } from "../core/ports.ts";
 
-/** One call of the user's code. */
+/** One call to the user's code. */
 interface RewardCall {
   readonly file: string;
   readonly method: "correct" | "expert";
@@ -19,8 +19,8 @@ interface RewardCall {
 }
 
 /**
- * `file`: the recipe's rewards file, as messages name it. The returned rewards reject with `rewards-invalid`, or with the MgrpoError that the
- * recipe threw.
+ * `file`: the recipe's rewards file, as messages name it. The returned functions reject with `rewards-invalid`, or with the MgrpoError
+ * that the recipe threw.
  */
 export function checkedRewards(rewards: Rewards, file: string): Rewards {
   if (rewards.judge !== undefined) return rewards;
@@ -66,10 +66,10 @@ async function run(call: RewardCall, score: () => Judgment | Promise<Judgment>):
 }
 
 function fault({ file, method, question }: RewardCall, what: string, cause?: unknown): MgrpoError {
-  return new MgrpoError("rewards-invalid", `${file}: ${method}() of question '${question.id}' ${what}`, { cause });
+  return new MgrpoError("rewards-invalid", `${file}: ${method}() for question '${question.id}' ${what}`, { cause });
 }
 
-/** What a call of the code in a recipe's file threw, on one line: `threw TypeError: … (at <file>:<line>:<column>)`. */
+/** What code in a recipe's file threw, on one line: `threw TypeError: … (at <file>:<line>:<column>)`. */
 export function whatThrew(file: string, error: unknown): string {
   const [text = ""] = String(error).split("\n", 1);
   return `threw ${text}${frameIn(file, error)}`;
@@ -79,6 +79,7 @@ export function whatThrew(file: string, error: unknown): string {
 function frameIn(file: string, error: unknown): string {
   const lines = error instanceof Error ? (error.stack ?? "").split("\n") : [];
   const frames = lines.flatMap((line) => {
+    // `    at name (<location>:<line>:<column>)`, or the same without name and parentheses. Code in a data: URL has no file.
     const [, location, position] = /^\s+at (?:async )?(?:.*\()?((?!data:)[^()]+)(:\d+:\d+)\)?$/.exec(line) ?? [];
     if (location === undefined) return [];
     return `${location.startsWith("file:") ? fileURLToPath(location) : location.replace(/\?.*/, "")}${position}`;

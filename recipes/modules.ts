@@ -23,7 +23,7 @@ const OWN_FOLDERS = ["../recipes", "../../recipes", "../dist/recipes"].map((path
 export function bundledName(known: Readonly<Record<string, unknown>>, nameOrPath: string): string | undefined {
   const name = nameOrPath.replace(/^(\.\/)?recipes\//, "").replace(/\/$/, "");
   if (!Object.hasOwn(known, name)) return undefined;
-  // A release has the rewards and tools of a user's recipe, not its recipe.ts.
+  // In a release, a user's recipe has its rewards but no recipe.ts.
   const files = name === nameOrPath ? [] : ["recipe", "rewards"].map((part) => fileOfPart(nameOrPath, part));
   const file = files.find((found) => found !== undefined);
   const isOwn = file === undefined || OWN_FOLDERS.some((own) => dirname(file) === join(own, name));

@@ -38,7 +38,7 @@ export async function openRecipe(nameOrPath: string): Promise<Recipe> {
   return bundledName(RECIPES, nameOrPath) === undefined ? checkedRecipe(recipe, file) : (recipe as Recipe);
 }
 
-/** The folder of a user's recipe; undefined for a recipe of this package. */
+/** The folder of a user's recipe; undefined for a recipe of this repository. */
 export function recipeFolder(nameOrPath: string): string | undefined {
   if (bundledName(RECIPES, nameOrPath) !== undefined) return undefined;
   const file = fileOfPart(nameOrPath, "recipe");
@@ -49,7 +49,7 @@ export function recipeFolder(nameOrPath: string): string | undefined {
 export async function openToolsModule(nameOrPath: string): Promise<ToolsModule> {
   const has = (part: string) => fileOfPart(nameOrPath, part) !== undefined;
   const isOurs = bundledName(TOOLS, nameOrPath) !== undefined;
-  // A release has the rewards of a user's recipe, not its recipe.ts.
+  // In a release, a user's recipe has its rewards but no recipe.ts.
   const hasNone = !isOurs && (has("recipe") || has("rewards")) && !has("tools");
   return hasNone ? { tools: new Map() } : openPart(TOOLS, nameOrPath, "tools");
 }
@@ -60,7 +60,10 @@ export async function openRollout(nameOrPath: string): Promise<Rollout> {
   return rollout;
 }
 
-/** Opens a recipe's tools. Rejects with `recipe-invalid` for anything but tools by name, and refuses settings that no tool reads. */
+/**
+ * Opens a recipe's tools. Rejects with `recipe-invalid` if they are malformed, and with `config-invalid` if the config has settings for tools
+ * that take none.
+ */
 export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
   const { recipe, tools: settings } = opening.config;
   if (typeof tools === "function") {
@@ -68,7 +71,7 @@ export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): 
     if (isMap(opened?.tools) && typeof opened?.close === "function") return opened as OpenedTools;
     throw new MgrpoError(
       "recipe-invalid",
-      `tools.ts of recipe '${recipe}': tools() does not return { tools, close }: a Map of tools by name, and a function that ends what it opened`,
+      `tools.ts of recipe '${recipe}': tools() does not return { tools, close }: return a Map of tools by name, and a function that closes what was opened`,
     );
   }
   if (!isMap(tools)) {

@@ -1,6 +1,6 @@
 /**
- * @file The tool `read_attachment`: the file that belongs to a question, as text. The text travels with the question (adapters/benchmarks), so
- * every worker has it, and no agent names a path.
+ * @file The tool `read_attachment`: the file that comes with a question, as text. The text is part of the question (adapters/benchmarks), so
+ * every worker has it, and the tool takes no path.
  */
 import * as z from "zod";
 import { Attachment, READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
@@ -16,7 +16,7 @@ export const attachment: Tool<{ part?: number | undefined }> = {
     if (!data) return "no file comes with this question";
     const { name, title, text, unreadable } = data.attachment;
     if (unreadable !== undefined) return `${name} cannot be read: ${unreadable}`;
-    if (text.trim() === "") return `${name} holds no text`;
+    if (text.trim() === "") return `${name} contains no text`;
     return showPart({ title, source: name, text }, part, context);
   },
 };

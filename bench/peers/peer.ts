@@ -28,7 +28,7 @@ export function openPeer(name: string, program: string, args: readonly string[])
   });
   // Writing a request to a process that has ended fails; `ended` says why it ended.
   stdin.on("error", () => {});
-  /** How it ended. After `close`, nothing that it wrote is missing. */
+  /** How the process ended. Its `close` event comes once all of its output has been read. */
   const ended = new Promise<string>((resolve) => {
     child.on("error", ({ message }) => resolve(`cannot be started: ${message}`));
     child.on("close", (code, signal) => {
@@ -42,7 +42,7 @@ export function openPeer(name: string, program: string, args: readonly string[])
       stdin.write("lap\n");
       const { value, done } = await lines.next();
       if (done) throw new MgrpoError("canceled", `${name} ${await ended}`);
-      return parseJson(Lap, Buffer.from(value), `an answer of ${name}`);
+      return parseJson(Lap, Buffer.from(value), `an answer from ${name}`);
     },
     peakBytes() {
       // A program that could not be started has no process id, and 0 is the parent of the machine's first processes.

@@ -1,6 +1,6 @@
 /**
- * @file The record of each finished run of a comparison, under results/<name>/runs/: small enough to commit, and the only source of its
- * tables and charts. A comparison can thus resume in another clone or on another machine, and be redrawn without training.
+ * @file The record of each finished run of a comparison, under results/<name>/runs/: small enough to commit, and the only source of the
+ * comparison's tables and charts. A comparison can thus resume in another clone or on another machine, and be redrawn without training.
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { RunReport } from "../run-report.ts";
 import type { PlannedRun } from "./plan.ts";
 import { foreignBy, Provenance, readOrigin } from "./provenance.ts";
 
-/** A planned run, with its provenance if this process starts it. */
+/** A planned run, and the provenance that it has if this process starts it. */
 export interface TraceableRun extends PlannedRun {
   readonly by: Provenance;
 }
@@ -36,6 +36,7 @@ export interface FinishedRun extends TrainedRun {
 const FinishedRunRecord = z.strictObject({
   /** The arguments of `train`. */
   made: z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) }),
+  /** What the run was trained with. */
   by: Provenance,
   report: RunReport,
   heldOut: z.array(HeldOutScores),
@@ -51,8 +52,8 @@ export function keepRecord(results: string, planned: TraceableRun, { report, hel
 }
 
 /**
- * Undefined if there is none. Throws if it is the record of another run. Unless `mixed`, also if the settings, source, config or base models
- * differ.
+ * Undefined if there is none. Throws if it is the record of another run or, unless `mixed`, if anything in its settings or provenance but the
+ * machine differs.
  */
 export function readRecord(results: string, planned: TraceableRun, mixed: boolean): FinishedRun | undefined {
   const path = recordPath(results, planned.config.run);
@@ -60,7 +61,7 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
   const { made, ...finished } = parseJson(FinishedRunRecord, unzipped(path), path);
   const { set, ...expected } = settingsOf(planned);
   const other = differences(expected, { recipe: made.recipe, arm: made.arm, seed: made.seed });
-  if (other.length > 0) throw refusal(`${path} is of another run`, other, "or remove that file");
+  if (other.length > 0) throw refusal(`${path} is the record of another run`, other, "or remove that file");
   const foreign = [...differences(set, made.set, "set"), ...foreignBy(planned.by, finished.by)];
   if (foreign.length === 0 || mixed) return { ...finished, foreign };
   throw refusal(

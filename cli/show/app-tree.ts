@@ -1,4 +1,4 @@
-/** @file What the tree of a rollout that an app ran also shows: the main agent's branches, the gateway's counts, and the app's rewards. */
+/** @file What a rollout's tree also shows if an app ran the rollout: the main agent's branches, the gateway's counts, the app's rewards. */
 import type { Turn } from "../../core/contracts/conversation.ts";
 import {
   type AppRecord,
@@ -10,23 +10,23 @@ import type { Tag, Tree } from "../../ui/views.ts";
 import { counted } from "../terminal/columns.ts";
 import { plain } from "./plain-tag.ts";
 
-/** The text of each turn that a trajectory trains on, in order. */
+/** The text of each sampled turn of a trajectory, in order. */
 export type TurnTexts = readonly string[];
 
-/** The turns of each of the main agent's branches but the last, whose conversation is in the outcome. They have text, no calls or responses. */
+/** The turns, without calls and responses, of each of the main agent's branches but the last, whose conversation is in the outcome. */
 export function earlierTurns({ app }: FinishedOutcome, texts: ReadonlyMap<number, TurnTexts> | undefined): Turn[][] {
   return (app?.branches ?? []).map((_, i) => (texts?.get(i) ?? []).map((text) => ({ text, calls: [], responses: [] })));
 }
 
-/** @param branches the drawn turns of each branch. */
+/** @param branches the rendered turns of each branch. */
 export function branchTrees({ trajectory, app }: FinishedOutcome, branches: readonly (readonly Tree[])[]): Tree[] {
   return [trajectory, ...(app?.branches ?? [])].map((branch, i) => {
     const children = branches[i] ?? [];
-    const trained = "actions" in branch ? branch.actions.length : 0;
+    const turns = "actions" in branch ? branch.actions.length : 0;
     return {
       title: `branch ${i + 1} of ${branches.length}`,
       tags: [
-        plain(`${counted(trained, "turn")} of its own`),
+        plain(`${counted(turns, "turn")} of its own`),
         { text: `${sampledTokens(branch)} sampled tokens`, tone: "faint" },
         ...(children.length > 0 ? [] : [{ text: "no text: its version has no manifest", tone: "faint" as const }]),
       ],

@@ -15,7 +15,7 @@
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import { klTerm } from "./kl.ts";
 import { policyTerm } from "./policy-loss.ts";
-import { ratios_A, throughRatio_A } from "./ratio.ts";
+import { ratioBackward_A, ratios_A } from "./ratio.ts";
 
 /** One trajectory's input to the loss. A = its action tokens. */
 export interface LossTrajectory {
@@ -86,7 +86,9 @@ export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions)
   const truncated_A = weight_A.map((v) => Math.min(v, tisCap ?? v));
   const policy = policyTerms(trajectory, options, kept_A, ratio_A, truncated_A);
   const gradient_A =
-    options.policyLoss.kind === "cispo" ? policy.byLogProb_A : throughRatio_A(policy.byRatio_A, ratio_A, kept_A, level);
+    options.policyLoss.kind === "cispo"
+      ? policy.byLogProb_A
+      : ratioBackward_A(policy.byRatio_A, ratio_A, kept_A, level);
   const { clippedTokens } = policy;
   const clips = {
     clipped: clippedTokens.length,

@@ -1,10 +1,10 @@
 /**
- * @file The importance ratio of a policy to an earlier one (the anchor) in three granularities, and the backward pass through it. Trajectories
+ * @file The importance ratio of a policy to an earlier one (the anchor) at three granularities, and the backward pass through it. Trajectories
  * are independent; A = the action tokens of one.
  *
  *   token          r_a = exp(current_a - anchor_a)
- *   sequence       r = exp(sum of the differences), the same for every token: the product as printed in eq 14 and 17
- *   sequence-mean  r = exp(mean of the differences): its geometric mean per token (GSPO)
+ *   sequence       r = exp(sum of the differences), the same for every token: the product of the token ratios, as printed in eq 14 and 17
+ *   sequence-mean  r = exp(mean of the differences): the geometric mean of the token ratios (GSPO)
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 
@@ -24,8 +24,11 @@ export function ratios_A(
   return differences_A.map(() => ratio);
 }
 
-/** From dLoss/dr_a to dLoss/dcurrent_a. With a sequence ratio, every kept token gets the same derivative: the sum over tokens, or their mean. */
-export function throughRatio_A(
+/**
+ * From dLoss/dr_a to dLoss/dcurrent_a. `sequence` gives every kept token the sum of dLoss/dr_a * r_a over the kept tokens, `sequence-mean`
+ * the mean.
+ */
+export function ratioBackward_A(
   gradient_A: readonly number[],
   ratio_A: readonly number[],
   kept_A: readonly boolean[],

@@ -38,7 +38,7 @@ test("a record made with other settings is accepted with --mixed; one of another
   expect(readRecord(results, changed, true)?.foreign[0]).toContain("temperature=0.9");
   const other = { ...planned, config: { ...planned.config, seed: 2 } };
   expect(() => readRecord(results, other, true)).toThrow(
-    /is of another run: seed: 1 \(stored\), 2 .*or remove that file/,
+    /is the record of another run: seed: 1 \(stored\), 2 .*or remove that file/,
   );
   writeFileSync(join(results, "runs", `${run}.json.gz`), "not gzip");
   expect(() => readRecord(results, planned, true)).toThrow(/is damaged \(.+\): remove it/);

@@ -63,7 +63,7 @@ test("a case study that throws is left out of the report, with a warning; a note
   const settings = relaySettings({ name: "sampled" });
   const trained = await mgrpo(folder, "train", recipe, "--run", "faulty", "--steps", "1", ...settings);
   expect(trained.stdout).toMatch(
-    /warning: case study 'broken' is left out of the report: \S*recipe\.mjs: case study 'broken': checks\(\) of question '\S+' threw TypeError/,
+    /warning: case study 'broken' is left out of the report: \S*recipe\.mjs: case study 'broken': checks\(\) for question '\S+' threw TypeError/,
   );
   expect(trained.code).toBe(0);
   const { caseStudies } = readReport(folder, "faulty");

@@ -212,7 +212,7 @@ test("an error in the recipe's rewards halts the run at once: nothing is lost, a
   expect(await store.table.get(tableKeys.run("test"))).toMatchObject({
     status: "halted",
     reason: expect.stringMatching(
-      /^recipes\/mine\/rewards\.ts: correct\(\) of question .* threw TypeError: no answer$/,
+      /^recipes\/mine\/rewards\.ts: correct\(\) for question .* threw TypeError: no answer$/,
     ),
   });
   expect(await group()).toMatchObject({ rollouts: {}, crashes: {} });

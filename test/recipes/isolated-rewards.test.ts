@@ -81,7 +81,7 @@ test("an exception names the file, a refused reservation and an abort cross the 
   await expect(correct("throws", refuse)).rejects.toMatchObject({
     code: "rewards-invalid",
     message: expect.stringMatching(
-      /rewards\.mjs: correct\(\) of question 'throws' threw TypeError: no such field \(at .*a recipe-.*rewards\.mjs:4/,
+      /rewards\.mjs: correct\(\) for question 'throws' threw TypeError: no such field \(at .*a recipe-.*rewards\.mjs:4/,
     ),
   });
   await expect(correct("reserves", refuse)).rejects.toThrow("the budget is spent");

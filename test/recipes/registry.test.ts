@@ -150,10 +150,10 @@ const question: Question = { id: "q7", prompt: "?", answer: "a", level: 1, kind:
 const conversation: Conversation = { prompt: "?", turns: [], stop: "answered", answer: "a", fault: null };
 
 test.each([
-  ["null.length", /rewards\.mjs: correct\(\) of question 'q7' threw TypeError: .*null.* \(at .*rewards\.mjs:3:\d+\)$/],
+  ["null.length", /rewards\.mjs: correct\(\) for question 'q7' threw TypeError: .*null.* \(at .*rewards\.mjs:3:\d+\)$/],
   [
     "Number.NaN",
-    /rewards\.mjs: correct\(\) of question 'q7' returned NaN: return a number from 0 to 1, or \{ score, turns \}$/,
+    /rewards\.mjs: correct\(\) for question 'q7' returned NaN: return a number from 0 to 1, or \{ score, turns \}$/,
   ],
   ["7", /returned 7: return/],
   ["undefined", /returned undefined: return/],
@@ -215,7 +215,7 @@ test("an exception in a recipe's config or in a case study is the recipe's error
   const resolving = thrown(() => config("mgrpo", () => undefined));
   expect(resolving).toMatchObject(fault(new RegExp(String.raw`recipe\.mjs: config\(\) ${at}:3:\d+\)$`)));
   const checking = thrown(() => recipe.caseStudies?.[0]?.checks(question, { conversation, invocations: [] }));
-  const call = String.raw`recipe\.mjs: case study 'care': checks\(\) of question 'q7'`;
+  const call = String.raw`recipe\.mjs: case study 'care': checks\(\) for question 'q7'`;
   expect(checking).toMatchObject(fault(new RegExp(`${call} ${at}:6:`)));
   const failed = String.raw`^the recipe's note failed: \S*recipe\.mjs: note\(\)`;
   expect(note?.(question)).toMatch(new RegExp(`${failed} ${at}:5:`));

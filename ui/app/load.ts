@@ -7,7 +7,8 @@ import { type Loaded, server, useSource } from "./source.ts";
 
 /**
  * The view at a path of the API.
- * @param keepsPrevious whether the previous view stays while another path loads: for pages that draw a view by the address that it holds.
+ * @param keepsPrevious whether the previous view stays while another path loads: for pages that take step and rollout from the view,
+ * not from the path.
  */
 export function useView<View>(path: string, keepsPrevious = false): Loaded<View> {
   const source = useSource();
@@ -35,7 +36,7 @@ export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: Run
   const loader = useRef(loaderOf(run));
   if (loader.current.run !== run) loader.current = loaderOf(run);
   useEffect(() => {
-    // Runs again once the server is back: a load may have failed while it was away.
+    // Runs again once the server is back: a load may have failed while it was down.
     if (!isConnected) return;
     const own = loader.current;
     void own.load(revision, (next) => loader.current === own && setLoaded(next));

@@ -23,6 +23,7 @@ const STATUS = {
   InvalidRange: 416,
   KeyTooLongError: 400,
   MalformedXML: 400,
+  MaxMessageLengthExceeded: 400,
   MissingContentLength: 411,
   NoSuchBucket: 404,
   NoSuchKey: 404,

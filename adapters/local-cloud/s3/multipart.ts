@@ -72,7 +72,7 @@ export class MultipartUploads {
 
   /** Replaces an earlier part with the same number. */
   async putPart(id: string, number: number, received: ReceivedFile): Promise<void> {
-    closeSync(received.file);
+    closeSync(received.fd);
     try {
       this.#place(id, number, received);
     } catch (error) {
@@ -127,11 +127,11 @@ export class MultipartUploads {
 
   #join(folder: string, parts: readonly PartMetadata[]): Promise<ReceivedFile> {
     const size = parts.reduce((total, part) => total + part.size, 0);
-    return toTemporaryFile(this.#objects.temporary, this.#space, size, async (file, reservation) => {
+    return toTemporaryFile(this.#objects.temporary, this.#space, size, async (fd, reservation) => {
       for (const part of parts) {
         const bytes = createReadStream(partPath(folder, part), { highWaterMark: READ_BYTES });
         for await (const piece of bytes as AsyncIterable<Buffer>) {
-          writeAll(file, piece);
+          writeAll(fd, piece);
           reservation.wrote(piece.length);
         }
       }

@@ -101,7 +101,7 @@ export class ObjectFiles {
     const metadata = { key, size, etag, modified: Date.now(), checksums, headers };
     let settle: (created: boolean) => void = () => {};
     try {
-      writeAll(received.file, metadataTrailer(metadata));
+      writeAll(received.fd, metadataTrailer(metadata));
       settle = this.#journal.announce({ bucket, key });
       this.#place(received.path, this.#path(bucket, key), onlyIfAbsent);
       settle(true);

@@ -1,6 +1,6 @@
 /**
- * @file Receives a request's body into a temporary file and checks it against everything its headers declare. Writes are synchronous:
- * most bodies are a few kilobytes, faster to write than to hand to another thread; larger ones arrive in pieces.
+ * @file Receives a request's body into a temporary file or memory, and checks it against everything its headers declare. Writes are
+ * synchronous: most bodies are a few kilobytes, faster to write than to hand to another thread; larger ones arrive in pieces.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { closeSync, openSync, rmSync, writeSync, writevSync } from "node:fs";
@@ -15,7 +15,7 @@ export interface ReceivedFile {
   /** A file with the bytes. The caller must close it, and rename or remove it. */
   readonly path: string;
   /** Its descriptor, at the end of the bytes. */
-  readonly file: number;
+  readonly fd: number;
   readonly size: number;
   readonly etag: string;
   readonly checksums: Record<string, string>;
@@ -24,7 +24,7 @@ export interface ReceivedFile {
 /** Limit on bodies that are read into memory, such as XML. */
 const MAX_TEXT_BYTES = 4 * 2 ** 20;
 
-/** From this size on, the MD5 of an object takes longer than everything else done with it. */
+/** From this size on, an object's MD5 takes longer than everything else done with it: checksums.ts avoids it where it can. */
 const LARGE_BYTES = 2 ** 20;
 
 /** Pieces from the network are small; files are written in larger ones. */
@@ -40,10 +40,10 @@ export async function receiveFile(
   // Without a length, no space could be reserved. S3 refuses such a request too.
   if (expected === undefined)
     throw new S3Error("MissingContentLength", `the request has no ${lengthHeader(request.headers)}: send it`);
-  return toTemporaryFile(temporary, space, expected, async (file, reservation) => {
+  return toTemporaryFile(temporary, space, expected, async (fd, reservation) => {
     const verifier = openBodyVerifier(request.headers, kind === "object" && expected >= LARGE_BYTES);
     const trailers = new Map<string, string>();
-    const writer = new PieceWriter(file, reservation);
+    const writer = new PieceWriter(fd, reservation);
     for await (const bytes of payload(request, trailers)) {
       verifier.update(bytes);
       writer.add(bytes);
@@ -54,10 +54,10 @@ export async function receiveFile(
   });
 }
 
-/** Writes bytes of this process to a temporary file, as if a request had carried them. */
+/** Writes bytes to a temporary file, as if a request had carried them. */
 export function receiveBytes(bytes: Uint8Array, temporary: string, space: DiskSpace): Promise<ReceivedFile> {
-  return toTemporaryFile(temporary, space, bytes.length, async (file) => {
-    writeAll(file, bytes);
+  return toTemporaryFile(temporary, space, bytes.length, async (fd) => {
+    writeAll(fd, bytes);
     return { size: bytes.length, etag: createHash("md5").update(bytes).digest("hex"), checksums: {} };
   });
 }
@@ -67,16 +67,16 @@ export async function toTemporaryFile(
   temporary: string,
   space: DiskSpace,
   bytes: number,
-  write: (file: number, reservation: Reservation) => Promise<Omit<ReceivedFile, "path" | "file">>,
+  write: (fd: number, reservation: Reservation) => Promise<Omit<ReceivedFile, "path" | "fd">>,
 ): Promise<ReceivedFile> {
   const reservation = await space.reserve(bytes);
   const path = join(temporary, randomUUID());
   try {
-    const file = openSync(path, "wx");
+    const fd = openSync(path, "wx");
     try {
-      return { path, file, ...(await write(file, reservation)) };
+      return { path, fd, ...(await write(fd, reservation)) };
     } catch (error) {
-      discard({ path, file });
+      discard({ path, fd });
       throw error;
     }
   } catch (error) {
@@ -89,14 +89,14 @@ export async function toTemporaryFile(
 
 /** Collects pieces and writes them together. */
 class PieceWriter {
-  readonly #file: number;
+  readonly #fd: number;
   readonly #reservation: Reservation;
   readonly #pieces: Uint8Array[] = [];
   #written = 0;
   size = 0;
 
-  constructor(file: number, reservation: Reservation) {
-    this.#file = file;
+  constructor(fd: number, reservation: Reservation) {
+    this.#fd = fd;
     this.#reservation = reservation;
   }
 
@@ -111,19 +111,19 @@ class PieceWriter {
     const bytes = this.size - this.#written;
     this.#written = this.size;
     // One call for all of them, without a copy; it may write only some of the bytes.
-    const written = pieces.length > 0 ? writevSync(this.#file, pieces) : 0;
-    if (written < bytes) writeAll(this.#file, Buffer.concat(pieces).subarray(written));
+    const written = pieces.length > 0 ? writevSync(this.#fd, pieces) : 0;
+    if (written < bytes) writeAll(this.#fd, Buffer.concat(pieces).subarray(written));
     this.#reservation.wrote(bytes);
   }
 }
 
 /** Appends all bytes; a single write may take only some of them. */
-export function writeAll(file: number, bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+export function writeAll(fd: number, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
 }
 
-export function discard({ path, file }: Pick<ReceivedFile, "path" | "file">): void {
-  closeSync(file);
+export function discard({ path, fd }: Pick<ReceivedFile, "path" | "fd">): void {
+  closeSync(fd);
   rmSync(path, { force: true });
 }
 
@@ -134,7 +134,8 @@ export async function receiveText(request: IncomingMessage): Promise<string> {
   let size = 0;
   for await (const bytes of payload(request, trailers)) {
     size += bytes.length;
-    if (size > MAX_TEXT_BYTES) throw new S3Error("MalformedXML", `the request is larger than ${MAX_TEXT_BYTES} bytes`);
+    if (size > MAX_TEXT_BYTES)
+      throw new S3Error("MaxMessageLengthExceeded", `the body is larger than ${MAX_TEXT_BYTES} bytes`);
     verifier.update(bytes);
     pieces.push(bytes);
   }

@@ -1,6 +1,6 @@
 /**
- * @file The world: villages of twelve people, each with a door, a pet, a job and a friend. Village n is always the same,
- * and no two villages are alike, so an answer has to be looked up: it cannot be memorized.
+ * @file The world: villages of twelve people, each with a door, a pet, a job and a friend. Village n is always the same.
+ * No question names its village, so its answer has to be looked up: it cannot be memorized.
  */
 import { stream } from "mgrpo/random";
 

@@ -16,14 +16,15 @@ export const perStepName = (name: string): string => `block:${name}`;
 export const initialName = (name: string): string => `first:${name}`;
 
 const { batch, cached } = symbolic;
-const OWN: readonly Port[] = [
+/** Ports of a step that extend.ts does not have. */
+const STEP_PORTS: readonly Port[] = [
   { name: "uniform", type: "float32", dims: portDims([batch, 1]) },
   { name: "written", type: "float32", dims: portDims([batch, 1, 1, cached]) },
   { name: "drawn", type: "int32", dims: portDims([batch, 1]) },
   { name: "probability", type: "float32", dims: portDims([batch, 1]) },
 ];
-const LAST: Constant = { name: "block:last", type: "int64", dims: [1], values: [-1] };
-const AXIS: Constant = { name: "block:axis", type: "int64", dims: [], values: [1] };
+const REDUCED_AXES: Constant = { name: "block:last", type: "int64", dims: [1], values: [-1] };
+const CUMSUM_AXIS: Constant = { name: "block:axis", type: "int64", dims: [], values: [1] };
 const ZERO: Constant = { name: "block:zero", type: "float32", dims: [], values: [0] };
 const ONE: Constant = { name: "block:one", type: "float32", dims: [], values: [1] };
 /** TensorProto.DataType */
@@ -36,7 +37,7 @@ const node = (
   attributes: GraphNode["attributes"] = {},
 ): GraphNode => ({ op, domain: "", inputs, outputs, attributes });
 /** The name of a loop-carried value after a step. */
-const nextStepName = (name: string): string => (name === "tokens" ? "fed" : `next:${name}`);
+const nextStepName = (name: string): string => `next:${name}`;
 
 /**
  * Inputs: those of extend.ts with T = 1, where first:tokens, first:keys and first:values are loop-carried, and block:cos, block:sin and
@@ -49,7 +50,7 @@ export function traceBlock(shape: PolicyShape): TracedGraph {
   const layers = Array.from({ length: shape.config.layers }, (_, layer) => cacheNames(layer));
   const carried = ["tokens", ...layers.flatMap(({ keys, values }) => [keys, values])];
   const collected = ["drawn", "probability", ...layers.flatMap(({ newKeys, newValues }) => [newKeys, newValues])];
-  const ports = new Map([...graph.inputs, ...graph.outputs, ...OWN].map((port) => [port.name, port]));
+  const ports = new Map([...graph.inputs, ...graph.outputs, ...STEP_PORTS].map((port) => [port.name, port]));
   const portOf = (name: string, as = name): Port => ({ ...(ports.get(name) as Port), name: as });
   const perStep = (name: string): Port => {
     const port = portOf(name, perStepName(name));
@@ -93,19 +94,22 @@ export function traceBlock(shape: PolicyShape): TracedGraph {
         ...graph.inputs.filter(({ name }) => ![...carried, ...PER_STEP].includes(name)),
       ],
       outputs: collected.map(perStep),
-      constants: [...graph.constants, LAST, AXIS, ZERO, ONE],
+      constants: [...graph.constants, REDUCED_AXES, CUMSUM_AXIS, ZERO, ONE],
     },
   };
 }
 
-/** Inverse CDF: the first token whose cumulative probability reaches u times the total. Since u > 0, its probability is positive. */
+/**
+ * Inverse CDF: the first token whose cumulative probability reaches `uniform` times the total; since `uniform` is above 0, its own probability
+ * is positive. Below 0: the argmax.
+ */
 const DRAW: readonly GraphNode[] = [
-  node("CumSum", ["probabilities", AXIS.name], ["cumulative"]),
-  node("ReduceMax", ["cumulative", LAST.name], ["total"]),
+  node("CumSum", ["probabilities", CUMSUM_AXIS.name], ["cumulative"]),
+  node("ReduceMax", ["cumulative", REDUCED_AXES.name], ["total"]),
   node("Mul", ["uniform", "total"], ["threshold"]),
   node("Less", ["cumulative", "threshold"], ["below"]),
   node("Cast", ["below"], ["counted"], { to: INT32 }),
-  node("ReduceSum", ["counted", LAST.name], ["inverse"]),
+  node("ReduceSum", ["counted", REDUCED_AXES.name], ["inverse"]),
   node("ArgMax", ["probabilities"], ["likeliest"], { axis: 1 }),
   node("Cast", ["likeliest"], ["greedy"], { to: INT32 }),
   node("Less", ["uniform", ZERO.name], ["isGreedy"]),
@@ -114,7 +118,7 @@ const DRAW: readonly GraphNode[] = [
   node("GatherElements", ["probabilities", "drawn"], ["probability"], { axis: 1 }),
 ];
 
-/** Masks of the positions that the step writes and keeps, in the axes of keys and of values. */
+/** Masks of the positions that the step writes and keeps, in the layouts of keys and of values. */
 const WRITE_MASKS: readonly GraphNode[] = [
   node("Sub", [ONE.name, "written"], ["kept"]),
   node("Transpose", ["written"], ["writtenRows"], { perm: [0, 1, 3, 2] }),

@@ -10,7 +10,7 @@ const mode = fc.constantFrom("resample" as const, "weighted" as const, "none" as
 const seeded = (seed: number) => (k: number) => stream(seed, k);
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-test("resample: every rollout with calls has exactly d trajectories, one without has none", () => {
+test("'resample' gives a rollout with calls exactly d trajectories, and one without calls none", () => {
   fc.assert(
     fc.property(counts, target, fc.nat(), (calls_K, d, seed) => {
       const { multiplicities, duplicated, dropped } = align(calls_K, { mode: "resample", d }, seeded(seed));
@@ -26,7 +26,7 @@ test("resample: every rollout with calls has exactly d trajectories, one without
   );
 });
 
-test("weights sum to 1; under resample and weighted every rollout with calls has the same share", () => {
+test("weights sum to 1; under 'resample' and 'weighted', every rollout with calls has the same share", () => {
   fc.assert(
     fc.property(counts, target, mode, fc.nat(), (calls_K, d, which, seed) => {
       fc.pre(sum(calls_K) > 0);
@@ -44,7 +44,7 @@ test("weights sum to 1; under resample and weighted every rollout with calls has
   );
 });
 
-test("weighted and none copy nothing, drop nothing and draw nothing", () => {
+test("modes 'weighted' and 'none' copy, drop and draw nothing", () => {
   const never = () => {
     throw new Error("drew");
   };
@@ -55,7 +55,7 @@ test("weighted and none copy nothing, drop nothing and draw nothing", () => {
   }
 });
 
-test("resample draws nothing for rollouts that have d calls or none", () => {
+test("'resample' draws nothing for a rollout with d calls or no calls", () => {
   const asked: number[] = [];
   align([2, 0, 3, 2, 1], { mode: "resample", d: 2 }, (k) => {
     asked.push(k);
@@ -80,7 +80,7 @@ test("without calls nothing is aligned", () => {
   });
 });
 
-test("the expectation of resample over all its draws is weighted: 1/(K*d_k) for every trajectory", () => {
+test("averaged over all draws, the weights of 'resample' are those of 'weighted'", () => {
   for (const [calls_K, d] of [
     [[1, 2, 3], 3],
     [[3, 0, 2], 4],
@@ -104,7 +104,7 @@ test("the expectation of resample over all its draws is weighted: 1/(K*d_k) for 
   }
 });
 
-test("eq 11: share of rollouts above d", () => {
+test("eq 11: share of rollouts with more than d calls", () => {
   expect(shareAboveTarget([3, 1, 2, 3, 1], 2)).toBeCloseTo(0.4);
   expect(shareAboveTarget([], 2)).toBe(0);
 });

@@ -84,7 +84,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
     if (page.kind === "blocked" || (page.kind === "page" && calls.guard.isBlocked(new URL(page.url)))) return blocked();
     if (page.kind === "none") return `${address.href} cannot be read: ${page.why}`;
     if (calls.guard.leaksQuestion(`${page.title}\n${page.text}`, originalWording(context.question))) return blocked();
-    if (page.text === "") return `${address.href} holds no text`;
+    if (page.text === "") return `${address.href} contains no text`;
     if (extract) return withHeading({ ...page, source: page.url }, "", await extract(page));
     return showPart({ ...page, source: page.url }, part, context);
   }

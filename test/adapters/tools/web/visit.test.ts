@@ -156,7 +156,7 @@ describe("gives the reason", () => {
 
   test("an invalid address, and an empty page", async () => {
     expect(await tools.call("visit", { url: "the page about Alby" })).toContain("is not the address of a page");
-    expect(await visit("/empty")).toContain("holds no text");
+    expect(await visit("/empty")).toContain("contains no text");
   });
 
   test("a page made to break the reader: the next one is still read", async () => {
