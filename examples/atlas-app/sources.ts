@@ -19,14 +19,14 @@ export function sourcesOf(question: RolloutContext["question"]): Sources {
   };
 }
 
-/** The agents of atlas. */
+/** Atlas's agents, by their roles in the apps. */
 export function teamOf(agents: RolloutContext["agents"]): { planner: AgentEndpoint; searcher: AgentEndpoint } {
   const { main: planner, searcher } = agents;
   if (!planner || !searcher) throw new Error("this app needs the agents main and searcher");
   return { planner, searcher };
 }
 
-/** The answer that a model of this team writes, in tags. Undefined unless the text has exactly one, opened and closed. */
+/** The answer between the tags. Undefined unless the text has exactly one, not empty, and no trace of a call. */
 export function taggedAnswer(text: string): string | undefined {
   const isWhole = (text.match(/<\/?answer>/g) ?? []).join("") === "<answer></answer>";
   const [, answer] = text.split(/<\/?answer>/);

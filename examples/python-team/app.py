@@ -101,7 +101,7 @@ class Attempts(BaseHTTPRequestHandler):
             return self.reply(401, b"the call is not signed with MGRPO_RUNNER_SECRET")
         now = time.time()
         if abs(now - int(sent_at) / 1000) > WINDOW_SECONDS or Attempts.seen.get(nonce, 0) > now:
-            return self.reply(401, b"the call is too old, or was received before")
+            return self.reply(401, b"the call's time is more than five minutes off, or it was received before")
         Attempts.seen = {**{one: until for one, until in Attempts.seen.items() if until > now}, nonce: now + 2 * WINDOW_SECONDS}
         call = json.loads(body)
         try:
