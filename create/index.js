@@ -3,7 +3,7 @@
  * @file `npm create mgrpo <folder>`: copies template/ into a new folder. The project depends on the mgrpo of this package's own version, or
  * on the archive that `--mgrpo` names. Files whose names npm treats specially are kept under other names in the template.
  */
-import { cpSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -13,7 +13,9 @@ const RENAMED = { "_package.json": "package.json", _npmrc: ".npmrc", _gitignore:
 /** Writes the project and returns its folder. Throws an Error whose message is for the user. */
 function create(name, archive) {
   const folder = resolve(name);
-  if (existsSync(folder) && readdirSync(folder).length > 0) throw new Error(`${name} is not empty: name a new folder`);
+  const known = statSync(folder, { throwIfNoEntry: false });
+  if (known && !known.isDirectory()) throw new Error(`${name} is not a folder: give another name`);
+  if (known && readdirSync(folder).length > 0) throw new Error(`${name} is not empty: name a new folder`);
   if (archive !== undefined && !existsSync(archive)) throw new Error(`--mgrpo ${archive}: no such file`);
   cpSync(join(import.meta.dirname, "template"), folder, { recursive: true });
   for (const [from, to] of Object.entries(RENAMED)) renameSync(join(folder, from), join(folder, to));

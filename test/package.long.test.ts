@@ -188,9 +188,12 @@ describe("a project of create-mgrpo", () => {
     expect(output).toMatch(/^# fail 0$/m);
   });
 
-  test("is not written into a folder that is not empty", () => {
+  test("is not written into a folder that is not empty, or over a file", () => {
     const again = () => run(folder, process.execPath, "package/index.js", "my team");
     expect(again).toThrow(/my team is not empty: name a new folder/);
+    writeFileSync(join(folder, "a file"), "");
+    const file = () => run(folder, process.execPath, "package/index.js", "a file");
+    expect(file).toThrow(/a file is not a folder: give another name/);
   });
 });
 
