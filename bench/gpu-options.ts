@@ -36,19 +36,19 @@ function valuesOf(args: readonly string[]) {
       },
     }).values;
   } catch (error) {
-    throw refused(`${(error as Error).message} (there are --models, --devices, --set, --only)`);
+    throw refused(`${(error as Error).message} (options: --models, --devices, --set, --only)`);
   }
 }
 
 function partOf(wanted: string): GpuPart {
   const part = PARTS.find((name) => name === wanted);
-  if (part === undefined) throw refused(`--only ${wanted}: there are ${PARTS.join(", ")}`);
+  if (part === undefined) throw refused(`--only ${wanted}: use one of ${PARTS.join(", ")}`);
   return part;
 }
 
 function deviceOf(wanted: string): Device {
   const device = DEVICES.find(({ name }) => name === wanted);
-  if (!device) throw refused(`--devices ${wanted}: there are ${DEVICES.map(({ name }) => name).join(", ")}`);
+  if (!device) throw refused(`--devices ${wanted}: use one of ${DEVICES.map(({ name }) => name).join(", ")}`);
   return device;
 }
 

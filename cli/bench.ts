@@ -30,7 +30,7 @@ export async function bench(names: readonly string[]): Promise<void> {
   const unknown = names.find((name) => !ALL.includes(name));
   if (unknown !== undefined) {
     const nearest = didYouMean(unknown, ALL);
-    throw new MgrpoError("not-found", `no bench '${unknown}': there are ${ALL.join(", ")}${nearest}`);
+    throw new MgrpoError("not-found", `no bench '${unknown}': name one of ${ALL.join(", ")}${nearest}`);
   }
   for (const name of names.length > 0 ? names : DEFAULT) {
     const child = spawn(process.execPath, nodeArguments(`bench/${name}`), { stdio: "inherit" });

@@ -47,7 +47,7 @@ function openCapacities(client: AutoScalingClient): Capacities {
         return new Map(described.map((group) => [group.AutoScalingGroupName ?? "", group.DesiredCapacity ?? 0]));
       }),
     write: (group, instances) =>
-      translated(`set the capacity of ${group} to ${instances}`, async () => {
+      translated(`set the capacity of '${group}' to ${instances}`, async () => {
         await client.send(
           new SetDesiredCapacityCommand({
             AutoScalingGroupName: group,
@@ -62,12 +62,12 @@ function openCapacities(client: AutoScalingClient): Capacities {
 function openScheduleSwitch(client: EventBridgeClient, rule: string): ScheduleSwitch {
   return {
     isOn: () =>
-      translated(`read the schedule ${rule}`, async () => {
+      translated(`read the schedule '${rule}'`, async () => {
         const { State } = await client.send(new DescribeRuleCommand({ Name: rule }));
         return State === "ENABLED";
       }),
     turn: (to) =>
-      translated(`turn the schedule ${rule} ${to}`, async () => {
+      translated(`turn the schedule '${rule}' ${to}`, async () => {
         if (to === "on") await client.send(new EnableRuleCommand({ Name: rule }));
         else await client.send(new DisableRuleCommand({ Name: rule }));
       }),
@@ -83,7 +83,7 @@ function openEvents(client: EventBridgeClient, bucket: string): ObjectEvents {
   });
   return {
     redeliver: (keys) =>
-      translated(`send ${keys.length} events of ${bucket} again`, async () => {
+      translated(`send ${keys.length} events of '${bucket}' again`, async () => {
         for (let i = 0; i < keys.length; i += MAX_EVENTS) {
           const command = new PutEventsCommand({ Entries: keys.slice(i, i + MAX_EVENTS).map(eventOf) });
           const { FailedEntryCount = 0, Entries = [] } = await client.send(command);

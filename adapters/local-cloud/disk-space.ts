@@ -28,10 +28,12 @@ export interface DiskSpace {
 }
 
 /**
- * `maxBytes`: a quota for the bytes in the directory's files, in addition to the disk's own limit. A write counts in full when it begins; what
- * it replaces in the table is on the disk until the database drops it. So before a write is refused, the files are measured again.
+ * `maxBytes`: a quota for the bytes in the directory's files, in addition to the disk's own limit. A write counts in full from when it begins.
+ * What it replaces in the table also counts until the files are measured after the database has dropped it. They are measured before a write
+ * is refused.
  */
 export async function openDiskSpace(directory: string, maxBytes = Number.POSITIVE_INFINITY): Promise<DiskSpace> {
+  /** Bytes counted against the quota: the last measurement, plus what was reserved since, minus what was released. */
   let used = maxBytes === Number.POSITIVE_INFINITY ? 0 : bytesUnder(directory);
   let free = { bytes: 0, at: Number.NEGATIVE_INFINITY };
   /** Bytes of all reservations that are not on the disk yet. */
@@ -57,7 +59,9 @@ export async function openDiskSpace(directory: string, maxBytes = Number.POSITIV
       }
       if (used + bytes > maxBytes) used = bytesUnder(directory) + unwritten;
       if (bytes > free.bytes)
-        throw insufficient(`${directory}: ${bytes} bytes do not fit on the disk, where ${RESERVE_MIB} MiB stay free`);
+        throw insufficient(
+          `${directory}: ${bytes} bytes do not fit on the disk, where ${RESERVE_MIB} MiB must stay free`,
+        );
       if (used + bytes > maxBytes)
         throw insufficient(`${directory}: ${bytes} more bytes would exceed its quota of ${maxBytes}`);
       free = { ...free, bytes: free.bytes - bytes };

@@ -69,7 +69,7 @@ function valuesOf(args: readonly string[]): unknown {
   try {
     return parseArgs({ options: OPTIONS, args: [...args] }).values;
   } catch (error) {
-    throw refused(`${(error as Error).message} (there are --${Object.keys(OPTIONS).join(", --")})`);
+    throw refused(`${(error as Error).message} (options: --${Object.keys(OPTIONS).join(", --")})`);
   }
 }
 

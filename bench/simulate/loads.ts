@@ -52,8 +52,8 @@ export function rowOf({ perHour, runs }: TableLoad, figures: Figures): string[] 
   return [
     runs === 1 ? count(perHour) : `${count(perHour)} in ${runs} runs`,
     count(workers),
-    used(/^write units of a DynamoDB partition/),
-    used(/^read units of a DynamoDB partition/),
+    used(/^write units per second of a DynamoDB partition/),
+    used(/^read units per second of a DynamoDB partition/),
     used(/^bytes of a DynamoDB item/),
     `${count(functions.invocations)}; ${count(functions.seconds)}`,
     `${count(s3.writes)}; ${count(s3.reads)}`,

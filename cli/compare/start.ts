@@ -1,7 +1,7 @@
 /**
- * @file What the arms of a comparison start from. Without options: the recipe's base models and training questions. `--from` and `--questions`
- * make it a comparison of second stages: arms start from the checkpoints of a finished run, on questions that it left unsolved, or from those in a
- * folder, such as a warm start.
+ * @file What the arms of a comparison start from: the recipe's base models and training questions, unless `--from` names checkpoints (of a
+ * finished run, or in a folder) and `--questions` a file. With both, the comparison can be of second stages: from a first stage's checkpoints,
+ * on the questions that it left unsolved.
  */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -15,15 +15,15 @@ import { existingRun, findRun } from "../local/run-folder.ts";
 
 export interface Start {
   /**
-   * `<source>`: every arm starts from its checkpoints. `<arm>=<source>`: that arm does. A source is a run, or a folder with one checkpoint per
-   * agent. A source that is a valid run name is a run, whatever folders there are: `warm` is a run, `./warm` and `models/warm` are folders.
+   * `<source>`: every arm without a source of its own starts from its checkpoints. `<arm>=<source>`: that arm does. A source is a run, or a
+   * folder with one checkpoint per agent. A valid run name always means a run: `warm` is a run, `./warm` and `models/warm` are folders.
    */
   readonly from: readonly string[];
   /** File of the training questions; the held-out questions stay those of the recipe. */
   readonly questions?: string;
 }
 
-/** The settings of an arm's run. Pure. */
+/** The settings of an arm's run that choose its models and questions. Pure. */
 export function startOf(recipe: Recipe, arm: Arm, { from, questions }: Start): string[] {
   const source = sourceOf(from, arm);
   return [
@@ -34,12 +34,15 @@ export function startOf(recipe: Recipe, arm: Arm, { from, questions }: Start): s
   ];
 }
 
-/** Refuses a `--from` that names no arm of the comparison, or a source without the checkpoints that an arm needs. */
+/**
+ * Refuses a second source for one arm, or for all; one for an arm outside the comparison; an arm left without a source; and a source that
+ * lacks a checkpoint that an arm needs.
+ */
 export function checkStart(recipe: Recipe, arms: readonly Arm[], { from }: Start): void {
   for (const [i, one] of from.entries()) {
     const arm = armOf(one);
-    const isTwice = from.findIndex((other) => armOf(other) === arm) < i;
-    if (isTwice)
+    const isSecond = from.slice(0, i).some((other) => armOf(other) === arm);
+    if (isSecond)
       throw refusal(one, arm === undefined ? "another source is given for all arms" : `${arm} has a source already`);
     const { data } = Arm.safeParse(arm);
     if (arm === undefined || (data !== undefined && arms.includes(data))) continue;
@@ -56,11 +59,11 @@ export function checkStart(recipe: Recipe, arms: readonly Arm[], { from }: Start
 }
 
 function checkSource(source: string, arm: Arm, agents: readonly string[]): void {
-  if (isRun(source)) checkRun(source);
+  if (isRunName(source)) checkRun(source);
   else if (!existsSync(source)) throw refusal(source, `there is no folder ${resolve(source)}`);
   const missing = agents.find((agent) => !existsSync(modelOf(source, agent)));
   if (missing === undefined) return;
-  const fault = isRun(source) ? `the run has no agent '${missing}'` : `the folder has no checkpoint '${missing}'`;
+  const fault = isRunName(source) ? `the run has no agent '${missing}'` : `the folder has no checkpoint '${missing}'`;
   throw refusal(source, `${fault}, which arm ${arm} needs: add --from ${arm}=<another run or folder>`);
 }
 
@@ -74,31 +77,29 @@ function checkRun(run: string): void {
 /** One line for the summary. */
 export function describeStart(arms: readonly Arm[], { from }: Start): string {
   const starts = arms.map((arm) => {
-    const { models, frozen } = describeSource(sourceOf(from, arm));
-    return `${arm}: ${models}${arm === "main-only" ? `, with sub-agents frozen ${frozen}` : ""}`;
+    const models = describeSource(sourceOf(from, arm));
+    return `${arm}: ${models}${arm === "main-only" ? ", with frozen sub-agents" : ""}`;
   });
   return starts.join("; ");
 }
 
-function describeSource(source: string | undefined): { readonly models: string; readonly frozen: string } {
-  if (source === undefined) return { models: "the recipe's base models", frozen: "untrained" };
-  return isRun(source)
-    ? { models: `the checkpoints of run ${source}`, frozen: "as that run trained them" }
-    : { models: `the checkpoints in ${source}`, frozen: "as they are there" };
+function describeSource(source: string | undefined): string {
+  if (source === undefined) return "the recipe's base models";
+  return isRunName(source) ? `the checkpoints of run ${source}` : `the checkpoints in ${source}`;
 }
 
 const armOf = (from: string): string | undefined => (from.includes("=") ? from.slice(0, from.indexOf("=")) : undefined);
 
-/** What an arm starts from: a run, or a folder. */
+/** What an arm starts from: a run or a folder. Undefined: the recipe's base models. */
 function sourceOf(from: readonly string[], arm: Arm): string | undefined {
   const own = from.find((one) => armOf(one) === arm);
   return own === undefined ? from.find((one) => armOf(one) === undefined) : own.slice(arm.length + 1);
 }
 
-const isRun = (source: string): boolean => RunName.safeParse(source).success;
+const isRunName = (source: string): boolean => RunName.safeParse(source).success;
 
-/** Relative to where the process runs, unless the source is not, so that records hold in another clone. */
+/** Relative to the working directory, unless the source is an absolute path, so that records hold in another clone. */
 const modelOf = (source: string, agent: string): string =>
-  isRun(source) ? `runs/${source}/checkpoints/${agent}` : join(source, agent);
+  isRunName(source) ? `runs/${source}/checkpoints/${agent}` : join(source, agent);
 
 const refusal = (from: string, fault: string) => new MgrpoError("config-invalid", `--from ${from}: ${fault}`);

@@ -15,7 +15,7 @@ import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { type AnswerLabel, readLabels, readTextFile, type WorkLabel } from "./labels.ts";
-import { type Checked, printChecked } from "./print.ts";
+import { type JudgeCheck, printJudgeCheck } from "./print.ts";
 
 /** Labels judged concurrently; each sends its votes in parallel. */
 const CONCURRENT_LABELS = 8;
@@ -98,12 +98,12 @@ function labelFailure(failures: readonly (MgrpoError | undefined)[]): MgrpoError
 }
 
 /** Shows the verdicts that there are, which are paid for, before it fails. */
-function show<Label>(judged: JudgedLabels<Label>, check: (judged: JudgedLabels<Label>) => Checked): void {
-  if (judged.pairs.length > 0) printChecked(check(judged));
+function show<Label>(judged: JudgedLabels<Label>, check: (judged: JudgedLabels<Label>) => JudgeCheck): void {
+  if (judged.pairs.length > 0) printJudgeCheck(check(judged));
   if (judged.failure !== undefined) throw judged.failure;
 }
 
-function checkAnswers({ pairs, cost }: JudgedLabels<AnswerLabel>): Checked {
+function checkAnswers({ pairs, cost }: JudgedLabels<AnswerLabel>): JudgeCheck {
   return {
     kind: "answers",
     agreement: agreementOf(pairs.map(({ label, verdict }) => ({ label: label.correct, judged: verdict.score === 1 }))),
@@ -116,7 +116,7 @@ function checkAnswers({ pairs, cost }: JudgedLabels<AnswerLabel>): Checked {
   };
 }
 
-function checkWork({ pairs, cost }: JudgedLabels<WorkLabel>): Checked {
+function checkWork({ pairs, cost }: JudgedLabels<WorkLabel>): JudgeCheck {
   return {
     kind: "work",
     agreement: scoreAgreementOf(pairs.map(({ label, verdict }) => ({ label: label.score, judged: verdict.score }))),

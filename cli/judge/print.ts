@@ -10,7 +10,7 @@ import type { AnswerLabel, WorkLabel } from "./labels.ts";
 
 type Disagreement<Label, Score> = Label & { readonly judged: Score; readonly reason: string };
 
-export type Checked = { readonly cost: JudgeCost | undefined } & (
+export type JudgeCheck = { readonly cost: JudgeCost | undefined } & (
   | {
       readonly kind: "answers";
       readonly agreement: Agreement;
@@ -23,18 +23,18 @@ export type Checked = { readonly cost: JudgeCost | undefined } & (
     }
 );
 
-export function printChecked(checked: Checked): void {
-  const { agreement, disagreements, cost } = checked;
+export function printJudgeCheck(check: JudgeCheck): void {
+  const { agreement, disagreements, cost } = check;
   if (!process.stdout.isTTY) {
     for (const one of disagreements) console.log(JSON.stringify({ kind: "disagreement", ...one }));
     console.log(JSON.stringify({ kind: "agreement", ...agreement, cost }));
     return;
   }
-  for (const line of checked.kind === "answers" ? answerLines(checked) : workLines(checked)) console.log(line);
+  for (const line of check.kind === "answers" ? answerLines(check) : workLines(check)) console.log(line);
   if (cost) console.log(`  cost       ${costText(cost)}`);
 }
 
-function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "answers" }>): string[] {
+function answerLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "answers" }>): string[] {
   const { n, accuracy, interval, kappa, confusion } = agreement;
   const points = (share: number) => (100 * share).toFixed(1);
   const word = (correct: boolean) => (correct ? "correct" : "wrong");
@@ -56,7 +56,7 @@ function answerLines({ agreement, disagreements }: Extract<Checked, { kind: "ans
   ];
 }
 
-function workLines({ agreement, disagreements }: Extract<Checked, { kind: "work" }>): string[] {
+function workLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "work" }>): string[] {
   const { n, meanAbsoluteError, meanError, close, closeInterval, correlation, correlationInterval } = agreement;
   const points = (share: number) => (100 * share).toFixed(1);
   const between = (interval: ConfidenceInterval | null, shown: (value: number) => string) =>

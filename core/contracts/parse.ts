@@ -23,7 +23,7 @@ export function parse<S extends z.ZodType>(
     if (issue.code === "unrecognized_keys") unknownNames.push(...issue.keys.map((unknown) => ({ unknown, known })));
     if (issue.code === "invalid_value") unknownNames.push(...unknownValue(issue, value));
     const fault = issueFault(issue);
-    const message = known.length > 0 ? `${fault}: there are ${known.join(", ")}` : fault;
+    const message = known.length > 0 ? `${fault} (known keys: ${known.join(", ")})` : fault;
     return path ? `${path}: ${message}` : message;
   });
   const remedy = REMEDY[code] ?? "";

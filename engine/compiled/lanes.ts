@@ -1,7 +1,7 @@
 /**
- * @file How an engine uses its threads. A small model is replicated: each lane is a thread that computes whole sequences alone, so no thread
- * waits at the end of every operation and a lane's arrays stay in its core's cache. A large model has one lane, whose operations
- * are wide enough to split over threads, and one copy of the weights.
+ * @file How an engine uses its threads. A small model is replicated: each lane is a thread that computes whole sequences alone, so it waits for
+ * no other thread after each operation, and its arrays stay in its core's cache. A large model has one copy of the weights and one lane, whose
+ * operations are large enough to be split over the threads.
  */
 import type { ExecutionProvider } from "../../core/contracts/engine.ts";
 import type { CheckpointFiles, EngineOptions } from "../../core/ports.ts";
@@ -12,14 +12,14 @@ import type { QuantizedBase } from "./quantization/quantized-base.ts";
 /** Models with more parameters are not replicated. */
 const MAXIMUM_REPLICA_PARAMETERS = 32_000_000;
 
-/** Options of one lane, with the provider and packing resolved. */
+/** Engine options with the provider and packing resolved; `divideOptions` turns those of the engine into those of a lane. */
 export interface LaneOptions extends EngineOptions {
   readonly provider: ExecutionProvider;
   /** The resolved `weightPacking`. Absent: false. */
   readonly packsWeights?: boolean;
   /** The quantized base that `quantization` asks for. Absent: none. */
   readonly quantized?: QuantizedBase;
-  /** Whether products read quantized codes, as the sampler's do. Absent: they read dequantized weights. */
+  /** Whether matrix products read the quantized codes, as in the sampler. Absent: they read dequantized weights. */
   readonly multipliesCodes?: boolean;
 }
 

@@ -1,4 +1,7 @@
-/** @file The sources of the example apps in TypeScript: the pages of the question's world, and a calculator. */
+/**
+ * @file What the example apps in TypeScript share: their sources (the pages of the question's world, and a calculator), the
+ * endpoints of their agents, and how an answer is read from a message.
+ */
 import { calculateText } from "../../adapters/tools/calculate.ts";
 import type { AgentEndpoint, RolloutContext } from "../../core/recipe.ts";
 import { factsOf } from "../../recipes/atlas/questions/facts.ts";
@@ -19,14 +22,14 @@ export function sourcesOf(question: RolloutContext["question"]): Sources {
   };
 }
 
-/** Atlas's agents, by their roles in the apps. */
+/** The endpoints of atlas's two agents. */
 export function teamOf(agents: RolloutContext["agents"]): { planner: AgentEndpoint; searcher: AgentEndpoint } {
   const { main: planner, searcher } = agents;
   if (!planner || !searcher) throw new Error("this app needs the agents main and searcher");
   return { planner, searcher };
 }
 
-/** The answer between the tags. Undefined unless the text has exactly one, not empty, and no trace of a call. */
+/** The text in the only pair of answer tags. Undefined if there is no such text, or there are tool tags or special tokens. */
 export function taggedAnswer(text: string): string | undefined {
   const isWhole = (text.match(/<\/?answer>/g) ?? []).join("") === "<answer></answer>";
   const [, answer] = text.split(/<\/?answer>/);

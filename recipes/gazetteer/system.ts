@@ -1,6 +1,6 @@
 /**
- * @file The system messages. They name the tools in a few words, since the models' chat template shows none, and JSON Schemas would be half
- * of every context; the rest is taught by demonstrations.
+ * @file The system messages. They describe the tools in a few words: the chat template shows no tools, and JSON Schemas would take up half of
+ * every context. Demonstrations teach the rest.
  */
 
 const callLike = (call: string): string => `Call one tool at a time, like this:

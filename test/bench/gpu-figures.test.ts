@@ -1,6 +1,6 @@
 /**
- * @file The step that `npm run gpu` runs on each device is a valid config of the gazetteer recipe, and its figures are shown as measured. Options
- * are refused before anything runs. A failure shows in the exit code.
+ * @file `npm run gpu`: the step for each device has a valid config of the gazetteer recipe, and the table shows its measurements or why it
+ * failed. Invalid options are refused before anything runs. A failure shows in the exit code.
  */
 import { expect, test } from "vitest";
 import { failureOf, runCommand } from "../../bench/gpu-command.ts";
@@ -24,7 +24,7 @@ test.each(DEVICES)("a step on $name runs both agents on that device", (device) =
   }
 });
 
-test("a table has a row per device, with the reason of one that failed", () => {
+test("the table has a row per device; that of a device that failed says why", () => {
   const summary = summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 12.34);
   const untrained = {
     ...summary,
@@ -45,10 +45,10 @@ test("a table has a row per device, with the reason of one that failed", () => {
   expect(new Set([cpu, webgpu, cuda].map((row) => row?.length))).toEqual(new Set([9]));
 });
 
-test("a command that was killed is not reported by the last line that it wrote", () => {
+test("a killed command is reported by what killed it, not by its last line of output", () => {
   const failure = (script: string, minutes?: number) =>
     failureOf(runCommand(process.execPath, ["--eval", script], minutes));
-  // On SIGTERM it ends with an exit code, as a run does that has drained its workers.
+  // On SIGTERM it ends with an exit code, as a run that has drained its workers does.
   const slow = "process.on('SIGTERM', () => process.exit(130)); console.error('sampling'); setInterval(() => {}, 1000)";
   expect(failure(slow, 0.02)).toBe("killed after 0.02 minutes");
   expect(failure("console.error('sampling'); process.kill(process.pid, 'SIGKILL')")).toBe("killed by SIGKILL");
@@ -58,9 +58,9 @@ test("a command that was killed is not reported by the last line that it wrote",
 });
 
 test("an unknown option, part or device is refused, and so is a step without models", () => {
-  expect(() => readGpuOptions(["--model", "models/gazetteer"])).toThrow(/'--model'.*\(there are --models, --devices/);
-  expect(() => readGpuOptions(["--only", "doctor,stpe"])).toThrow(/^--only stpe: there are doctor, tests, bench, step/);
-  expect(() => readGpuOptions(["--only", "bench", "--devices", "gpu"])).toThrow(/^--devices gpu: there are cpu, /);
+  expect(() => readGpuOptions(["--model", "models/gazetteer"])).toThrow(/'--model'.*\(options: --models, --devices/);
+  expect(() => readGpuOptions(["--only", "doctor,stpe"])).toThrow(/^--only stpe: use one of doctor, tests, bench, /);
+  expect(() => readGpuOptions(["--only", "bench", "--devices", "gpu"])).toThrow(/^--devices gpu: use one of cpu, /);
   expect(() => readGpuOptions([])).toThrow(/^--models <folder>/);
   expect(readGpuOptions(["--only", "bench,tests"])).toMatchObject({ parts: new Set(["bench", "tests"]), set: [] });
   expect(readGpuOptions(["--models", "models/gazetteer"])).toMatchObject({ devices: DEVICES });

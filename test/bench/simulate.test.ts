@@ -50,7 +50,7 @@ test("several workers share a step, and none reads all of its groups whenever a 
 test("limits are listed by share, a partition of the run among them, and none is exceeded", () => {
   const shares = figures.limits.map(({ share }) => share);
   expect(shares).toEqual(shares.toSorted((a, b) => b - a));
-  expect(figures.limits.find(({ what }) => what.startsWith("read units of a DynamoDB partition"))).toMatchObject({
+  expect(figures.limits.find(({ what }) => what.startsWith("read units per second of a DynamoDB"))).toMatchObject({
     ...{ where: expect.stringMatching(/^(RUN|GROUP)#simulated/), limit: 3000 },
   });
   expect(shares[0]).toBeLessThan(1);

@@ -35,5 +35,5 @@ test("lost responses, deaths, throttling and wrong clocks do not change a run", 
   const trial = patient(await runTrial(built, schedule(), DEADLINE_SECONDS));
   expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);
   expect(trial.history.filter(({ fault }) => fault !== undefined).length).toBeGreaterThan(50);
-  expect(trial.died.length).toBeGreaterThan(1);
+  expect(trial.strikes.length).toBeGreaterThan(1);
 });

@@ -61,7 +61,10 @@ const run: RunResult = {
 
 /** One step of one rollout. */
 function trialOf(history: readonly Entry[], more: Partial<Trial> = {}): Trial {
-  return { isTimely: true, seconds: 20, runs: [run], history, log: [], died: [], limits: LIMITS, starts: {}, ...more };
+  return {
+    ...{ isTimely: true, seconds: 20, runs: [run], history, log: [], strikes: [], limits: LIMITS, starts: {} },
+    ...more,
+  };
 }
 
 const story = () => [
@@ -176,7 +179,7 @@ const death = (process: string): Strike => ({ process, signal: "kill", seconds: 
 test("a second answer is excused by a fault, by a death and by a verdict's deadline", () => {
   const twice = [...story(), asked({ fault: "lose" })];
   const late = "functions: no verdict within 20 s";
-  for (const more of [{ history: twice }, { died: [death("functions")] }, { log: [late] }]) {
+  for (const more of [{ history: twice }, { strikes: [death("functions")] }, { log: [late] }]) {
     const trial = trialOf([...story(), asked()], { runs: [{ ...run, judgesMicroUsd: 4000 }], ...more });
     expect(check({ trial, reference })).toEqual([]);
   }
@@ -184,9 +187,9 @@ test("a second answer is excused by a fault, by a death and by a verdict's deadl
 
 test.each(["functions", "cloud", "eval-a"])("a request that dies with %s may be billed at its maximum", (process) => {
   const billed = { runs: [{ ...run, judgesMicroUsd: 14_000 }] };
-  expect(check({ trial: trialOf(story(), { ...billed, died: [death(process)] }), reference })).toEqual([]);
+  expect(check({ trial: trialOf(story(), { ...billed, strikes: [death(process)] }), reference })).toEqual([]);
   // A worker that only samples and trains never asks.
-  const other = trialOf(story(), { ...billed, died: [death("main-a")] });
+  const other = trialOf(story(), { ...billed, strikes: [death("main-a")] });
   expect(check({ trial: other, reference })).toEqual([expect.stringMatching(/^the judge's bill exceeds its answers/)]);
 });
 

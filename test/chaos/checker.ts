@@ -165,8 +165,8 @@ const countFaults = ({ history }: Trial, counts: (entry: Entry) => boolean): num
   history.filter((entry) => entry.process === "functions" && entry.fault !== undefined && counts(entry)).length;
 
 /** Requests to the judge that the end of a process or the deadline of a verdict may have cut off. */
-function countCutOff({ died, log }: Trial): number {
-  const deaths = died.filter(({ process }) => LOSES_ANSWERS.test(process)).length + log.filter(isFailure).length;
+function countCutOff({ strikes, log }: Trial): number {
+  const deaths = strikes.filter(({ process }) => LOSES_ANSWERS.test(process)).length + log.filter(isFailure).length;
   return deaths * ASKS_AT_ONCE + log.filter((line) => line.includes("no verdict within")).length;
 }
 

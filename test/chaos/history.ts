@@ -66,7 +66,7 @@ export interface Strike extends Pick<Death, "process" | "signal" | "seconds"> {
 
 /** The result of a trial. */
 export interface Trial {
-  /** False: it had not ended at its deadline, or a process could not stay alive. */
+  /** False: it had not ended at its deadline, or a process was crash-looping. */
   readonly isTimely: boolean;
   readonly seconds: number;
   readonly runs: readonly RunResult[];
@@ -74,7 +74,7 @@ export interface Trial {
   /** What the processes wrote to stderr. */
   readonly log: readonly string[];
   /** In order. */
-  readonly died: readonly Strike[];
+  readonly strikes: readonly Strike[];
   readonly limits: WaitLimits;
   readonly starts: Readonly<Record<string, number>>;
 }

@@ -126,7 +126,7 @@ async function runAndCheck(run: Run, schedule: Schedule, reference: Trial): Retu
     seed: schedule.seed,
     steps: schedule.steps,
     size: sizeOf(schedule),
-    deaths: trial.died.length,
+    deaths: trial.strikes.length,
     faultsMet: trial.history.filter(({ fault }) => fault !== undefined).length,
     requests: trial.history.length,
     seconds: Math.round(trial.seconds * 10) / 10,

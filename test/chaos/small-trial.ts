@@ -227,5 +227,5 @@ async function resultOf(stage: Stage, config: RunConfig, store: Store, isTimely:
     foreignTokens: await foreignTokens(store, config),
   };
   const seconds = now() / 1000;
-  return { isTimely, seconds, runs: [result], history, log, died: [], limits, starts: {} };
+  return { isTimely, seconds, runs: [result], history, log, strikes: [], limits, starts: {} };
 }

@@ -1,6 +1,6 @@
 /**
- * @file Starts the processes of a trial, restarts them when they die, and kills or stops them as the schedule says: at their requests, at
- * times, or all together while the machine sleeps.
+ * @file Starts the processes of a trial and restarts those that die. As the schedule says, it kills or stops each at a given request or time,
+ * and stops all of them while the machine sleeps.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,11 +15,11 @@ export interface ProcessSpec {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** After this many short lives in a row, a process cannot stay alive. */
+/** After this many short lives in a row, a process is crash-looping. */
 const MAX_SHORT_LIVES = 40;
 const SHORT_LIFE_SECONDS = 10;
 const RESTART_MS = 100;
-/** How long the processes are stopped while the machine sleeps, on the clocks that do not sleep. */
+/** How long a sleep stops the processes, in real time. The store's clock jumps ahead by the minutes of the sleep. */
 const SLEEP_SECONDS = 2;
 
 export interface SupervisorOptions {
@@ -38,10 +38,10 @@ interface Supervised {
   child: ChildProcess;
   starts: number;
   startedAt: number;
-  /** In a row, up to the last end. */
+  /** Short lives in a row, up to its last exit. */
   shortLives: number;
   requests: number;
-  /** Code 0: it has done its work. */
+  /** It has exited with code 0. */
   done: boolean;
 }
 
@@ -49,8 +49,8 @@ export class Supervisor {
   readonly #processes = new Map<string, Supervised>();
   readonly #options: SupervisorOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
-  /** The deaths that happened, in order. */
-  readonly died: Strike[] = [];
+  /** In order. */
+  readonly strikes: Strike[] = [];
   #isOver = false;
 
   constructor(options: SupervisorOptions) {
@@ -71,16 +71,16 @@ export class Supervisor {
     return this.#processes.get(name)?.done ?? false;
   }
 
-  /** The name of a process that cannot stay alive. */
-  get unstable(): string | undefined {
-    return [...this.#processes.values()].find(isUnstable)?.spec.name;
+  /** The name of a process that is crash-looping. */
+  get crashLooping(): string | undefined {
+    return [...this.#processes.values()].find(isCrashLooping)?.spec.name;
   }
 
   starts(): Record<string, number> {
     return Object.fromEntries([...this.#processes].map(([name, { starts }]) => [name, starts]));
   }
 
-  /** Called before each request of a process: it may die here. Returns what to call after the answer: it may die there. */
+  /** Called before each request of a process. What it returns is called after the answer. A process can die at both points. */
   onRequest(name: string): () => void {
     const found = this.#processes.get(name);
     if (!found) return () => {};
@@ -89,7 +89,7 @@ export class Supervisor {
     return () => this.#strikeAt(found, request, "after");
   }
 
-  async stopAll(): Promise<void> {
+  async killAll(): Promise<void> {
     this.#isOver = true;
     for (const timer of this.#timers) clearTimeout(timer);
     const children = [...this.#processes.values()].map(({ child }) => child).filter(isRunning);
@@ -107,7 +107,7 @@ export class Supervisor {
 
   #strike({ spec: { name }, child }: Supervised, { signal, seconds }: Pick<Death, "signal" | "seconds">): void {
     if (!isRunning(child)) return;
-    this.died.push({ process: name, signal, seconds, at: this.#options.now() });
+    this.strikes.push({ process: name, signal, seconds, at: this.#options.now() });
     if (signal === "kill") {
       child.kill("SIGKILL");
       return;
@@ -137,7 +137,7 @@ export class Supervisor {
     found.done = code === 0;
     const lifeSeconds = (this.#options.now() - found.startedAt) / 1000;
     found.shortLives = lifeSeconds < SHORT_LIFE_SECONDS ? found.shortLives + 1 : 0;
-    if (found.done || isUnstable(found)) return;
+    if (found.done || isCrashLooping(found)) return;
     this.#later(() => {
       found.startedAt = this.#options.now();
       found.child = this.#spawn(found.spec);
@@ -154,6 +154,6 @@ export class Supervisor {
   }
 }
 
-const isUnstable = ({ shortLives }: Supervised) => shortLives >= MAX_SHORT_LIVES;
+const isCrashLooping = ({ shortLives }: Supervised) => shortLives >= MAX_SHORT_LIVES;
 
 const isRunning = ({ exitCode, signalCode }: ChildProcess) => exitCode === null && signalCode === null;

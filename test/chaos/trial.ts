@@ -4,7 +4,7 @@
  *     store <── proxies <── functions, workers ──> proxies ──> world, and each other
  *       └── events, ticks ──> proxy ──> functions
  *
- * It ends when every worker has left its finished run, when a process cannot stay alive (no worker of a halted run can), or at its deadline.
+ * It ends when every worker has left its finished run, when a process is crash-looping (every worker of a halted run is), or at its deadline.
  */
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -60,7 +60,7 @@ export async function runTrial(
     await Promise.all([...stage.proxies].map((proxy) => proxy.close()));
     return await resultOf(stage, isTimely);
   } finally {
-    await stage.supervisor.stopAll();
+    await stage.supervisor.killAll();
     stage.world.close();
     await stage.store.close();
     closeProxies();
@@ -230,7 +230,7 @@ async function proxyFor(stage: Stage, process: string, channel: Channel, target:
   return proxy.port;
 }
 
-/** Throws if a process cannot stay alive: it would never be reachable. */
+/** Throws if a process is crash-looping: it would never be reachable. */
 async function untilReachable({ supervisor, log }: Stage, port: number): Promise<void> {
   for (;;) {
     const isThere = await fetch(`http://127.0.0.1:${port}/`).then(
@@ -238,18 +238,18 @@ async function untilReachable({ supervisor, log }: Stage, port: number): Promise
       () => false,
     );
     if (isThere) return;
-    if (supervisor.unstable !== undefined)
-      throw new Error(`${supervisor.unstable} cannot stay alive:\n${log.join("\n")}`);
+    if (supervisor.crashLooping !== undefined)
+      throw new Error(`${supervisor.crashLooping} is crash-looping:\n${log.join("\n")}`);
     await pause(POLL_MS);
   }
 }
 
-/** False at the deadline, or if a process cannot stay alive. */
+/** False at the deadline, or if a process is crash-looping. */
 async function untilOver({ supervisor }: Stage, deadlineSeconds: number): Promise<boolean> {
   const workers = RUNS.flatMap((run) => [`main-${run}`, `searcher-${run}`, `eval-${run}`]);
   for (const since = performance.now(); performance.now() - since < deadlineSeconds * 1000; ) {
     if (workers.every((name) => supervisor.isDone(name))) return true;
-    if (supervisor.unstable !== undefined) return false;
+    if (supervisor.crashLooping !== undefined) return false;
     await pause(POLL_MS);
   }
   return false;
@@ -271,8 +271,8 @@ async function resultOf(stage: Stage, isTimely: boolean): Promise<Trial> {
       })),
     );
     const seconds = (performance.now() - startedAt) / 1000;
-    const { died } = supervisor;
-    return { isTimely, seconds, runs, history, log, died, limits: LIMITS, starts: supervisor.starts() };
+    const { strikes } = supervisor;
+    return { isTimely, seconds, runs, history, log, strikes, limits: LIMITS, starts: supervisor.starts() };
   } finally {
     store.close();
   }

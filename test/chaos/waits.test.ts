@@ -9,7 +9,7 @@ const run = { run: "a", records: {}, judgesMicroUsd: 0, foreignTokens: [] };
 
 function trialOf(history: readonly Entry[], more: Partial<Trial> = {}, status = "running"): Trial {
   const runs = [{ ...run, status }];
-  return { isTimely: true, seconds: 100, runs, history, log: [], died: [], limits, starts: {}, ...more };
+  return { isTimely: true, seconds: 100, runs, history, log: [], strikes: [], limits, starts: {}, ...more };
 }
 
 function entry(from: number, to: number, more: Partial<Entry> = {}): Entry {
@@ -47,12 +47,12 @@ describe("a request that hangs", () => {
   test("may take longer by the time that processes were stopped or restarting", () => {
     const request = hung("functions", "/v1/chat/completions", limits.judge + limits.slack + 6);
     expect(overdueWaits(trialOf([request]))).toHaveLength(1);
-    expect(overdueWaits(trialOf([request], { died: [struck(12, "stop", 7)] }))).toEqual([]);
+    expect(overdueWaits(trialOf([request], { strikes: [struck(12, "stop", 7)] }))).toEqual([]);
     // This stop was over before the request.
-    expect(overdueWaits(trialOf([request], { died: [struck(2, "stop", 7)] }))).toHaveLength(1);
+    expect(overdueWaits(trialOf([request], { strikes: [struck(2, "stop", 7)] }))).toHaveLength(1);
     // Each kill excuses five seconds.
-    expect(overdueWaits(trialOf([request], { died: [struck(12, "kill")] }))).toHaveLength(1);
-    expect(overdueWaits(trialOf([request], { died: [struck(12, "kill"), struck(13, "kill")] }))).toEqual([]);
+    expect(overdueWaits(trialOf([request], { strikes: [struck(12, "kill")] }))).toHaveLength(1);
+    expect(overdueWaits(trialOf([request], { strikes: [struck(12, "kill"), struck(13, "kill")] }))).toEqual([]);
   });
 
   test("to a model is timed from the opening of its step at the earliest", () => {
@@ -106,7 +106,7 @@ describe("a worker", () => {
     const history = [beat(2), dead(2 + MOST + 4)];
     const silence = entry(3, 8, { channel: "s3", fault: "hang", status: 0 });
     expect(overdueWaits(trialOf(history))).toHaveLength(1);
-    expect(overdueWaits(trialOf(history, { died: [struck(5, "stop", 4.5)] }))).toEqual([]);
+    expect(overdueWaits(trialOf(history, { strikes: [struck(5, "stop", 4.5)] }))).toEqual([]);
     expect(overdueWaits(trialOf([...history, silence]))).toEqual([]);
   });
 

@@ -102,8 +102,8 @@ interface Hindrance {
 }
 
 /** Processes that were stopped, or were restarting. */
-const strikesOf = ({ died }: Trial): Hindrance[] =>
-  died.map(({ at, signal, seconds }) => ({ at, seconds: signal === "kill" ? RESTART_SECONDS : seconds }));
+const strikesOf = ({ strikes }: Trial): Hindrance[] =>
+  strikes.map(({ at, signal, seconds }) => ({ at, seconds: signal === "kill" ? RESTART_SECONDS : seconds }));
 
 /** Processes that waited for a silent store. */
 const silencesOf = ({ history }: Trial): Hindrance[] =>

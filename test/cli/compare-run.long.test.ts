@@ -131,7 +131,7 @@ test("second stages start from the checkpoints of a run that finished, on the qu
   expect(shaOf("stage2-main-only-seed1", "searcher")).toBe(shaOf("stage1", "searcher"));
   expect(shaOf("stage2-main-only-seed1", "main")).not.toBe(shaOf("stage1", "main"));
   const page = readFileSync(join(folder, "results/stage2/summary.md"), "utf8");
-  expect(page).toContain("main-only: the checkpoints of run stage1, with sub-agents frozen as that run trained them");
+  expect(page).toContain("main-only: the checkpoints of run stage1, with frozen sub-agents");
   expect(page).toContain(`| training questions | ${hard} |`);
   rmSync(join(folder, "runs"), { recursive: true });
 });

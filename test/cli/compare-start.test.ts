@@ -106,15 +106,15 @@ test("what --from and --questions decide cannot be set or varied", () => {
   }
 });
 
-test("the summary says what each arm starts from: frozen sub-agents are untrained, as a run trained them, or as they are in a folder", () => {
+test("the summary says what each arm starts from, and which arm's sub-agents are frozen", () => {
   expect(describeStart(["mgrpo", "main-only"], { from: [] })).toBe(
-    "mgrpo: the recipe's base models; main-only: the recipe's base models, with sub-agents frozen untrained",
+    "mgrpo: the recipe's base models; main-only: the recipe's base models, with frozen sub-agents",
   );
   expect(describeStart(["mgrpo", "main-only"], { from: ["s"] })).toBe(
-    "mgrpo: the checkpoints of run s; main-only: the checkpoints of run s, with sub-agents frozen as that run trained them",
+    "mgrpo: the checkpoints of run s; main-only: the checkpoints of run s, with frozen sub-agents",
   );
   expect(describeStart(["mgrpo", "main-only", "single-agent"], { from: ["models/warm", "single-agent=s"] })).toBe(
-    "mgrpo: the checkpoints in models/warm; main-only: the checkpoints in models/warm, with sub-agents frozen as they are there; single-agent: the checkpoints of run s",
+    "mgrpo: the checkpoints in models/warm; main-only: the checkpoints in models/warm, with frozen sub-agents; single-agent: the checkpoints of run s",
   );
 });
 

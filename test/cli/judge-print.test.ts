@@ -1,7 +1,7 @@
 /** @file How the agreement of a judge looks on a terminal. */
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, expect, test, vi } from "vitest";
-import { printChecked } from "../../cli/judge/print.ts";
+import { printJudgeCheck } from "../../cli/judge/print.ts";
 import { agreementOf, type LabeledAnswer } from "../../core/training/agreement.ts";
 
 const wasTerminal = process.stdout.isTTY;
@@ -15,7 +15,7 @@ function printedLines(...answers: readonly LabeledAnswer[]): string[] {
   const lines: string[] = [];
   vi.spyOn(console, "log").mockImplementation((text = "") => void lines.push(stripVTControlCharacters(text)));
   process.stdout.isTTY = true;
-  printChecked({ kind: "answers", agreement: agreementOf(answers), disagreements: [], cost: undefined });
+  printJudgeCheck({ kind: "answers", agreement: agreementOf(answers), disagreements: [], cost: undefined });
   return lines;
 }
 

@@ -32,7 +32,7 @@ test("a refusal by AWS names the operation, has a code, and is retryable", async
     code: "deployment-unreachable",
     retryable: true,
     message: expect.stringMatching(
-      /^turn the schedule other on: the call to AWS failed \(ResourceNotFoundException: no rule other\)/,
+      /^turn the schedule 'other' on: the call to AWS failed \(ResourceNotFoundException: no rule other\)/,
     ),
   });
 });

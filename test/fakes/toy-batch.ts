@@ -17,7 +17,7 @@ export const toy = (seed: number) => {
   );
 };
 
-/** `weight`: the share of its group's loss, which `tokenWeight` is computed from. */
+/** `weight`: its share of its group's loss; `tokenWeight` is computed from it. */
 export interface ToyEntry extends TrainingEntry {
   readonly weight: number;
 }
@@ -37,13 +37,13 @@ export function batchOf(
       [5, tokens.length],
     ];
     const logProbs_T = policy.logProbsOf(tokens, temperature);
-    const behavior = actions.flatMap(([start, end]) => logProbs_T.slice(start, end));
+    const current = actions.flatMap(([start, end]) => logProbs_T.slice(start, end));
     const trajectory: Trajectory = {
       agent: "main",
       version: 3,
       tokens,
       actions,
-      logProbs: behavior.map((value) => Math.min(0, value + noise * (random.uniform() - 0.5))),
+      logProbs: current.map((value) => Math.min(0, value + noise * (random.uniform() - 0.5))),
     };
     return {
       trajectory,

@@ -1,6 +1,7 @@
 /**
  * @file A team of three: a scripted main agent, and two sub-agents on the compiled engine, of different architectures (Qwen3, Llama) and
- * with different tokenizers, tools and limits. Each is invoked by name, samples its own tokens, and trains and publishes its own versions.
+ * with different tokenizers, tools and limits. Each sub-agent is invoked by name, samples its own tokens, and trains and publishes its own
+ * versions.
  */
 import { expect, test } from "vitest";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -40,8 +41,8 @@ const main = scriptedEngine((conversation, random) => {
   return `<answer>${random.uniform() < 0.5 ? follows(word) : "a guess"}</answer>`;
 });
 
-/** Forces an answer half of the time, since tiny random models never give one, with the log-probs that the model itself assigns. */
-const prompted: PolicyEngine = {
+/** Replaces half of the samples with an answer, which tiny random models never give, and the log-probs that the model assigns to it. */
+const withForcedAnswers: PolicyEngine = {
   ...compiledEngine,
   async openSampler(policy, options) {
     const [sampler, trainer] = await Promise.all([
@@ -84,7 +85,7 @@ async function run() {
   const store = withEvents(memory, () => functions, log);
   await begin(store, functions, config, (agent) => new Map(files[agent]));
   const never = new AbortController().signal;
-  const engineOf = (policy: string) => (policy === "compiled" ? prompted : main);
+  const engineOf = (policy: string) => (policy === "compiled" ? withForcedAnswers : main);
   const agents = ["main", ...SUBS];
   await Promise.all(agents.map((agent) => startWorker(store, config.run, { agent }, never, log, { engineOf })));
   const invocations = await Promise.all(

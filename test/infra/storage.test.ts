@@ -13,7 +13,7 @@ const only = (kind: string, deployment = prod) => {
   return found.inputs;
 };
 
-test("the table has the keys of the table contract, billing per request, point-in-time recovery and expiry", () => {
+test("the table has the keys of the table contract, pay-per-request billing, point-in-time recovery and expiry", () => {
   const table = only("Table");
   expect([table.hashKey, table.rangeKey]).toEqual(Object.keys(tableKeys.run("r")));
   expect(table.attributes.map(({ type }) => type)).toEqual(["S", "S"]);
@@ -48,7 +48,7 @@ test("nothing is public", () => {
     expect(ofKind(prod, kind), kind).toEqual([]);
 });
 
-test("of a run, only conversations expire, after 90 days; unfinished uploads are aborted after two", () => {
+test("only conversations, after 90 days, and worker logs expire; unfinished uploads are aborted after two days", () => {
   const { rules } = only("BucketLifecycleConfiguration");
   const expiring = rules.filter(({ expiration }) => expiration);
   expect(expiring.map(({ filter }) => filter)).toEqual([
@@ -79,7 +79,7 @@ test("the bucket notifies EventBridge of new objects", () => {
   expect(only("BucketNotification")).toEqual({ bucket: only("Bucket").bucket, eventbridge: true });
 });
 
-test("prod's data outlives its stack; other stages' data is deleted with theirs", () => {
+test("prod's data outlives its stack; any other stage's data is deleted with its stack", () => {
   expect(only("Table").deletionProtectionEnabled).toBe(true);
   expect(only("Bucket").forceDestroy).toBe(false);
   expect(prod.app).toMatchObject({ removal: "retain", protect: true });

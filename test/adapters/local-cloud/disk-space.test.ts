@@ -23,9 +23,9 @@ test("of two concurrent reservations that fit only separately, one is refused", 
   expect(ends.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
 });
 
-test("the refusal says how much of the disk stays free", async () => {
+test("the refusal says how much of the disk must stay free", async () => {
   const { space, bytes } = await openSpace();
-  await expect(space.reserve(2 * bytes)).rejects.toThrow(/bytes do not fit on the disk, where 64 MiB stay free$/);
+  await expect(space.reserve(2 * bytes)).rejects.toThrow(/bytes do not fit on the disk, where 64 MiB must stay free$/);
 });
 
 test("space that is reserved and not yet written stays reserved for as long as the write takes", async () => {

@@ -25,12 +25,12 @@ const OUTAGE = outage(10);
 
 test.each<[Partial<VerdictFailure>, ReturnType<typeof decide>]>([
   [{}, { kind: "ask-again" }],
-  // Ten minutes in a row are an outage.
+  // Failing for ten minutes is an outage.
   [{ failingSeconds: 599 }, { kind: "ask-again" }],
   [{ failingSeconds: 600 }, OUTAGE],
   [{ failingSeconds: 659 }, OUTAGE],
   [{ failingSeconds: 660 }, outage(11)],
-  // limits.attempts bounds unusable answers, and nothing else.
+  // limits.attempts bounds unusable answers, not failures of other kinds.
   [{ fault: "unusable-answer", unusable: ATTEMPTS - 1 }, { kind: "ask-again" }],
   [
     { fault: "unusable-answer", unusable: ATTEMPTS },
@@ -43,7 +43,7 @@ test.each<[Partial<VerdictFailure>, ReturnType<typeof decide>]>([
   [{ fault: "outage", unusable: 9 }, { kind: "ask-again" }],
   [{ fault: "unusable-answer", unusable: 1, failingSeconds: 600 }, OUTAGE],
   [{ fault: "refused-text" }, { kind: "exclude", reason: "judge: HTTP 503" }],
-  // One text never halts a run.
+  // An excluded text does not halt the run, however long the judge has failed.
   [
     { fault: "refused-text", failingSeconds: 9999 },
     { kind: "exclude", reason: "judge: HTTP 503" },

@@ -70,10 +70,10 @@ test("main-only freezes only the sub-agents; a setting may unfreeze one", () => 
 test.each([
   [
     ["algorithm.aligment.mode=none"],
-    /config of run 'r': algorithm: Unrecognized key: "aligment": there are mainReward, subReward, alignment, ratio, /,
+    /config of run 'r': algorithm: Unrecognized key: "aligment" \(known keys: mainReward, subReward, alignment, /,
   ],
-  [["agents.main.limits.turn=3"], /agents\.main\.limits: Unrecognized key: "turn": there are turns, turnTokens, /],
-  [["agents.main.optimizer.beta=0"], /agents\.main\.optimizer: Unrecognized key: "beta": there are .*beta1, beta2, /],
+  [["agents.main.limits.turn=3"], /agents\.main\.limits: Unrecognized key: "turn" \(known keys: turns, turnTokens, /],
+  [["agents.main.optimizer.beta=0"], /agents\.main\.optimizer: Unrecognized key: "beta" \(known keys: .*beta1, /],
   [
     ["agents.main.optimizer=server"],
     /agents\.main\.optimizer: "server" needs policy tinker:<url>, not 'compiled': write AdamW's settings/,
@@ -82,7 +82,7 @@ test.each([
     ["agents.main.policy=tinker:http://gpu1:8000", 'agents.main.optimizer={"kind":"server","maxGradientNorm":1}'],
     /agents\.main\.optimizer: Unrecognized key: "maxGradientNorm"/,
   ],
-  [["stepz=3"], /config of run 'r': Unrecognized key: "stepz": there are run, recipe, seed, arm, steps, /],
+  [["stepz=3"], /config of run 'r': Unrecognized key: "stepz" \(known keys: run, recipe, seed, arm, steps, /],
   [["steps"], /--set steps: write path=value/],
   [["steps.count=3"], /--set steps.count=3: 'steps' is a value and has no 'count'/],
   [["steps.count.first=3"], /--set steps.count.first=3: 'steps' is a value and has no 'count'/],

@@ -8,12 +8,12 @@ import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 export const config = teamConfig({ questionsPerStep: 2 });
 export const run = runRecord();
 
-/** What the plan of the step after this one depends on, in a synchronous run. */
+/** What the plan of the step after `sampled` depends on, in a synchronous run. */
 export const after = (sampled: StepRecord | undefined): PlanBasis => ({ previous: sampled, sampled });
 
 /** The plan of a step; throws if the run ends before it. */
-export function planned(of: RunConfig, number: number, basis: PlanBasis): StepRecord {
-  const record = planStep(of, questions, number, basis);
+export function planned(runConfig: RunConfig, number: number, basis: PlanBasis): StepRecord {
+  const record = planStep(runConfig, questions, number, basis);
   if (!record) throw new Error(`the run ends before step ${number}`);
   return record;
 }
@@ -26,9 +26,9 @@ export const base: StepSnapshot = {
   ...{ manifests: new Map(), agents: [], expired: [] },
 };
 
-/** The groups of the step, none of them open. */
-export const complete = (groups: readonly GroupRecord[], of = 1): Pick<StepSnapshot, "complete"> => ({
-  complete: new Map([[of, { groups, earlier: [] }]]),
+/** The part of a snapshot that holds the groups of a step. */
+export const complete = (groups: readonly GroupRecord[], number = 1): Pick<StepSnapshot, "complete"> => ({
+  complete: new Map([[number, { groups, earlier: [] }]]),
 });
 
 export const groupOf = (group: number, part: Partial<GroupRecord> = {}): GroupRecord => ({

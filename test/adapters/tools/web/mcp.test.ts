@@ -85,7 +85,7 @@ test("an invalid setting of a server is named; settings with both a command and 
   await refused({ url, seconds: "60" }, /mcp\.sums: seconds: Invalid input: expected number, received string$/);
   // 35 days: more than a timer can wait.
   await refused({ url, seconds: 3_000_000 }, /mcp\.sums[.:] ?seconds: Too big: expected number to be <=2147483/);
-  await refused({ ...stdio, headers: {} }, /mcp\.sums: Unrecognized key: "headers": there are (?!.*headers)/);
+  await refused({ ...stdio, headers: {} }, /mcp\.sums: Unrecognized key: "headers" \(known keys: (?!.*headers)/);
   await refused({ ...stdio, url }, /mcp\.sums: give either a command .* or a url/);
   await refused({}, /mcp\.sums: give either a command .* or a url/);
 });
