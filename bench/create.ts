@@ -23,7 +23,7 @@ const Report = z.object({ steps: z.int(), heldOut: z.object({ before: Score, aft
 if (!existsSync(join(ROOT, "build.mjs")))
   throw new MgrpoError(
     "not-found",
-    `bench 'create' packs a checkout of the repository, and ${ROOT} is not one: run it in a checkout`,
+    `benchmark 'create' packs a checkout of the repository, and ${ROOT} is not one: run it in a checkout`,
   );
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-create-"));
 try {

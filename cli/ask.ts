@@ -28,7 +28,11 @@ export async function ask(prompt: string, options: AskOptions): Promise<void> {
   const tokens = tokensOf(trajectories);
   if (isTerminal) {
     const counts = Object.values(tokens).map(({ asked, sampled, read }) =>
-      [counted(asked, "conversation"), `${sampled} tokens`, ...(read > 0 ? [`${read} read`] : [])].join(", "),
+      [
+        counted(asked, "conversation"),
+        `${sampled} sampled tokens`,
+        ...(read > 0 ? [`${read} prompt tokens`] : []),
+      ].join(", "),
     );
     const agents = Object.keys(tokens).map((agent, i) => `${agent}: ${counts[i]}`);
     for (const line of hanging("  ", [`${seconds} s`, ...agents].join("; "))) console.log(colors.dim(line));

@@ -30,13 +30,13 @@ export async function bench(names: readonly string[]): Promise<void> {
   const unknown = names.find((name) => !ALL.includes(name));
   if (unknown !== undefined) {
     const nearest = didYouMean(unknown, ALL);
-    throw new MgrpoError("not-found", `no bench '${unknown}': name one of ${ALL.join(", ")}${nearest}`);
+    throw new MgrpoError("not-found", `no benchmark '${unknown}': name one of ${ALL.join(", ")}${nearest}`);
   }
   for (const name of names.length > 0 ? names : DEFAULT) {
     const child = spawn(process.execPath, nodeArguments(`bench/${name}`), { stdio: "inherit" });
     const [code, killed] = await once(child, "exit");
     if (code === 0) continue;
     const how = killed ? `was killed by ${killed}` : `ended with exit code ${code}`;
-    throw new MgrpoError("canceled", `bench '${name}' ${how}`);
+    throw new MgrpoError("canceled", `benchmark '${name}' ${how}`);
   }
 }

@@ -44,7 +44,10 @@ async function watchLocation(location: string, target: string | undefined, optio
   const { team, every = EVERY_SECONDS, results = RESULTS } = options;
   if (target !== undefined) throw new MgrpoError("config-invalid", `'${target}' and --watch: give one of the two`);
   if (team === undefined)
-    throw new MgrpoError("config-invalid", "--watch needs --team <file>: whose checkpoints are they?");
+    throw new MgrpoError(
+      "config-invalid",
+      "--watch needs --team <file>, which names the agent whose checkpoints they are",
+    );
   const { watch } = await import("./watch.ts");
   await watch(location, { team, every, results });
 }

@@ -144,7 +144,7 @@ function print(
   console.log(`  ${fleets ? "Start the workers that no fleet provides" : "Start its workers"}, on any machine:\n`);
   for (const worker of workers) console.log(`    ${worker}`);
   console.log(
-    `\n  Each needs this environment with MGRPO_TABLE=${table} MGRPO_BUCKET=${bucket}, and the same MGRPO_WORKER_TOKEN; a sub-agent's also --host, an address that the others can reach.`,
+    `\n  Each needs this environment with MGRPO_TABLE=${table} MGRPO_BUCKET=${bucket}, and the same MGRPO_WORKER_TOKEN; a sub-agent's also needs --host, with an address that the others can reach.`,
     `\n  If neither \`${MGRPO} cloud serve\` nor Lambda runs the functions, also start: ${MGRPO} dispatch\n`,
   );
 }

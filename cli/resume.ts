@@ -26,7 +26,7 @@ export interface ResumeOptions {
 
 export async function resume(run: string, options: ResumeOptions): Promise<void> {
   const raised = raisedBudgetOf(options);
-  const folder = existingRun(run, `a run in a store continues with \`${MGRPO} launch\` and its --run`);
+  const folder = existingRun(run, `to resume a run in a store, use \`${MGRPO} launch\` with its --run`);
   const status = readStatus(folder);
   // The report is the last of a run's results. Without it, the process was killed before all of them were written.
   if (status.state === "finished" && existsSync(folder.report)) {

@@ -117,7 +117,7 @@ function checkOptions({ fromRun, minReward, heldOut }: SftOptions): void {
     throw new MgrpoError("config-invalid", "--min-reward goes with --from-run <run>: add it");
   }
   if (heldOut < 1) return;
-  throw new MgrpoError("config-invalid", `--held-out ${heldOut}: it is a share, below 1, of the demonstrations`);
+  throw new MgrpoError("config-invalid", `--held-out ${heldOut}: must be a share of the demonstrations, below 1`);
 }
 
 interface Team {

@@ -112,7 +112,7 @@ function firstStepWarnings({ run, recipe, main, agents }: RunConfig, { count, ne
   if (first.step !== 0 || count > 1 || !agents[main]?.trained || !hasNoVariance(first)) return [];
   const look = `look at the rollouts: ${MGRPO} show ${run} 0`;
   if (first.wellFormed > 0) {
-    const remedy = isCorrect(first) ? "ask harder questions" : "ask easier questions, or reward parts of an answer";
+    const remedy = isCorrect(first) ? "ask harder questions" : "ask easier questions, or give partial credit";
     return [
       `the first step taught '${main}' nothing: all rollouts of a question have the same reward; ${look}; ${remedy}`,
     ];
@@ -142,13 +142,13 @@ function streakWarnings({ run, recipe, main, agents }: RunConfig, { recent, newe
   }
   if (streak(recent, isCorrect) === STREAK) {
     return [
-      `since step ${since} (counted from 0), every rollout is correct: no group has variance, so '${main}' learns nothing: the questions are too easy; ask harder levels (curriculum), or end the run here`,
+      `since step ${since} (counted from 0), every rollout is correct: no group has variance, so '${main}' learns nothing: the questions are too easy; ask harder ones (curriculum), or end the run here`,
     ];
   }
   if (streak(recent, isConstant) === STREAK) {
     const reward = newest.reward[main]?.toFixed(3);
     return [
-      `since step ${since} (counted from 0), the rewards of a question's rollouts are all equal, ${reward} on average, and ${share}% of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward that pays parts of an answer, or a longer warm start, makes them differ`,
+      `since step ${since} (counted from 0), the rewards of a question's rollouts are all equal, ${reward} on average, and ${share}% of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward with partial credit, or a longer warm start, makes them differ`,
     ];
   }
   return [];
@@ -248,7 +248,7 @@ function plateauWarnings({ agents }: RunConfig, { count, recent }: LastSteps): s
   if (rising.length === 0) return [];
   return flat.map(
     (name) =>
-      `over the last ${2 * WINDOW} steps, the reward of ${rising.map((one) => `'${one}'`).join(", ")} rose and that of '${name}' did not move: see whether its groups have variance, and what its reward is for`,
+      `over the last ${2 * WINDOW} steps, the reward of ${rising.map((one) => `'${one}'`).join(", ")} rose and that of '${name}' did not move: check whether its groups have variance, and what its reward measures`,
   );
 }
 

@@ -25,7 +25,9 @@ export function addCloud(program: Command): void {
 function addServe(cloud: Command): void {
   cloud
     .command("serve")
-    .description("serve a store for workers on other machines, and run the functions, until stopped")
+    .description(
+      "serve a store for workers on other machines, and run the functions that plan steps and score rollouts, until stopped",
+    )
     .option("--host <address>", "address to listen on, which the other machines must reach", "127.0.0.1")
     .addOption(
       new Option("--port <n>", "port of the DynamoDB API; 0 takes a free one").argParser(port("--port")).default(7420),

@@ -98,7 +98,10 @@ function addMine(program: Command): void {
     .description("find the questions that a team mostly fails, and write them as a file of questions to train on")
     .argument("<team>", "a run's name, or a folder with one checkpoint per agent")
     .option("--train", "ask the training questions")
-    .option("--suite <name>", "ask a file of questions, <file>.jsonl, or a suite of the run or recipe that asks one")
+    .option(
+      "--suite <name>",
+      "ask the questions of a file, <file>.jsonl, or of a suite of the run or recipe that reads one",
+    )
     .addOption(
       new Option("--below <share>", "write the questions with a lower share of correct answers")
         .argParser(share("--below"))
@@ -144,7 +147,7 @@ function addServe(program: Command): void {
   program
     .command("serve")
     .description("serve a trained team to apps, as an OpenAI-compatible API whose models are the agents")
-    .argument("<team>", "a run that finished here, or a folder with one model per agent, named after it")
+    .argument("<team>", "a run that finished here, or a folder with one model per agent, as <folder>/<agent>")
     .addOption(
       new Option("--port <n>", "port to listen on; 0 takes a free one").argParser(port("--port")).default(8080),
     )

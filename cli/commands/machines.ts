@@ -60,7 +60,9 @@ function addWorker(program: Command): void {
 function addDispatch(program: Command): void {
   program
     .command("dispatch")
-    .description("run the functions against the store that the environment names, where there is no Lambda")
+    .description(
+      "run the functions that plan steps and score rollouts, in place of Lambda, against the store that the environment names",
+    )
     .addOption(
       new Option("--every <seconds>", "seconds between polls of the store").argParser(positive("--every")).default(1),
     )

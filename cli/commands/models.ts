@@ -45,7 +45,7 @@ function addBench(program: Command): void {
 function addPretrain(program: Command): void {
   program
     .command("pretrain")
-    .description("train a recipe's base models on its demonstrations")
+    .description("train a recipe's base models on its demonstrations, from random weights")
     .addArgument(recipeArgument())
     .option("--only <folders...>", "base models to make, by folder name, instead of all")
     .option("--to <folder>", "folder to write them to, instead of the recipe's own")
@@ -63,6 +63,6 @@ function addImport(program: Command): void {
     .description("convert a GGUF file into a Hugging Face folder, which can then be trained")
     .argument("<file>", "the .gguf file")
     .requiredOption("--to <folder>", "folder to write, which must not exist")
-    .addOption(new Option("--dtype <name>", "number format of the weights").choices(["fp32", "bf16"]).default("fp32"))
+    .addOption(new Option("--dtype <name>", "data type of the weights").choices(["fp32", "bf16"]).default("fp32"))
     .action(async (file, options) => (await import("../import-model.ts")).importModel(file, options));
 }

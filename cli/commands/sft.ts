@@ -6,7 +6,7 @@ import { arm, collect, recipeArgument, seed, setting } from "./options.ts";
 export function addSft(program: Command): void {
   const command = program
     .command("sft")
-    .description("teach the agents of a recipe from demonstrations: a warm start for `mgrpo train`")
+    .description("fine-tune a recipe's agents on demonstrations: a warm start for `mgrpo train`")
     .addArgument(recipeArgument())
     .requiredOption("--to <folder>", "folder to write each agent's model to, as <folder>/<agent>")
     .option("--agent <name>", "train only this agent")

@@ -58,7 +58,7 @@ function addInit(program: Command): void {
 function addResume(program: Command): void {
   const command = program
     .command("resume")
-    .description("resume a run that was stopped, killed or halted")
+    .description("resume a run on this machine that was stopped, killed or halted")
     .addArgument(runArgument());
   addBudgets(command);
   command.option("--open", "open the dashboard of the run in the browser; a terminal shows its link anyway");
@@ -105,7 +105,7 @@ function addCompare(program: Command): void {
     .addOption(
       new Option(
         "--from <source>",
-        "start every arm from the checkpoints of this run, or in this folder, such as ./warm, which has one per agent; one arm with <arm>=<source> (repeatable)",
+        "start every arm, or one arm with <arm>=<source>, from the checkpoints of a run or of a folder with one per agent, such as ./warm (repeatable)",
       )
         .argParser(collect)
         .default([], "none"),

@@ -61,7 +61,7 @@ function varianceWarnings({ main }: Team, { group }: TriedGroup): string[] {
   }
   if (hasSignal(batch)) return [];
   return [
-    `no variance: all ${rewards.length} rollouts have reward ${rewards[0]?.toFixed(3)}, so '${main}' learns nothing from this question. Try others (--question) and more rollouts; if most are like this, ask easier ones (harder ones if all are right) or reward parts of an answer`,
+    `no variance: all ${rewards.length} rollouts have reward ${rewards[0]?.toFixed(3)}, so '${main}' learns nothing from this question. Try others (--question) and more rollouts; if most are like this, ask easier ones (harder ones if all are right) or give partial credit`,
   ];
 }
 

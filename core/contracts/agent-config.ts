@@ -92,7 +92,7 @@ export const AgentConfig = z.strictObject({
     .string()
     .default("compiled")
     .describe(
-      "Backend that runs the model: compiled, eager, tinker:<url>[#<base model>], recipe:<name>, openai[:<base url>], bedrock:<region>, or of:<agent> for that agent's weights (docs/shared-policies.md).",
+      "The model's backend: compiled, eager, eager-gpu, tinker:<url>[#<base model>], recipe:<name>, openai[:<base url>], bedrock:<region>, or of:<agent> for that agent's weights (docs/shared-policies.md).",
     ),
   share: z
     .number()

@@ -152,7 +152,7 @@ export const AlgorithmSettings = z.strictObject({
     .enum(["zero", "mask"])
     .default("zero")
     .describe(
-      "A truncated conversation gets reward 0 (zero), or no weight in the loss (mask); it counts in the mean and the standard deviation of its group.",
+      "A truncated conversation gets reward 0 (zero), or no weight in the loss (mask). Either way it counts in the mean and the standard deviation of its group.",
     ),
   overlongPenalty: OverlongPenalty.nullable()
     .default(null)

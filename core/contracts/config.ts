@@ -52,7 +52,7 @@ const DynamicSampling = z.strictObject({
 });
 
 const EvaluationConfig = z.strictObject({
-  every: z.int().nonnegative().default(0).describe("Steps between evaluated teams. 0: only before and after training."),
+  every: z.int().nonnegative().default(0).describe("Steps between evaluations. 0: only before and after training."),
   suites: z
     .array(EvaluationSuite)
     .default([])

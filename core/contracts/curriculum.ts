@@ -19,11 +19,11 @@ export type CurriculumStage = z.infer<typeof CurriculumStage>;
 export function curriculumFaults(
   stages: readonly CurriculumStage[],
 ): [path: readonly (string | number)[], message: string][] {
-  const either = "from (a share of the run) or fromStep (a step)";
+  const [share, step] = ["from (a share of the run)", "fromStep (a step)"];
   const unclear = stages.findIndex(({ from, fromStep }) => (from === undefined) === (fromStep === undefined));
-  if (unclear >= 0) return [[["curriculum", unclear], `set exactly one of ${either}`]];
+  if (unclear >= 0) return [[["curriculum", unclear], `set exactly one of ${share} and ${step}`]];
   if (new Set(stages.map(({ from }) => from === undefined)).size > 1) {
-    return [[["curriculum"], `set ${either}, the same one in every stage`]];
+    return [[["curriculum"], `set ${share} or ${step}, the same one in every stage`]];
   }
   const starts = stages.map(({ from, fromStep = 0 }) => from ?? fromStep);
   if (starts[0] !== 0) return [[["curriculum", 0], "the first stage must start at 0"]];

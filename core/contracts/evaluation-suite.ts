@@ -59,7 +59,7 @@ export const EvaluationSuite = z
       .describe(
         "Number of questions at the start of the set that are not asked, such as those of a development split.",
       ),
-    questions: z.int().nonnegative().default(0).describe("Number of questions, from the first one asked. 0: all."),
+    questions: z.int().nonnegative().default(0).describe("Number of questions to ask, after those skipped. 0: all."),
     runs: z
       .int()
       .positive()

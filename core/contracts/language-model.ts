@@ -23,7 +23,10 @@ export function isOpenAi(baseUrl: string): boolean {
 /** Most API keys do not match, should one be written here by mistake. The message does not repeat it. */
 const KeyVariable = z
   .string()
-  .regex(/^[A-Z_][A-Z0-9_]*$/, "the name of an environment variable that holds the key, such as OPENROUTER_API_KEY");
+  .regex(
+    /^[A-Z_][A-Z0-9_]*$/,
+    "must be the name of an environment variable that holds the key, such as OPENROUTER_API_KEY",
+  );
 
 const BaseUrl = z.string().refine(isBaseUrl, {
   error: "the server's base URL, such as http://127.0.0.1:8000/v1: http or https, without user, query or fragment",

@@ -10,10 +10,12 @@ import { isEndpointPolicy } from "./language-model.ts";
 export const RunnerConfig = z.union([
   z.enum(["native", "recipe"]),
   z.strictObject({
-    url: z.url({ protocol: /^https?$/ }).describe("Where the app takes attempts: one signed POST each."),
+    url: z
+      .url({ protocol: /^https?$/ })
+      .describe("URL of the app. Each attempt at a rollout is one signed POST to it."),
     secretVariable: z
       .string()
-      .regex(/^[A-Z][A-Z0-9_]*$/, "the name of an environment variable")
+      .regex(/^[A-Z][A-Z0-9_]*$/, "must be the name of an environment variable")
       .default("MGRPO_RUNNER_SECRET")
       .describe(
         "The workers' environment variable that holds the secret with which calls are signed. The app has the same secret.",

@@ -143,7 +143,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /curriculum\.1\.levels: no training question has level 2; there are only levels 1/,
   ],
   ["a record of an unknown run", ["show", "nobody", "x"], /no run 'nobody'/],
-  ["an unknown bench", ["bench", "speed"], /no bench 'speed': name one of engine, rollouts, .*, store, .*bundles, run/],
+  [
+    "an unknown benchmark",
+    ["bench", "speed"],
+    /no benchmark 'speed': name one of engine, rollouts, .*, store, .*bundles, run/,
+  ],
   ["a comparison of an unknown arm", ["compare", RELAY, "--arms", "solo"], /--arms solo: there is no arm 'solo'/],
   ["a comparison without seeds", ["compare", RELAY, "--seeds", "0"], /--seeds takes a whole number above 0/],
   ["a variation that names no values", ["compare", RELAY, "--vary", "steps"], /--vary steps: write path=value,value/],

@@ -1,4 +1,4 @@
-/** @file `mgrpo bench`: the error says how a bench that failed ended. */
+/** @file `mgrpo bench`: the error says how a benchmark that failed ended. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { EventEmitter } from "node:events";
 import { expect, test, vi } from "vitest";
@@ -10,8 +10,8 @@ vi.mock("node:child_process", async (original) => {
 });
 
 test.each([
-  [null, "SIGKILL", "bench 'memory' was killed by SIGKILL"],
-  [2, null, "bench 'memory' ended with exit code 2"],
+  [null, "SIGKILL", "benchmark 'memory' was killed by SIGKILL"],
+  [2, null, "benchmark 'memory' ended with exit code 2"],
 ] as const)("exit code %s, signal %s: %s", async (code, signal, message) => {
   vi.mocked(spawn).mockImplementationOnce(() => {
     const child = new EventEmitter();

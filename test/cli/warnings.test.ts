@@ -140,7 +140,7 @@ test("of a run whose first steps have expired, the warnings name the steps by th
 test("three steps in a row without variance and always correct: the questions are too easy", () => {
   const easy = outcome(1);
   expect(stepWarnings(under({}), [learning, easy, easy, easy])[0]).toMatch(
-    /^since step 1 \(counted from 0\), every rollout is correct.*too easy; ask harder levels \(curriculum\)/,
+    /^since step 1 \(counted from 0\), every rollout is correct.*too easy; ask harder ones \(curriculum\)/,
   );
   expect(stepWarnings(under({}), [learning, easy, outcome(1, 3), easy])).toEqual([]);
 });

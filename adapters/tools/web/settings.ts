@@ -86,7 +86,7 @@ function mcpFault(input: unknown, [ofCommand = [], ofUrl = []]: readonly (readon
   const names = input !== null && typeof input === "object" ? Object.keys(input) : [];
   const isCommand = names.includes("command");
   if (isCommand === names.includes("url")) {
-    return "give either a command (a server on this machine) or a url (streamable HTTP)";
+    return "give either a command (a server on the worker's machine) or a url (streamable HTTP)";
   }
   const issues = isCommand ? ofCommand : ofUrl;
   return issues.map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message)).join("; ");
@@ -106,7 +106,7 @@ const McpCommon = {
 const Mcp = z.union(
   [
     z.strictObject({
-      command: z.string().min(1).describe("Starts a server on this machine. Instead of url."),
+      command: z.string().min(1).describe("Command that starts a server on the worker's machine. Instead of url."),
       arguments: z.array(z.string()).default([]).describe("Arguments of command."),
       environment: z
         .array(Variable)
@@ -146,9 +146,9 @@ const limitOn = (counted: string, spent: string) =>
     .prefault({});
 
 export const WebSettings = z.strictObject({
-  search: SearchSettings.optional().describe("The search engine behind the tool search. Absent: no such tool."),
+  search: SearchSettings.optional().describe("The search engine behind the search tool. Absent: no such tool."),
   visit: Visit.prefault({}).describe("How pages are opened."),
-  reason: Model.optional().describe("The model behind the tool reason. Absent: no such tool."),
+  reason: Model.optional().describe("The model behind the reason tool. Absent: no such tool."),
   extract: Model.optional().describe(
     "The model that extracts what a goal needs from pages. Absent: visit takes no goal.",
   ),

@@ -53,8 +53,8 @@ test("a stage that begins at a step ignores how many steps or tokens the run has
 });
 
 test.each([
-  [[{ levels: [1] }], /curriculum\.0: set exactly one of from .* or fromStep/],
-  [[{ from: 0, fromStep: 0, levels: [1] }], /curriculum\.0: set exactly one of from .* or fromStep/],
+  [[{ levels: [1] }], /curriculum\.0: set exactly one of from .* and fromStep/],
+  [[{ from: 0, fromStep: 0, levels: [1] }], /curriculum\.0: set exactly one of from .* and fromStep/],
   [
     [
       { from: 0, levels: [1] },
