@@ -136,7 +136,7 @@ export class Supervisor {
     if (!found || this.#isOver) return;
     found.done = code === 0;
     const lifeSeconds = (this.#options.now() - found.startedAt) / 1000;
-    found.shortLives = lifeSeconds < SHORT_LIFE_SECONDS ? found.shortLives + 1 : 0;
+    found.shortLives = !found.done && lifeSeconds < SHORT_LIFE_SECONDS ? found.shortLives + 1 : 0;
     if (found.done || isCrashLooping(found)) return;
     this.#later(() => {
       found.startedAt = this.#options.now();
