@@ -21,7 +21,7 @@ const SKIPPED = /^(\..*|node_modules|runs|dist)$/;
 
 /**
  * The modules of a project, by their path in it. Rewards carry everything they import, since a function has no packages. Tools and apps
- * import this package and its dependencies (`external`) from the release that they lie in.
+ * import this package and its dependencies (`external`) from the release that contains them.
  */
 export async function compileProject(project, external) {
   const recipes = existsSync(project) ? recipesIn(project, DEPTH) : [];

@@ -49,7 +49,7 @@ const RELEASE = join(DIST, "release");
 const PROJECT = join(DIST, "project");
 /** The dashboard's page, and the page of an export: one browser bundle each. */
 const PAGE = { folder: join(ROOT, "ui"), entries: ["main", "export"].map((name) => join(ROOT, `ui/app/${name}.tsx`)) };
-const NO_SOURCES = /(^|[/\\])(pytorch|\.[^/\\]*)$|README\.md$|tsconfig\.json$/;
+const NOT_SOURCES = /(^|[/\\])(pytorch|\.[^/\\]*)$|README\.md$|tsconfig\.json$/;
 
 async function build(folders) {
   const sources = folders.flatMap((folder) => filesUnder(join(ROOT, folder)));
@@ -176,7 +176,7 @@ function filesUnder(path) {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats?.isDirectory()) return stats ? [path] : [];
   const paths = readdirSync(path).map((name) => join(path, name));
-  return paths.filter((inner) => !NO_SOURCES.test(inner)).flatMap(filesUnder);
+  return paths.filter((inner) => !NOT_SOURCES.test(inner)).flatMap(filesUnder);
 }
 
 /** A script of the page is in its bundle. */

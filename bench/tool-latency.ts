@@ -19,7 +19,7 @@ export function withLatency(tools: ReadonlyMap<string, Tool>, latency: ToolLaten
   return new Map([...tools].map(([name, tool]) => [name, delayed(tool, latency, calls)]));
 }
 
-/** @param calls by question, those so far. */
+/** @param calls calls so far, by question. */
 function delayed(tool: Tool, latency: ToolLatency, calls: Map<string, number>): Tool {
   return {
     ...tool,
@@ -36,7 +36,7 @@ function delayed(tool: Tool, latency: ToolLatency, calls: Map<string, number>): 
   };
 }
 
-/** Seconds, from two uniform draws by Box and Muller's transformation. */
+/** Seconds, from two uniform draws by the Box-Muller transform. */
 function latencyOf({ medianSeconds, sigma }: ToolLatency, question: string, call: number): number {
   const random = stream("tool latency", question, call);
   const normal = Math.sqrt(-2 * Math.log(1 - random.uniform())) * Math.cos(2 * Math.PI * random.uniform());

@@ -1,6 +1,6 @@
 /**
  * @file ui.*: a run of 100,000 rollouts in the dashboard, as a browser requests it: how long a view takes, the first time and again,
- * and what share of a core the dashboard and the store take to follow it as a running one. The run's records are made up: nothing is sampled
+ * and what share of a core the dashboard and the store take to follow it as if it were running. The run's records are made up: nothing is sampled
  * or trained.
  */
 import { spawn } from "node:child_process";
@@ -23,7 +23,7 @@ import { print } from "./measurement.ts";
 const RUN = "large";
 const [STEPS, GROUPS, K] = [782, 16, 8];
 /** How many of the last steps have GROUP records: the view of a step reads no other step's. */
-const SCORED = 8;
+const SCORED_STEPS = 8;
 const FOLLOW_SECONDS = 20;
 
 const config = RunConfig.parse({
@@ -93,7 +93,7 @@ async function fill({ table, objects }: Store): Promise<void> {
     new TextEncoder().encode(JSON.stringify({ train: questions, heldOut: [] })),
   );
   for (let step = 0; step <= STEPS; step++) await table.insert(tableKeys.step(RUN, step), { ...stepOf(step) });
-  for (let step = STEPS - SCORED; step < STEPS; step++)
+  for (let step = STEPS - SCORED_STEPS; step < STEPS; step++)
     for (let group = 0; group < GROUPS; group++)
       await table.insert(tableKeys.group(RUN, step, group), { ...groupOf(step, group) });
 }

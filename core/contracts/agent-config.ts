@@ -86,7 +86,7 @@ export const AgentConfig = z.strictObject({
     .string()
     .min(1)
     .describe(
-      "hf:<owner>/<name>[@<revision>] on the Hugging Face Hub, or folder or s3:// prefix of a checkpoint or PEFT adapter. Behind an API: the model's name on the server.",
+      "hf:<owner>/<name>[@<revision>] on the Hugging Face Hub, or the folder or s3:// prefix of a checkpoint or PEFT adapter. Behind an API: the model's name on the server.",
     ),
   policy: z
     .string()

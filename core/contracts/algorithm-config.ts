@@ -11,7 +11,7 @@ const MainReward = z.strictObject({
 
 const SubReward = z.strictObject({
   format: z.number().describe("Reward of a well-formed invocation."),
-  correct: z.number().describe("Weight of the main agent's correctness in the same rollout."),
+  correct: z.number().describe("Weight of the caller's correctness: in the paper, the main agent's in that rollout."),
   expert: z.number().describe("Weight of the expert's score of the subtask."),
 });
 

@@ -8,7 +8,7 @@ const { overlongPenalty } = AlgorithmSettings.shape;
 
 const CLIP_RANGE_IF_ABSENT = "the default of its own ratio if that is set, otherwise as in algorithm";
 
-/** The schema under a default. `absent`: the value that holds without an override. */
+/** The optional override of a setting: its schema without a default. `absent`: the value that holds without an override. */
 function own<S extends z.ZodType>(setting: { unwrap(): S }, what: string, absent = "as in algorithm") {
   return setting.unwrap().exactOptional().describe(`${what} of this agent. Absent: ${absent}.`);
 }

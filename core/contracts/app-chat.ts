@@ -89,7 +89,7 @@ export const SessionEnd = z.strictObject({
   session: AgentSession,
   /** The exchanges whose replies reached the app. */
   delivered: z.array(z.string()),
-  /** String arguments of the main agent's calls, in order. The conversations are committed in that order. */
+  /** Strings in the arguments of the main agent's calls, in order. The conversations are ordered by the one that their task contains. */
   callTexts: z.array(z.string()),
 });
 export type SessionEnd = z.infer<typeof SessionEnd>;

@@ -31,7 +31,7 @@ export const TrainingStats = z.strictObject({
   kl: z.number(),
   /** max |ratio - 1| over action tokens before the step. A worker warns above 1e-3, unless the rollouts are stale or the base is quantized. */
   maxRatioDeviation: z.number(),
-  /** Mean of -log p over action tokens, in nats: an estimate of the sampler's entropy at its temperature. Earlier releases lack it. */
+  /** Mean of -log p over action tokens, in nats: an estimate of the sampler's entropy at its temperature. Absent in earlier releases. */
   entropy: z.number().exactOptional(),
   trajectories: z.int(),
   actionTokens: z.int(),

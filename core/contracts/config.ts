@@ -47,7 +47,7 @@ const DynamicSampling = z.strictObject({
     .nonnegative()
     .default(0)
     .describe(
-      "Rounds of new questions per step that replace groups in which all rewards of the main agent are the same. 0: off.",
+      "Rounds per step in which new questions replace groups from which the main agent, or if it is frozen every trained agent, learns nothing. 0: off.",
     ),
 });
 
@@ -69,7 +69,9 @@ const RetentionConfig = z.strictObject({
     .int()
     .nonnegative()
     .default(0)
-    .describe("Every n-th version is kept forever. 0: none, except version 0, references and evaluated versions."),
+    .describe(
+      "Every n-th version is kept forever, besides version 0, the last, references and evaluated versions. 0: only those.",
+    ),
 });
 
 const LimitsConfig = z.strictObject({
@@ -86,7 +88,7 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(3600)
     .describe(
-      "Wall-clock seconds in which an engine samples one turn. Then the turn is stopped. A thread that goes on for as long again, at most 60 s, is terminated and reopened.",
+      "Wall-clock seconds that an engine may sample one turn. Then the turn is canceled. An engine thread that does not stop within as long again, at most 60 s, is restarted.",
     ),
   toolSeconds: z.number().positive().default(300).describe("Wall-clock seconds of one tool call."),
   // score-rollout may run for 540 seconds.
@@ -103,7 +105,7 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(7200)
     .describe(
-      "Wall-clock seconds of one engine call in training: a pass over part of a batch, an optimizer step, a save. Then the step is leased again.",
+      "Wall-clock seconds of one engine call in training: a pass over part of a batch, an optimizer step, a save. Then the worker gives up the step, and it is claimed again.",
     ),
   attempts: z
     .int()
@@ -200,8 +202,8 @@ const RunSettings = z.strictObject({
 });
 
 /**
- * The config of a run, with all defaults. It refuses unknown keys, settings that contradict each other, and settings that the chosen policy,
- * provider or runner would ignore; each issue of the `ZodError` has the setting's path.
+ * The config of a run, with all defaults. It refuses unknown keys, settings that contradict each other, and most that the chosen policy,
+ * provider or runner would ignore (see also ignored-settings.ts); each issue of the `ZodError` has the setting's path.
  */
 export const RunConfig = RunSettings.superRefine((config, context) => {
   for (const [path, message] of configFaults(config)) context.addIssue({ code: "custom", path: [...path], message });

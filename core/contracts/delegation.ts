@@ -76,6 +76,6 @@ function pathFaults(main: string, agents: Team): (name: string) => Fault[] {
     }
     if (above.length <= MAX_LEVELS) return [];
     const path = [main, ...above].join(" → ");
-    return [[["agents", name], `${path} has ${above.length} levels of sub-agents: at most ${MAX_LEVELS} are possible`]];
+    return [[["agents", name], `${path} has ${above.length} levels of sub-agents: at most ${MAX_LEVELS} are allowed`]];
   };
 }

@@ -13,7 +13,10 @@ export function encrypt(text: string, canary: string): string {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
-/** Throws `record-damaged`, without the text in the message, if it is not base64 or was encrypted with another canary. */
+/**
+ * Throws `record-damaged`, without the text in the message, if it is not base64 or does not decrypt to UTF-8. A wrong canary may go
+ * unnoticed: it turns ASCII into ASCII.
+ */
 export function decrypt(encrypted: string, canary: string): string {
   if (encrypted.length % 4 !== 0 || !BASE64.test(encrypted)) throw new MgrpoError("record-damaged", "it is not base64");
   const bytes = Uint8Array.from(atob(encrypted), (character) => character.charCodeAt(0));
@@ -40,8 +43,8 @@ export function decryptQuestions(set: SuiteQuestions): SuiteQuestions {
 /** The shortest quotation in bytes: three words of English, six characters of Chinese. Shorter matches may be chance. */
 const QUOTE_BYTES = 18;
 
-/** Removes quotations of a decrypted set's prompts or answers from messages: servers repeat their input in error messages. */
-export function withoutQuotes({ questions }: SuiteQuestions): (message: string) => string {
+/** Replaces quotations of a decrypted set's prompts and answers in a message by `…`: servers repeat their input in error messages. */
+export function quotationRedactor({ questions }: SuiteQuestions): (message: string) => string {
   const known = new Set(questions.flatMap(({ prompt, answer }) => [prompt, answer].flatMap(piecesOf)));
   return (message) => {
     const plain = unescaped(message);

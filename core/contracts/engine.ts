@@ -30,7 +30,7 @@ export type Quantization = z.infer<typeof Quantization>;
 
 /**
  * `agents.<name>.engine`: what computes the agent's policy, how exactly, and how much at a time, in threads, sequences and tokens. `RunConfig`
- * refuses settings that the policy or the provider would ignore.
+ * refuses most settings that the policy or the provider would ignore (`engineFaults`).
  */
 export const EngineConfig = z.strictObject({
   provider: ProviderChoice.default("cpu").describe(
@@ -77,15 +77,15 @@ const CPU_ONLY = [
   ["quantization", "none"],
 ] as const;
 
-interface PolicyOnEngine {
+interface AgentWithEngine {
   readonly policy: string;
   readonly engine: Pick<EngineConfig, "provider" | "precision" | "prefixTrees" | (typeof CPU_ONLY)[number][0]>;
 }
 
 type Fault = readonly [(string | number)[], string];
 
-/** Engine settings that an agent's policy or provider would ignore: path and message. */
-export function engineFaults(agents: Readonly<Record<string, PolicyOnEngine>>): Fault[] {
+/** Engine settings that an agent's policy or provider does not take: path and message. */
+export function engineFaults(agents: Readonly<Record<string, AgentWithEngine>>): Fault[] {
   return Object.entries(agents).flatMap(([name, { policy, engine }]) => {
     const { provider, precision, prefixTrees } = engine;
     const faults: Fault[] = [];

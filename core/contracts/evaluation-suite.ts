@@ -1,6 +1,6 @@
 /** @file What an evaluation asks: the held-out questions, or a benchmark's. */
 import * as z from "zod";
-import { isNoInheritedKey } from "./names.ts";
+import { isSafeKey } from "./names.ts";
 import { MAX_TEMPERATURE } from "./rollout.ts";
 
 /** Published benchmarks, read from the user's files (docs/benchmarks.md), and `jsonl` for the user's own questions. */
@@ -29,7 +29,7 @@ export const EvaluationSuite = z
     name: z
       .string()
       .regex(/^[a-z][a-z0-9-]{0,62}$/, "1 to 63 lower-case letters, digits or '-', the first a letter")
-      .refine(isNoInheritedKey, "a suite cannot have this name: every JavaScript object has a 'constructor'")
+      .refine(isSafeKey, "a suite cannot have this name: every JavaScript object has a 'constructor'")
       .describe("The suite's name in reports."),
     temperature: z.number().min(0).max(MAX_TEMPERATURE).default(1).describe("Sampling temperature. 0: greedy."),
     closedBook: z

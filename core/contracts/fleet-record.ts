@@ -1,4 +1,4 @@
-/** @file The record FLEET: what a run knows of one fleet. */
+/** @file The record FLEET: what a run knows about one fleet. */
 import * as z from "zod";
 import { Reason, RecordedText } from "./bounds.ts";
 import { AgentName, RunName, WorkerId } from "./names.ts";

@@ -4,7 +4,7 @@ import * as z from "zod";
 /**
  * `user`: somebody halted it by hand. `budget`: the run's budget is spent, or its tools'. `refused`: a service or an app refused a call, or the
  * recipe's rewards failed. `judge-outage`: the judge has failed for minutes; the outage may pass. `losses`: too many lost rollouts.
- * `trainer-lost`: the trainer of an agent was lost too often. `untrainable`: the optimizer step cannot be taken. `unserved`: a fleet does
+ * `trainer-lost`: the trainer of an agent was lost too often. `untrainable`: a loss or gradient is not finite. `unserved`: a fleet does
  * not serve the run.
  */
 export const HaltCode = z.enum([

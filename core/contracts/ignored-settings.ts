@@ -9,7 +9,7 @@
 import { AlgorithmConfig } from "./algorithm-config.ts";
 import type { RunConfig } from "./config.ts";
 import { EngineConfig } from "./engine.ts";
-import { hasNoUser } from "./http-url.ts";
+import { hasNoCredentials } from "./http-url.ts";
 import { isEndpointPolicy } from "./language-model.ts";
 import { ownsPolicy } from "./shared-policy.ts";
 
@@ -39,8 +39,8 @@ export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => Fa
       return [[`agents.${name}.engine.threads`, `does nothing with policy '${policy}': remove it`]];
     });
   },
-  runnerUser({ runner }) {
-    if (typeof runner === "string" || hasNoUser(runner.url)) return [];
+  runnerCredentials({ runner }) {
+    if (typeof runner === "string" || hasNoCredentials(runner.url)) return [];
     return [["runner.url", "must be without user and password: messages name addresses"]];
   },
 };

@@ -1,7 +1,7 @@
 /** @file The S3 keys and the DynamoDB keys of runs. No key contains an attempt, a fence or a time. */
 import type { RolloutAddress } from "./rollout.ts";
 
-/** At least six digits: a run may have a million steps. */
+/** At least six digits, so that the keys of the first million steps sort in order. */
 const padded = (n: number) => String(n).padStart(6, "0");
 
 /** S3 keys, all under `runs/<run>/`. */

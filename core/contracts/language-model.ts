@@ -9,7 +9,7 @@
  * only the names of the environment variables that hold them.
  */
 import * as z from "zod";
-import { hasNoUser } from "./http-url.ts";
+import { hasNoCredentials } from "./http-url.ts";
 
 /** OpenAI's own server. */
 const OPENAI_URL = "https://api.openai.com/v1";
@@ -35,7 +35,7 @@ const BaseUrl = z.string().refine(isBaseUrl, {
 function isBaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   // An empty query or fragment is in the text alone.
-  return /^https?:$/.test(new URL(text).protocol) && hasNoUser(text) && !/[?#]/.test(text);
+  return /^https?:$/.test(new URL(text).protocol) && hasNoCredentials(text) && !/[?#]/.test(text);
 }
 
 /** Dollars per million tokens. */
@@ -135,7 +135,7 @@ export const AgentEndpointSettings = EndpointSettings.extend({
 });
 export type AgentEndpointSettings = z.infer<typeof AgentEndpointSettings>;
 
-interface PolicyOfAgent {
+interface AgentWithPolicy {
   readonly policy: string;
   readonly model: string;
   readonly trained: boolean;
@@ -152,14 +152,14 @@ export function endpointOf({
   policy,
   model,
   endpoint,
-}: Omit<PolicyOfAgent, "trained" | "thinking" | "toolPrompt" | "limits">): LanguageModelSpecInput {
+}: Omit<AgentWithPolicy, "trained" | "thinking" | "toolPrompt" | "limits">): LanguageModelSpecInput {
   const { calls: _, usdPerMillionTokens: _price, ...settings } = endpoint ?? AgentEndpointSettings.parse({});
   const where = policy.replace(/^[a-z]+:?/, "");
   return { ...specOf(policy.startsWith("openai") ? "openai" : "bedrock", where, model), ...settings };
 }
 
 /** Settings that an agent behind an API must not have, and `endpoint` without an API: path and message. */
-export function endpointFaults(agent: PolicyOfAgent): (readonly [path: string, message: string])[] {
+export function endpointFaults(agent: AgentWithPolicy): (readonly [path: string, message: string])[] {
   const { policy, trained, thinking, toolPrompt = "auto", limits, endpoint } = agent;
   if (!isEndpointPolicy(policy)) {
     return endpoint

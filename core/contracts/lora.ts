@@ -18,8 +18,8 @@ export const LoraConfig = z.strictObject({
 });
 export type LoraConfig = z.infer<typeof LoraConfig>;
 
-/** Policies that can train an adapter. */
+/** Policies that can train an adapter on this machine. */
 export const LORA_POLICIES: readonly string[] = ["compiled", "eager", "eager-gpu"];
 
-/** Whether an agent with this policy can set `lora`: a Tinker server always trains an adapter. */
+/** Whether an agent with this policy can set `lora`. A Tinker server always trains an adapter. */
 export const supportsLora = (policy: string): boolean => LORA_POLICIES.includes(policy) || policy.startsWith("tinker:");

@@ -6,8 +6,8 @@ export const RunName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/i, "1 to 63 letters, digits, '.', '_' or '-', the first a letter or digit");
 
-/** Whether a name of lower-case letters, digits and '-' is safe as a key: no object inherits a property with this name. */
-export function isNoInheritedKey(name: string): boolean {
+/** Whether a name of lower-case letters, digits and '-' is safe as an object's key: no object inherits a property with this name. */
+export function isSafeKey(name: string): boolean {
   return name !== "constructor";
 }
 
@@ -15,7 +15,7 @@ export function isNoInheritedKey(name: string): boolean {
 export const AgentName = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,30}$/, "1 to 31 lower-case letters, digits or '-', the first a letter")
-  .refine(isNoInheritedKey, "an agent cannot have this name: every JavaScript object has a 'constructor'");
+  .refine(isSafeKey, "an agent cannot have this name: every JavaScript object has a 'constructor'");
 
 /** SHA-256 in lower-case hex. */
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "64 lower-case hex digits");
@@ -43,7 +43,7 @@ export const GroupIndex = z.int().nonnegative();
 /** Index of a rollout within its group, 0..K-1. */
 export const RolloutIndex = z.int().nonnegative();
 
-/** 128 bits of the SHA-256 of the request, in base64url: one id per distinct invocation. */
+/** 128 bits of a SHA-256, in base64url: of the request, or, if an app ran the rollout, of request, conversation and trajectory. */
 export const InvocationId = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
 
 /** A question's id as its recipe or file gives it. */

@@ -7,7 +7,7 @@ import { Reason } from "./bounds.ts";
 import { Conversation } from "./conversation.ts";
 import { AgentName, GroupIndex, InvocationId, RolloutIndex, RunName, Sha256, Step, Version } from "./names.ts";
 
-/** One agent's part of a rollout, as sampled. T tokens. The policy emitted only the tokens inside `actions`. */
+/** The tokens of one conversation of an agent, as sampled: T of them. The policy emitted only those inside `actions`. */
 export const Trajectory = z.strictObject({
   agent: AgentName,
   version: Version,

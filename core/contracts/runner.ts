@@ -35,7 +35,7 @@ export type Draws = z.infer<typeof Draws>;
 
 type Fault = readonly [path: readonly (string | number)[], message: string];
 
-interface Rollouts {
+interface RolloutSettings {
   readonly runner: RunnerConfig;
   readonly draws: Draws;
   readonly main: string;
@@ -44,10 +44,10 @@ interface Rollouts {
   readonly evaluation: { readonly suites: readonly EvaluationSuite[] };
 }
 
-export const runnerFaults = (config: Rollouts): Fault[] => [...appFaults(config), ...drawFaults(config)];
+export const runnerFaults = (config: RolloutSettings): Fault[] => [...appFaults(config), ...drawFaults(config)];
 
 /** Settings that an app makes meaningless: it has its own tools and prompts, and calls models behind APIs itself. */
-function appFaults({ runner, main, agents, algorithm, evaluation }: Rollouts): Fault[] {
+function appFaults({ runner, main, agents, algorithm, evaluation }: RolloutSettings): Fault[] {
   if (runner === "native") return [];
   const faults = turnWeightFaults({ algorithm, agents });
   const refuse = (name: string, setting: string, remedy: string) =>
@@ -73,7 +73,7 @@ function appFaults({ runner, main, agents, algorithm, evaluation }: Rollouts): F
 }
 
 /** One for each place that sets it: agents without a value of their own share that of the run. */
-function turnWeightFaults({ algorithm, agents }: Pick<Rollouts, "algorithm" | "agents">): Fault[] {
+function turnWeightFaults({ algorithm, agents }: Pick<RolloutSettings, "algorithm" | "agents">): Fault[] {
   const message = "an app runs the rollouts (runner), and its branches have no turns to reward: set it to 0";
   const withTurns = Object.keys(agents).filter((name) => algorithmOf({ algorithm, agents }, name).turnWeight > 0);
   const own = withTurns.filter((name) => agents[name]?.algorithm?.turnWeight !== undefined);
@@ -82,7 +82,7 @@ function turnWeightFaults({ algorithm, agents }: Pick<Rollouts, "algorithm" | "a
 }
 
 /** Only samplers of tokens have draws to name. */
-function drawFaults({ draws, agents }: Rollouts): Fault[] {
+function drawFaults({ draws, agents }: RolloutSettings): Fault[] {
   if (draws === "place") return [];
   const behindApi = Object.keys(agents).find((name) => isEndpointPolicy(agents[name]?.policy ?? ""));
   if (behindApi === undefined) return [];

@@ -1,6 +1,6 @@
 /**
  * @file The optimizer of a Tinker server that keeps Adam's settings to itself, such as SkyRL's FSDP and Megatron backends. Only the learning rate
- * and its schedule are ours: the probe refuses a server that does not follow them.
+ * and its schedule are ours: the probe refuses a server that steps at a learning rate of 0.
  */
 import * as z from "zod";
 import { Schedule, WarmupRatio } from "./schedule.ts";
@@ -25,7 +25,7 @@ export const ServerOptimizer = z.strictObject({
 });
 export type ServerOptimizer = z.infer<typeof ServerOptimizer>;
 
-/** What the probe measured of a server's optimizer (engine/tinker/probe.ts). The server's betas, weight decay and clipping cannot be measured. */
+/** What the probe measured of a server's optimizer (engine/tinker/probe.ts). The values of the server's own settings cannot be measured. */
 export const OptimizerProbe = z.strictObject({
   /** The server's base URL. */
   server: z.string(),
@@ -55,7 +55,7 @@ export function describeOptimizer({
   return `optimizer of ${server}: follows ${LIST.format(["the learning rate", ...names(true)])}${own}; a step at ${learningRate} raised log-probs by ${rise.toPrecision(3)} nats per token`;
 }
 
-interface PolicyWithOptimizer {
+interface AgentWithOptimizer {
   readonly policy: string;
   readonly optimizer: { readonly kind?: string };
 }
@@ -63,7 +63,7 @@ interface PolicyWithOptimizer {
 type Fault = readonly [(string | number)[], string];
 
 /** Agents that have no server whose optimizer could be used. */
-export function serverOptimizerFaults(agents: Readonly<Record<string, PolicyWithOptimizer>>): Fault[] {
+export function serverOptimizerFaults(agents: Readonly<Record<string, AgentWithOptimizer>>): Fault[] {
   return Object.entries(agents).flatMap(([name, { policy, optimizer }]): Fault[] => {
     if (optimizer.kind !== "server" || policy.startsWith("tinker:")) return [];
     return [

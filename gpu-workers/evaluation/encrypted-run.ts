@@ -3,7 +3,7 @@
  * nor errors quote a question's text.
  */
 
-import { withoutQuotes } from "../../core/contracts/encryption.ts";
+import { quotationRedactor } from "../../core/contracts/encryption.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
 import { encryptedObjects } from "../../core/training/encrypted-objects.ts";
 import type { Log } from "../log.ts";
@@ -19,7 +19,7 @@ export async function withEncryption<T>(
   work: (run: RunContext, redact: (message: string) => string) => Promise<T>,
 ): Promise<T> {
   if (set.canary === undefined) return work(run, (message) => message);
-  const redact = withoutQuotes(set);
+  const redact = quotationRedactor(set);
   const objects = encryptedObjects(run.store.objects, set.canary);
   try {
     return await work({ ...run, store: { ...run.store, objects }, log: redactedLog(run.log, redact) }, redact);

@@ -79,7 +79,7 @@ test(`a team has at most ${MAX_LEVELS} levels of sub-agents`, () => {
     Object.fromEntries(Object.entries(team(chain(levels))).map(([name, agent]) => [name, { ...agent, limits }]));
   expect(Object.keys(teamConfig({ agents: agentsOf(MAX_LEVELS) }).agents)).toHaveLength(MAX_LEVELS + 1);
   expect(() => teamConfig({ agents: agentsOf(MAX_LEVELS + 1) })).toThrow(
-    /main → a0 → a1 → a2 → a3 → a4 has 5 levels of sub-agents: at most 4 are possible/,
+    /main → a0 → a1 → a2 → a3 → a4 has 5 levels of sub-agents: at most 4 are allowed/,
   );
 });
 

@@ -50,7 +50,7 @@ const RULES: Record<string, Rule> = {
     ],
     accepted: [configWith({}, threads), configWith({}, { ...threads, policy: "recipe:own" })],
   },
-  runnerUser: {
+  runnerCredentials: {
     path: "runner.url",
     ignored: ["me:secret", "me", ":secret"].map((user) =>
       configWith({ runner: { url: `https://${user}@app.example/attempts` } }),
