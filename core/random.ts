@@ -10,7 +10,7 @@ export interface Random {
   uniform(): number;
   /** A uniform integer in [0, n). */
   integer(n: number): number;
-  /** `count` distinct indices, at most n, from [0, n), in random order (partial Fisher-Yates). */
+  /** min(count, n) distinct indices from [0, n), in random order (partial Fisher-Yates). */
   choose(n: number, count: number): number[];
 }
 

@@ -121,7 +121,7 @@ export interface ToolsOpening {
 /** Tools by name, until they are closed. */
 export interface OpenedTools {
   readonly tools: ReadonlyMap<string, Tool>;
-  /** The amount that one rollout may spend on tools, over all its conversations. Absent: no limit. */
+  /** One rollout's tool budget, over all its conversations. Absent: no limit. */
   readonly allowance?: Allowance;
   /** Ends the connections, threads and processes that were started for them. */
   close(): Promise<void>;

@@ -1,7 +1,7 @@
 /** @file Prints how well a judge agrees with people: as text on a terminal, as JSON Lines elsewhere. */
 import colors from "picocolors";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
-import { type Agreement, CLOSE, type ScoreAgreement } from "../../core/training/agreement.ts";
+import { type Agreement, CLOSE_WITHIN, type ScoreAgreement } from "../../core/training/agreement.ts";
 import type { ConfidenceInterval } from "../../core/training/confidence-interval.ts";
 import { clean } from "../terminal/clean.ts";
 import { costText } from "../terminal/columns.ts";
@@ -77,7 +77,7 @@ function workLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "wo
       "  mean absolute error  ",
       `${colors.green(meanAbsoluteError.toFixed(3))} over ${n}; on average the judge is ${bias}`,
     ),
-    `  within ${CLOSE}           ${points(close)}%${between(closeInterval, points)}`,
+    `  within ${CLOSE_WITHIN}           ${points(close)}%${between(closeInterval, points)}`,
     `  correlation          ${correlation === null ? "- (all labels or all verdicts are the same)" : two(correlation)}${between(correlationInterval, two)}`,
   ];
 }

@@ -55,18 +55,18 @@ export interface ScorePair {
 }
 
 /** Two scores are close if they differ by no more than this. */
-export const CLOSE = 0.1;
+export const CLOSE_WITHIN = 0.1;
 const ROUNDING = 1e-9;
 
-/** The tolerance makes 0.8 and 0.7 close in spite of rounding. */
-export const areClose = ({ label, judged }: ScorePair): boolean => Math.abs(judged - label) <= CLOSE + ROUNDING;
+/** `ROUNDING` makes 0.8 and 0.7 close, whose difference as floats is above 0.1. */
+export const areClose = ({ label, judged }: ScorePair): boolean => Math.abs(judged - label) <= CLOSE_WITHIN + ROUNDING;
 
 export interface ScoreAgreement {
   readonly n: number;
   readonly meanAbsoluteError: number;
   /** Judge minus label: above 0 the judge is too lenient. */
   readonly meanError: number;
-  /** Share of scores within `CLOSE`, with its 95% interval. */
+  /** Share of pairs that are close, with its 95% interval. */
   readonly close: number;
   readonly closeInterval: ConfidenceInterval;
   /**

@@ -12,7 +12,7 @@ import type { Table, TableChange, TableItem } from "../ports.ts";
 import { NumberedPayments } from "./numbered-payments.ts";
 
 /** Micro-dollars in a dollar. */
-export const MICRO = 1_000_000;
+export const MICRO_PER_USD = 1_000_000;
 
 /** In dollars. */
 export interface ApiSpending {
@@ -28,9 +28,9 @@ export async function readApiSpending(table: Pick<Table, "get">, run: string): P
   const keys = [tableKeys.toolSpending(run), tableKeys.judgeSpending(run), tableKeys.agentSpending(run)];
   const [tools, judges, agents] = await Promise.all(keys.map((key) => table.get(key)));
   return {
-    toolsUsd: tools ? parse(ToolSpendingRecord, tools, `TOOLS of run '${run}'`).microUsd / MICRO : 0,
-    judgesUsd: judges ? parse(JudgeSpendingRecord, judges, `JUDGES of run '${run}'`).microUsd / MICRO : 0,
-    agentsUsd: agents ? parse(AgentSpendingRecord, agents, `AGENTS of run '${run}'`).microUsd / MICRO : 0,
+    toolsUsd: tools ? parse(ToolSpendingRecord, tools, `TOOLS of run '${run}'`).microUsd / MICRO_PER_USD : 0,
+    judgesUsd: judges ? parse(JudgeSpendingRecord, judges, `JUDGES of run '${run}'`).microUsd / MICRO_PER_USD : 0,
+    agentsUsd: agents ? parse(AgentSpendingRecord, agents, `AGENTS of run '${run}'`).microUsd / MICRO_PER_USD : 0,
   };
 }
 
@@ -42,54 +42,54 @@ export async function readApiSpendingIfLimited(
   return maxUsd === null ? NO_API_SPENDING : readApiSpending(table, run);
 }
 
-type Payments = Pick<Table, "insert" | "update">;
+type PaymentTable = Pick<Table, "insert" | "update">;
 
-/** The claim under which requests to a judge are made (verdict-claim.ts). Times are the store's, in ms. */
-export interface JudgeRequest {
-  /** Unique among all requests of the run. */
+/** The claim under which a judge is asked for a verdict (verdict-claim.ts). Times are the store's, in ms. */
+export interface VerdictClaim {
+  /** Unique in the run. */
   readonly name: string;
   readonly claimedAt: number;
   /** From then on its caller counts as dead. */
   readonly heldUntil: number;
 }
 
-/** Names that one write removes at most. A request adds fewer, so the record stays bounded. */
+/** Maximum number of names that one write removes. Each reservation adds only one, so the record stays bounded. */
 const DROPPED_AT_ONCE = 100;
 
 /**
- * What one request to a judge is charged. Its maximum cost is booked before the request, and the actual cost replaces it afterward. A caller
- * that dies leaves the maximum cost charged. Each reservation has a name in the record while it is open, so that a write that is repeated
- * because its response was lost changes nothing: a settlement may lower the charge, and lowering it twice would undercharge. A settlement
- * without a reservation only raises it, and a repeat counts twice: too high, never too low. Once it is settled, nothing more is reserved:
- * nobody would settle it.
+ * What the run is charged for one request for a verdict. Its maximum cost is reserved beforehand, in one or more parts, and the actual cost
+ * replaces it afterward. A caller that dies leaves the maximum cost charged. Each reservation has a name in the record while it is open, so
+ * that a write that is repeated because its response was lost changes nothing: a settlement may lower the charge, and lowering it twice would
+ * undercharge. A settlement without a reservation only raises it, and a repeat counts twice: too high, never too low. Once it is settled,
+ * nothing more is reserved: nobody would settle it.
  *
- * Names of dead callers are dropped by the next request of the run, whatever it judges, so the record does not grow with deaths. A caller
+ * Names of dead callers are dropped by the next reservation of the run, whatever is judged, so the record does not grow with deaths. A caller
  * that was only slow finds its name gone: its settlement is refused, and the maximum stays charged.
  */
 export class JudgeCharge {
-  readonly #table: Payments;
+  readonly #table: PaymentTable;
   readonly #run: string;
-  readonly #request: JudgeRequest;
+  readonly #claim: VerdictClaim;
   /** Name -> micro-dollars. */
   readonly #reserved = new Map<string, number>();
   #reservations = 0;
   #isSettled = false;
 
-  constructor(table: Payments, run: string, request: JudgeRequest) {
+  constructor(table: PaymentTable, run: string, claim: VerdictClaim) {
     this.#table = table;
     this.#run = run;
-    this.#request = request;
+    this.#claim = claim;
   }
 
-  /** Calls may run concurrently. Rejects if the request is settled before the reservation is written. */
+  /** Calls may run concurrently. Rejects once settled, even if only after the reservation is written. */
   async reserve(usd: number): Promise<void> {
     if (this.#isSettled) throw settled();
-    const microUsd = Math.ceil(usd * MICRO);
+    const microUsd = Math.ceil(usd * MICRO_PER_USD);
     if (!(microUsd > 0)) return;
-    const name = `${this.#request.name}-${this.#reservations++}`;
+    const name = `${this.#claim.name}-${this.#reservations++}`;
     const record = await this.#change({
       add: [[["microUsd"], microUsd]],
-      set: [[["reserved", name], Math.ceil(this.#request.heldUntil)]],
+      set: [[["reserved", name], Math.ceil(this.#claim.heldUntil)]],
       when: [{ absent: ["reserved", name] }],
     });
     if (this.#isSettled) {
@@ -104,7 +104,7 @@ export class JudgeCharge {
   async settle(verdicts: 0 | 1, usd: number | "unknown"): Promise<void> {
     this.#isSettled = true;
     const reserved = sumOf(this.#reserved);
-    const microUsd = usd === "unknown" ? reserved : Math.round(usd * MICRO);
+    const microUsd = usd === "unknown" ? reserved : Math.round(usd * MICRO_PER_USD);
     if (microUsd === 0 && reserved === 0) return;
     await this.#replace(this.#reserved, verdicts, microUsd);
     this.#reserved.clear();
@@ -123,7 +123,7 @@ export class JudgeCharge {
     });
   }
 
-  /** Returns the record after the change. The run's first payment finds no record: it creates one and tries again. */
+  /** Returns the record after the change. The run's first change finds no record: it creates one and tries again. */
   async #change(change: Omit<TableChange, "key">): Promise<TableItem | undefined> {
     const update: TableChange = { key: tableKeys.judgeSpending(this.#run), ...change };
     const { applied, item } = await this.#table.update(update);
@@ -136,7 +136,7 @@ export class JudgeCharge {
 
   async #dropDead(record: TableItem | undefined): Promise<void> {
     const open = Object.entries(record?.["reserved"] ?? {});
-    const dead = open.filter(([, heldUntil]) => Number(heldUntil) <= this.#request.claimedAt).slice(0, DROPPED_AT_ONCE);
+    const dead = open.filter(([, heldUntil]) => Number(heldUntil) <= this.#claim.claimedAt).slice(0, DROPPED_AT_ONCE);
     if (dead.length === 0) return;
     const remove = dead.map(([name]) => ["reserved", name]);
     await this.#table.update({ key: tableKeys.judgeSpending(this.#run), remove, when: [] });
@@ -152,10 +152,10 @@ const settled = (): MgrpoError => new MgrpoError("canceled", "the call has settl
  * Records what one process pays for turns of an agent behind an API. Call the result with the cost of each turn in dollars. One that is not
  * free costs at least a micro-dollar: many cheap turns add up.
  */
-export function agentPayments(table: Payments, run: string): (usd: number) => Promise<void> {
+export function agentPayments(table: PaymentTable, run: string): (usd: number) => Promise<void> {
   const none = { run, turns: 0, microUsd: 0 } satisfies AgentSpendingRecord;
   const payments = new NumberedPayments(table, tableKeys.agentSpending(run), none);
   return async (usd) => {
-    if (usd > 0) await payments.add({ turns: 1, microUsd: Math.max(1, Math.round(usd * MICRO)) });
+    if (usd > 0) await payments.add({ turns: 1, microUsd: Math.max(1, Math.round(usd * MICRO_PER_USD)) });
   };
 }

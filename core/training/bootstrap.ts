@@ -18,8 +18,8 @@
  *
  * Where all answers are correct, or all wrong, every resample is the same. The interval of a share is then Wilson's over its questions, each
  * counted once (confidence-interval.ts): 100% of 64 questions is [94.3%, 100%], not [100%, 100%]. Where two arms differ by the same amount on
- * every question, the interval of the difference is that amount plus or minus Wilson's upper bound on the share of questions, none of those
- * counted, where it is another one: two arms with 64 of 64 differ by [-5.7, 5.7] points.
+ * every question, the interval of the difference is that amount plus or minus Wilson's upper bound on the share of questions with another
+ * difference, of which none was seen: two arms with 64 of 64 differ by [-5.7, 5.7] points.
  */
 import { type Random, type StreamName, stream } from "../random.ts";
 import { mean } from "../statistics.ts";
@@ -42,7 +42,7 @@ export interface Estimate extends ConfidenceInterval {
 
 const RESAMPLES = 2000;
 /** Student's 97.5% quantiles at 1, 2, 3 … degrees of freedom. */
-const STUDENT = [
+const STUDENT_975 = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
 ];
 
@@ -50,8 +50,8 @@ const STUDENT = [
  * Student's 97.5% quantile. Beyond the table: the first term of the expansion in 1 / degrees of freedom (2.108 at 16; the exact value is
  * 2.120).
  */
-export const student = (freedom: number): number =>
-  STUDENT[freedom - 1] ?? NORMAL_975 + (NORMAL_975 ** 3 + NORMAL_975) / (4 * freedom);
+export const student975 = (freedom: number): number =>
+  STUDENT_975[freedom - 1] ?? NORMAL_975 + (NORMAL_975 ** 3 + NORMAL_975) / (4 * freedom);
 
 /** The pooled share of all tallies. Undefined if nothing was counted. `name`: the random stream of its draws, if it needs any. */
 export function shareEstimate(tallies_SQ: Tallies_SQ, name: StreamName): Estimate | undefined {
@@ -98,7 +98,7 @@ function estimate(
   const perQuestion = arms.map(({ sign, tallies_SQ }) => ({ sign, tallies: pooled(tallies_SQ) }));
   const value = signedSum(perSeed, new Uint32Array(S).fill(1));
   if (!Number.isFinite(value)) return undefined;
-  const k = S > 1 ? seedFactor(linearized(arms), student(S - 1)) : 0;
+  const k = S > 1 ? seedFactor(linearized(arms), student975(S - 1)) : 0;
   const random = stream(...name, "bootstrap");
   const deviations: number[] = [];
   for (let i = 0; i < RESAMPLES; i++) {
@@ -112,7 +112,7 @@ function estimate(
   return { value, low: bound(0.025), high: bound(0.975) };
 }
 
-/** Of each question, over all seeds. */
+/** Each question's tally over all seeds. */
 const pooled = (tallies_SQ: Tallies_SQ): Tally[] =>
   (tallies_SQ[0] ?? []).map((_, q) => sumTallies(tallies_SQ.flatMap((row) => row[q] ?? [])));
 
@@ -138,7 +138,7 @@ function seedFactor(table: readonly (readonly number[])[], t: number): number {
   return seeds === 0 ? 0 : Math.sqrt(Math.max(0, (t / NORMAL_975) ** 2 - noise / seeds));
 }
 
-/** Of a table of at least two seeds. `noise`: of what neither the seed nor the question explains; 0 with one question. */
+/** Of a table of at least two seeds. `noise`: of what neither the seed nor the question explains. It and `questions` are 0 with one question. */
 export function meanSquares(table_SQ: readonly (readonly number[])[]): {
   readonly seeds: number;
   readonly questions: number;
@@ -159,7 +159,7 @@ export function meanSquares(table_SQ: readonly (readonly number[])[]): {
   };
 }
 
-/** A table whose mean is the estimate, up to a constant: a pooled share is linearized to (correct - share * n) / mean n. */
+/** A table whose resampled mean is, to first order, the deviation of the estimate. A pooled share becomes (correct - share * n) / mean n. */
 function linearized(arms: readonly SignedArm[]): number[][] {
   const terms = arms.map(({ sign, tallies_SQ }) => {
     const { n, correct } = sumTallies(tallies_SQ.flat());

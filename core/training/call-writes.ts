@@ -1,6 +1,6 @@
 /**
  * @file Conditional writes of a trainer, as data: the record of its calls to a Tinker server (CALLS), measurements of that server's optimizer,
- * and the release of its claim on a step that it could not complete. Each is safe to repeat.
+ * and the release of its claim on an agent whose step it could not complete. Each is safe to repeat.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type { OptimizerProbe } from "../contracts/server-optimizer.ts";
@@ -12,7 +12,7 @@ export function claimCalls(run: string, agent: string, worker: string): TableCha
   return { key: tableKeys.calls(run, agent), set: [[["writer"], worker]], when: [{ exists: ["writer"] }] };
 }
 
-/** Records the next call before it is made. Fails once another worker is the writer. */
+/** Records the next call before it is made, or null when there is nothing to continue from. Fails once another worker is the writer. */
 export function writeCalls(run: string, agent: string, worker: string, calls: TinkerCalls | null): TableChange {
   return {
     key: tableKeys.calls(run, agent),
@@ -26,7 +26,7 @@ export function recordOptimizer(run: string, agent: string, optimizer: Optimizer
   return { key: tableKeys.agent(run, agent), set: [[["optimizer"], optimizer]], when: [{ exists: ["version"] }] };
 }
 
-/** Releases the claim of a trainer that could not complete its step. It counts as a takeover, so that the third one halts the run. */
+/** Releases the claim of a trainer that could not complete its step. It counts as a takeover, and the third one halts the run. */
 export function yieldTrainer(run: string, agent: string, worker: string): TableChange {
   return {
     key: tableKeys.agent(run, agent),

@@ -1,11 +1,11 @@
 /**
- * @file Which questions a step asks: a pure function of the seed, the step's record and the previous state. Each stage of the curriculum
- * has its own seeded order of the questions at its levels, and the state is the position in that order. An epoch asks every question
- * exactly once; each epoch has its own order. A stage begins at a fixed step or at a share of the run's progress. With a share, runs with
- * the same token budget reach the same difficulty after the same number of tokens, however many steps they take.
+ * @file Which questions a step asks: a pure function of the config, the questions, the step's progress and the states of earlier steps. Each
+ * stage of the curriculum has its own seeded order of the questions at its levels, and the state is the position in that order. An epoch asks
+ * every question exactly once; each epoch has its own order. A stage begins at a fixed step or at a share of the run's progress. With a
+ * share, runs with the same token budget reach the same difficulty after the same number of tokens, however many steps they take.
  *
  * Under dynamic sampling a step also reserves positions for its replacement rounds, since the next steps may be planned before these begin. The
- * positions that it leaves come first in the first step that is planned once it is sampled, if that step is in the same stage.
+ * positions that it does not use come first in the first step that is planned once it is sampled, if that step is in the same stage.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Question } from "../contracts/question.ts";
@@ -37,7 +37,7 @@ interface Draw {
   readonly curriculum: CurriculumState;
 }
 
-interface Reserving {
+interface ReserveOptions {
   /** Number of positions to reserve for replacement rounds. */
   readonly reserve?: number;
   /** Positions of the stage that an earlier step reserved and did not use: they come first. At most `count + reserve`. */
@@ -51,7 +51,7 @@ export function drawQuestions(
   stage: number,
   before: CurriculumState,
   count: number,
-  { reserve = 0, returned = [] }: Reserving = {},
+  { reserve = 0, returned = [] }: ReserveOptions = {},
 ): Draw {
   const start = before.drawn[stage] ?? 0;
   const fresh = count + reserve - returned.length;

@@ -5,7 +5,7 @@ import type { JobRecord, RunRecord } from "../contracts/records.ts";
 import type { Hash } from "../ports.ts";
 import { accuracyInterval } from "./confidence-interval.ts";
 
-/** The suites that a team is evaluated on. `team` is its number of closed steps. */
+/** The suites that a team is evaluated on. `team`: how many steps had closed before it. */
 export function dueSuites(config: RunConfig, team: number, isLast = team === config.steps): EvaluationSuite[] {
   const { every, suites } = config.evaluation;
   const isEnd = team === 0 || isLast;

@@ -1,7 +1,7 @@
 /**
  * @file How many instances of each fleet the runs need, and which run an instance works on.
  *
- *     a run          needs, from each fleet that serves one of its agents, a number of slots: one per worker
+ *     a run          needs, from each fleet that serves one of its agents or evaluates, a number of slots: one per worker
  *     tick           slots of all runs -> the capacity of each fleet
  *     an instance    starts -> the oldest run with a free slot -> takes it by a conditional write -> works until the run is over or has
  *                    nothing to evaluate -> the next such run -> none: terminates itself and lowers the capacity by one
@@ -17,8 +17,9 @@
  * that reason once an agent has none. The next deployment, or launching the run again, resets this.
  *
  * Instances that start and terminate without any progress in the run (no driver, a release that does not start) would be replaced forever.
- * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the run gives up on the fleet: it keeps
- * the workers that it has. A run that cannot train without it is halted. A request that fails is not counted, since no instance starts for it.
+ * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the run gives up on the fleet. If the
+ * fleet serves an agent, the run is halted; if it evaluates, the run keeps the workers that it has. A request that fails is not counted, since
+ * no instance starts for it.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Fleet } from "../contracts/deployment.ts";
@@ -132,7 +133,7 @@ function requestingRuns(fleet: FleetSpec, runs: readonly RunRecords[], storeTime
   return lacking.length > 0 ? lacking : needing;
 }
 
-/** Halts a running run if a fleet refuses it while the agent has no worker, or if the run has given up on an agent's fleet. */
+/** Halts a running run if a fleet that refuses it leaves a role without a worker, or if the run has given up on an agent's fleet. */
 export function haltUnserved(run: RunRecords, fleets: readonly FleetSpec[]): StoreCommand[] {
   if (run.record.status !== "running") return [];
   const serving = fleets.filter(({ agent }) => agent in run.config.agents);
@@ -201,7 +202,7 @@ export function isGivenUp(run: FleetProgress, fleet: Pick<FleetSpec, "name" | "a
   return capacityRequests > MAX_CAPACITY_REQUESTS && progress === progressOf(run, fleet);
 }
 
-/** Increases whenever the fleet's workers complete a step or an evaluation, and once when the run finishes. */
+/** The run's step. Of a fleet that evaluates: the evaluations done, plus one once the run is finished. */
 function progressOf({ record, jobs }: FleetProgress, { agent }: Pick<FleetSpec, "agent">): number {
   if (agent !== "*") return record.step;
   return jobs.filter(({ state }) => state === "done").length + (record.status === "finished" ? 1 : 0);

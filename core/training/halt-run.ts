@@ -13,7 +13,7 @@ export async function haltRun(table: Pick<Table, "update">, run: string, halt: H
   return ended.item?.["status"] === "finished" ? table.update(haltFinished(run, halt)) : ended;
 }
 
-/** @param refusal from `refusalOf`. */
+/** The halt after a refusal (`refusalOf`). */
 export function haltOf({ code, message: reason }: MgrpoError): Halt {
   return { code: code === "judge-failed" ? "judge-outage" : "refused", reason };
 }

@@ -5,7 +5,7 @@ import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
-/** Leases an evaluation job from the queue, or from a dead owner. `suspects`: see evaluation-suspects.ts. */
+/** Leases an evaluation job that is queued, this worker's own, or a dead worker's. `suspects`: see evaluation-suspects.ts. */
 export function leaseJob(job: JobRecord, worker: string, suspects?: JobRecord["suspects"]): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),

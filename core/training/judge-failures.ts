@@ -1,5 +1,5 @@
 /**
- * @file What follows from a judge's failure. An outage is never a wrong answer and never costs a finished rollout: the run waits, then is
+ * @file What follows from a judge's failure. An outage never counts as a wrong answer and never costs a finished rollout: the run waits, then is
  * halted, and the resumed run asks again. A rollout that gets no usable verdict is lost, so that one text cannot halt a run.
  */
 import type { RunConfig } from "../contracts/config.ts";

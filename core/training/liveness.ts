@@ -40,7 +40,7 @@ export function observeWorkers(
   });
 }
 
-/** Records the last counter, unless tick has seen it: the worker was dead by then. */
+/** Records a dead worker's last counter, unless tick has: `seenAt` then dates the death. */
 function dateDeath(worker: WorkerRecord, storeTime: number): StoreCommand[] {
   return worker.counter === worker.seenCounter ? [] : [update(recordSeenCounter(worker, storeTime))];
 }

@@ -19,7 +19,7 @@ export function lostRollouts(groups: readonly GroupRecord[]): string[] {
 }
 
 /** Why the run must halt, given the groups of the last ten steps, without those whose losses have halted it before. Undefined if it need not. */
-export function tooManyLost(config: RunConfig, window: readonly GroupRecord[]): string | undefined {
+export function tooManyLostReason(config: RunConfig, window: readonly GroupRecord[]): string | undefined {
   const lost = lostRollouts(window);
   const planned = LOST_ROLLOUTS_WINDOW * config.questionsPerStep * config.rolloutsPerQuestion;
   if (lost.length <= config.limits.lostFraction * planned) return undefined;

@@ -33,7 +33,7 @@ interface Payer {
 /** What one payer adds: attribute -> sum. */
 type Sums = Readonly<Record<string, number>>;
 
-/** One payer of a record. */
+/** The payments of one payer to a record. */
 export class NumberedPayments {
   readonly #table: Pick<Table, "insert" | "update">;
   readonly #key: TableKey;

@@ -1,14 +1,14 @@
 /**
- * @file Workers that are long dead leave the WORKER records, which every process of the run reads at every heartbeat: a run whose workers
+ * @file Workers that are long dead leave the WORKER records, which workers read up to once per heartbeat interval: a run whose workers
  * come and go for weeks has thousands of them.
  *
  *     WORKER, dead ──an hour, and nothing needs it──> copied to PAST ──> its heartbeats added to RUN.past ──> WORKER deleted
  *
- * Needed is a worker that holds a claim, a job or a training, and the dead ones of an agent that no live worker serves, which say why.
- * PAST says which workers measured a step (telemetry), as long as such measurements are kept.
+ * A worker is needed while it holds a rollout, a job or the training of an agent. So are the dead workers of an agent that no live worker
+ * serves: they say why. PAST says which workers measured a step (telemetry), as long as such measurements are kept.
  *
  * Every worker's heartbeats count once toward the budget. One write adds those of a move and names its workers: a WORKER record that one of
- * them still has does not count. The next move waits until all of them are deleted.
+ * them still has no longer counts. The next move waits until all of them are deleted.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type {
@@ -24,8 +24,8 @@ import { undecidedRollouts } from "./give-up.ts";
 import { expiryOf } from "./retention.ts";
 import { insert, type StoreCommand, update } from "./store-commands.ts";
 
-/** Time for late observers, and for readers of logs and views. */
-const AFTER_MILLISECONDS = 3_600_000;
+/** How long a dead worker's record is kept: time for late observers, and for readers of logs and views. */
+const KEPT_MILLISECONDS = 3_600_000;
 /** Workers of one move. RUN, which every poll reads, names them. */
 const MAX_MOVED = 20;
 
@@ -50,10 +50,10 @@ export function movePastWorkers(
   const left = workers.filter(({ worker }) => record.past?.newest.includes(worker));
   if (left.length > 0) return left.map(deletion);
   const served = new Set(workers.filter(({ state }) => state !== "dead").map(({ agent }) => agent));
-  const users = usersOf(uses);
+  const holders = holdersOf(uses);
   const past = workers
-    .filter(({ state, agent, worker }) => state === "dead" && served.has(agent) && !users.has(worker))
-    .filter(({ counter, seenCounter, seenAt }) => counter === seenCounter && storeTime - seenAt > AFTER_MILLISECONDS)
+    .filter(({ state, agent, worker }) => state === "dead" && served.has(agent) && !holders.has(worker))
+    .filter(({ counter, seenCounter, seenAt }) => counter === seenCounter && storeTime - seenAt > KEPT_MILLISECONDS)
     .slice(0, MAX_MOVED);
   if (past.length === 0) return [];
   const expiresAt = expiryOf(storeTime);
@@ -69,7 +69,7 @@ const deletion = ({ run, worker }: WorkerRecord): StoreCommand => ({
 });
 
 /** Workers that hold something. */
-function usersOf({ groups, agents, jobs }: WorkerUses): ReadonlySet<string | undefined> {
+function holdersOf({ groups, agents, jobs }: WorkerUses): ReadonlySet<string | undefined> {
   return new Set([
     ...groups.flatMap((group) => undecidedRollouts(group).map((k) => group.claims?.[k])),
     ...agents.map(({ trainer }) => trainer),

@@ -17,7 +17,7 @@
  * One seed tells nothing about others: what is found then is a difference between two trained teams, seed_s included, not between arms.
  */
 import { sum } from "../statistics.ts";
-import { meanSquares, student } from "./bootstrap.ts";
+import { meanSquares, student975 } from "./bootstrap.ts";
 import { NORMAL_975 } from "./confidence-interval.ts";
 
 const POWER = 0.8;
@@ -58,7 +58,7 @@ function halfWidths({ seed, question, noise }: VarianceParts, S: number, Q: numb
   const shapes = drawnMeans(S);
   return chiSquared(S - 1).flatMap(({ value, weight }) => {
     const msSeeds = ((noise + Q * seed) * value) / (S - 1);
-    const seedSd = Math.sqrt(Math.max(0, (student(S - 1) / NORMAL_975) ** 2 * msSeeds - noise) / (S * Q));
+    const seedSd = Math.sqrt(Math.max(0, (student975(S - 1) / NORMAL_975) ** 2 * msSeeds - noise) / (S * Q));
     if (shapes.length === 0) return [{ half: NORMAL_975 * Math.hypot(questionSd, seedSd), weight }];
     return shapes.map((means) => ({ half: -lowQuantile(means, questionSd, seedSd), weight: weight / shapes.length }));
   });

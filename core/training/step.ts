@@ -23,7 +23,7 @@ import type { AgentRecord, GroupRecord, RunRecord, StepRecord } from "../contrac
 import { ownerOf } from "../contracts/shared-policy.ts";
 import { MgrpoError } from "../errors.ts";
 import { giveUp } from "./give-up.ts";
-import { tooManyLost } from "./lost-rollouts.ts";
+import { tooManyLostReason } from "./lost-rollouts.ts";
 import { expiredParts } from "./retention.ts";
 import {
   countSampledTokens,
@@ -110,7 +110,7 @@ function advanceOpen({ config, questions, run, complete }: StepSnapshot, step: S
   if (replacements.length > 0) return replacements;
   const ready = update(moveStep({ ...step, sampledTokens: countSampledTokens(present) }, "ready"));
   const { lossesFrom = 0 } = run;
-  const reason = tooManyLost(
+  const reason = tooManyLostReason(
     config,
     [...earlier, ...present].filter((group) => group.step >= lossesFrom),
   );

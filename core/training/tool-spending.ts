@@ -6,7 +6,7 @@
 import { tableKeys } from "../contracts/keys.ts";
 import type { ToolSpendingRecord } from "../contracts/spending.ts";
 import type { TableChange } from "../ports.ts";
-import { MICRO } from "./api-spending.ts";
+import { MICRO_PER_USD } from "./api-spending.ts";
 import { type RaisedBudget, raisedLimit } from "./run-budget.ts";
 
 export type ToolSpending = Pick<ToolSpendingRecord, "calls" | "microUsd" | "blocked">;
@@ -17,7 +17,7 @@ export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: Tool
     return `its tools' budget is spent: ${countOfCalls(maxCalls)} to backends; allow more with --budget-tool-calls <calls in all>`;
   }
   // Rounded, since 2.01 * 1,000,000 is below 2,010,000.
-  if (maxUsd !== null && microUsd > Math.round(maxUsd * MICRO)) {
+  if (maxUsd !== null && microUsd > Math.round(maxUsd * MICRO_PER_USD)) {
     return `its tools' budget is spent: $${maxUsd} for backends (${countOfCalls(calls)}); allow more with --budget-tool-usd <dollars in all>`;
   }
   return undefined;
@@ -30,7 +30,11 @@ export function raiseToolBudget(spent: ToolSpendingRecord, { toolCalls, toolUsd 
   const { run, calls, microUsd, maxCalls, maxUsd } = spent;
   const raised = {
     maxCalls: raisedLimit(run, "tools.budget.run.calls", { limit: maxCalls, used: calls, raised: toolCalls }),
-    maxUsd: raisedLimit(run, "tools.budget.run.usd", { limit: maxUsd, used: microUsd / MICRO, raised: toolUsd }),
+    maxUsd: raisedLimit(run, "tools.budget.run.usd", {
+      limit: maxUsd,
+      used: microUsd / MICRO_PER_USD,
+      raised: toolUsd,
+    }),
   };
   const known = (["maxCalls", "maxUsd"] as const).filter((name) => spent[name] !== null);
   return {

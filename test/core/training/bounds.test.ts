@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord } from "../../../core/contracts/records.ts";
 import { dueSuites, jobId } from "../../../core/training/evaluation.ts";
-import { lostRollouts, tooManyLost } from "../../../core/training/lost-rollouts.ts";
+import { lostRollouts, tooManyLostReason } from "../../../core/training/lost-rollouts.ts";
 import { referenceVersion } from "../../../core/training/reference.ts";
 import { expiredParts, expiredVersion, isKept, neighbors } from "../../../core/training/retention.ts";
 import { policyAt } from "../../../core/training/step-plan.ts";
@@ -26,8 +26,8 @@ const groupWith = (step: number, lost: number): GroupRecord => ({
 
 test("1% of ten steps of 8 x 8 rollouts is 6.4: six lost rollouts are tolerated, the seventh halts the run", () => {
   const config = teamConfig({ questionsPerStep: 8, rolloutsPerQuestion: 8 });
-  expect(tooManyLost(config, [groupWith(3, 6)])).toBeUndefined();
-  expect(tooManyLost(config, [groupWith(2, 6), groupWith(3, 1)])).toMatch(
+  expect(tooManyLostReason(config, [groupWith(3, 6)])).toBeUndefined();
+  expect(tooManyLostReason(config, [groupWith(2, 6), groupWith(3, 1)])).toMatch(
     /^7 rollouts lost within 10 steps, more than limits\.lostFraction 0\.01 of 640; the last: 3\/0\/0: tool backend/,
   );
   expect(lostRollouts([groupWith(3, 2)])).toEqual(["3/0/0: tool backend", "3/0/1: tool backend"]);

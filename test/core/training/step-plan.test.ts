@@ -5,7 +5,7 @@ import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts
 import { isMgrpoError } from "../../../core/errors.ts";
 import { stream } from "../../../core/random.ts";
 import { initialCurriculum } from "../../../core/training/curriculum.ts";
-import { lostRollouts, tooManyLost } from "../../../core/training/lost-rollouts.ts";
+import { lostRollouts, tooManyLostReason } from "../../../core/training/lost-rollouts.ts";
 import { advance, type StepSnapshot, teamManifest } from "../../../core/training/step.ts";
 import {
   ageOf,
@@ -205,7 +205,7 @@ test("exactly the tolerated share of lost rollouts does not halt; scored rollout
       },
     );
   // Ten steps of 1 x 2 rollouts: 0.1 of 20 is 2.
-  expect(tooManyLost(config, [lost(2)])).toBeUndefined();
-  expect(tooManyLost(config, [lost(3)])).toMatch(/^3 rollouts lost/);
+  expect(tooManyLostReason(config, [lost(2)])).toBeUndefined();
+  expect(tooManyLostReason(config, [lost(3)])).toMatch(/^3 rollouts lost/);
   expect(lostRollouts([lost(1)])).toEqual(["1/0/0: disk"]);
 });

@@ -13,7 +13,7 @@ import type { Allowance } from "../../../../core/contracts/rollout.ts";
 import { ToolSpendingRecord } from "../../../../core/contracts/spending.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import type { Table } from "../../../../core/ports.ts";
-import { MICRO } from "../../../../core/training/api-spending.ts";
+import { MICRO_PER_USD } from "../../../../core/training/api-spending.ts";
 import { haltRun } from "../../../../core/training/halt-run.ts";
 import { NumberedPayments } from "../../../../core/training/numbered-payments.ts";
 import { overToolBudgetReason, type ToolSpending } from "../../../../core/training/tool-spending.ts";
@@ -22,7 +22,7 @@ import type { WebSettings } from "../settings.ts";
 /** Undefined if there is no limit. */
 export function allowanceOf({ calls, usd }: WebSettings["budget"]["rollout"]): Allowance | undefined {
   if (calls === null && usd === null) return undefined;
-  return { calls, microUsd: usd === null ? null : Math.round(usd * MICRO) };
+  return { calls, microUsd: usd === null ? null : Math.round(usd * MICRO_PER_USD) };
 }
 
 export interface RunBudget {
@@ -68,7 +68,7 @@ export async function openRunBudget(
     throw new MgrpoError("run-halted", `run '${run}' is halted: ${reason}`);
   }
 
-  const microUsd = (usd: number) => Math.round(usd * MICRO);
+  const microUsd = (usd: number) => Math.round(usd * MICRO_PER_USD);
   return {
     charge: (usd, reservedUsd = 0) => {
       const reserved = microUsd(reservedUsd);
