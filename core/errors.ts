@@ -1,5 +1,5 @@
 /**
- * @file The one error type of the program: a literal code for the caller to act on, whether a retry can help, and a message that says what
+ * @file The program's error type: a literal code for the caller to act on, whether a retry can help, and a message that says what
  * happened, where, and what to do about it. Adapters translate foreign errors into it.
  */
 

@@ -15,7 +15,7 @@ export interface TokenUsage {
 
 export interface CompletionRequest {
   readonly messages: readonly ChatMessage[];
-  /** Requests JSON that matches this schema, in whatever way the server supports. The completion is checked in any case. */
+  /** Requests JSON that matches this schema. The completion is always checked. */
   readonly schema?: z.ZodType;
   readonly temperature?: number;
   readonly maxTokens?: number;
@@ -52,7 +52,7 @@ export interface AssistantTurn {
   readonly thinking: string;
   readonly text: string;
   readonly calls: readonly ApiToolCall[];
-  /** The server takes `thinking` back with the calls. */
+  /** `thinking` is sent back to the server with the calls. */
   readonly resendsThinking?: boolean;
   /** `length`: cut at `maxTokens`, or refused as too long. */
   readonly stop: "stop" | "length";

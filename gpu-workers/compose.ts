@@ -9,7 +9,7 @@ import { openLanguageModel } from "../adapters/llm/open.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { endpointOf, isEndpointPolicy } from "../core/contracts/language-model.ts";
 import { parse } from "../core/contracts/parse.ts";
-import { ownPolicies } from "../core/contracts/shared-policy.ts";
+import { resolvePolicies } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { PolicyEngine, Store } from "../core/ports.ts";
 import type { ToolsModule } from "../core/recipe.ts";
@@ -104,7 +104,7 @@ export async function findEngines(
   events: EngineEvents = {},
 ): Promise<ReadonlyMap<string, PolicyEngine>> {
   const engines = new Map<string, PolicyEngine>();
-  for (const { policy } of Object.values(ownPolicies(agents))) {
+  for (const { policy } of Object.values(resolvePolicies(agents))) {
     if (!isEndpointPolicy(policy)) engines.set(policy, await findEngine(policy, policies, events));
   }
   return engines;

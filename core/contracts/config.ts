@@ -21,7 +21,7 @@ import { sizeFaults } from "./record-sizes.ts";
 import { MAX_TEMPERATURE } from "./rollout.ts";
 import { Draws, RunnerConfig, runnerFaults } from "./runner.ts";
 import { serverOptimizerFaults } from "./server-optimizer.ts";
-import { ownPolicies, ownsPolicy, sharedPolicyFaults } from "./shared-policy.ts";
+import { ownsPolicy, resolvePolicies, sharedPolicyFaults } from "./shared-policy.ts";
 import { tinkerFaults } from "./tinker-policy.ts";
 import { TrackerName } from "./tracking.ts";
 
@@ -216,7 +216,7 @@ type Fault = readonly [path: readonly (string | number)[], message: string];
 
 /** Settings that contradict each other, or would be ignored: path and message. */
 function configFaults(config: RunConfig): Fault[] {
-  const agents = ownPolicies(config.agents);
+  const agents = resolvePolicies(config.agents);
   const owners = Object.fromEntries(Object.entries(agents).filter(([name]) => ownsPolicy(config.agents, name)));
   return [
     ...teamFaults(config),

@@ -11,7 +11,7 @@ import { MgrpoError } from "../errors.ts";
 import { AgentName } from "./names.ts";
 
 /** Settings that belong to the policy. A role takes them from its owner. */
-const OF_THE_POLICY = ["model", "lora", "trained", "optimizer", "engine"] as const;
+const SHARED_SETTINGS = ["model", "lora", "trained", "optimizer", "engine"] as const;
 
 type RawSettings = Readonly<Record<string, unknown>>;
 
@@ -22,11 +22,11 @@ interface Sharing {
 type Team<A extends Sharing> = Readonly<Record<string, A>>;
 
 /** The agent that `of:<other>` names; undefined for any other policy. */
-const named = (policy: unknown): string | undefined =>
+const namedOwner = (policy: unknown): string | undefined =>
   typeof policy === "string" && policy.startsWith("of:") ? policy.slice("of:".length) : undefined;
 
 /** The agent whose weights an agent has: its own name, unless it shares another's policy. */
-export const ownerOf = (agents: Team<Sharing>, agent: string): string => named(agents[agent]?.policy) ?? agent;
+export const ownerOf = (agents: Team<Sharing>, agent: string): string => namedOwner(agents[agent]?.policy) ?? agent;
 
 /** Whether an agent owns its weights, even if other agents share them. */
 export const ownsPolicy = (agents: Team<Sharing>, agent: string): boolean => ownerOf(agents, agent) === agent;
@@ -35,8 +35,8 @@ export const ownsPolicy = (agents: Team<Sharing>, agent: string): boolean => own
 export const rolesOf = (agents: Team<Sharing>, owner: string): string[] =>
   Object.keys(agents).filter((name) => ownerOf(agents, name) === owner);
 
-/** Every agent with the policy that computes it, in place of `of:<other>`. */
-export function ownPolicies<A extends Sharing>(agents: Team<A>): Record<string, A> {
+/** Every agent, with its owner's policy in place of `of:<other>`. */
+export function resolvePolicies<A extends Sharing>(agents: Team<A>): Record<string, A> {
   return Object.fromEntries(
     Object.entries(agents).map(([name, agent]) => {
       const { policy } = agents[ownerOf(agents, name)] ?? agent;
@@ -45,18 +45,18 @@ export function ownPolicies<A extends Sharing>(agents: Team<A>): Record<string, 
   );
 }
 
-/** The settings by which an agent's policy is computed: its owner's, with a context that holds every role's conversations. */
+/** The settings of an agent's policy: its owner's, with a context that holds every role's conversations. */
 export function policySettings<A extends Sharing & { readonly limits: { readonly contextTokens: number } }>(
   agents: Team<A>,
   agent: string,
 ): A {
   const owner = ownerOf(agents, agent);
-  const own = agents[owner];
-  if (!own) throw new MgrpoError("config-invalid", `no agent '${owner}' in agents`);
+  const settings = agents[owner];
+  if (!settings) throw new MgrpoError("config-invalid", `no agent '${owner}' in agents`);
   const roles = rolesOf(agents, owner);
-  if (roles.length === 1) return own;
+  if (roles.length === 1) return settings;
   const contextTokens = Math.max(...roles.map((role) => agents[role]?.limits.contextTokens ?? 0));
-  return { ...own, limits: { ...own.limits, contextTokens } };
+  return { ...settings, limits: { ...settings.limits, contextTokens } };
 }
 
 /** Each role's share of its policy's loss. The shares sum to 1. */
@@ -87,16 +87,16 @@ export function sharedPolicies(agents: Parameters<typeof sharesOf>[0]): Record<s
 /** Gives each role the policy's settings that it does not set itself, from its owner. Anything that is not a team is returned as it is. */
 export function withInherited(agents: unknown): unknown {
   if (!isSettings(agents)) return agents;
-  return mapRoles(agents, (role, owner) => ({ ...pick(owner, OF_THE_POLICY), ...role }));
+  return mapRoles(agents, (role, owner) => ({ ...pick(owner, SHARED_SETTINGS), ...role }));
 }
 
-/** The opposite: without the settings that a role repeats. So a setting of the owner, changed in a stored config, changes for all roles. */
+/** The opposite: drops the settings that a role repeats, so that changing one of the owner in a stored config changes it for all roles. */
 export function withoutInherited<T>(agents: T): T {
   if (!isSettings(agents)) return agents;
   return mapRoles(agents, (role, owner) => {
     // An owner that shares a policy itself is refused: the role keeps its settings, so that the error is not that they are missing.
-    if (named(owner["policy"]) !== undefined) return role;
-    const repeated = OF_THE_POLICY.filter((key) => JSON.stringify(role[key]) === JSON.stringify(owner[key]));
+    if (namedOwner(owner["policy"]) !== undefined) return role;
+    const repeated = SHARED_SETTINGS.filter((key) => JSON.stringify(role[key]) === JSON.stringify(owner[key]));
     return Object.fromEntries(Object.entries(role).filter(([key]) => !(repeated as string[]).includes(key)));
   }) as T;
 }
@@ -104,7 +104,7 @@ export function withoutInherited<T>(agents: T): T {
 function mapRoles(agents: RawSettings, map: (role: RawSettings, owner: RawSettings) => RawSettings): RawSettings {
   return Object.fromEntries(
     Object.entries(agents).map(([name, role]) => {
-      const owner = isSettings(role) ? agents[named(role["policy"]) ?? ""] : undefined;
+      const owner = isSettings(role) ? agents[namedOwner(role["policy"]) ?? ""] : undefined;
       return [name, isSettings(role) && isSettings(owner) ? map(role, owner) : role];
     }),
   );
@@ -123,10 +123,10 @@ interface Shareable {
   readonly share?: number;
 }
 
-/** Policies of agents that do not exist or share one themselves, settings that would be ignored: path and message. */
+/** Policies that cannot be shared, and settings that would be ignored: path and message. */
 export function sharedPolicyFaults(agents: Team<Shareable>, isEndpoint: (policy: string) => boolean): Fault[] {
   return Object.entries(agents).flatMap(([name, agent]): Fault[] => {
-    const owner = named(agent.policy);
+    const owner = namedOwner(agent.policy);
     if (owner !== undefined) return roleFaults(agents, name, owner, isEndpoint);
     if (agent.share === undefined || rolesOf(agents, name).length > 1) return [];
     return [[["agents", name, "share"], "does nothing: no other agent has its policy; remove it"]];
@@ -140,22 +140,23 @@ function roleFaults(
   isEndpoint: (policy: string) => boolean,
 ): Fault[] {
   const policy = ["agents", name, "policy"];
-  const isShareable = (agent: Shareable) => named(agent.policy) === undefined && !isEndpoint(agent.policy);
+  const isShareable = (agent: Shareable) => namedOwner(agent.policy) === undefined && !isEndpoint(agent.policy);
   const others = Object.entries(agents).flatMap(([other, agent]) =>
     other !== name && isShareable(agent) ? [other] : [],
   );
   const instead = others.length > 0 ? `write of:${others.join(" or of:")}` : "give it a policy of its own";
-  const own = agents[owner];
+  const ownerSettings = agents[owner];
   if (owner === name) return [[policy, `an agent cannot share its own policy: ${instead}`]];
-  if (!own) return [[policy, `no agent '${owner}' in agents: ${instead}`]];
-  if (named(own.policy) !== undefined) {
-    return [[policy, `'${owner}' has no policy of its own, but that of '${named(own.policy)}': ${instead}`]];
+  if (!ownerSettings) return [[policy, `no agent '${owner}' in agents: ${instead}`]];
+  const ownersOwner = namedOwner(ownerSettings.policy);
+  if (ownersOwner !== undefined) {
+    return [[policy, `'${owner}' has no policy of its own, but that of '${ownersOwner}': ${instead}`]];
   }
-  if (isEndpoint(own.policy)) {
-    return [[policy, `'${owner}' is behind an API, whose weights nobody trains: repeat its policy and model here`]];
+  if (isEndpoint(ownerSettings.policy)) {
+    return [[policy, `'${owner}' is behind an API and has no weights to share: repeat its policy and model here`]];
   }
-  return OF_THE_POLICY.flatMap((key): Fault[] => {
-    const [here, there] = [agents[name], own].map((agent) => JSON.stringify(Object(agent)[key]));
+  return SHARED_SETTINGS.flatMap((key): Fault[] => {
+    const [here, there] = [agents[name], ownerSettings].map((agent) => JSON.stringify(Object(agent)[key]));
     return here === there
       ? []
       : [[["agents", name, key], `differs from that of '${owner}', whose policy it has: remove it`]];

@@ -1,7 +1,4 @@
-/**
- * @file The spending of a run, as DynamoDB records: of its tools, its agents behind APIs and its judges. Only core/training
- * changes them.
- */
+/** @file The spending of a run, as DynamoDB records: of its tools, its agents behind APIs and its judges. */
 import * as z from "zod";
 import { RunName } from "./names.ts";
 
@@ -15,7 +12,7 @@ export const RegisteredPayers = z.object({
 export type RegisteredPayers = z.infer<typeof RegisteredPayers>;
 
 /** Absent until the first payment. */
-const payers = RegisteredPayers.partial().shape;
+const payerFields = RegisteredPayers.partial().shape;
 
 /** The requests of a run's tools to their backends, and the limits (core/training/tool-spending.ts). Only runs with metered tools have one. */
 export const ToolSpendingRecord = z.strictObject({
@@ -29,7 +26,7 @@ export const ToolSpendingRecord = z.strictObject({
   /** Null: no limit. */
   maxCalls: z.int().nullable(),
   maxUsd: z.number().nullable(),
-  ...payers,
+  ...payerFields,
 });
 export type ToolSpendingRecord = z.infer<typeof ToolSpendingRecord>;
 
@@ -39,7 +36,7 @@ export const AgentSpendingRecord = z.strictObject({
   turns: z.int().nonnegative(),
   /** Millionths of a dollar. */
   microUsd: z.int().nonnegative(),
-  ...payers,
+  ...payerFields,
 });
 export type AgentSpendingRecord = z.infer<typeof AgentSpendingRecord>;
 

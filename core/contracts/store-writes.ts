@@ -2,7 +2,7 @@
 import * as z from "zod";
 
 export const StoreWrites = z.strictObject({
-  requests: z.number().describe("Write requests sent, retries included."),
+  requests: z.number().describe("Write requests, retries included."),
   bytes: z.number().describe("Bytes of the request bodies."),
   units: z
     .number()

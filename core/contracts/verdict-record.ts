@@ -1,8 +1,8 @@
-/** @file The record of a verdict that is not there yet: who asks for it, and how often that has failed (core/training/verdict-claim.ts). */
+/** @file The record of requests for a verdict: who asks for it, and how often that has failed (core/training/verdict-claim.ts). */
 import * as z from "zod";
 import { JudgeName, RunName } from "./names.ts";
 
-/** A verdict that is pending or failed (core/training/verdict-claim.ts). The verdict itself is an object. */
+/** The last claim on a verdict, and its failures. The verdict itself is an object. */
 export const VerdictRecord = z.strictObject({
   run: RunName,
   /** SHA-256 of what is judged. */
@@ -12,7 +12,7 @@ export const VerdictRecord = z.strictObject({
   asks: z.int().nonnegative(),
   /** Identifies the call that made the last claim. Absent: no claim was made. */
   token: z.string().max(64).exactOptional(),
-  /** Store time in ms before which no one else may ask: the claimant's deadline, or the end of the pause after a failure. */
+  /** Store time in ms before which it cannot be claimed again: the claimant's deadline, or the end of the pause after a failure. */
   heldUntil: z.number(),
   /** Consecutive failures. */
   failures: z.int().nonnegative(),

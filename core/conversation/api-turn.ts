@@ -1,6 +1,6 @@
 /**
  * @file The text of a turn that an API returned with structured tool calls, in the format of parse-turn.ts: one parser reads every agent,
- * and one kind of record shows it. Only tags are added: each call becomes a `<tool_call>`, and a message without calls is the answer.
+ * and one kind of record shows it. Each call becomes a `<tool_call>`, and a message without calls becomes the `<answer>`.
  */
 import type { ApiToolCall, AssistantTurn } from "../language-model-ports.ts";
 import { isJson } from "./json-text.ts";

@@ -9,8 +9,8 @@
  *        ▼               │  │ malformed              │ no room for the responses: token-limit
  *     finish <───────────┴──┴ no end of turn: token-limit; calls in the last turn: turn-limit
  *
- * Every finish is the agent's own doing, so it is rewarded and trained on. Infrastructure failures are not events. They reject the whole
- * conversation, so they never become text.
+ * Every finish counts as the agent's own doing. Infrastructure failures are not events: they reject the whole conversation, so they never
+ * become text.
  */
 import type { AgentConfig } from "../contracts/agent-config.ts";
 import type { Conversation, ToolCall, ToolResponse, Turn } from "../contracts/conversation.ts";
@@ -31,6 +31,7 @@ export interface ConversationState {
   readonly delegations: number;
 }
 
+/** The token counts of an agent behind an API come with `sampled` alone; the others are 0. */
 export type ConversationEvent =
   | { readonly kind: "opened"; readonly promptTokens: number }
   /** `tokens` counts the end-of-turn token; `text` excludes it. */

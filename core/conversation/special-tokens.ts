@@ -2,14 +2,14 @@
  * @file Escapes special tokens in data: role markers (`<|im_start|>`, `[INST]`) and the protocol's tags (`<tool_call>`, `<answer>`, …). Text
  * that the policy has not just generated (pages, tool responses, tasks, reports) is data. Escaped text stays readable, but no parser,
  * template or tokenizer takes it for the real token. For our own policies the tokenizer is the second line of defense: its `encodeText` has
- * no special tokens at all. Agents, extractors and judges behind APIs have only this one, so it covers the markers of all common families.
+ * no special tokens at all. Agents, extractors and judges behind APIs have only escaping, so it covers the markers of all common families.
  */
 import type { TokenRoom } from "../ports.ts";
 import { prefixWithin } from "./token-room.ts";
 
 /**
  * Tags of the protocol and of Qwen's template. Only the opening bracket makes a tag, so replacing it is enough. Each pattern here takes linear
- * time on any text: two runs of white space side by side would take quadratic time.
+ * time on any text: two runs of whitespace side by side would take quadratic time.
  */
 const TAG = /<(?=\s*(?:\/\s*)?(?:tool_call|tool_response|tools|answer|think)\b)/giu;
 const TAG_END = /(\[\s*(?:\/\s*)?(?:tool_call|tool_response|tools|answer|think)\s*)>/giu;
@@ -53,7 +53,7 @@ export function escapeSpecialTokens(text: string): string {
   return escapedAgain === normalized ? escaped : escapedAgain;
 }
 
-/** A tool response as the model sees it: escaped, and cut to `characters` UTF-16 units and to `room` tokens, with a mark if it was cut. */
+/** A tool response as the model sees it: escaped, cut to `characters` UTF-16 code units and to `room` tokens, with a mark if it was cut. */
 export function presentResponse(text: string, characters: number, room?: TokenRoom): string {
   const whole = escapeSpecialTokens(cut(text, characters));
   const short = cut(whole, characters);
@@ -66,7 +66,7 @@ function escapeMarkers(text: string): string {
   const untagged = text.replace(TAG, "[").replace(TAG_END, "$1]").replace(ROLE, "(|");
   // The ends of roles after ANGLED: `<|<s>|>` has become `(|[s]|>`. BRACKETED after the tags: `<THINK>` has become `[THINK]`.
   return untagged
-    .replace(ANGLED, bracketed)
+    .replace(ANGLED, withSquareBrackets)
     .replace(ROLE_END, "$1)")
     .replace(BRACKETED, "($1)")
     .replace(PIPED, "($1)")
@@ -74,9 +74,9 @@ function escapeMarkers(text: string): string {
 }
 
 /** `<s>` becomes `[s]`, `<<SYS>>` becomes `[[SYS]]`. */
-const bracketed = (marker: string): string => marker.replaceAll("<", "[").replaceAll(">", "]");
+const withSquareBrackets = (marker: string): string => marker.replaceAll("<", "[").replaceAll(">", "]");
 
-/** Removes compatibility forms, accents and invisible characters: the most that a tokenizer's normalizer does. */
+/** Decomposes compatibility forms, and removes accents and invisible characters: the most that a tokenizer's normalizer does. */
 function normalize(text: string): string {
   return text.normalize("NFKD").replace(/(?![\n\t\r])[\p{M}\p{Cf}\p{Cc}\p{Default_Ignorable_Code_Point}]/gu, "");
 }

@@ -1,12 +1,12 @@
 /**
  * @file The tool budget of one rollout, shared by the main agent and its sub-agents, which can run in different processes:
  *
- *     main's turn   its own calls are charged in text order; one whose cost is known only when it ends holds the most that it may cost
+ *     each turn     its own calls are charged in text order; one whose cost is known only when it ends holds the most that it may cost
  *                   the rest is split evenly among the turn's delegations; each request carries its share
- *                   each report says what was spent; the rest of its share, and what calls held but did not cost, is available
+ *                   each report says what was spent; the rest of its share, and what calls held but did not cost, are available
  *                   again in the next turn
  *
- * So concurrent calls that cost no more than they hold never overspend the budget. Shares depend on texts and costs, never on timing, and
+ * So concurrent calls that cost no more than they hold never overspend the budget. Shares depend on texts and costs, never on timing, so
  * a retried invocation has the same id.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";

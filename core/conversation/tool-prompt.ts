@@ -11,13 +11,13 @@ export function explainCalls(system: string, tools: readonly ToolSchema[]): stri
 
 /** The agent's own system message, then the tools. */
 export function withTools(system: string, tools: readonly ToolSchema[]): string {
-  return [system, ...(tools.length > 0 ? [callsOf(tools)] : [])].filter(Boolean).join("\n\n");
+  return [system, ...(tools.length > 0 ? [toolsSection(tools)] : [])].filter(Boolean).join("\n\n");
 }
 
 const ANSWER =
   "When you know the answer, write it inside <answer></answer> tags, once, in a message that calls nothing. It ends the conversation.";
 
-function callsOf(tools: readonly ToolSchema[]): string {
+function toolsSection(tools: readonly ToolSchema[]): string {
   return `# Tools
 
 You may call functions. Their signatures:

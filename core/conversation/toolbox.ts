@@ -35,7 +35,7 @@ export interface Toolbox {
   readonly schemas: readonly ToolSchema[];
 }
 
-/** The agent's share of the recipe's tools. Throws `recipe-invalid` if the config names one that does not exist. */
+/** Throws `recipe-invalid` if the config names a tool that does not exist or cannot be offered. */
 export function openToolbox(
   agent: string,
   config: Pick<AgentConfig, "tools" | "delegates">,

@@ -20,7 +20,7 @@ export interface SampledTurn {
   /** The sampled text, with thinking and calls, up to a stop text of the request. */
   readonly text: string;
   readonly calls: readonly ToolCall[];
-  /** Calls in the text that could not be read, and stray tags (reply.ts). */
+  /** As in `ReadTurn`. */
   readonly unparsed: number;
   /** The turn reached its limit on tokens. */
   readonly isCut: boolean;
@@ -60,7 +60,7 @@ export function trajectoriesOf(agent: string, version: number, branches: readonl
   return trajectories;
 }
 
-/** What happened in these branches; a turn that several share counts once. */
+/** Counts over these branches; a turn that several share counts once. */
 export function countsOf(branches: readonly Branch[]): BranchCounts {
   const exchanges = [...new Set(branches.flat())];
   return {
@@ -84,11 +84,11 @@ export function subConversationOf(branch: Branch): Conversation {
 
 /** A reply's answer: all of its text, or if it has tags of the protocol, what this program's own loop would accept. */
 function readAnswer({ text, calls, unparsed }: SampledTurn): { answer: string } | { fault: string } {
-  if (unparsed > 0) return { fault: "its last reply has a call that cannot be read" };
+  if (unparsed > 0) return { fault: "its last reply has invalid tool calls or stray tags" };
   if (calls.length > 0) return { fault: "its last reply is not an answer" };
-  const { text: said } = splitThinking(text);
-  if (!TAGS.test(said)) return said.trim() === "" ? { fault: "its last reply is empty" } : { answer: said.trim() };
-  const turn = parseTurn(said, { parameters: new Map() }, Number.MAX_SAFE_INTEGER);
+  const { text: reply } = splitThinking(text);
+  if (!TAGS.test(reply)) return reply.trim() === "" ? { fault: "its last reply is empty" } : { answer: reply.trim() };
+  const turn = parseTurn(reply, { parameters: new Map() }, Number.MAX_SAFE_INTEGER);
   if (turn.kind === "answer") return { answer: turn.answer };
   return { fault: turn.kind === "malformed" ? turn.fault : "its last reply is not an answer" };
 }

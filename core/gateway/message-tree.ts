@@ -5,8 +5,8 @@
  *                             └─ other ──── reply          a second request after the same reply: another branch
  *
  * A request continues the deepest reply in its history, preferably one to a request of the same variant. Histories are equal when their
- * messages are. What clients change does not count: ids of calls, how the JSON of a call's arguments is written, whitespace around an
- * assistant's text.
+ * tools and messages are. What clients change does not count: ids of calls, how the JSON of a call's arguments is written, whitespace around
+ * an assistant's text.
  */
 import type { AppMessage, TurnReply, TurnRequest } from "../contracts/app-chat.ts";
 import { canonicalJson } from "../contracts/parse.ts";
@@ -14,7 +14,7 @@ import type { Hash, ToolSchema } from "../ports.ts";
 
 /** A request and its reply. `T`: what the caller keeps of the turn. */
 export interface Exchange<T> {
-  /** Hash of everything in the request: equal requests are one exchange. */
+  /** Hash of the request: equal requests are one exchange. */
   readonly id: string;
   /** The exchange whose reply this one continues. */
   readonly parent: Exchange<T> | undefined;

@@ -1,7 +1,7 @@
 /**
  * @file Reads a sampled turn as a reply: thinking, free text, and tool calls in the format of parse-turn.ts. Nothing is repaired: if a call
- * cannot be read, or names a tool that was not offered, or there are too many, the turn has no calls and is all text. This program's own
- * loop runs no call of such a turn either.
+ * cannot be read or names a tool that was not offered, a tag is stray, or there are too many calls, the turn has no calls and is all text.
+ * This program's own loop runs no call of such a turn either.
  */
 import type { AppToolCall, TurnRequest } from "../contracts/app-chat.ts";
 import { ToolCall } from "../contracts/conversation.ts";

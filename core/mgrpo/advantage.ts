@@ -30,7 +30,7 @@ type AdvantageOptions = Pick<AlgorithmConfig, "advantageScale" | "epsilon"> &
  * Smaller reward differences are mere rounding. Adam would amplify a gradient of rounding errors to a full step, so such a group has
  * std 0 and advantage 0 (never the raw reward).
  */
-const SAME_REWARD = 1e-9;
+const REWARD_TOLERANCE = 1e-9;
 
 /**
  * `(R - baseline) / (std + epsilon)` under weights that sum to any positive number. Only `advantageScale: std` divides. `rollouts_N`: the rollout
@@ -43,7 +43,7 @@ export function groupAdvantages(
   rollouts_N: readonly number[] = rewards_N.map((_, i) => i),
 ): GroupAdvantages {
   const mean = weightedMean(rewards_N, weights_N);
-  if (Math.max(...rewards_N) - Math.min(...rewards_N) < SAME_REWARD) {
+  if (Math.max(...rewards_N) - Math.min(...rewards_N) < REWARD_TOLERANCE) {
     return { advantages_N: rewards_N.map(() => 0), mean, std: 0 };
   }
   const squares_N = rewards_N.map((reward) => (reward - mean) ** 2);

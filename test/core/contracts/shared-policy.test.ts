@@ -116,7 +116,7 @@ describe("is refused:", () => {
   test("a shared policy of an agent behind an API", () => {
     const api = { policy: "openai:http://127.0.0.1:1/v1", model: "x", trained: false, delegates: ["searcher"] };
     expect(faults({ main: api, searcher: { policy: "of:main" } })).toEqual([
-      "agents.searcher.policy: 'main' is behind an API, whose weights nobody trains: repeat its policy and model here",
+      "agents.searcher.policy: 'main' is behind an API and has no weights to share: repeat its policy and model here",
     ]);
   });
 
