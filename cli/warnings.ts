@@ -226,9 +226,9 @@ function isCollapsed({ firstEntropies }: AgentPast, entropy: number | undefined)
 /** One line for each agent whose reward falls while another agent dominates the policy that they share. */
 function captureWarnings(config: RunConfig, { count, recent }: LastSteps): string[] {
   if (count % WINDOW > 0) return [];
-  return captures(config, recent).map(({ owner, by, part, loser, from, to }) => {
+  return captures(config, recent).map(({ owner, dominant, part, loser, from, to }) => {
     const share = Math.round(100 * part);
-    return `'${by}' has ${share}% of the sum of the gradient norms of the agents that share the policy of '${owner}', and the reward of '${loser}' fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
+    return `'${dominant}' has ${share}% of the sum of the gradient norms of the agents that share the policy of '${owner}', and the reward of '${loser}' fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
   });
 }
 

@@ -29,8 +29,8 @@ export async function payAfter<T>(request: () => Promise<T>, pay: () => Promise<
   try {
     result = await request();
   } catch (error) {
-    await pay().catch((unpaid: unknown) => {
-      throw bothFailed(unpaid, error);
+    await pay().catch((paymentError: unknown) => {
+      throw bothFailed(paymentError, error);
     });
     throw error;
   }
@@ -38,10 +38,10 @@ export async function payAfter<T>(request: () => Promise<T>, pay: () => Promise<
   return result;
 }
 
-function bothFailed(unpaid: unknown, cause: unknown): Error {
+function bothFailed(paymentError: unknown, cause: unknown): Error {
   const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
-  const message = `${textOf(unpaid)}; the request to be paid for had failed: ${textOf(cause)}`;
-  if (!isMgrpoError(unpaid)) return new Error(message, { cause });
-  const { code, retryable, evidence } = unpaid;
+  const message = `${textOf(paymentError)}; the request to be paid for had failed: ${textOf(cause)}`;
+  if (!isMgrpoError(paymentError)) return new Error(message, { cause });
+  const { code, retryable, evidence } = paymentError;
   return new MgrpoError(code, message, { retryable, evidence, cause });
 }

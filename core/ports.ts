@@ -179,7 +179,7 @@ export interface TokenRoom {
 
 /**
  * What a tool knows about the rollout that calls it. `signal` aborts when the conversation ends early, another call of the turn fails, or
- * `limits.toolSeconds` are over.
+ * after `limits.toolSeconds`.
  */
 export interface ToolContext {
   readonly question: Question;
@@ -227,8 +227,8 @@ export interface VerdictContext {
   /** Aborts at the verdict's deadline (`limits.verdictSeconds`), or when its caller cancels it. */
   readonly signal: AbortSignal;
   /**
-   * Reserves the dollars that the next requests may cost, before they are made. The verdict's cost replaces the reserved sum, which stays
-   * charged without one. Rejects after the deadline and after the verdict: make no request then.
+   * Reserves the dollars that the next requests may cost, before they are made. The verdict's cost replaces the reserved sum; without a
+   * verdict, that sum stays charged. Rejects after the deadline and after the verdict: make no request then.
    */
   readonly reserve: (usd: number) => Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
  * @file The weights of a step's loss, the only place that decides them. A worker asks for the weight of each trajectory's tokens
- * (`lossTerms`), splits minibatches, and scales the accumulated gradient (`gradientScale`); it computes no weight itself.
+ * (`lossTerms`, `roleScale`), splits minibatches, and scales the accumulated gradient (`gradientScale`); it decides no weight itself.
  *
  *   step = mean over questions        question = sum over trajectories and tokens of weight * token loss
  *
@@ -44,17 +44,17 @@ export function lossTerms(batch: AgentBatch, actionTokens_N: readonly number[], 
  */
 export function hasSignal(batch: AgentBatch | undefined): boolean {
   if (batch === undefined) return false;
-  const differs = (value: number) => value !== 0;
-  return (batch.std > 0 && batch.advantages.some(differs)) || (batch.turns ?? []).flat().some(differs);
+  const isNonzero = (value: number) => value !== 0;
+  return (batch.std > 0 && batch.advantages.some(isNonzero)) || (batch.turns ?? []).flat().some(isNonzero);
 }
 
-/** Whether a trajectory has a gradient at all. */
+/** Whether a trajectory can have a gradient. */
 export function hasGradient(
   { advantage, tokenWeight, turns = [] }: LossTerm,
   { kl, entropy }: Pick<AlgorithmConfig, "kl" | "entropy">,
 ): boolean {
-  const differs = advantage !== 0 || turns.some((offset) => offset !== 0);
-  return tokenWeight > 0 && (kl.coefficient > 0 || entropy !== null || differs);
+  const hasAdvantage = advantage !== 0 || turns.some((offset) => offset !== 0);
+  return tokenWeight > 0 && (kl.coefficient > 0 || entropy !== null || hasAdvantage);
 }
 
 /**
@@ -94,7 +94,7 @@ export interface WeightedTrajectory {
  *   token-mean       W * w / sum(w*T) over its question (W = sum w): all tokens of a question count the same (DAPO)
  *   constant         w / L: the sum over its tokens divided by a constant, independent of length (Dr. GRPO)
  *
- * Tokens that a ratio mask removes from the loss still count in T: masking a token never gives its neighbors more weight.
+ * Tokens that a ratio mask removes from the loss still count in T: masking a token never gives the others more weight.
  */
 export function tokenWeights(
   trajectories: readonly WeightedTrajectory[],
@@ -115,8 +115,8 @@ export function tokenWeights(
 
 /**
  * At most `count` minibatches, none empty, each in the order of the entries. The entries are dealt in turn, question by question, so that each
- * question's trajectories are spread evenly; within a question in random order, since their own order means something: without it, the first
- * calls of all rollouts could be in one minibatch and the second calls in another.
+ * question's trajectories are spread evenly; within a question in random order: in the given one, the first calls of all rollouts could be in
+ * one minibatch and the second calls in another.
  */
 export function splitMinibatches<T extends Pick<WeightedTrajectory, "group">>(
   entries: readonly T[],
@@ -127,6 +127,6 @@ export function splitMinibatches<T extends Pick<WeightedTrajectory, "group">>(
   const minibatches = Array.from({ length: parts }, (): number[] => []);
   const shuffled = random.choose(entries.length, entries.length);
   const dealt = shuffled.toSorted((a, b) => (entries[a]?.group ?? 0) - (entries[b]?.group ?? 0));
-  for (const [turn, i] of dealt.entries()) minibatches[turn % parts]?.push(i);
+  for (const [position, i] of dealt.entries()) minibatches[position % parts]?.push(i);
   return minibatches.map((indices) => indices.sort((a, b) => a - b).flatMap((i) => entries[i] ?? []));
 }

@@ -1,6 +1,6 @@
 /**
- * @file Finalizes a group: turns the scores of one question's K rollouts into what each agent trains on. A pure function of the scores and a
- * stream's name, so the record does not depend on who finalizes, or on the order in which the rollouts arrived.
+ * @file Finalizes a group: turns the scores of one question's K rollouts into what each agent trains on. A pure function of the scores, the
+ * settings and a stream's name, so the record does not depend on who finalizes, or on the order in which the rollouts arrived.
  *
  *   rollouts ── drop excluded ──┬─> main: reward ───────────────> eq 9-10  ──┐
  *                               └─> each sub-agent: align ──────> eq 12-13 ──┴─> drop masked, shares sum to 1 ──> AgentBatch
@@ -26,8 +26,8 @@ interface Member {
 
 /**
  * Advantages and shares per agent, with the settings of the algorithm that hold for each. A lost rollout is left out for every agent (K' = the
- * remaining rollouts). With fewer than two remaining, no agent learns from the group. `name`: identifies the group's
- * random stream (seed, step, group, …).
+ * number of remaining rollouts). With fewer than two, no agent learns from the group. `name`: the prefix of the names of the group's random
+ * streams (seed, step, group, …).
  */
 export function finalizeGroup(
   rollouts: GroupRecord["rollouts"],
@@ -39,7 +39,7 @@ export function finalizeGroup(
 ): Record<AgentName, AgentBatch> {
   const scored = scoredRollouts(rollouts);
   if (scored.length < 2) return {};
-  const of = (agent: AgentName) => algorithmOf({ algorithm, agents }, agent);
+  const settingsOf = (agent: AgentName) => algorithmOf({ algorithm, agents }, agent);
   const mainMembers = scored.map(([k, score]) => ({
     id: k,
     rollout: k,
@@ -49,8 +49,8 @@ export function finalizeGroup(
     turns: score.turns ?? [],
   }));
   const batches = [
-    [main, finalizeAgent(main, mainMembers, of(main), name, { duplicated: 0, dropped: 0 })] as const,
-    ...subs.map((sub) => [sub, finalizeSubAgent(scored, sub, of(sub), name)] as const),
+    [main, finalizeAgent(main, mainMembers, settingsOf(main), name, { duplicated: 0, dropped: 0 })] as const,
+    ...subs.map((sub) => [sub, finalizeSubAgent(scored, sub, settingsOf(sub), name)] as const),
   ];
   return Object.fromEntries(batches.flatMap(([agent, finalized]) => (finalized ? [[agent, finalized]] : [])));
 }

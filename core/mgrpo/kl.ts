@@ -23,8 +23,8 @@ export function klTerm(current: number, reference: number, estimator: AlgorithmC
 }
 
 /**
- * The KL penalty in the reward (InstructGPT, arXiv 2203.02155; REINFORCE++, arXiv 2501.03262, eq 8): what each token's advantage loses is
- * `coefficient` times the sum of k1 over it and all later tokens, since the tokens before it were not its choice. `before`: the policy that
+ * The KL penalty in the reward (InstructGPT, arXiv 2203.02155; REINFORCE++, arXiv 2501.03262, eq 8): each token's advantage loses
+ * `coefficient` times the sum of k1 over itself and all later tokens, since its choice does not affect earlier ones. `before`: the policy that
  * the step starts from, so that the penalty is a constant for the gradient.
  */
 export function klToGo_A(before_A: ArrayLike<number>, reference_A: ArrayLike<number>, coefficient: number): number[] {

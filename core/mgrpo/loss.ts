@@ -6,7 +6,7 @@
  *
  *   A    the trajectory's advantage, plus the token's offset: its turn's, less the KL penalty to go
  *   r_a  ratio against the anchor        m_a  0 if the token is masked, else 1
- *   v_a  truncated importance weight     kl_a distance from the reference; neither masked nor clipped
+ *   v_a  truncated importance weight     kl_a KL estimate against the reference; neither masked nor clipped
  *
  * Without `tisCap` the anchor is the behavior policy and v = 1. With it, the two roles of the ratio are separated: the anchor is the
  * trainer's policy before the step (`proximal`), and the constant v = min(exp(proximal - behavior), cap) corrects for the sampler. In
@@ -17,7 +17,7 @@ import { klTerm } from "./kl.ts";
 import { policyTerm } from "./policy-loss.ts";
 import { ratioBackward_A, ratios_A } from "./ratio.ts";
 
-/** One trajectory's input to the loss. A = its action tokens. */
+/** One trajectory's input to the loss. `_A`: one entry per action token. */
 export interface LossTrajectory {
   readonly advantage: number;
   /** Added to the advantage of each action token. Absent: nothing. */
@@ -35,7 +35,7 @@ export interface LossTrajectory {
 
 /**
  * The settings that the loss depends on, from a parsed `AlgorithmConfig`, which fills in the clip range. Under `kl.in: reward` the KL penalty
- * is no term of the loss: the caller subtracts it in `offsets_A`.
+ * is not a term of the loss: the caller subtracts it in `offsets_A`.
  */
 export type LossOptions = Pick<
   AlgorithmConfig,
@@ -66,7 +66,7 @@ export interface TrajectoryLoss {
   readonly truncated: number;
 }
 
-/** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregation only sets weights, so any of them qualifies. */
+/** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregation only sets weights, so any qualifies. */
 export function isClippedTokenLoss(options: EngineLossOptions): boolean {
   const { policyLoss, ratio, kl, tisCap, ratioMask, entropy = null } = options;
   const isPlain = kl.coefficient === 0 && tisCap === null && ratioMask === null && entropy === null;
@@ -74,30 +74,30 @@ export function isClippedTokenLoss(options: EngineLossOptions): boolean {
 }
 
 /**
- * Eq 14-19 for one trajectory, by the formula in the file comment, with its gradient. All `_A` inputs have A entries, except that `proximal_A`
- * may be empty without `tisCap`, and `reference_A` without a KL term. The entropy bonus is not included: engines add it.
+ * Eq 14-19 for one trajectory, by the formula in the file comment, with its gradient. All `_A` inputs have the same length, except that
+ * `proximal_A` may be empty without `tisCap`, and `reference_A` without a KL term. The entropy bonus is not included: engines add it.
  */
 export function trajectoryLoss(trajectory: LossTrajectory, options: LossOptions): TrajectoryLoss {
   const { current_A, behavior_A, proximal_A } = trajectory;
   const { ratio: level, tisCap } = options;
   const kept_A = keptTokens(trajectory, options);
   const ratio_A = ratios_A(current_A, tisCap === null ? behavior_A : proximal_A, kept_A, level);
-  const weight_A = tisCap === null ? [] : ratios_A(proximal_A, behavior_A, kept_A, level);
-  const truncated_A = weight_A.map((v) => Math.min(v, tisCap ?? v));
-  const policy = policyTerms(trajectory, options, kept_A, ratio_A, truncated_A);
+  const importance_A = tisCap === null ? [] : ratios_A(proximal_A, behavior_A, kept_A, level);
+  const capped_A = importance_A.map((v) => Math.min(v, tisCap ?? v));
+  const policy = policyTerms(trajectory, options, kept_A, ratio_A, capped_A);
   const gradient_A =
     options.policyLoss.kind === "cispo"
       ? policy.byLogProb_A
       : ratioBackward_A(policy.byRatio_A, ratio_A, kept_A, level);
   const { clippedTokens } = policy;
-  const clips = {
+  const counts = {
     clipped: clippedTokens.length,
     clippedTokens,
     masked: kept_A.filter((isKept) => !isKept).length,
-    truncated: weight_A.filter((v, a) => kept_A[a] && v !== truncated_A[a]).length,
+    truncated: importance_A.filter((v, a) => kept_A[a] && v !== capped_A[a]).length,
   };
-  if (options.kl.coefficient === 0 || options.kl.in === "reward") return { loss: policy.loss, gradient_A, ...clips };
-  return { ...withKl(trajectory, options.kl, policy.loss, gradient_A), ...clips };
+  if (options.kl.coefficient === 0 || options.kl.in === "reward") return { loss: policy.loss, gradient_A, ...counts };
+  return { ...withKl(trajectory, options.kl, policy.loss, gradient_A), ...counts };
 }
 
 /** m_a in the file comment. */
@@ -113,13 +113,13 @@ function policyTerms(
   options: LossOptions,
   kept_A: readonly boolean[],
   ratio_A: readonly number[],
-  truncated_A: readonly number[],
+  capped_A: readonly number[],
 ): { loss: number; byRatio_A: number[]; byLogProb_A: number[]; clippedTokens: number[] } {
   const clippedTokens: number[] = [];
   const sums = { loss: 0, byRatio_A: ratio_A.map(() => 0), byLogProb_A: ratio_A.map(() => 0), clippedTokens };
   ratio_A.forEach((r, a) => {
     if (!kept_A[a]) return;
-    const weight = tokenWeight * (truncated_A[a] ?? 1);
+    const weight = tokenWeight * (capped_A[a] ?? 1);
     const term = policyTerm(r, current_A[a] ?? Number.NaN, advantage + (offsets_A?.[a] ?? 0), weight, options);
     sums.loss += term.loss;
     sums.byRatio_A[a] = term.byRatio;

@@ -19,9 +19,9 @@ export function mismatch(current_A: ArrayLike<number>, behavior_A: ArrayLike<num
   let [klSum, maxRatioDeviation] = [0, 0];
   for (let a = 0; a < current_A.length; a++) {
     const logRatio = (current_A[a] ?? Number.NaN) - (behavior_A[a] ?? Number.NaN);
-    const excess = Math.expm1(logRatio);
-    klSum += excess - logRatio;
-    maxRatioDeviation = Math.max(maxRatioDeviation, Math.abs(excess));
+    const deviation = Math.expm1(logRatio);
+    klSum += deviation - logRatio;
+    maxRatioDeviation = Math.max(maxRatioDeviation, Math.abs(deviation));
   }
   return { klSum, maxRatioDeviation };
 }

@@ -21,7 +21,7 @@ export interface PolicyTerm {
   readonly byRatio: number;
   /** dLoss/dlogProb at a constant r; 0 for the other kinds. */
   readonly byLogProb: number;
-  /** Whether the ratio is clipped; for `cispo`, whether the weight is. */
+  /** Whether the term is clipped; for `cispo`, whether its weight is. */
   readonly clipped: boolean;
 }
 
@@ -36,15 +36,15 @@ export function policyTerm(
   options: PolicyLossOptions,
 ): PolicyTerm {
   const { policyLoss, clipLow, clipHigh } = options;
-  const limited = Math.min(Math.max(r, 1 - clipLow), 1 + clipHigh);
+  const clippedRatio = Math.min(Math.max(r, 1 - clipLow), 1 + clipHigh);
   if (policyLoss.kind === "cispo") {
-    const byLogProb = advantage === 0 ? 0 : -weight * limited * advantage;
-    return { loss: byLogProb * logProb, byRatio: 0, byLogProb, clipped: advantage !== 0 && limited !== r };
+    const byLogProb = advantage === 0 ? 0 : -weight * clippedRatio * advantage;
+    return { loss: byLogProb * logProb, byRatio: 0, byLogProb, clipped: advantage !== 0 && clippedRatio !== r };
   }
   if (policyLoss.kind === "dual-clip" && advantage < 0 && r > policyLoss.c) {
     return constantTerm(-weight * policyLoss.c * advantage);
   }
-  if (limited * advantage < r * advantage) return constantTerm(-weight * limited * advantage);
+  if (clippedRatio * advantage < r * advantage) return constantTerm(-weight * clippedRatio * advantage);
   return {
     loss: advantage === 0 ? 0 : -weight * r * advantage,
     byRatio: -weight * advantage,

@@ -10,9 +10,9 @@ export function mainReward(wellFormed: boolean, correct: number, a: AlgorithmCon
 }
 
 /**
- * R_S, eq 5: `b1*format + b2*correct + b3*expert` of a well-formed invocation, else 0. `correct` is the raw correctness of its caller: the main
- * agent's in the same rollout, not R_M, which its format may have set to 0; of a deeper invocation: `callerCorrect`. `expert`: the score for
- * the subtask itself.
+ * R_S, eq 5: `b1*format + b2*correct + b3*expert` of a well-formed invocation, else 0. `correct`: the raw correctness of its caller. For the
+ * main agent, that of the rollout's answer: not R_M, which is 0 if malformed; for a sub-agent, `callerCorrect`. `expert`: the score for the
+ * subtask itself.
  */
 export function subReward(
   wellFormed: boolean,
@@ -24,9 +24,9 @@ export function subReward(
 }
 
 /**
- * The raw correctness of an invocation, which those that it called get as `correct`: eq 5 without its format, as a mean. So `correct` of level
- * l+1 is (b2*correct_l + b3*expert_l) / (b2 + b3). The main agent calls level 1: `correct_1` is the main agent's own. 0 if the invocation is not
- * well-formed: nobody read its report.
+ * The raw correctness of an invocation, which those that it called get as `correct`: eq 5 without its format, as a weighted mean. So
+ * `correct` of level l+1 is (b2*correct_l + b3*expert_l) / (b2 + b3). The main agent calls level 1: `correct_1` is the main agent's own. 0 if
+ * the invocation is not well-formed: it has no report.
  */
 export function callerCorrect(
   wellFormed: boolean,
@@ -41,7 +41,7 @@ export function callerCorrect(
 
 /**
  * The soft overlong punishment of DAPO (arXiv 2503.14476, eq 13) times `factor`, in [-factor, 0]: 0 up to `maxTokens - bufferTokens`, then
- * linearly down to -factor at `maxTokens` and above. `tokens`: the whole conversation, since that is what its limit counts.
+ * linearly down to -factor at `maxTokens` and above. `tokens`: all of the trajectory, as `maxTokens` counts them.
  */
 export function overlongPenalty(
   tokens: number,

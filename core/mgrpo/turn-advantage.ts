@@ -23,7 +23,7 @@ export function turnOffsets(
     return rewarded.map((reward) => ({ reward, weight: (weights_N[i] ?? 0) / rewarded.length }));
   });
   if (turns.length === 0) return rewards_N.map((rewards) => rewards.map(() => 0));
-  // Turns of other groups say nothing about the size of these: under `batch` they are divided by their own deviation.
+  // Turn rewards of other groups say nothing about the scale of these: under `batch` they are divided by their own std.
   const scale = advantageScale === "none" ? "none" : "std";
   const { advantages_N } = groupAdvantages(
     turns.map(({ reward }) => reward),

@@ -1,6 +1,6 @@
 /**
- * @file Why a run does not advance, from its records alone: which process it waits for, what ends the wait, and how likely it is the cause.
- * Pure. A process at work is a cause too, marked `isWork`; stall.ts judges whether nothing has changed for too long.
+ * @file Why a run does not advance, from its records and its disk: which process it waits for, what ends the wait, and how likely it is the
+ * cause. Pure. A process at work is a cause too, marked `isWork`; stall.ts judges whether nothing has changed for too long.
  *
  *     any step      a spent tool budget · a disk that is nearly full · no worker · a silent worker
  *     open step     rollouts (rollout-causes.ts)
@@ -17,7 +17,7 @@ import type { Cause, RunState } from "./run-state.ts";
 /** A disk is nearly full if its free space is at most both this share of it and this many bytes. */
 const NEARLY_FULL = { share: 0.05, bytes: 2 ** 31 };
 /** From this many takeovers of one agent's training, its workers are assumed to fail at it: one more halts the run. */
-const THRASHING = MAX_TAKEOVERS - 1;
+const THRASHING_TAKEOVERS = MAX_TAKEOVERS - 1;
 
 /** The causes that hold, those of any step first. `storeTime` in ms. */
 export function causesOf(config: RunConfig, state: RunState, storeTime: number): Cause[] {
@@ -39,7 +39,7 @@ function spentTools({ tools }: RunState): Cause[] {
   const spent = tools && overToolBudgetReason(tools);
   if (spent === undefined) return [];
   return [
-    { what: spent, ends: "the next request of a tool halts the run, and a resume allows more", likelihood: "certain" },
+    { what: spent, ends: "the next tool request halts the run, and a resume raises the budget", likelihood: "certain" },
   ];
 }
 
@@ -52,18 +52,18 @@ function fullDisk({ disk }: RunState): Cause[] {
   return [{ what: `the disk of ${path} has ${free} left`, ends, likelihood: "likely" }];
 }
 
-/** The roles that the step needs now. */
+/** Each agent that the step needs now, with the role. */
 export function neededRoles(
   config: RunConfig,
   { agents }: RunState,
   step: StepRecord,
 ): [agent: string, role: WorkerRole][] {
   if (step.state === "open") return Object.keys(config.agents).map((name) => [name, "rollout"]);
-  return behind(step, agents).map((name) => [name, "train"]);
+  return agentsBehind(step, agents).map((name) => [name, "train"]);
 }
 
 /** Trained agents without the version that the step makes. */
-export const behind = (step: StepRecord, agents: readonly AgentRecord[]): string[] =>
+export const agentsBehind = (step: StepRecord, agents: readonly AgentRecord[]): string[] =>
   step.trained.filter((name) => (agents.find(({ agent }) => agent === name)?.version ?? 0) < versionAfter(step));
 
 /** Whether a worker has a role for an agent. One that drains begins nothing new, but finishes the ready step that it trains. */
@@ -106,10 +106,10 @@ function silentWorkers({ liveness }: RunConfig, { workers }: RunState, storeTime
 }
 
 function trainers({ agents, workers }: RunState, step: StepRecord): Cause[] {
-  return behind(step, agents).map((name): Cause => {
+  return agentsBehind(step, agents).map((name): Cause => {
     const { trainer = "", takeovers = 0 } = agents.find(({ agent }) => agent === name) ?? {};
     const lost = takeovers > 0 ? `, after ${takeovers} of at most ${MAX_TAKEOVERS} takeovers` : "";
-    const last = takeovers >= THRASHING ? "; one more takeover halts the run, so read the workers' logs" : "";
+    const last = takeovers >= THRASHING_TAKEOVERS ? "; one more takeover halts the run, so read the workers' logs" : "";
     if (trainer === "") {
       const what = `no worker trains '${name}'${lost || " yet"}`;
       return { what, ends: `a worker of '${name}' starts to train it${last}`, likelihood: "certain" };
@@ -119,7 +119,7 @@ function trainers({ agents, workers }: RunState, step: StepRecord): Cause[] {
       const what = `the trainer of '${name}', ${trainer}, is gone${lost}`;
       return { what, ends: `another worker takes over the step${last}`, likelihood: "certain" };
     }
-    if (takeovers >= THRASHING) {
+    if (takeovers >= THRASHING_TAKEOVERS) {
       const what = `the training of '${name}' moves from worker to worker without a new version; ${trainer} holds it now${lost}`;
       return { what, ends: `it publishes the version${last}`, likelihood: "likely" };
     }

@@ -10,7 +10,7 @@ export function whyNoSignal(group: GroupRecord, agent: string, main: string): st
   if (group.state === "open") return `${scores.length} of ${group.rolloutsPerQuestion} rollouts are scored`;
   if (counted.length === 0) return "every rollout was lost";
   if (hasSignal(batch)) return undefined;
-  if (counted.length === 1) return "one rollout is left of the group";
+  if (counted.length === 1) return "only one rollout of the group is left";
   return agent === main ? sameMainReward(counted) : sameSubReward(counted, agent, batch);
 }
 
@@ -31,7 +31,7 @@ function sameSubReward(counted: readonly ScoredRollout[], agent: string, batch: 
   const countedCallers = callers.filter(
     (score) => !score.masked && callsOf(score, agent).some(({ masked }) => masked !== "caller"),
   );
-  // Rewards that differ, but have no others to be compared with: `baseline: leave-one-out`.
+  // Under `baseline: leave-one-out`, rewards that differ within one rollout are compared with nothing.
   if (batch.std > 0 && countedCallers.length === 1)
     return callers.length === 1 ? "only one rollout called it" : "the invocations of only one rollout count";
   const differs = invocations.some(({ reward }) => reward !== invocations[0]?.reward);

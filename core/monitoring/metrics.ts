@@ -10,9 +10,9 @@ import type { TeamEvaluation } from "./team-evaluation.ts";
 export const MetricLine = z.strictObject({
   /** Closed steps so far: 1 after the first step, 0 for an evaluation of the untrained team. */
   step: z.int().nonnegative(),
-  /** Wall-clock milliseconds at which the line was written; of a step that was not followed here, those at which its last rollout was scored. */
+  /** Wall-clock milliseconds at which the line was written; if the step was not followed here, at which its last rollout was scored. */
   time: z.int(),
-  /** `step`, or `eval/<suite>`. Of lines with the same source and step, the newest holds. */
+  /** `step`, or `eval/<suite>`. Of lines with the same source and step, the newest counts. */
   source: z.string(),
   metrics: z.record(z.string(), z.number()),
 });
@@ -62,9 +62,9 @@ function perAgent({
     [`train/${agent}/action_tokens`, stats?.actionTokens],
   ]);
   const timed = Object.entries(workers).flatMap(
-    ([agent, { sampling, training: trainer, waiting, turns }]): [string, Maybe][] => [
+    ([agent, { sampling, training: trainingSeconds, waiting, turns }]): [string, Maybe][] => [
       [`time/${agent}/sampling`, sampling],
-      [`time/${agent}/training`, trainer],
+      [`time/${agent}/training`, trainingSeconds],
       [`time/${agent}/waiting`, waiting],
       [`time/${agent}/turn_sampling`, turns && turns.sampling / turns.turns],
       [`time/${agent}/turn_tools`, turns && turns.tools.seconds / turns.tools.turns],

@@ -20,40 +20,40 @@ interface Missing {
 
 export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
   const { claimed, orphaned, unclaimed } = missing(state);
-  const held = [...claimed].map(([worker, n]) => ({ worker, ...inWork(state, worker, n) }));
-  const unscored = sum(held.map((one) => one.unscored));
+  const byWorker = [...claimed].map(([worker, n]) => ({ worker, ...splitClaimed(state, worker, n) }));
+  const unscored = sum(byWorker.map((one) => one.unscored));
   const { rolloutSeconds, verdictSeconds } = config.limits;
   const judge = config.judge ? "the judge" : "the recipe's reward function";
   return [
-    ...held.flatMap(({ worker, running }) =>
-      counted(running, (n) => ({
-        what: `${worker} runs ${count(n)}`,
+    ...byWorker.flatMap(({ worker, running }) =>
+      ifAny(running, (n) => ({
+        what: `${worker} runs ${countText(n)}`,
         ends: `${n === 1 ? "it ends" : "they end"}, or limits.rolloutSeconds (${rolloutSeconds} s) ends ${them(n)}`,
         likelihood: "possible",
         isWork: true,
       })),
     ),
-    ...held.flatMap(({ worker, quarantined }) =>
-      counted(quarantined, (n) => ({
-        what: `${count(n)} of ${worker} ${n === 1 ? "waits" : "wait"} to run alone, since a worker or an engine thread ended in ${n === 1 ? "its attempt" : "their attempts"}`,
+    ...byWorker.flatMap(({ worker, quarantined }) =>
+      ifAny(quarantined, (n) => ({
+        what: `${countText(n)} of ${worker} ${n === 1 ? "waits" : "wait"} to run alone, since a worker or an engine thread died during ${n === 1 ? "its" : "their"} attempts`,
         ends: `${worker} has no other rollout in flight and runs ${n === 1 ? "it" : "them, one at a time"}`,
         likelihood: "certain",
       })),
     ),
     ...[...orphaned].map(
       ([worker, n]): Cause => ({
-        what: `${count(n)} ${are(n)} claimed by ${worker}, which is dead: ${n === 1 ? "it" : "they"} may only run alone`,
+        what: `${countText(n)} ${are(n)} claimed by ${worker}, which is dead: ${n === 1 ? "it" : "they"} may only run alone`,
         ends: `a worker without other rollouts takes ${n === 1 ? "it over" : "them over, one at a time"}`,
         likelihood: "certain",
       }),
     ),
-    ...counted(unscored, (n) => ({
-      what: `${count(n)} ${are(n)} claimed, not running and not scored: ${judge} has not answered`,
+    ...ifAny(unscored, (n) => ({
+      what: `${countText(n)} ${are(n)} claimed, not running and not scored: ${judge} has not answered`,
       ends: `${judge} scores ${them(n)}, within limits.verdictSeconds (${verdictSeconds} s) per attempt`,
       likelihood: "likely",
     })),
-    ...counted(unclaimed, (n) => ({
-      what: `${count(n)} ${are(n)} not claimed by any worker`,
+    ...ifAny(unclaimed, (n) => ({
+      what: `${countText(n)} ${are(n)} not claimed by any worker`,
       ends: `a worker claims ${them(n)} once it has room`,
       likelihood: "possible",
     })),
@@ -61,10 +61,10 @@ export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
 }
 
 /**
- * What the rollouts that a worker has claimed wait for, as of its last heartbeat. It counts over all open steps: with `staleness`, rollouts of
- * later steps may count too.
+ * How many of the rollouts that a worker has claimed run, wait to run alone, or wait for a score, as of its last heartbeat. A heartbeat counts
+ * all open steps: with `staleness`, rollouts of later steps may count too.
  */
-function inWork({ workers }: RunState, name: string, claimed: number) {
+function splitClaimed({ workers }: RunState, name: string, claimed: number) {
   const record = workers.find(({ worker }) => worker === name);
   const running = Math.min(claimed, record?.running ?? 0);
   const quarantined = Math.min(claimed - running, record?.quarantined ?? 0);
@@ -92,7 +92,7 @@ function tally(names: readonly string[]): Map<string, number> {
   return totals;
 }
 
-const counted = (n: number, cause: (n: number) => Cause): Cause[] => (n === 0 ? [] : [cause(n)]);
+const ifAny = (n: number, cause: (n: number) => Cause): Cause[] => (n === 0 ? [] : [cause(n)]);
 const them = (n: number): string => (n === 1 ? "it" : "them");
 const are = (n: number): string => (n === 1 ? "is" : "are");
-const count = (n: number): string => `${n} rollout${n === 1 ? "" : "s"}`;
+const countText = (n: number): string => `${n} rollout${n === 1 ? "" : "s"}`;

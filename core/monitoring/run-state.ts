@@ -1,4 +1,4 @@
-/** @file What the records say about a run now, and what it may be waiting for. */
+/** @file What the records and the disk say about a run now, and what it may be waiting for. */
 import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord } from "../contracts/records.ts";
 import type { ToolSpendingRecord } from "../contracts/spending.ts";
 

@@ -7,17 +7,18 @@ import type { StepSummary } from "./step-summary.ts";
 /** Steps in each of the two windows that are compared: the latest, and the one before it. */
 const WINDOW = 10;
 /** An agent captures the policy if its part of the sum of all agents' gradient norms is larger than this. */
-const CAPTURED = 0.9;
+const DOMINANT_PART = 0.9;
 /** Another agent gets worse if its mean reward falls by more than this. */
-const FALL = 0.05;
+const REWARD_FALL = 0.05;
 
 export interface Capture {
   readonly owner: string;
   /** The agent that captures the policy, and its part of the sum of gradient norms. */
-  readonly by: string;
+  readonly dominant: string;
   readonly part: number;
   /** An agent whose reward fell. */
   readonly loser: string;
+  /** Its mean reward in the window before, and in the latest. */
   readonly from: number;
   readonly to: number;
 }
@@ -32,12 +33,12 @@ export function captures({ agents }: RunConfig, steps: readonly StepSummary[]): 
       (role) => [role, sum(recent.map(({ training }) => training[role]?.gradientNorm ?? 0))] as const,
     );
     const whole = sum(norms.map(([, norm]) => norm));
-    const [by, norm] = norms.find(([, own]) => own > CAPTURED * whole) ?? [];
-    if (by === undefined || norm === undefined || roles.length < 2) return [];
+    const [dominant, norm] = norms.find(([, own]) => own > DOMINANT_PART * whole) ?? [];
+    if (dominant === undefined || norm === undefined || roles.length < 2) return [];
     return roles.flatMap((loser): Capture[] => {
       const [from, to] = [meanReward(before, loser), meanReward(recent, loser)];
-      const hasFallen = loser !== by && from !== undefined && to !== undefined && from - to > FALL;
-      return hasFallen ? [{ owner, by, part: norm / whole, loser, from, to }] : [];
+      const hasFallen = loser !== dominant && from !== undefined && to !== undefined && from - to > REWARD_FALL;
+      return hasFallen ? [{ owner, dominant, part: norm / whole, loser, from, to }] : [];
     });
   });
 }

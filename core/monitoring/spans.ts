@@ -30,7 +30,7 @@ export interface Span {
   readonly name: string;
   readonly attributes: SpanAttributes;
   readonly events: readonly SpanEvent[];
-  /** Seconds since the rollout began, if its latencies are known; else shares of the step's time. */
+  /** Seconds since the rollout began, if its latencies are known; else fractions of the step's time. */
   readonly start: number;
   readonly end: number;
 }
@@ -39,19 +39,20 @@ export interface TracedRollout {
   readonly outcome: FinishedOutcome;
   readonly invocations: ReadonlyMap<string, Invocation>;
   readonly group: GroupRecord;
+  /** Agent -> its model. */
   readonly models: Readonly<Record<string, string>>;
   /** How long its turns took, by `latencyName`. */
   readonly latencies?: ReadonlyMap<string, readonly TurnLatency[]>;
   /** The recipe's note for readers of the question's rollouts. */
   readonly note?: string;
-  /** Whether prompts, answers, calls and responses are part of the spans. */
+  /** Whether the spans contain prompts, outputs, arguments, responses and the note. */
   readonly content: boolean;
 }
 
 export interface RolloutSpans {
   /** Parents first. */
   readonly spans: readonly Span[];
-  /** How long the rollout took; undefined: its spans are shares of the step's time. */
+  /** How long the rollout took; undefined: its spans are in fractions of the step's time. */
   readonly seconds: number | undefined;
 }
 
@@ -68,7 +69,11 @@ export function spansOf(traced: TracedRollout): RolloutSpans {
     agent,
     conversation: outcome.conversation,
     trajectory: outcome.trajectory,
-    extra: { ...(scored && mainScore(scored)), ...trained(group.finalized[agent], rollout), ...noteOf(traced) },
+    extra: {
+      ...(scored && mainAttributes(scored)),
+      ...trainingAttributes(group.finalized[agent], rollout),
+      ...noteOf(traced),
+    },
     events: scored ? [evaluation("correct", scored.correct), evaluation("reward", scored.reward)] : [],
     scored,
   });
@@ -85,12 +90,12 @@ export function spansOf(traced: TracedRollout): RolloutSpans {
 /** Equal shares of the time, in the order in which they happened. */
 function sharesOf(drafts: readonly SpanDraft[]): Span[] {
   const leaves = drafts.filter(({ isLeaf }) => isLeaf);
-  const place = new Map(leaves.map(({ span }, i) => [span.id, i]));
+  const positionOf = new Map(leaves.map(({ span }, i) => [span.id, i]));
   return drafts.map(({ span, isLeaf }) => {
     const own = isLeaf ? [span.id] : leavesBelow(drafts, span.id);
-    const places = own.flatMap((id) => place.get(id) ?? []);
+    const positions = own.flatMap((id) => positionOf.get(id) ?? []);
     const count = Math.max(1, leaves.length);
-    const [start, end] = [Math.min(...places, count), Math.max(...places, 0) + 1];
+    const [start, end] = [Math.min(...positions, count), Math.max(...positions, 0) + 1];
     return { ...span, start: Math.min(start, end) / count, end: end / count };
   });
 }
@@ -158,7 +163,7 @@ function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: st
   };
   const calls = turn.calls.flatMap((call, i): SpanDraft[] => {
     const response = turn.responses[i];
-    // Calls in the last turn that the limit allows do not run.
+    // Calls do not run in the last turn that the limit allows.
     if (!response) return [];
     const invocation = response.invocation === undefined ? undefined : traced.invocations.get(response.invocation);
     if (invocation) return delegation(traced, part, invocation, `${id}/${i}`);
@@ -186,19 +191,19 @@ function delegation(traced: TracedRollout, part: AgentPart, invocation: Invocati
     agent,
     conversation: invocation.conversation,
     trajectory: invocation.trajectory,
-    extra: trained(traced.group.finalized[agent], trajectory),
+    extra: trainingAttributes(traced.group.finalized[agent], trajectory),
     events: score ? [evaluation("expert", score.expert), evaluation("reward", score.reward)] : [],
     scored: part.scored,
   });
 }
 
-const mainScore = ({ wellFormed }: ScoredRollout): SpanAttributes => ({ "mgrpo.well_formed": wellFormed });
+const mainAttributes = ({ wellFormed }: ScoredRollout): SpanAttributes => ({ "mgrpo.well_formed": wellFormed });
 
 const noteOf = ({ note, content }: TracedRollout): SpanAttributes =>
   content && note !== undefined ? { "mgrpo.question.note": note } : {};
 
-/** What the trainer used of a trajectory; nothing if alignment dropped it. */
-function trained(batch: AgentBatch | undefined, trajectory: number | string): SpanAttributes {
+/** What the trainer used of a trajectory; nothing if it was not trained on. */
+function trainingAttributes(batch: AgentBatch | undefined, trajectory: number | string): SpanAttributes {
   const i = batch?.trajectories.indexOf(trajectory) ?? -1;
   const advantage = batch?.advantages[i];
   if (!batch || advantage === undefined) return {};
@@ -212,7 +217,7 @@ const evaluation = (name: string, value: number): SpanEvent => ({
 
 type FinishReason = "stop" | "tool_call" | "length";
 
-/** A turn that was cut off has no calls. One that left no room for its responses has. */
+/** A turn that was cut off has no calls; one that left no room for its responses does. */
 function finishReason({ turns, stop }: Conversation, turn: Turn): FinishReason {
   if (turn.calls.length > 0) return "tool_call";
   return stop === "token-limit" && turn === turns.at(-1) ? "length" : "stop";

@@ -15,10 +15,10 @@ export interface Stall {
   readonly causes: readonly Cause[];
 }
 
-/** Least number of seconds without progress after which a run has stalled. It is larger if every cause is a process at work. */
-const LEAST_SECONDS = { idle: 60, atWork: 600 };
+/** Minimum number of seconds without progress after which a run has stalled. `atWork`: if every cause is a process at work. */
+const MIN_SECONDS = { idle: 60, atWork: 600 };
 /** A run has stalled only after the time that this many of its own steps take. */
-const STEPS = 3;
+const MIN_STEPS = 3;
 
 /** Observes a run's state at each poll, and remembers when the run last advanced. */
 export class StallDetector {
@@ -32,7 +32,7 @@ export class StallDetector {
 
   /**
    * @param stepSeconds of the newest closed step; null: unknown. `storeTime` in ms.
-   * @param listed the run's entry in the list of runs, which dates progress from before the first look, and a resume.
+   * @param listed the run's entry in the list of runs, which dates progress made before the first call, and a resume.
    */
   look(state: RunState, storeTime: number, stepSeconds: number | null, listed?: ListedRun): Stall | undefined {
     const progress = progressOf(state.step, state.groups, state.agents);
@@ -43,11 +43,11 @@ export class StallDetector {
     // A resumed run has the progress of the halted one.
     this.#since = Math.max(this.#since, listed?.progressAt ?? 0);
     const seconds = (storeTime - this.#since) / 1000;
-    const least = STEPS * (stepSeconds ?? 0);
-    if (seconds < Math.max(LEAST_SECONDS.idle, least)) return undefined;
+    const least = MIN_STEPS * (stepSeconds ?? 0);
+    if (seconds < Math.max(MIN_SECONDS.idle, least)) return undefined;
     const causes = causesOf(this.#config, state, storeTime);
     const isAtWork = causes.length > 0 && causes.every(({ isWork }) => isWork);
-    if (isAtWork && seconds < LEAST_SECONDS.atWork) return undefined;
+    if (isAtWork && seconds < MIN_SECONDS.atWork) return undefined;
     return { step: state.step?.step, since: this.#since, seconds, causes };
   }
 }
@@ -57,7 +57,7 @@ export function describeStall({ step, since, seconds, causes }: Stall): string {
   const at = step === undefined ? "" : ` in step ${step}`;
   const time = `${timeOfDay(since)} UTC, for ${Math.round(seconds)} s`;
   const why = causes.map(({ what, ends, likelihood }) => `${what} (${likelihood}; ends when ${ends})`).join("; ");
-  return `nothing has changed${at} since ${time}: ${why || "every record is as it should be, so read the logs of its workers"}`;
+  return `nothing has changed${at} since ${time}: ${why || "every record is as it should be, so read the workers' logs"}`;
 }
 
 /** `11:42:07`, of milliseconds since 1970. */

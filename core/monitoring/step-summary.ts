@@ -99,7 +99,7 @@ export function summarizeStep(
   };
 }
 
-/** What the agents with the policy of `owner` learned from. */
+/** The training statistics of the agents with the policy of `owner`. */
 function trainingOf(
   { agents }: RunConfig,
   owner: string,

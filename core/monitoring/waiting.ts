@@ -1,6 +1,6 @@
 /** @file What a run is doing or waiting for, in one phrase: the missing workers, or the progress of the step. Pure. */
 import type { RunConfig } from "../contracts/config.ts";
-import { behind, hasWorker, neededRoles } from "./causes.ts";
+import { agentsBehind, hasWorker, neededRoles } from "./causes.ts";
 import type { RunState } from "./run-state.ts";
 
 export function waitingFor(config: RunConfig, state: RunState): string {
@@ -12,6 +12,6 @@ export function waitingFor(config: RunConfig, state: RunState): string {
     const scored = groups.reduce((total, { rollouts }) => total + Object.keys(rollouts).length, 0);
     return `rollouts ${scored}/${step.groups.length * config.rolloutsPerQuestion}`;
   }
-  const late = behind(step, agents);
+  const late = agentsBehind(step, agents);
   return late.length > 0 ? `training ${late.join(", ")}` : "closing the step";
 }

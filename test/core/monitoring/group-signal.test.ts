@@ -46,7 +46,7 @@ test("equal rewards are a reason, and so are no calls", () => {
 });
 
 test("a group with one rollout left teaches no agent, whatever that rollout called", () => {
-  const left = "one rollout is left of the group";
+  const left = "only one rollout of the group is left";
   expect(reasons([scored(1, [0.9]), { excluded: "worker gone" }])).toEqual({ main: left, searcher: left });
 });
 

@@ -68,7 +68,7 @@ test.each<[string, Partial<RunState>, string[]]>([
     },
     [
       "main-1 runs 1 rollout",
-      "1 rollout of main-1 waits to run alone, since a worker or an engine thread ended in its attempt",
+      "1 rollout of main-1 waits to run alone, since a worker or an engine thread died during its attempts",
     ],
   ],
   ["unclaimed rollouts", { groups: unscored({}) }, ["2 rollouts are not claimed by any worker"]],
