@@ -17,7 +17,7 @@ import { MODEL_FILE } from "../engine/checkpoint/tensors.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { mappedBytes, planMemory, totalBytes, totalOfProcesses } from "../engine/compiled/memory.ts";
 import { mappedFiles, storedWeights } from "../engine/compiled/open-weights.ts";
-import { resolveCheckpointing } from "../engine/compiled/weight-packing.ts";
+import { resolveGradientCheckpointing } from "../engine/compiled/weight-packing.ts";
 import { isOptimizer } from "../gpu-workers/checkpoints.ts";
 import { print } from "./measurement.ts";
 import { peakOf, requireProc } from "./process-tree.ts";
@@ -90,7 +90,7 @@ function loraOf({ trained }: Case): LoraConfig | null {
 function planOf(name: string, files: CheckpointFiles) {
   const lora = loraOf(caseOf(name));
   const stored = storedWeights(files, MODEL);
-  const gradientCheckpointing = resolveCheckpointing(MODEL, lora, ENGINE, stored);
+  const gradientCheckpointing = resolveGradientCheckpointing(MODEL, lora, ENGINE, stored);
   const options = { ...ENGINE, gradientCheckpointing };
   const mapped = { files: mappedFiles(files, MODEL), bytes: mappedBytes(MODEL, lora, options, stored) };
   return { options, plan: planMemory(MODEL, lora, options, stored), mapped };

@@ -51,23 +51,23 @@ export async function openSampler(files: CheckpointFiles, options: OpenOptions =
 }
 
 /**
- * Opens a trainer on a checkpoint: all weights, or the adapter alone where the checkpoint has one (`withLora`). Defaults as for
+ * Opens a trainer on a checkpoint. It trains all weights, or the adapter alone if the checkpoint has one (`withLora`). Defaults as for
  * `openSampler`, and micro-batches of 4096 tokens. Rejects as `openSampler` does.
  */
 export async function openTrainer(files: CheckpointFiles, options: OpenOptions = {}): Promise<Trainer> {
   return openEngine(options.policy ?? "compiled").openTrainer(files, engineOptions(files, options));
 }
 
-/** Tensors in one file or in shards: of the model, of an adapter, or of the optimizer. */
-const TENSORS = /\.safetensors(\.index\.json)?$/;
+/** The names of tensor files, shards and their indices included: of the model, of an adapter, or of the optimizer. */
+const TENSOR_FILES = /\.safetensors(\.index\.json)?$/;
 
 /**
- * The checkpoint with its weights and optimizer state replaced by what a trainer saved: no file of the old ones stays, whatever the number of
+ * The checkpoint with its weights and optimizer state replaced by what a trainer saved: none of the old files stays, whatever the number of
  * shards.
  */
 export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
   const isWholeModel = saved.has(MODEL_FILE) || saved.has(INDEX_FILE);
-  const replaced = isWholeModel ? TENSORS : OPTIMIZER_TENSORS;
+  const replaced = isWholeModel ? TENSOR_FILES : OPTIMIZER_TENSORS;
   return new Map([...[...files].filter(([name]) => !replaced.test(name)), ...saved]);
 }
 
@@ -91,18 +91,18 @@ export function openEngine(
   if (policy === "eager-gpu") return eagerGpuEngine;
   if (policy.startsWith(TINKER))
     return tinkerEngine(policy, { apiKey: process.env["TINKER_API_KEY"], ...(onOutage && { onOutage }) });
-  const own = policy.startsWith(RECIPE) ? recipePolicies.get(policy.slice(RECIPE.length)) : undefined;
-  if (own) return own;
+  const recipeEngine = policy.startsWith(RECIPE) ? recipePolicies.get(policy.slice(RECIPE.length)) : undefined;
+  if (recipeEngine) return recipeEngine;
   const recipeNames = [...recipePolicies.keys()].map((name) => RECIPE + name);
   const names = ["compiled", "eager", "eager-gpu", "tinker:<url>", ...recipeNames].join(", ");
   throw new MgrpoError("config-invalid", `no policy is called '${policy}': write one of ${names}`);
 }
 
-const MOST_CONTEXT = 4096;
+const MAXIMUM_DEFAULT_CONTEXT = 4096;
 
-/** A Tinker server has the model, whose config may be of an architecture that only the server supports. */
+/** For a Tinker server, the config is not read: its architecture may be one that only the server supports. */
 function engineOptions(files: CheckpointFiles, { policy = "compiled", ...given }: OpenOptions): EngineOptions {
   const longest = policy.startsWith(TINKER) ? undefined : longestContext(files);
-  const contextTokens = Math.min(MOST_CONTEXT, longest ?? MOST_CONTEXT);
+  const contextTokens = Math.min(MAXIMUM_DEFAULT_CONTEXT, longest ?? MAXIMUM_DEFAULT_CONTEXT);
   return { threads: 1, slots: 32, microBatchTokens: 4096, contextTokens, ...given };
 }

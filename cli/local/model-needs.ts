@@ -23,7 +23,11 @@ import {
 } from "../../engine/compiled/memory.ts";
 import { mappedFiles, type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
 import { checkQuantization } from "../../engine/compiled/quantization/check.ts";
-import { machineBytes, resolveCheckpointing, resolveWeightPacking } from "../../engine/compiled/weight-packing.ts";
+import {
+  machineBytes,
+  resolveGradientCheckpointing,
+  resolveWeightPacking,
+} from "../../engine/compiled/weight-packing.ts";
 import { engineOptions } from "../../gpu-workers/engine-options.ts";
 import type { Bases } from "./base-models.ts";
 import type { Check } from "./checks.ts";
@@ -157,7 +161,7 @@ function needsOf(
   const options = engineOptions(agent);
   checkQuantization(config, lora, options, stored);
   const weightPacking = resolveWeightPacking(config, lora, options, stored);
-  const gradientCheckpointing = resolveCheckpointing(config, lora, { ...options, weightPacking }, stored);
+  const gradientCheckpointing = resolveGradientCheckpointing(config, lora, { ...options, weightPacking }, stored);
   return {
     plan: planMemory(config, lora, { ...options, weightPacking, gradientCheckpointing }, stored, use),
     mapped: mappedBytes(config, lora, options, stored),

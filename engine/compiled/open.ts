@@ -16,7 +16,7 @@ import { openThreadSampler, openThreadTrainer } from "./session.ts";
 import { EngineThread } from "./thread.ts";
 import { assignBatch } from "./training/batch-plan.ts";
 import { dataParallel } from "./training/data-parallel.ts";
-import { resolveCheckpointing, resolveWeightPacking } from "./weight-packing.ts";
+import { resolveGradientCheckpointing, resolveWeightPacking } from "./weight-packing.ts";
 
 const samplingThreads: EngineThread[] = [];
 const trainingThreads: EngineThread[] = [];
@@ -58,6 +58,6 @@ function resolveMemory(files: CheckpointFiles, options: EngineOptions & Pick<Lan
   const stored = storedWeights(files, config);
   checkQuantization(config, lora, options, stored);
   const weightPacking = resolveWeightPacking(config, lora, options, stored);
-  const gradientCheckpointing = resolveCheckpointing(config, lora, { ...options, weightPacking }, stored);
+  const gradientCheckpointing = resolveGradientCheckpointing(config, lora, { ...options, weightPacking }, stored);
   return { ...options, gradientCheckpointing, packsWeights: weightPacking === "on" };
 }

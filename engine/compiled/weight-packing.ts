@@ -1,8 +1,8 @@
 /**
- * @file What a worker does with memory that the machine has to spare. A sampler packs its weights: it reorders them once for the products that
- * read them, which costs a copy, in float32 or in quantized codes. Only weights that never change are packed, a base under an adapter, and only
- * for sampling: a training product has many rows, and gains nothing. With what is left, a trainer keeps activations instead of recomputing them.
- * The choice depends on the machine's memory and never on what is free, so that a resumed run makes the same choice and gets the same bits.
+ * @file How a worker uses spare memory. A sampler packs its weights: it reorders them once for the products that read them, which costs a copy,
+ * in float32 or in quantized codes. Only weights that never change are packed (a base under an adapter), and only for sampling: a training
+ * product has many rows, and gains nothing. With what is left, a trainer keeps activations instead of recomputing them. The choice depends on
+ * the machine's memory and never on how much of it is free, so that a resumed run makes the same choice and gets the same bits.
  */
 import { totalmem } from "node:os";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
@@ -13,7 +13,7 @@ import type { ModelConfig } from "../checkpoint/config.ts";
 import { computesWhole, planMemory, totalBytes } from "./memory.ts";
 import type { StoredWeights } from "./open-weights.ts";
 
-/** `auto` packs or keeps activations if a worker then needs at most this share of the machine's memory: a team of two leaves some to others. */
+/** `auto` packs or keeps activations if a worker then needs at most this share of the machine's memory: a team of two leaves a third free. */
 const AUTO_SHARE = 1 / 3;
 
 /** A container may have less memory than its machine. */
@@ -25,7 +25,7 @@ export function resolveWeightPacking(
   lora: LoraConfig | null,
   options: EngineOptions,
   stored: StoredWeights,
-  machine: number = machineBytes(),
+  memoryBytes: number = machineBytes(),
 ): "on" | "off" {
   const { weightPacking = "auto", provider = "cpu" } = options;
   const obstacle = obstacleTo(lora, provider, stored);
@@ -33,7 +33,7 @@ export function resolveWeightPacking(
     throw new MgrpoError("config-invalid", `engine.weightPacking on: ${obstacle}: remove the setting`);
   if (weightPacking !== "auto") return weightPacking;
   if (obstacle) return "off";
-  // The estimate leaves out prefix trees: the choice decides bits, so a run that resumes without trees must make the same one.
+  // The estimate leaves out prefix trees: the choice affects bits, so a run that resumes without trees must make the same one.
   const needed = totalBytes(
     planMemory(
       config,
@@ -42,7 +42,7 @@ export function resolveWeightPacking(
       stored,
     ),
   );
-  return needed <= AUTO_SHARE * machine ? "on" : "off";
+  return needed <= AUTO_SHARE * memoryBytes ? "on" : "off";
 }
 
 function obstacleTo(lora: LoraConfig | null, provider: string, { mapped }: StoredWeights): string | undefined {
@@ -53,23 +53,22 @@ function obstacleTo(lora: LoraConfig | null, provider: string, { mapped }: Store
 }
 
 /**
- * `off` keeps what the forward pass computed for the backward pass. Full training in one graph (memory.ts) keeps it anyway.
+ * `off` keeps the linear layers' outputs for the backward pass. Full training in one graph (memory.ts) keeps all activations.
  * @param options with `weightPacking` resolved.
  */
-export function resolveCheckpointing(
+export function resolveGradientCheckpointing(
   config: ModelConfig,
   lora: LoraConfig | null,
   options: EngineOptions,
   stored: StoredWeights,
-  machine: number = machineBytes(),
+  memoryBytes: number = machineBytes(),
 ): "on" | "off" {
   const { gradientCheckpointing = "auto", provider = "cpu" } = options;
   if (gradientCheckpointing !== "auto") return gradientCheckpointing;
-  const kept = { ...options, gradientCheckpointing: "off" } as const;
-  if (!lora && computesWhole(config, kept)) return "off";
-  // On a GPU, what layers keep would cross the bus.
+  const withoutCheckpointing = { ...options, gradientCheckpointing: "off" } as const;
+  if (!lora && computesWhole(config, withoutCheckpointing)) return "off";
+  // On a GPU, the kept outputs would cross the bus.
   if (provider !== "cpu") return "on";
-  return totalBytes(planMemory(config, lora, { ...kept, prefixTrees: false }, stored)) <= AUTO_SHARE * machine
-    ? "off"
-    : "on";
+  const needed = totalBytes(planMemory(config, lora, { ...withoutCheckpointing, prefixTrees: false }, stored));
+  return needed <= AUTO_SHARE * memoryBytes ? "off" : "on";
 }

@@ -104,14 +104,14 @@ function rowLoss(
   return entropyLoss(logProbs, entropies(all), rows);
 }
 
-/** Sequences that share a prefix share a row, up to `microBatchTokens`, unless `prefixTrees` is off. */
+/** Sequences that share a prefix share a row, up to `microBatchTokens`, unless `prefixTrees` is false. */
 export function rowsOf(
   sequences: Sequences,
   wanted: WantedPredictions,
   { prefixTrees = true, microBatchTokens }: Pick<EngineOptions, "prefixTrees" | "microBatchTokens">,
 ): EagerRow[] {
   const limits = { tokens: microBatchTokens, predictions: Number.POSITIVE_INFINITY };
-  const every = sequences.map((_, member) => [member]);
+  const singletons = sequences.map((_, member) => [member]);
   const rows = prefixTrees
     ? planTrees(
         sequences,
@@ -119,7 +119,7 @@ export function rowsOf(
         (tokens) => tokens,
         limits,
       )
-    : every;
+    : singletons;
   return rows.map((members) => {
     const tree = prefixTree(members.map((member) => sequences[member] ?? []));
     return { tree, wanted: predictions(members, sequences, (i, t) => tree.nodes[i]?.[t] ?? 0, wanted) };

@@ -1,6 +1,7 @@
 /**
  * @file ggml's tensor types as float32. A quantized tensor is a sequence of blocks; each contains scales and small integers for 32 or 256
- * elements. Layouts and the order of roundings are those of ggml (ggml-quants.c), so the values equal those of llama.cpp bit for bit.
+ * elements. Layouts and the order of roundings are those of ggml (ggml-quants.c), so the values equal those of its Python package, gguf-py, bit
+ * for bit. In ggml's notation, d is a scale, m a minimum and dmin the scale of minima, each a float16.
  */
 import { fromFloat16 } from "../checkpoint/safetensors.ts";
 
@@ -10,7 +11,7 @@ export interface GgmlType {
   /** Elements and bytes per block. */
   readonly elements: number;
   readonly bytes: number;
-  /** Writes the elements of the block at byte `at` into `into`, starting at element `to`. */
+  /** Reads the block at byte `at` and writes its elements into `into`, starting at index `to`. */
   readonly read: (block: DataView, at: number, into: Float32Array, to: number) => void;
 }
 

@@ -12,8 +12,8 @@ import { dequantize } from "./dequantize.ts";
 import { type GgufModel, type GgufTensor, readGguf } from "./metadata.ts";
 import { tokenizerFiles } from "./tokenizer.ts";
 
-const WIDTH: Readonly<Record<WrittenType, number>> = { F32: 4, BF16: 2 };
-/** Their names in config.json. */
+const ELEMENT_BYTES: Readonly<Record<WrittenType, number>> = { F32: 4, BF16: 2 };
+/** The same types as `torch_dtype` in config.json. */
 const TORCH_DTYPE: Readonly<Record<WrittenType, string>> = { F32: "float32", BF16: "bfloat16" };
 
 export interface ImportedModel {
@@ -66,14 +66,14 @@ export function ggufTexts(
   return new Map([
     ...tokenizerFiles(path, model.metadata),
     ["config.json", jsonOf(config)],
-    ["generation_config.json", jsonOf(generationOf(model))],
+    ["generation_config.json", jsonOf(generationConfigOf(model))],
   ]);
 }
 
 const jsonOf = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
 const elementsOf = ({ shape }: GgufTensor): number => shape.reduce((product, count) => product * count, 1);
 
-function generationOf({ config }: GgufModel): object {
+function generationConfigOf({ config }: GgufModel): object {
   const { bos_token_id, eos_token_id, pad_token_id } = config;
   return { bos_token_id, eos_token_id, pad_token_id };
 }
@@ -87,7 +87,7 @@ async function writeWeights(
 ): Promise<void> {
   let offset = 0;
   const entries = tensors.map((tensor) => {
-    const end = offset + elementsOf(tensor) * WIDTH[dtype];
+    const end = offset + elementsOf(tensor) * ELEMENT_BYTES[dtype];
     const entry = [tensor.name, { dtype, shape: tensor.shape, data_offsets: [offset, end] }] as const;
     offset = end;
     return entry;
@@ -115,13 +115,13 @@ type GgufFile = { readonly path: string; readonly bytes: number };
 
 function valuesOf(source: GgufFile, tensor: GgufTensor): Float32Array {
   const values = dequantize(tensor.type, readBytes(source, tensor.begin, new Uint8Array(tensor.bytes)));
-  return tensor.interleavedHeads > 0 ? separated(values, tensor) : values;
+  return tensor.interleavedHeads > 0 ? deinterleaved(values, tensor) : values;
 }
 
 /**
- * llama.cpp rotates adjacent rows of a head, transformers rows half a head apart: row 2i + j of a head goes to row j * half + i.
+ * llama.cpp rotates adjacent rows of a head, transformers rows half a head apart: row 2i + j of a head goes to row j * half + i (j = 0, 1).
  */
-function separated(values: Float32Array, { shape, interleavedHeads }: GgufTensor): Float32Array {
+function deinterleaved(values: Float32Array, { shape, interleavedHeads }: GgufTensor): Float32Array {
   const [rows = 0, columns = 1] = shape;
   const headRows = rows / interleavedHeads;
   const half = headRows / 2;
@@ -144,14 +144,14 @@ function ropeScalingOf(path: string, size: number, { ropeFactors, config }: Gguf
   const factors = dequantize(ropeFactors.type, bytes);
   const factor = Math.max(...factors);
   const theta = Number(config["rope_theta"]);
-  const isFormula = factors.every((found, i) => {
+  const matchesFormula = factors.every((found, i) => {
     const expected = llama3Factor(2 * Math.PI * theta ** (i / factors.length), factor);
     return Math.abs(found - expected) <= 1e-3 * expected;
   });
-  if (isFormula) return { rope_scaling: { rope_type: "llama3", factor, ...LLAMA3 } };
+  if (matchesFormula) return { rope_scaling: { rope_type: "llama3", factor, ...LLAMA3 } };
   throw new MgrpoError(
     "engine-unsupported",
-    `${path}: its rope_freqs are not those of Llama 3.1: use its Hugging Face folder`,
+    `${path}: its rope_freqs are not those of Llama 3.1: use the model's Hugging Face folder`,
   );
 }
 

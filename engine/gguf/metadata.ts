@@ -16,12 +16,12 @@ export interface GgufTensor {
   /** Byte offset in the file. */
   readonly begin: number;
   readonly bytes: number;
-  /** Heads whose rows llama.cpp has interleaved for its rotary embedding; 0: none. */
+  /** Number of heads whose rows are interleaved for llama.cpp's rotary embedding; 0: none. */
   readonly interleavedHeads: number;
 }
 
 export interface GgufModel {
-  /** Location in the file of the factors by which Llama 3.1 and later slow down each rotary frequency. */
+  /** Location in the file of the factors by which Llama 3.1 and later divide the rotary frequencies. */
   readonly ropeFactors: Pick<GgufTensor, "type" | "begin" | "bytes"> | undefined;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly architecture: Architecture;
@@ -42,7 +42,7 @@ const ARCHITECTURES = {
 } as const;
 export type Architecture = keyof typeof ARCHITECTURES;
 
-/** @throws MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the file. */
+/** @throws MgrpoError `checkpoint-damaged` or `engine-unsupported`; its message names the file. */
 export async function readGguf(path: string, fileBytes: number): Promise<GgufModel> {
   const parsed = await gguf(path, { allowLocalFile: true }).catch((cause: unknown) => {
     const fault = cause instanceof Error ? cause.message : String(cause);
@@ -74,7 +74,7 @@ export async function readGguf(path: string, fileBytes: number): Promise<GgufMod
     .map((tensor): GgufTensor => {
       const projection = /\.attn_([qk])\.weight$/.exec(tensor.name)?.[1] as "q" | "k" | undefined;
       const interleavedHeads = ARCHITECTURES[architecture].interleaves && projection ? heads[projection] : 0;
-      return { ...tensor, name: nameOf(path, architecture, tensor.name), interleavedHeads };
+      return { ...tensor, name: transformersName(path, architecture, tensor.name), interleavedHeads };
     });
   const ropeFactors = located.find(({ name }) => name === ROPE_FACTORS);
   return { metadata, architecture, config, tensors, ropeFactors };
@@ -108,7 +108,7 @@ function refuseRopeScaling(path: string, metadata: Readonly<Record<string, unkno
 
 const Numeric = z.union([z.number(), z.bigint()]).transform(Number);
 
-interface Sizes {
+interface HeadCounts {
   readonly num_attention_heads: number;
   readonly num_key_value_heads: number;
 }
@@ -123,7 +123,7 @@ function configOf(
   architecture: Architecture,
   metadata: Readonly<Record<string, unknown>>,
   tensors: readonly RawTensor[],
-): Sizes & Record<string, unknown> {
+): HeadCounts & Record<string, unknown> {
   const read = (key: string, fallback?: number): number => {
     const name = `${architecture}.${key}`;
     const value = metadata[name] ?? fallback;
@@ -156,9 +156,9 @@ function configOf(
     hidden_act: "silu",
     attention_bias: false,
     tie_word_embeddings: !tensors.some(({ name }) => name === "output.weight"),
-    bos_token_id: idOf(metadata, "bos"),
-    eos_token_id: idOf(metadata, "eos"),
-    pad_token_id: idOf(metadata, "padding"),
+    bos_token_id: specialTokenId(metadata, "bos"),
+    eos_token_id: specialTokenId(metadata, "eos"),
+    pad_token_id: specialTokenId(metadata, "padding"),
   };
 }
 
@@ -167,7 +167,7 @@ const ROPE_FACTORS = "rope_freqs.weight";
 /** 1e-5 is stored in 32 bits; widened to 64 it would read 0.000009999999747378752. */
 const singlePrecision = (value: number): number => Number(value.toPrecision(6));
 
-export function idOf(metadata: Readonly<Record<string, unknown>>, name: string): number | undefined {
+export function specialTokenId(metadata: Readonly<Record<string, unknown>>, name: string): number | undefined {
   const id = Numeric.safeParse(metadata[`tokenizer.ggml.${name}_token_id`]);
   return id.success ? id.data : undefined;
 }
@@ -191,7 +191,7 @@ const MODEL_TENSORS: Readonly<Record<string, string>> = {
   "output.weight": "lm_head.weight",
 };
 
-function nameOf(path: string, architecture: Architecture, name: string): string {
+function transformersName(path: string, architecture: Architecture, name: string): string {
   const [, layer, part = "", kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(name) ?? [];
   const biased: readonly string[] = ARCHITECTURES[architecture].biased;
   const known = layer === undefined ? MODEL_TENSORS[name] : LAYER_TENSORS[part];

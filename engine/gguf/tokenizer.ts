@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
-import { idOf } from "./metadata.ts";
+import { specialTokenId } from "./metadata.ts";
 
 type Metadata = Readonly<Record<string, unknown>>;
 
@@ -26,7 +26,7 @@ const byteLevel = (useRegex: boolean) => ({
 const split = (regex: string) => ({ type: "Split", pattern: { Regex: regex }, behavior: "Isolated", invert: false });
 const sequence = (...pretokenizers: readonly object[]) => ({ type: "Sequence", pretokenizers });
 
-interface Splitting {
+interface PreTokenizerSettings {
   readonly preTokenizer: object;
   readonly normalizer: object | null;
   /** A word that is in the vocabulary becomes one token, without merges. */
@@ -34,7 +34,7 @@ interface Splitting {
 }
 
 /** Keyed by `tokenizer.ggml.pre`. */
-const SPLITTINGS: Readonly<Record<string, Splitting>> = {
+const PRE_TOKENIZERS: Readonly<Record<string, PreTokenizerSettings>> = {
   "gpt-2": { preTokenizer: byteLevel(true), normalizer: null, ignoreMerges: false },
   smollm: {
     preTokenizer: sequence({ type: "Digits", individual_digits: true }, byteLevel(true)),
@@ -63,13 +63,13 @@ export function tokenizerFiles(path: string, metadata: Metadata): ReadonlyMap<st
   const kind = metadata["tokenizer.ggml.model"];
   const json =
     kind === "gpt2" ? byteLevelJson(path, metadata, vocabulary) : sentencePieceJson(path, metadata, vocabulary);
-  const nameOf = (name: string) => vocabulary.tokens[idOf(metadata, name) ?? -1] ?? null;
+  const tokenOf = (name: string) => vocabulary.tokens[specialTokenId(metadata, name) ?? -1] ?? null;
   const config = {
     tokenizer_class: "PreTrainedTokenizerFast",
-    bos_token: nameOf("bos"),
-    eos_token: nameOf("eos"),
-    pad_token: nameOf("padding"),
-    unk_token: nameOf("unknown"),
+    bos_token: tokenOf("bos"),
+    eos_token: tokenOf("eos"),
+    pad_token: tokenOf("padding"),
+    unk_token: tokenOf("unknown"),
     add_bos_token: metadata["tokenizer.ggml.add_bos_token"] === true,
     clean_up_tokenization_spaces: false,
     chat_template: templateOf(path, metadata),
@@ -104,9 +104,9 @@ function templateOf(path: string, metadata: Metadata): string {
 /** Byte-level BPE, as in GPT-2 and its successors: the file contains the merges. */
 function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary): object {
   const name = String(metadata["tokenizer.ggml.pre"]);
-  const splitting = Object.hasOwn(SPLITTINGS, name) ? SPLITTINGS[name] : undefined;
-  if (!splitting) {
-    const known = Object.keys(SPLITTINGS).join(", ");
+  const settings = Object.hasOwn(PRE_TOKENIZERS, name) ? PRE_TOKENIZERS[name] : undefined;
+  if (!settings) {
+    const known = Object.keys(PRE_TOKENIZERS).join(", ");
     throw new MgrpoError(
       "engine-unsupported",
       `${path}: its pre-tokenizer '${name}' is not supported (supported: ${known}): use the model's Hugging Face folder`,
@@ -118,8 +118,8 @@ function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary)
     truncation: null,
     padding: null,
     added_tokens: addedTokens(vocabulary),
-    normalizer: splitting.normalizer,
-    pre_tokenizer: splitting.preTokenizer,
+    normalizer: settings.normalizer,
+    pre_tokenizer: settings.preTokenizer,
     post_processor: byteLevel(true),
     decoder: byteLevel(true),
     model: {
@@ -130,8 +130,8 @@ function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary)
       end_of_word_suffix: "",
       fuse_unk: false,
       byte_fallback: false,
-      ignore_merges: splitting.ignoreMerges,
-      vocab: pieces(vocabulary),
+      ignore_merges: settings.ignoreMerges,
+      vocab: idsByToken(vocabulary),
       merges: vocabulary.merges.map((merge) => splitMerge(merge)),
     },
   };
@@ -189,7 +189,7 @@ function sentencePieceJson(path: string, metadata: Metadata, vocabulary: Vocabul
       fuse_unk: true,
       byte_fallback: true,
       ignore_merges: false,
-      vocab: pieces(vocabulary),
+      vocab: idsByToken(vocabulary),
       merges: mergesByScore(vocabulary.tokens, vocabulary.scores),
     },
   };
@@ -199,9 +199,9 @@ function sentencePieceJson(path: string, metadata: Metadata, vocabulary: Vocabul
 function mergesByScore(tokens: readonly string[], scores: readonly number[]): [string, string][] {
   const ids = new Map(tokens.map((token, id) => [token, id]));
   const merges = tokens.flatMap((token, id) => {
-    const letters = Array.from(token);
-    const ways = letters.slice(1).flatMap((_, i) => {
-      const [left, right] = [letters.slice(0, i + 1).join(""), letters.slice(i + 1).join("")];
+    const characters = Array.from(token);
+    const ways = characters.slice(1).flatMap((_, i) => {
+      const [left, right] = [characters.slice(0, i + 1).join(""), characters.slice(i + 1).join("")];
       const [l, r] = [ids.get(left), ids.get(right)];
       return l === undefined || r === undefined ? [] : [{ left, right, l, r, score: scores[id] ?? 0 }];
     });
@@ -212,7 +212,7 @@ function mergesByScore(tokens: readonly string[], scores: readonly number[]): [s
   return merges.map(({ left, right }) => [left, right]);
 }
 
-const pieces = ({ tokens }: Vocabulary): Readonly<Record<string, number>> =>
+const idsByToken = ({ tokens }: Vocabulary): Readonly<Record<string, number>> =>
   Object.fromEntries(tokens.map((token, id) => [token, id]));
 
 function addedTokens({ tokens, types }: Vocabulary): object[] {

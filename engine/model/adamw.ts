@@ -3,7 +3,7 @@
  * too, as in PyTorch, and the scaled gradient is clipped by its global norm first:
  *   g <- g * scale;  g <- g * min(1, maxNorm / |g|);  m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2
  *   w <- w - rate * (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + decay * w)
- * Weight decay applies to every parameter, norms and embeddings included, except to those that the caller excludes.
+ * Weight decay applies to every parameter, norms and embeddings included, except those that the caller excludes.
  */
 
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";

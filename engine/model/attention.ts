@@ -43,16 +43,16 @@ function firstParts(x: tf.Tensor4D, parts: number, count: number): tf.Tensor4D {
 
 /**
  * softmax(q k^T + mask) v with q [B, H, T, hd], k and v [B, KV, T, hd]. A hand-written gradient: sum(dP * P) over keys equals sum(dO * O)
- * over the head, which saves passes over the [T, T] matrices.
+ * over the head's width, which saves passes over the [T, T] matrices.
  */
 function attention(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: Mask, blocks: number): tf.Tensor4D {
   const operation = tf.customGrad<tf.Tensor4D>((...inputs) => {
     const [queries, keys, values, save] = inputs as [tf.Tensor4D, tf.Tensor4D, tf.Tensor4D, tf.GradSaveFunc];
     const passes = Array.from({ length: blocks }, (_, i) => forward(queries, keys, values, mask, i, blocks));
-    const read = passes.map((pass) => pass.read);
-    save([queries, keys, values, ...passes.map((pass) => pass.weights), ...read]);
+    const outputs = passes.map((pass) => pass.output);
+    save([queries, keys, values, ...passes.map((pass) => pass.weights), ...outputs]);
     return {
-      value: tf.concat(read, 2) as tf.Tensor4D,
+      value: tf.concat(outputs, 2) as tf.Tensor4D,
       gradFunc: (dy, saved) => {
         const [q_, k_, v_, ...rest] = saved as [tf.Tensor4D, tf.Tensor4D, tf.Tensor4D, ...tf.Tensor4D[]];
         const gradients = Array.from({ length: blocks }, (_, i) =>
@@ -84,7 +84,7 @@ function maskPart(mask: Mask, begin: number, queries: number, seen: number): Mas
   return tf.slice(mask, [...size.slice(0, -2).map(() => 0), begin, 0], size);
 }
 
-/** Block i: attention weights [B, KV, G * U, E] over the E keys up to its end, and its output [B, H, U, hd]. */
+/** Block i of U queries: attention weights [B, KV, H / KV * U, E] over the E keys up to its end, and its output [B, H, U, hd]. */
 function forward(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: Mask, i: number, blocks: number) {
   const block = part(q, i, blocks);
   const [batch, heads, rows] = block.shape;
@@ -94,7 +94,7 @@ function forward(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: Mask, i: 
   const blockMask = blocks === 1 ? mask : maskPart(mask, i * rows, rows, seen);
   const scores = tf.reshape(tf.matMul(grouped(block, kvHeads), keys, false, true), [batch, heads, rows, seen]);
   const weights = tf.reshape(tf.softmax(tf.add(scores, blockMask)), [batch, kvHeads, -1, seen]) as tf.Tensor4D;
-  return { weights, read: tf.reshape(tf.matMul(weights, values), block.shape) };
+  return { weights, output: tf.reshape(tf.matMul(weights, values), block.shape) };
 }
 
 function backward(
@@ -103,14 +103,14 @@ function backward(
   k: tf.Tensor4D,
   v: tf.Tensor4D,
   weights: tf.Tensor4D,
-  read: tf.Tensor4D,
+  output: tf.Tensor4D,
   i: number,
   blocks: number,
 ) {
   const kvHeads = k.shape[1];
   const upstream = grouped(dy, kvHeads);
   const [block, keys, values] = [part(q, i, blocks), firstParts(k, i + 1, blocks), firstParts(v, i + 1, blocks)];
-  const overlap = tf.sum(tf.mul(upstream, grouped(read, kvHeads)), -1, true);
+  const overlap = tf.sum(tf.mul(upstream, grouped(output, kvHeads)), -1, true);
   const dScores = tf.mul(weights, tf.sub(tf.matMul(upstream, values, false, true), overlap));
   return {
     q: tf.reshape(tf.matMul(dScores, keys), block.shape) as tf.Tensor4D,
@@ -119,7 +119,7 @@ function backward(
   };
 }
 
-/** Sums the gradients of the first 1, 2, ..., n key parts into one gradient of all keys. */
+/** Sums the gradients of the first 1, 2, ..., n parts of the keys, or of the values, into one of all parts. */
 function addUp(gradients: readonly tf.Tensor4D[]): tf.Tensor4D {
   const count = gradients.length;
   const parts = Array.from({ length: count }, (_, j) => {

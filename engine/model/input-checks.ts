@@ -1,4 +1,4 @@
-/** @file Input checks that every engine runs before computing. */
+/** @file Checks of inputs and gradients that every engine makes. */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
 
@@ -46,6 +46,6 @@ export function checkGradient(gradient: Float32Array): void {
   if (gradient.every(Number.isFinite)) return;
   throw new MgrpoError(
     "run-halted",
-    "the gradient is not finite: nothing was updated; lower the learning rate or check the weights of the batch",
+    "the gradient is not finite: nothing was updated; lower the learning rate or check the batch's loss weights",
   );
 }

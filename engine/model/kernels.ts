@@ -1,6 +1,6 @@
 /**
- * @file Two operations that TensorFlow.js lacks, as kernels with gradients: RMS norm and rotary positions. The recording backend turns each
- * into one ONNX node; other backends compose them from tfjs operations (registerModelKernels).
+ * @file Two operations that TensorFlow.js lacks, as kernels with gradients: RMS norm and rotary position embedding. The recording backend turns
+ * each into one ONNX node; other backends compose them from tfjs operations (registerModelKernels).
  */
 import * as tf from "@tensorflow/tfjs-core";
 

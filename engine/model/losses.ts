@@ -24,7 +24,7 @@ export interface LossRows {
   readonly clippedWeights: tf.Tensor1D;
   readonly advantages: tf.Tensor1D;
   readonly behaviorLogProbs: tf.Tensor1D;
-  /** 1 - clipLow and 1 + clipHigh. */
+  /** Bounds of the ratio: 1 - clipLow and 1 + clipHigh. */
   readonly lowest: tf.Scalar;
   readonly highest: tf.Scalar;
 }

@@ -12,15 +12,15 @@ export interface RotaryTable {
   readonly half: number;
 }
 
-/** Angle of position p and pair i: p / inverseFrequencies[i]. */
+/** Angle of position p and pair i: p / positionsPerRadian[i]. */
 export function rotaryTable(config: ModelConfig, positions: number): RotaryTable {
   const half = config.headWidth / 2;
-  const inverseFrequencies = inverseFrequenciesOf(config);
+  const positionsPerRadian = positionsPerRadianOf(config);
   const cos = new Float32Array(positions * half);
   const sin = new Float32Array(positions * half);
   for (let position = 0; position < positions; position++) {
     for (let i = 0; i < half; i++) {
-      const angle = position / (inverseFrequencies[i] as number);
+      const angle = position / (positionsPerRadian[i] as number);
       cos[position * half + i] = Math.cos(angle);
       sin[position * half + i] = Math.sin(angle);
     }
@@ -29,11 +29,11 @@ export function rotaryTable(config: ModelConfig, positions: number): RotaryTable
 }
 
 /**
- * The inverse of each pair's frequency: theta^(2i / hd), in positions per radian. With Llama 3.1 scaling, the frequency is divided by the
- * factor if the wavelength (2 pi positions per radian) is long, kept if it is short, and otherwise interpolated linearly in
+ * The reciprocal of each pair's frequency: theta^(2i / hd). `inv_freq` in transformers is the frequency itself. With Llama 3.1 scaling, the
+ * frequency is divided by the factor if the wavelength (2 pi / frequency) is long, kept if it is short, and otherwise interpolated linearly in
  * originalContext / wavelength.
  */
-function inverseFrequenciesOf({ headWidth, ropeTheta, ropeScaling }: ModelConfig): number[] {
+function positionsPerRadianOf({ headWidth, ropeTheta, ropeScaling }: ModelConfig): number[] {
   const half = headWidth / 2;
   const unscaled = Array.from({ length: half }, (_, i) => ropeTheta ** (i / half));
   if (!ropeScaling) return unscaled;

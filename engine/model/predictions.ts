@@ -62,7 +62,7 @@ export function predictions(
   { isWanted, canShare }: WantedPredictions,
 ): Predictions {
   const [row, targets, firstReader]: [number[], number[], number[]] = [[], [], []];
-  // A row's predictions are linked: from the newest to the older ones.
+  // A row's predictions are linked, the newest first.
   const [newest, older]: [number[], number[]] = [[], []];
   const [member, position, read]: [number[], number[], number[]] = [[], [], []];
   const add = (from: number, target: number, reader: number): number => {
@@ -72,16 +72,16 @@ export function predictions(
     firstReader.push(reader);
     return row.push(from) - 1;
   };
-  members.forEach((sequence, i) => {
-    sequences[sequence]?.forEach((target, t) => {
-      if (t === 0 || !isWanted(sequence, t)) return;
+  members.forEach((index, i) => {
+    sequences[index]?.forEach((target, t) => {
+      if (t === 0 || !isWanted(index, t)) return;
       const from = rowOf(i, t - 1);
       let r = newest[from] ?? NONE;
-      while (r !== NONE && !(targets[r] === target && canShare(firstReader[r] as number, sequence, t))) {
+      while (r !== NONE && !(targets[r] === target && canShare(firstReader[r] as number, index, t))) {
         r = older[r] as number;
       }
-      read.push(r === NONE ? add(from, target, sequence) : r);
-      member.push(sequence);
+      read.push(r === NONE ? add(from, target, index) : r);
+      member.push(index);
       position.push(t);
     });
   });

@@ -53,7 +53,7 @@ function truncatedCdf(
   u: number,
 ): number {
   const p = (i: number) => probabilities[i] ?? 0;
-  const { likeliest, total: mass } = sortedHead(probabilities, from, to, { topK, topP });
+  const { likeliest, total: mass } = mostProbable(probabilities, from, to, { topK, topP });
   const candidates = topK > 0 ? likeliest.slice(0, topK) : likeliest;
   const total = topK > 0 ? candidates.reduce((sum, i) => sum + p(i), 0) : mass;
   let kept = 0;
@@ -78,7 +78,7 @@ const [BUCKETS, BUCKET_SHIFT] = [2 ** 12, 20];
  * The most probable tokens in order, ties by id: at least `topK`; if that is 0, enough to hold the share `topP` of `total`, the mass of all.
  * Sorting the whole vocabulary would take longer than decoding a token.
  */
-function sortedHead(
+function mostProbable(
   probabilities: Float32Array,
   from: number,
   to: number,

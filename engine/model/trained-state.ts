@@ -36,7 +36,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
   const { layout, weights } = adapter ?? parseCheckpoint(files);
   const lora = adapter?.lora ?? null;
   // Keeps config.json only: the other files may be as large as the state.
-  const opened = new Map([...files].filter(([name]) => name === "config.json"));
+  const configFile = new Map([...files].filter(([name]) => name === "config.json"));
   const gradient = new Float32Array(layout.length);
   /** The gradient at the last call to `gradientNorm`; empty before the first. */
   let measured = new Float32Array();
@@ -70,7 +70,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
       return file && [file.name, file.write()];
     },
     async load(from) {
-      const given = withConfigOf(from, config, opened);
+      const given = withConfigOf(from, config, configFile);
       weights.set(lora ? adapterWeights(given, config, lora) : parseCheckpoint(given).weights);
       adam = readOptimizer(from, layout.length);
       gradient.fill(0);

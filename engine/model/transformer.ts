@@ -74,7 +74,7 @@ export function decoder(
     const scaled = tf.mul<tf.Tensor2D>(low, lora.alpha / lora.rank);
     return tf.add(biased, tf.matMul(scaled, weight(up) as tf.Tensor2D, false, true));
   };
-  // Attention's 1/sqrt(hd) is applied to the queries' angles, the smallest arrays that it can be applied to.
+  // Attention's 1/sqrt(hd) is applied to the queries' cosines and sines, the smallest arrays that it can be applied to.
   const scale = 1 / Math.sqrt(config.headWidth);
   const queryAngles = { cos: tf.mul(angles.cos, scale), sin: tf.mul(angles.sin, scale) };
   const heads = (input: tf.Tensor2D, projection: string, norm: string, count: number, { cos, sin }: RotaryAngles) => {

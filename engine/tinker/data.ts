@@ -36,9 +36,9 @@ export function gradientDatum(
 }
 
 /** Log-probs of the n targets -> logProbs_T. */
-export function withLeadingZero(targets: readonly number[]): Float32Array {
-  const logProbs_T = new Float32Array(targets.length + 1);
-  logProbs_T.set(targets, 1);
+export function withLeadingZero(targetLogProbs: readonly number[]): Float32Array {
+  const logProbs_T = new Float32Array(targetLogProbs.length + 1);
+  logProbs_T.set(targetLogProbs, 1);
   return logProbs_T;
 }
 

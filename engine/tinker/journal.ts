@@ -8,7 +8,7 @@
  *     Every later call is journaled, then made.
  *
  * Until a resumed model has been saved, any refusal or failure of the server may be due to the resumption: the journal is cleared, the model
- * unloaded, and `replay-failed` makes the caller redo the step; so does the loss of any model that the server no longer has.
+ * unloaded, and `replay-failed` makes the caller redo the step. The loss of any model has the same effect.
  * engine/tinker/README.md explains why no gradient is counted twice.
  */
 import type { TinkerCalls } from "../../core/contracts/tinker-calls.ts";
@@ -58,10 +58,10 @@ export class JournaledModel {
   ): Promise<JournaledModel> {
     const model = new JournaledModel(server, version, journal);
     const before = (seqId: number, path: string, body: object) => model.#beforeCall(seqId, path, body);
-    const written = await journal.take();
-    const isOurs = canResume && written?.server === server.baseUrl && written.version === versionId(version);
-    const resumed = isOurs ? await server.resume(written, before) : undefined;
-    if (resumed && isOurs) model.#replayed = written;
+    const journaled = await journal.take();
+    const isOurs = canResume && journaled?.server === server.baseUrl && journaled.version === versionId(version);
+    const resumed = isOurs ? await server.resume(journaled, before) : undefined;
+    if (resumed && isOurs) model.#replayed = journaled;
     model.#own = resumed ?? (await server.openAlone(base, version, before));
     return model;
   }
@@ -89,7 +89,7 @@ export class JournaledModel {
     const weights = await this.run(async (model) => {
       const path = await model.saveWeights();
       const { last } = this.#replayed ?? { last: 0 };
-      if ((this.#made?.last ?? 0) < last) throw differs(`the journal has calls up to ${last}`);
+      if ((this.#made?.last ?? 0) < last) throw journalMismatch(`the journal has calls up to ${last}`);
       return path;
     });
     // The journal stays as it is until the next call: the step may be resumed until the manifest of the new version is published.
@@ -99,7 +99,7 @@ export class JournaledModel {
     return this.#version;
   }
 
-  /** Unloads the model, unless another process took it over. */
+  /** Unloads the model, unless another process has taken it over. */
   async close(): Promise<void> {
     const { model, session } = this.#opened;
     session.close();
@@ -123,7 +123,7 @@ export class JournaledModel {
     this.#made = { from: this.#made?.from ?? seqId, last: seqId, digest };
     const replayed = this.#replayed;
     if (replayed && seqId <= replayed.last) {
-      if (seqId === replayed.last && digest !== replayed.digest) throw differs(`call ${seqId}`);
+      if (seqId === replayed.last && digest !== replayed.digest) throw journalMismatch(`call ${seqId}`);
       return;
     }
     const { session, model } = this.#own;
@@ -137,4 +137,5 @@ export class JournaledModel {
   }
 }
 
-const differs = (what: string) => new MgrpoError("replay-failed", `the calls are not those in the journal: ${what}`);
+const journalMismatch = (what: string) =>
+  new MgrpoError("replay-failed", `the calls are not those in the journal: ${what}`);

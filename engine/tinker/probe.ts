@@ -22,7 +22,7 @@ export interface ServerBehavior {
   readonly overTokens: "sum" | "mean";
   /** How a step's loss combines the losses of its sequences. */
   readonly overSequences: "sum" | "mean";
-  /** Whether `grad_clip_norm` has an effect. */
+  /** Whether `grad_clip_norm` has an effect; false where an ignored epsilon hides it. */
   readonly clips: boolean;
   /** Whether a call repeated under the same number returns the first result, so that a dead process's step can be resumed. */
   readonly remembersCalls: boolean;
@@ -54,7 +54,7 @@ export function gradientNormOf({ metrics }: OptimizerResult): number {
   if (norm !== undefined) return norm;
   throw new MgrpoError(
     "engine-unsupported",
-    `the Tinker server reports no gradient norm (${NORM_METRICS.join(" or ")}) but ${Object.keys(metrics ?? {}).join(", ") || "nothing"}: its steps cannot be checked`,
+    `the Tinker server reports no gradient norm (${NORM_METRICS.join(" or ")}) among its metrics (${Object.keys(metrics ?? {}).join(", ") || "none"}): its steps cannot be checked`,
   );
 }
 
@@ -92,10 +92,11 @@ export async function probeServer(
     return gradientNormOf(await model.optimizerStep({ ...STILL, ...params }));
   };
   const plainNorm = await step([plain()]);
-  const overSequences = nearest("a sequence sent twice", (await step([plain(), plain()])) / plainNorm, 2);
-  const overTokens = nearest("masked tokens", (await step([padded()])) / plainNorm, 0.5) === "same" ? "sum" : "mean";
+  const overSequences = nearest("sending a sequence twice", (await step([plain(), plain()])) / plainNorm, 2);
+  const overTokens =
+    nearest("appending masked tokens", (await step([padded()])) / plainNorm, 0.5) === "same" ? "sum" : "mean";
 
-  const action = (row: Float32Array) => row.subarray(prompt.length, tokens.length);
+  const sampledPart = (row: Float32Array) => row.subarray(prompt.length, tokens.length);
   const zero = () => gradientDatum(tokens, first.subarray(0, tokens.length), new Float32Array(tokens.length), 1);
   const moves = await movesOf(
     [
@@ -105,8 +106,8 @@ export async function probeServer(
       () => step([plain()], { learning_rate: LEARNING_RATE }),
       () => step([zero()], { learning_rate: LEARNING_RATE }),
     ],
-    action(first),
-    async () => action(await logProbs()),
+    sampledPart(first),
+    async () => sampledPart(await logProbs()),
   );
   return {
     overTokens,
@@ -137,7 +138,7 @@ function optimizerOf(moves: readonly number[]): Pick<ServerBehavior, "clips" | "
   const [byNoRate = 0, byEpsilon = 0, byClipping = 0, free = 0, byMomentum = 0] = moves;
   const isStill = (move: number) => Math.abs(move) < NO_MOVE * Math.abs(free);
   const followsEpsilon = isStill(byEpsilon);
-  // Where epsilon is not followed, the first step is the one from a fresh adapter.
+  // Where epsilon is ignored, the step that tests it is the one from a fresh adapter.
   const rise = followsEpsilon ? free : byEpsilon;
   if (!(rise > 0)) refuse("a step along the gradient does not make its tokens more likely");
   if (!isStill(byNoRate)) refuse("it steps at a learning rate of its own, whatever it is sent");
@@ -155,7 +156,7 @@ function meanMove(before: ArrayLike<number>, after: ArrayLike<number>): number {
   return count === 0 ? 0 : sum / count;
 }
 
-/** A measured ratio is 1, or `other`. */
+/** Whether a measured ratio is 1 or `other`; refuses the server if it is neither. */
 function nearest(what: string, ratio: number, other: number): "same" | "other" {
   if (Math.abs(ratio - 1) < TOLERANCE) return "same";
   if (Math.abs(ratio - other) < TOLERANCE * other) return "other";
@@ -163,5 +164,5 @@ function nearest(what: string, ratio: number, other: number): "same" | "other" {
 }
 
 function refuse(fault: string): never {
-  throw new MgrpoError("engine-unsupported", `the Tinker server cannot be trained with: ${fault}`);
+  throw new MgrpoError("engine-unsupported", `the Tinker server cannot be used for training: ${fault}`);
 }

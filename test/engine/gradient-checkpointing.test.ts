@@ -6,7 +6,7 @@ import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { traceBackward } from "../../engine/compiled/graphs/layered.ts";
 import { computesWhole, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
-import { resolveCheckpointing } from "../../engine/compiled/weight-packing.ts";
+import { resolveGradientCheckpointing } from "../../engine/compiled/weight-packing.ts";
 import { branchingRollouts } from "../fixtures/branching-rollouts.ts";
 import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
@@ -55,7 +55,7 @@ test("auto keeps activations if the worker, prefix trees aside, then needs at mo
   expect(plan("off")).toEqual({ ...plan("on"), kept: 4 * OPTIONS.contextTokens * floats });
   const needed = totalBytes({ ...plan("off"), trees: 0 });
   const choice = (machine: number, more: Partial<EngineOptions> = {}) =>
-    resolveCheckpointing(QWEN3_06B, LORA, { ...options, ...more }, stored, machine);
+    resolveGradientCheckpointing(QWEN3_06B, LORA, { ...options, ...more }, stored, machine);
   expect([choice(3 * needed), choice(3 * needed - 3)]).toEqual(["off", "on"]);
   expect(choice(3 * needed, { gradientCheckpointing: "on" })).toBe("on");
   expect(choice(1e12, { provider: "cuda" })).toBe("on");
@@ -64,7 +64,7 @@ test("auto keeps activations if the worker, prefix trees aside, then needs at mo
 test("a small model is trained in one graph on every provider, and with checkpointing on, layer by layer", () => {
   const full = (gradientCheckpointing: "auto" | "on", provider: "cpu" | "webgpu" | "cuda" = "cpu") => {
     const options = { ...OPTIONS, gradientCheckpointing, provider };
-    const resolved = resolveCheckpointing(TINY, null, options, { mapped: true, bytes: 1 });
+    const resolved = resolveGradientCheckpointing(TINY, null, options, { mapped: true, bytes: 1 });
     return computesWhole(TINY, { ...options, gradientCheckpointing: resolved });
   };
   expect([full("auto"), full("auto", "webgpu"), full("auto", "cuda"), full("on")]).toEqual([true, true, true, false]);

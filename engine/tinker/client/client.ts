@@ -118,7 +118,7 @@ export function openTinkerClient(options: TransportOptions): TinkerClient {
       ),
     async deleteWeights(path) {
       try {
-        await transport.delete(deletionOf(path));
+        await transport.delete(checkpointPathOf(path));
       } catch (error) {
         if (!isMgrpoError(error, "endpoint-refused") || error.evidence !== 404) throw error;
       }
@@ -153,7 +153,7 @@ function keepSession(transport: Transport, session_id: string): TinkerSession {
       if (base !== baseModel || rank !== lora.rank) {
         throw new MgrpoError(
           "endpoint-refused",
-          `create_model: asked for rank ${lora.rank} on '${baseModel}', the server created rank ${rank} on '${base}'`,
+          `create_model: asked for rank ${lora.rank} on '${baseModel}', but the server created rank ${rank} on '${base}'`,
         );
       }
       return new NumberedModel(transport, created.model_id, 1, before);
@@ -271,7 +271,7 @@ class NumberedModel implements TinkerModel {
 }
 
 /** `tinker://<model>/weights/<name>`, `tinker://<model>/sampler_weights/<name>`, or SkyRL's `tinker://<model>/<name>` for the latter. */
-function deletionOf(path: string): string {
+function checkpointPathOf(path: string): string {
   const [model = "", ...rest] = path.replace("tinker://", "").split("/");
   const [kind, name] = rest.length === 1 ? ["sampler_weights", rest[0]] : rest;
   return `training_runs/${model}/checkpoints/${kind}/${name}`;

@@ -12,7 +12,7 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 export type HttpAnswer =
   | { readonly kind: "json"; readonly value: unknown }
   /** `hasDetail`: the body is the Tinker server's own error, not a proxy's. */
-  | { readonly kind: "refused"; readonly status: number; readonly line: string; readonly hasDetail: boolean };
+  | { readonly kind: "refused"; readonly status: number; readonly message: string; readonly hasDetail: boolean };
 
 interface RetryableOptions {
   readonly afterSeconds?: number;
@@ -88,7 +88,7 @@ export function mayCarryKey(baseUrl: string): boolean {
 
 export function jsonOf(answer: HttpAnswer): unknown {
   if (answer.kind === "json") return answer.value;
-  throw new MgrpoError("endpoint-refused", answer.line, { evidence: answer.status });
+  throw new MgrpoError("endpoint-refused", answer.message, { evidence: answer.status });
 }
 
 async function readAnswer(response: Response, method: string, url: string): Promise<HttpAnswer> {
@@ -97,15 +97,15 @@ async function readAnswer(response: Response, method: string, url: string): Prom
   if (response.ok) return { kind: "json", value: text === "" ? null : readJson(text, method, url) };
   const detail = detailOf(text);
   const reason = detail ?? redirectOf(headers) ?? (text.slice(0, 200) || "an empty body");
-  const line = `${method} ${url} answered ${status}: ${reason}`;
+  const message = `${method} ${url} answered ${status}: ${reason}`;
   const advice = headers.get("x-should-retry");
   // A poll gets status 408 while its future is pending.
   const isPoll = url.endsWith("/retrieve_future");
   const isOutage = status === 429 || status >= 500 || (status === 408 && !isPoll);
   if (advice === "true" || (isOutage && advice !== "false")) {
-    throw new RetryableFailure(line, { afterSeconds: retryAfterSeconds(headers) });
+    throw new RetryableFailure(message, { afterSeconds: retryAfterSeconds(headers) });
   }
-  return { kind: "refused", status, line, hasDetail: detail !== undefined };
+  return { kind: "refused", status, message, hasDetail: detail !== undefined };
 }
 
 /** Python writes such numbers into lists, although JSON has none. */

@@ -47,7 +47,7 @@ export const AdamParams = z.object({
   beta2: z.number().min(0).lt(1).optional(),
   eps: z.number().positive().optional(),
   weight_decay: z.number().nonnegative().optional(),
-  /** 0: no clipping. SkyRL silently ignores it. */
+  /** 0: no clipping. SkyRL silently ignores this setting. */
   grad_clip_norm: z.number().nonnegative().optional(),
 });
 export type AdamParams = z.infer<typeof AdamParams>;
@@ -68,7 +68,7 @@ export type SamplingParams = z.infer<typeof SamplingParams>;
 /** The model to sample from: a base model, or weights saved for sampling. */
 export type SampledModel = { readonly base_model: string } | { readonly model_path: string };
 
-/** The adapter of a model: its rank, and the seed of its initial weights. Scale and layers are the server's. */
+/** The adapter of a model: its rank, and the seed of its initial weights. The server sets the scale; `createModel` requests all layers. */
 export const TinkerLora = z.object({
   rank: z.int().nonnegative(),
   seed: z.int().nonnegative().nullish(),

@@ -72,7 +72,7 @@ export class Transport {
   readonly #pollSeconds: number;
   readonly #futureSeconds: number;
   readonly #onOutage: (failure: string) => void;
-  #isAway = false;
+  #isOutage = false;
 
   constructor(options: TransportOptions) {
     this.#baseUrl = options.baseUrl.replace(/\/+$/, "");
@@ -87,7 +87,7 @@ export class Transport {
     this.#onOutage = options.onOutage ?? (() => {});
   }
 
-  /** The parsed response. `endpoint-unavailable` (retryable) when retries are exhausted, `endpoint-refused` when a retry cannot help. */
+  /** Returns the parsed response. Rejects with `endpoint-unavailable` (retryable) once retries are exhausted, or with `endpoint-refused`. */
   async call<S extends z.ZodType>(
     path: string,
     body: object | undefined,
@@ -144,7 +144,7 @@ export class Transport {
     const attempt = { method, url: this.#urlOf(path), init, timeoutSeconds: this.#requestSeconds, signal };
     const answer = await this.#withRetries(() => attemptRequest(this.#fetch, attempt), signal);
     const isDenied = answer.kind === "refused" && (answer.status === 401 || answer.status === 403);
-    return isDenied ? { ...answer, line: `${answer.line}: ${this.#keyAdvice}` } : answer;
+    return isDenied ? { ...answer, message: `${answer.message}: ${this.#keyAdvice}` } : answer;
   }
 
   async #withRetries<T>(attempt: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
@@ -164,7 +164,7 @@ export class Transport {
           await pause(Math.min(error.afterSeconds, secondsLeft), signal);
         },
       });
-      this.#isAway = false;
+      this.#isOutage = false;
       return result;
     } catch (error) {
       if (!(error instanceof RetryableFailure)) throw error;
@@ -175,8 +175,8 @@ export class Transport {
   }
 
   #noteOutage(failure: string): void {
-    if (!this.#isAway && this.#retrySeconds > 0) this.#onOutage(failure);
-    this.#isAway = true;
+    if (!this.#isOutage && this.#retrySeconds > 0) this.#onOutage(failure);
+    this.#isOutage = true;
   }
 
   /** Polls until the future has a result, expires or fails. */
@@ -245,7 +245,7 @@ const isPending = (answer: HttpAnswer): boolean =>
 /** Returns the result, or throws the failure that the server reports in its place. */
 function resultOf(answer: HttpAnswer, what: string): unknown {
   if (answer.kind === "refused") {
-    throw new MgrpoError("endpoint-refused", `${what}: ${answer.line}`, { evidence: answer.status });
+    throw new MgrpoError("endpoint-refused", `${what}: ${answer.message}`, { evidence: answer.status });
   }
   const failed = RequestFailed.safeParse(answer.value);
   if (!failed.success) return answer.value;

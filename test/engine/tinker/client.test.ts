@@ -210,7 +210,7 @@ test("a model on another base than the requested one is refused: SkyRL always us
   const { client } = open();
   const session = await client.openSession();
   await expect(session.createModel("other/model", { rank: 8 })).rejects.toMatchObject({
-    message: "create_model: asked for rank 8 on 'other/model', the server created rank 8 on 'tiny-qwen3'",
+    message: "create_model: asked for rank 8 on 'other/model', but the server created rank 8 on 'tiny-qwen3'",
   });
 });
 
