@@ -37,7 +37,7 @@ export async function decideProvider(
     }
   }
   if (process.platform === "linux" && !GPU_DEVICES.some((device) => existsSync(device))) {
-    return { provider: "cpu", reason: `cpu: this machine shows no GPU (${GPU_DEVICES.join(", ")})` };
+    return { provider: "cpu", reason: `cpu: no GPU device file on this machine (${GPU_DEVICES.join(", ")})` };
   }
   const rejections: string[] = [];
   for (const provider of ["webgpu", "cuda"] as const) {
@@ -80,5 +80,5 @@ function unusable(provider: Gpu, fault: string, remedy: string): MgrpoError {
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-/** Without the source location that the runtime prepends. */
+/** Without the source location and the failed condition that the runtime prepends. */
 const firstLine = (message: string) => message.replace(/^\/.* was false\. /, "").split("\n", 1)[0] ?? "";

@@ -3,11 +3,11 @@
  * compiled once. It keeps the process alive only while a call is open.
  *
  *     open ──answered──> closed
- *       ├── timed out, any call but a sample ─────────────────> the thread is ended
- *       └── aborted, or timed out, a sample ──> canceled ──not closed in time──> the thread is ended
+ *       ├── any call but a sample times out ─────────────────────────────────────> the thread is terminated
+ *       └── a sample is aborted or times out ──> canceled ──not closed in time──> the thread is terminated
  *
  * When the thread ends, the hung call rejects with `deadline` and every other open call with `worker-unavailable`. The next call starts
- * a new thread, without the samplers and trainers of the old one (session.ts).
+ * a new thread, without the samplers and trainers of the old one (thread-proxies.ts).
  */
 import { Worker } from "node:worker_threads";
 import { builtModule } from "../../built-module.ts";
@@ -161,7 +161,7 @@ export class EngineThread {
   }
 }
 
-/** Any call but a sample or a close: the thread may be busy for long. */
+/** Any call but a sample or a close: it may keep the thread busy for a long time. */
 const isLongCall = ({ method }: PendingCall): boolean => method !== "sample" && method !== "close";
 
 /** Seconds that a canceled sample has to close. */
@@ -169,8 +169,10 @@ const cancelSeconds = (seconds: number): number => Math.min(seconds, CANCEL_SECO
 
 function deadlineError({ method, seconds = 0, isAborted }: PendingCall): MgrpoError {
   const setting = method === "sample" ? "limits.turnSeconds" : "limits.trainingSeconds";
+  // The limit of a close may be below the setting.
+  const limit = method === "close" ? `${seconds} s` : `${setting} ${seconds}`;
   const fault = isAborted
     ? `stop a canceled '${method}' within ${cancelSeconds(seconds)} s`
-    : `answer '${method}' within ${setting} ${seconds}`;
+    : `answer '${method}' within ${limit}`;
   return new MgrpoError("deadline", `the engine did not ${fault}`, { retryable: true });
 }

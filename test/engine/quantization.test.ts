@@ -241,7 +241,7 @@ describe("refused", () => {
 
   test.each<[string, CheckpointFiles, RegExp]>([
     ["all weights are trained", tinyCheckpoint(WIDE), /^engine\.quantization int4: only a frozen base is quantized/],
-    ["the base is in memory", tinyAdapter(WIDE), /^engine\.quantization int4: the base is not mapped/],
+    ["the base is in memory", tinyAdapter(WIDE), /^engine\.quantization int4: the base is not memory-mapped/],
   ])("where %s", async (_name, checkpoint, message) => {
     await expect(open(checkpoint)).rejects.toMatchObject({
       code: "config-invalid",
@@ -253,7 +253,7 @@ describe("refused", () => {
   test("a width that is not a multiple of the block, naming the tensor", async () => {
     const odd = mkdtempSync(join(folder, "odd-"));
     const message =
-      "engine.quantization int4: 'model.layers.0.mlp.down_proj.weight' has 80 inputs, which is not a multiple of the block of 32: remove the setting";
+      "engine.quantization int4: 'model.layers.0.mlp.down_proj.weight' has 80 inputs, not a multiple of the block size, 32: remove the setting";
     await expect(open(mappedAdapter({ ...WIDE, ffnWidth: 80 }, odd))).rejects.toThrow(message);
   });
 

@@ -8,7 +8,7 @@ import { openGraphSession, tensor } from "../../engine/compiled/graph-session.ts
 import { CONTRIB, type Graph } from "../../engine/compiled/onnx/serialize.ts";
 import { type Bits, codeBytes, quantizeBlocks } from "../../engine/compiled/quantization/blocks.ts";
 import type { QuantizedBase } from "../../engine/compiled/quantization/quantized-base.ts";
-import { quantizedRows } from "../../engine/compiled/sampling/slot-decoder.ts";
+import { paddedRows } from "../../engine/compiled/sampling/slot-decoder.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-quantized-products-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -36,8 +36,10 @@ function product(bits: Bits, inputs: number, outputs: number): Product {
   const { codes, scales } = quantizeBlocks(random(outputs * inputs), bits);
   const path = join(folder, `${bits}-${inputs}-${outputs}`);
   writeFileSync(path, Buffer.concat([codes, new Uint8Array(scales.buffer)]));
-  const tensors = [{ name: "weight", outputs, inputs, codes: 0, scales: codeBytes(outputs * inputs, bits) }];
-  return { inputs, outputs, codes, scales, base: { bits, path, tensors, zeros: 0 }, x: random(MOST_ROWS * inputs) };
+  const scalesOffset = codeBytes(outputs * inputs, bits);
+  const tensors = [{ name: "weight", outputs, inputs, codesOffset: 0, scalesOffset }];
+  const base: QuantizedBase = { bits, path, tensors, zerosOffset: 0 };
+  return { inputs, outputs, codes, scales, base, x: random(MOST_ROWS * inputs) };
 }
 
 /** The first `rows` of x times the weight, as a sampler computes it. */
@@ -105,7 +107,7 @@ describe.each<Bits>([4, 8])("int%i", (bits) => {
     for (const threads of [1, 2]) {
       const run = await opened(subject, threads);
       for (let rows = 1; rows <= 130; rows++) {
-        const y = await run(quantizedRows(rows));
+        const y = await run(paddedRows(rows));
         expect(Buffer.compare(bytesOf(y), bytesOf(all.subarray(0, y.length)))).toBe(0);
       }
     }

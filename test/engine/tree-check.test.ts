@@ -164,8 +164,8 @@ describe("what is refused", () => {
 
   test.each([
     [1.001, undefined],
-    [1.01, "differs from theirs apart by 0.028 of the root sum square of their norms"],
-    [Number.NaN, "differs from theirs apart by NaN of the root sum square of their norms"],
+    [1.01, "differs from that without trees by 0.028 of the root sum square of the sequences' gradient norms"],
+    [Number.NaN, "differs from that without trees by NaN of the root sum square of the sequences' gradient norms"],
   ])("a gradient of %s in a tree and 1 apart: %s", async (inTree, fault) => {
     // 8 * 0.01 against sqrt(8) is 0.028.
     const { checked } = passesWith({ logProb: -2, gradient: () => inTree }, { logProb: -2 });

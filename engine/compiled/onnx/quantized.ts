@@ -60,7 +60,7 @@ class QuantizedRewrite {
     return { ...node, inputs: node.inputs.map((name) => this.#readable(name)) };
   }
 
-  #product(node: GraphNode, { name, outputs, inputs, codes, scales }: QuantizedTensor): GraphNode {
+  #product(node: GraphNode, { name, outputs, inputs, codesOffset, scalesOffset }: QuantizedTensor): GraphNode {
     const { bits } = this.#base;
     const blocks = inputs / BLOCK;
     const blob = codeBytes(BLOCK, bits);
@@ -70,8 +70,8 @@ class QuantizedRewrite {
       domain: CONTRIB,
       inputs: [
         x,
-        this.#add(`${name}:codes`, "uint8", codes, codeBytes(outputs * inputs, bits), [outputs, blocks, blob]),
-        this.#add(`${name}:scales`, "float32", scales, FLOAT_BYTES * outputs * blocks, [outputs, blocks]),
+        this.#add(`${name}:codes`, "uint8", codesOffset, codeBytes(outputs * inputs, bits), [outputs, blocks, blob]),
+        this.#add(`${name}:scales`, "float32", scalesOffset, FLOAT_BYTES * outputs * blocks, [outputs, blocks]),
       ],
       outputs: node.outputs,
       attributes: { K: inputs, N: outputs, bits, block_size: BLOCK, accuracy_level: INT8_ACTIVATIONS },
@@ -84,17 +84,17 @@ class QuantizedRewrite {
     if (!tensor) return name;
     const values = `${name}:dequantized`;
     if (this.#dequantized.has(name)) return values;
-    const { bits, zeros } = this.#base;
-    const { outputs, inputs, codes, scales } = tensor;
+    const { bits, zerosOffset } = this.#base;
+    const { outputs, inputs, codesOffset, scalesOffset } = tensor;
     const blocks = inputs / BLOCK;
     const type = bits === 4 ? "uint4" : "uint8";
     this.#dequantized.set(name, {
       op: "DequantizeLinear",
       domain: "",
       inputs: [
-        this.#add(`${name}:codes`, type, codes, codeBytes(outputs * inputs, bits), [outputs, inputs]),
-        this.#add(`${name}:scales`, "float32", scales, FLOAT_BYTES * outputs * blocks, [outputs, blocks]),
-        this.#add(`${name}:zeros`, type, zeros, Math.ceil(codeBytes(outputs * blocks, bits)), [outputs, blocks]),
+        this.#add(`${name}:codes`, type, codesOffset, codeBytes(outputs * inputs, bits), [outputs, inputs]),
+        this.#add(`${name}:scales`, "float32", scalesOffset, FLOAT_BYTES * outputs * blocks, [outputs, blocks]),
+        this.#add(`${name}:zeros`, type, zerosOffset, Math.ceil(codeBytes(outputs * blocks, bits)), [outputs, blocks]),
       ],
       outputs: [values],
       attributes: { axis: 1, block_size: BLOCK },

@@ -43,7 +43,7 @@ export function quantizeBlocks(weights: Float32Array, bits: Bits): QuantizedBloc
   return { codes, scales };
 }
 
-/** The weight of largest magnitude in a block; of several, the first. NaN if one is: no code stands for it, so the scale has to. */
+/** The weight of largest magnitude in a block; of several, the first. NaN if any weight is: no code is NaN, so the scale must be. */
 function largest(weights: Float32Array, begin: number): number {
   let found = 0;
   for (let i = begin; i < begin + BLOCK; i++) {

@@ -27,10 +27,12 @@ export function checkQuantization(
   if (provider === "webgpu" || provider === "cuda")
     refuse(`it runs on the CPU only, not on ${provider}: remove the setting`);
   if (!mapped)
-    refuse(`the base is not mapped, which takes aligned files on disk above ${MAPPED_MIB} MiB: remove the setting`);
-  const odd = linearParameters(config).find(({ shape }) => (shape[1] ?? 0) % BLOCK !== 0);
-  if (odd)
     refuse(
-      `'${odd.name}' has ${odd.shape[1]} inputs, which is not a multiple of the block of ${BLOCK}: remove the setting`,
+      `the base is not memory-mapped, which requires aligned tensors in files above ${MAPPED_MIB} MiB on disk: remove the setting`,
+    );
+  const indivisible = linearParameters(config).find(({ shape }) => (shape[1] ?? 0) % BLOCK !== 0);
+  if (indivisible)
+    refuse(
+      `'${indivisible.name}' has ${indivisible.shape[1]} inputs, not a multiple of the block size, ${BLOCK}: remove the setting`,
     );
 }

@@ -1,5 +1,5 @@
 /**
- * @file The quantized base of an adapter: the linear layers as codes and scales in one file, which the sessions of sampler and trainer map.
+ * @file The quantized base of an adapter: the linear layers as codes and scales in one file, which the sessions of sampler and trainer memory-map.
  * Embedding, head, norms and biases stay as the checkpoint has them.
  */
 import { closeSync, openSync, writeSync } from "node:fs";
@@ -11,21 +11,21 @@ import type { TensorLocation } from "../../checkpoint/tensors.ts";
 import { locateParameters, readWeights } from "../../checkpoint/weights.ts";
 import { type Bits, BLOCK, codeBytes, quantizeBlocks, zeroCode } from "./blocks.ts";
 
-/** A weight [out, in]; offsets are bytes from the file's start. */
+/** A weight [outputs, inputs]; offsets are bytes from the file's start. */
 export interface QuantizedTensor {
   readonly name: string;
   readonly outputs: number;
   readonly inputs: number;
-  readonly codes: number;
-  readonly scales: number;
+  readonly codesOffset: number;
+  readonly scalesOffset: number;
 }
 
 export interface QuantizedBase {
   readonly bits: Bits;
   readonly path: string;
   readonly tensors: readonly QuantizedTensor[];
-  /** Offset of the zero points, one for each block of the largest weight. */
-  readonly zeros: number;
+  /** Of the zero points, which all weights share: one for each block of the largest. */
+  readonly zerosOffset: number;
 }
 
 const BITS: Readonly<Record<Exclude<Quantization, "none">, Bits>> = { int4: 4, int8: 8 };
@@ -35,7 +35,7 @@ export const bitsOf = (quantization: Quantization | undefined): Bits | undefined
 const blocksOf = ({ length }: Parameter) => length / BLOCK;
 const FLOAT_BYTES = 4;
 
-/** Where everything is in the file, and its size in bytes. */
+/** The layout of the file, and its size in bytes. */
 export function planQuantizedBase(config: ModelConfig, bits: Bits) {
   let offset = 0;
   const reserve = (bytes: number) => {
@@ -46,32 +46,33 @@ export function planQuantizedBase(config: ModelConfig, bits: Bits) {
   const parameters = linearParameters(config);
   const tensors = parameters.map((parameter): QuantizedTensor => {
     const [outputs = 0, inputs = 0] = parameter.shape;
-    const codes = reserve(codeBytes(parameter.length, bits));
-    return { name: parameter.name, outputs, inputs, codes, scales: reserve(FLOAT_BYTES * blocksOf(parameter)) };
+    const codesOffset = reserve(codeBytes(parameter.length, bits));
+    const scalesOffset = reserve(FLOAT_BYTES * blocksOf(parameter));
+    return { name: parameter.name, outputs, inputs, codesOffset, scalesOffset };
   });
-  const zeroCodes = Math.ceil(codeBytes(Math.max(...parameters.map(blocksOf)), bits));
-  return { tensors, zeros: reserve(zeroCodes), zeroCodes, bytes: offset };
+  const zerosBytes = Math.ceil(codeBytes(Math.max(...parameters.map(blocksOf)), bits));
+  return { tensors, zerosOffset: reserve(zerosBytes), zerosBytes, bytes: offset };
 }
 
 /** Quantizes the linear layers one by one into a new file: the same checkpoint gives the same bytes. */
 export function writeQuantizedBase(files: CheckpointFiles, bits: Bits, path: string): QuantizedBase {
   const config = readModelConfig(files);
-  const { tensors, zeros, zeroCodes } = planQuantizedBase(config, bits);
+  const { tensors, zerosOffset, zerosBytes } = planQuantizedBase(config, bits);
   const locations = locateParameters(files, config, parameterLayout(config));
   const file = openSync(path, "wx", 0o600);
   try {
-    for (const { name, outputs, inputs, codes, scales } of tensors) {
+    for (const { name, outputs, inputs, codesOffset, scalesOffset } of tensors) {
       const weights = readWeights(locations.get(name) as TensorLocation, new Float32Array(outputs * inputs));
       const blocks = quantizeBlocks(weights, bits);
-      writeAt(file, blocks.codes, codes);
-      writeAt(file, new Uint8Array(blocks.scales.buffer), scales);
+      writeAt(file, blocks.codes, codesOffset);
+      writeAt(file, new Uint8Array(blocks.scales.buffer), scalesOffset);
     }
     const zero = zeroCode(bits);
-    writeAt(file, new Uint8Array(zeroCodes).fill(bits === 4 ? zero | (zero << 4) : zero), zeros);
+    writeAt(file, new Uint8Array(zerosBytes).fill(bits === 4 ? zero | (zero << 4) : zero), zerosOffset);
   } finally {
     closeSync(file);
   }
-  return { bits, path, tensors, zeros };
+  return { bits, path, tensors, zerosOffset };
 }
 
 function writeAt(file: number, bytes: Uint8Array, offset: number): void {

@@ -1,4 +1,7 @@
-/** @file A temporary folder that is deleted when its process exits: `mgrpo-quantized-<host>-<pid>-<6 letters or digits>`. */
+/**
+ * @file A temporary folder that is deleted when its process exits: `mgrpo-quantized-<host>-<pid>-<6 letters or digits>`.
+ * Before one is made, those of dead processes are deleted.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

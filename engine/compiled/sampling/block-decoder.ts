@@ -1,6 +1,6 @@
 /**
- * @file Decodes several tokens for every slot in one run (graphs/block.ts), for a device that copies its inputs on every run: the KV cache
- * is copied once per block instead of once per token. The cache is the host decoder's, which also prefills it.
+ * @file Decodes several tokens for every slot in one run (graphs/block.ts), for a provider that copies its inputs to the device on every
+ * run: the KV cache is copied once per block instead of once per token. The cache is the host decoder's, which also prefills it.
  */
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { MASK_VALUE, type RotaryTable, rotaryTable } from "../../model/positions.ts";
@@ -50,7 +50,7 @@ export class BlockDecoder {
     this.#rotary = rotaryTable(config, contextTokens + 1);
   }
 
-  /** One output per input row; all slots are below `count`. Rows with fewer draws stop earlier. */
+  /** One output per input row; all slots are below `count`. A row with fewer draws gets fewer tokens. */
   async decode(inputs: readonly BlockRow[], count: number): Promise<BlockOutput[]> {
     for (const { position, draws } of inputs) this.#cache.reserve(position + draws.length);
     const { width } = this.#cache;

@@ -38,7 +38,7 @@ import type { SlotDecoder } from "./slot-decoder.ts";
 
 export class ContinuousBatch {
   readonly #decoder: SlotDecoder;
-  readonly #blocks: BlockDecoder | undefined;
+  readonly #blockDecoder: BlockDecoder | undefined;
   readonly #vocabulary: number;
   readonly #slots: KvCacheSlots;
   readonly #states = new PrefixStates();
@@ -46,9 +46,9 @@ export class ContinuousBatch {
   #waiting: PendingSample[] = [];
   #running: Generation[] = [];
 
-  constructor(decoder: SlotDecoder, blocks: BlockDecoder | undefined, slots: number, vocabulary: number) {
+  constructor(decoder: SlotDecoder, blockDecoder: BlockDecoder | undefined, slots: number, vocabulary: number) {
     this.#decoder = decoder;
-    this.#blocks = blocks;
+    this.#blockDecoder = blockDecoder;
     this.#vocabulary = vocabulary;
     this.#slots = new KvCacheSlots(decoder.cache, slots);
     this.#prefixes = new PrefixCache(vocabulary);
@@ -116,7 +116,7 @@ export class ContinuousBatch {
   async #decode(): Promise<void> {
     const running = this.#running;
     if (running.length === 0) return;
-    if (this.#blocks && running.every(isUntruncated)) return this.#decodeBlock(this.#blocks, running);
+    if (this.#blockDecoder && running.every(isUntruncated)) return this.#decodeBlock(this.#blockDecoder, running);
     const groups = groupByDistribution(running.flatMap((generation) => this.#drawCached(generation)));
     if (groups.length === 0) return;
     const leaders = groups.map(({ generations: [leader] }) => leader);
@@ -159,9 +159,9 @@ export class ContinuousBatch {
     this.#take(generation, sampleToken(probabilities, 0, this.#vocabulary, sample.request.sampling, uniform));
   }
 
-  async #decodeBlock(blocks: BlockDecoder, running: readonly Generation[]): Promise<void> {
+  async #decodeBlock(blockDecoder: BlockDecoder, running: readonly Generation[]): Promise<void> {
     this.#slots.compact(running.map(({ entry }) => entry));
-    const outputs = await blocks.decode(running.map(blockRow), running.length);
+    const outputs = await blockDecoder.decode(running.map(blockRow), running.length);
     for (const [i, generation] of running.entries()) this.#takeBlock(generation, outputs[i] as BlockOutput);
   }
 

@@ -1,5 +1,5 @@
 /**
- * @file Slots of a KV cache on the device. Moving slots between two runs only changes their order, which the next successful run applies.
+ * @file Slots of a KV cache on the device. Copying or swapping slots only changes their order, which the next successful run applies.
  * Nothing is parked: on a device, recomputing a sequence is cheaper than copying its cache to the host.
  */
 import type { SlotStorage } from "./slot-decoder.ts";
@@ -18,17 +18,17 @@ export class DeviceSlotOrder implements SlotStorage {
     return this.#order;
   }
 
-  /** Call it after a run, which has written every slot in place. A run that fails leaves the arrays as they were. */
+  /** Call it after a run: its output has applied the order. A run that fails leaves the arrays as they were. */
   resetOrder(): void {
     this.#order = this.#identity();
   }
 
   /** Copies the whole slot: before `begin` the two are already equal, and positions from `end` on are masked. */
   copy(from: number, to: number): void {
-    this.move(from, to);
+    this.copyAll(from, to);
   }
 
-  move(from: number, to: number): void {
+  copyAll(from: number, to: number): void {
     this.#order[to] = this.#order[from] as number;
   }
 

@@ -60,10 +60,10 @@ export function nextDistribution(generation: Generation, states: PrefixStates): 
 }
 
 export function groupByDistribution(
-  waiting: readonly { readonly generation: Generation; readonly next: NextDistribution }[],
+  undecoded: readonly { readonly generation: Generation; readonly next: NextDistribution }[],
 ): DecodeGroup[] {
   const groups = new Map<string, DecodeGroup>();
-  for (const { generation, next } of waiting.toSorted((a, b) => a.generation.entry.slot - b.generation.entry.slot)) {
+  for (const { generation, next } of undecoded.toSorted((a, b) => a.generation.entry.slot - b.generation.entry.slot)) {
     const group = groups.get(next.key);
     if (group) group.generations.push(generation);
     else groups.set(next.key, { next, generations: [generation] });

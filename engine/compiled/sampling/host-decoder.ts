@@ -11,9 +11,9 @@ import { KvCache } from "./kv-cache.ts";
 import {
   MINIMUM_SLOTS,
   MINIMUM_TOKENS,
+  paddedRows,
   type PrefillChunk,
   prefillBatches,
-  quantizedRows,
   type SlotDecoder,
 } from "./slot-decoder.ts";
 
@@ -61,7 +61,7 @@ export class HostDecoder implements SlotDecoder {
     for (const { position, tokens } of chunks) this.cache.reserve(position + tokens.length);
     const rows = chunks.length;
     const longest = Math.max(MINIMUM_TOKENS, ...chunks.map(({ tokens }) => tokens.length));
-    const count = this.#isQuantized ? quantizedRows(longest) : longest;
+    const count = this.#isQuantized ? paddedRows(longest) : longest;
     const gathered = this.cache.gather(chunks);
     const inputs = new ExtendInputs(this.#rotary, rows, count, gathered.width);
     for (const [row, { position, tokens }] of chunks.entries()) inputs.setRow(row, position, tokens);
@@ -107,7 +107,7 @@ export class HostDecoder implements SlotDecoder {
   /** Rows of a decode of `count` slots. */
   #rowsFor(count: number): number {
     const rows = Math.max(count, MINIMUM_SLOTS);
-    return this.#isQuantized ? quantizedRows(rows) : rows;
+    return this.#isQuantized ? paddedRows(rows) : rows;
   }
 }
 

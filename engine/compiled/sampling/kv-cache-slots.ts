@@ -30,10 +30,10 @@ interface ParkedSequence extends CachedTokens {
   readonly kv: ParkedKv;
 }
 
-/** Truncates the cache to the prefix that it shares with `tokens`, at a chunk boundary. */
+/** Truncates the cache to the prefix that it shares with `tokens`, cut at a chunk boundary. */
 export function keepCommonPrefix(cached: CachedTokens, tokens: readonly number[]): void {
-  const differs = cached.tokens.findIndex((token, i) => token !== tokens[i]);
-  if (differs >= 0) truncate(cached, differs);
+  const firstDifference = cached.tokens.findIndex((token, i) => token !== tokens[i]);
+  if (firstDifference >= 0) truncate(cached, firstDifference);
 }
 
 /** Keeps at most `length` tokens, in whole chunks. */
@@ -123,11 +123,11 @@ export class KvCacheSlots {
   /** Moves the decoding entries into the lowest slots. An unreleased entry there swaps places; a released one is dropped. */
   compact(decoding: readonly SlotEntry[]): void {
     const count = decoding.length;
-    const free = this.#slots.slice(0, count).flatMap((entry, slot) => {
+    const targets = this.#slots.slice(0, count).flatMap((entry, slot) => {
       return entry && decoding.includes(entry) ? [] : [slot];
     });
     const moving = decoding.filter(({ slot }) => slot >= count);
-    for (const [i, slot] of free.entries()) {
+    for (const [i, slot] of targets.entries()) {
       const entry = moving[i];
       if (entry) this.#moveTo(entry, slot);
     }
@@ -140,7 +140,7 @@ export class KvCacheSlots {
       this.#storage.swap(previous, slot);
       this.#put(other, previous);
     } else {
-      this.#storage.move(previous, slot);
+      this.#storage.copyAll(previous, slot);
       this.#slots[previous] = undefined;
     }
     this.#put(entry, slot);

@@ -77,7 +77,7 @@ export class KvCache implements SlotStorage {
     return feeds;
   }
 
-  /** Copies of the chunks' slots, one row each, as narrow as their tokens allow. */
+  /** Copies of the chunks' slots, one row each, as narrow as their cached tokens allow. */
   gather(chunks: readonly PrefillChunk[]): { feeds: Feeds; width: number } {
     const { kvHeads, headWidth } = this.#config;
     const width = Math.ceil(Math.max(1, ...chunks.map(({ position }) => position)) / WIDTH_STEP) * WIDTH_STEP;
@@ -140,7 +140,7 @@ export class KvCache implements SlotStorage {
     });
   }
 
-  move(from: number, to: number): void {
+  copyAll(from: number, to: number): void {
     for (const array of this.#arrays) this.#copySlot(array, from, array, to);
   }
 

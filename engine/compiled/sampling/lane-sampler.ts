@@ -44,7 +44,7 @@ function chooseLane(lanes: readonly SamplerLane[], prompt: string): SamplerLane 
   const sorted = lanes.toSorted((a, b) => a.prompts.size - b.prompts.size);
   const [emptiest] = sorted;
   if (!emptiest) throw new RangeError("a sampler needs at least one lane");
-  const sharesPrompt = ({ prompts }: SamplerLane) =>
+  const canSharePrompt = ({ prompts }: SamplerLane) =>
     prompts.size < emptiest.prompts.size + MAXIMUM_IMBALANCE && [...prompts.values()].includes(prompt);
-  return sorted.find(sharesPrompt) ?? emptiest;
+  return sorted.find(canSharePrompt) ?? emptiest;
 }

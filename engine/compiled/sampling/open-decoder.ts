@@ -33,8 +33,8 @@ export interface DecoderWeights {
 
 export interface OpenedDecoder {
   readonly decoder: SlotDecoder;
-  /** Decodes blocks from the decoder's cache. */
-  readonly blocks?: BlockDecoder;
+  /** Uses the cache of `decoder`. */
+  readonly blockDecoder?: BlockDecoder;
 }
 
 export async function openDecoder(
@@ -50,7 +50,7 @@ export async function openDecoder(
   const decoder = new HostDecoder(session, shape.config, feeds, slots, contextTokens, options.quantized !== undefined);
   if (mode === "step") return { decoder };
   const blockSession = await sharedSession("block", shape, options, traceBlock, external);
-  return { decoder, blocks: new BlockDecoder(decoder.cache, blockSession, shape.config, feeds, contextTokens) };
+  return { decoder, blockDecoder: new BlockDecoder(decoder.cache, blockSession, shape.config, feeds, contextTokens) };
 }
 
 async function openDeviceDecoder(

@@ -1,6 +1,6 @@
 /**
- * @file Prefix cache: next-token distributions by prefix state and temperature. Rollouts of one question share a prefix, which is longer
- * the lower the policy's entropy. Each draws from a kept distribution with its own random stream, instead of decoding a row of its own.
+ * @file Prefix cache: next-token distributions by prefix state and temperature. Rollouts of one question share a prefix: the lower
+ * the policy's entropy, the longer. Each draws from a kept distribution with its own random stream, instead of decoding a row of its own.
  */
 
 /** Memory limit for all distributions. */

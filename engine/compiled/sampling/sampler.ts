@@ -32,8 +32,8 @@ export async function openCompiledSampler(
   const shape = { config, lora: adapter?.lora ?? null };
   const feeds = { ...base, ...(adapter && parameterTensors(adapter.layout, adapter.weights)) };
   const slots = Math.max(MINIMUM_SLOTS, options.slots);
-  const { decoder, blocks } = await openDecoder({ shape, external, feeds }, slots, options, mode);
-  const batch = new ContinuousBatch(decoder, blocks, slots, config.vocabulary);
+  const { decoder, blockDecoder } = await openDecoder({ shape, external, feeds }, slots, options, mode);
+  const batch = new ContinuousBatch(decoder, blockDecoder, slots, config.vocabulary);
   return new CompiledSampler(batch, config.vocabulary, options.contextTokens);
 }
 

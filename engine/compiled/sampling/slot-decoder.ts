@@ -20,7 +20,7 @@ export interface SlotStorage {
   /** Copies positions [begin, end) of slot `from` to slot `to`. Before `begin` the two are already equal. */
   copy(from: number, to: number, begin: number, end: number): void;
   /** Copies the whole slot `from` to slot `to`. */
-  move(from: number, to: number): void;
+  copyAll(from: number, to: number): void;
   swap(a: number, b: number): void;
   /** A copy of a slot that is about to be reused; undefined where recomputing is cheaper. */
   park(slot: number, tokens: number): ParkedKv | undefined;
@@ -41,16 +41,16 @@ export interface SlotDecoder {
   close(): void;
 }
 
-/** Maximum tokens per prefill call, padding included. */
+/** Maximum tokens per prefill batch, padding included. */
 const MAXIMUM_BATCH_TOKENS = 1024;
-/** Maximum padding tokens per prefill call: beyond this, a second call is cheaper. */
+/** Maximum padding tokens per prefill batch: beyond this, another batch is cheaper. */
 const MAXIMUM_PADDING = 96;
 /** A product with a single row takes the matrix-vector path, which rounds differently. */
 export const MINIMUM_TOKENS = 2;
 export const MINIMUM_SLOTS = 2;
 /** Rows that a product of quantized weights computes together. On some CPUs, rows left over are summed in another order. */
 const QUANTIZED_ROWS = 4;
-export const quantizedRows = (rows: number): number => QUANTIZED_ROWS * Math.ceil(rows / QUANTIZED_ROWS);
+export const paddedRows = (rows: number): number => QUANTIZED_ROWS * Math.ceil(rows / QUANTIZED_ROWS);
 
 /** Groups chunks of similar length to limit padding. */
 export function prefillBatches(chunks: readonly PrefillChunk[]): PrefillChunk[][] {

@@ -1,5 +1,5 @@
 /**
- * @file Symbolic dimensions. tfjs shapes are plain numbers, so while a graph is traced each length that varies between calls is represented by
+ * @file Symbolic dimensions. tfjs shapes are plain numbers, so while a graph is traced each length that varies between runs is represented by
  * a large prime of its own. Products (batch x tokens) then factor uniquely, so every traced shape can be converted to a symbolic one.
  */
 import { MgrpoError } from "../../../core/errors.ts";
@@ -9,11 +9,18 @@ import type { Port } from "../onnx/serialize.ts";
  * Primes of which no model dimension is a multiple in practice (`refuseSymbolicDimensions` checks), and one sum: `seen` is the length of
  * `cached` and `tokens` concatenated.
  */
-const PRIMES = { batch: 10007, tokens: 20011, cached: 30011, seen: 20011 + 30011, rows: 40009, picks: 60013 } as const;
-export type DimensionName = keyof typeof PRIMES;
+const PLACEHOLDERS = {
+  batch: 10007,
+  tokens: 20011,
+  cached: 30011,
+  seen: 20011 + 30011,
+  rows: 40009,
+  picks: 60013,
+} as const;
+export type DimensionName = keyof typeof PLACEHOLDERS;
 export type Lengths = Readonly<Partial<Record<DimensionName, number>>>;
 
-export const symbolic: Readonly<Record<DimensionName, number>> = PRIMES;
+export const symbolic: Readonly<Record<DimensionName, number>> = PLACEHOLDERS;
 
 const NAMES: readonly DimensionName[] = ["batch", "tokens", "cached", "seen", "rows", "picks"];
 
@@ -27,8 +34,8 @@ function dimension(size: number): Dimension {
   const names: DimensionName[] = [];
   let factor = size;
   for (const name of NAMES) {
-    while (factor > 0 && factor % PRIMES[name] === 0) {
-      factor /= PRIMES[name];
+    while (factor > 0 && factor % PLACEHOLDERS[name] === 0) {
+      factor /= PLACEHOLDERS[name];
       names.push(name);
     }
   }
@@ -41,10 +48,10 @@ export const isSymbolic = (size: number): boolean => dimension(size).names.lengt
 export function refuseSymbolicDimensions(name: string, shape: readonly number[]): void {
   const size = shape.find(isSymbolic);
   if (size === undefined) return;
-  const primes = Object.values(PRIMES).join(", ");
+  const unsupported = Object.values(PLACEHOLDERS).join(", ");
   throw new MgrpoError(
     "engine-unsupported",
-    `config.json: ${name} has a dimension of ${size}: the compiled engine does not support multiples of ${primes}: pad the vocabulary, or set policy to 'eager'`,
+    `config.json: ${name} has a dimension of ${size}: the compiled engine does not support multiples of ${unsupported}: set policy to 'eager', or pad the vocabulary if that is its size`,
   );
 }
 

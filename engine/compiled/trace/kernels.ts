@@ -7,9 +7,9 @@ type Inputs = Record<string, TensorInfo>;
 type Attributes = Record<string, unknown>;
 export type TracedKernel = (recorder: Recorder, inputs: Inputs, attributes: Attributes) => TensorInfo | TensorInfo[];
 
-const broadcast = (a: readonly number[], b: readonly number[]) =>
+const broadcastShape = (a: readonly number[], b: readonly number[]) =>
   backend_util.assertAndGetBroadcastShape([...a], [...b]);
-const size = (shape: readonly number[]) => shape.reduce((product, length) => product * length, 1);
+const elementCount = (shape: readonly number[]) => shape.reduce((product, length) => product * length, 1);
 
 function requireInput(inputs: Inputs, name: string): TensorInfo {
   const tensor = inputs[name];
@@ -17,7 +17,7 @@ function requireInput(inputs: Inputs, name: string): TensorInfo {
   return tensor;
 }
 
-/** Elementwise on two tensors; `shortcut` may return a known value, which saves the node. */
+/** Elementwise on two tensors; if `shortcut` returns one of them, no node is needed. */
 function binary(
   op: string,
   dtype?: DataType,
@@ -25,17 +25,17 @@ function binary(
 ): TracedKernel {
   return (recorder, inputs) => {
     const [a, b] = [requireInput(inputs, "a"), requireInput(inputs, "b")];
-    const shape = broadcast(a.shape, b.shape);
+    const shape = broadcastShape(a.shape, b.shape);
     const [left, right] = [recorder.value(a), recorder.value(b)];
     const known = shortcut?.(left, right);
     if (known) return recorder.tensor(known, shape, dtype ?? a.dtype);
     const [name] = recorder.node(op, [left.name, right.name], 1);
-    return recorder.tensor({ name, shape: broadcast(left.shape, right.shape) }, shape, dtype ?? a.dtype);
+    return recorder.tensor({ name, shape: broadcastShape(left.shape, right.shape) }, shape, dtype ?? a.dtype);
   };
 }
 
-const times = (a: RecordedValue, b: RecordedValue) => (a.splat === 1 ? b : b.splat === 1 ? a : undefined);
-const plus = (a: RecordedValue, b: RecordedValue) => (a.splat === 0 ? b : b.splat === 0 ? a : undefined);
+const timesOne = (a: RecordedValue, b: RecordedValue) => (a.splat === 1 ? b : b.splat === 1 ? a : undefined);
+const plusZero = (a: RecordedValue, b: RecordedValue) => (a.splat === 0 ? b : b.splat === 0 ? a : undefined);
 
 /** Elementwise on one tensor. */
 function unary(op: string): TracedKernel {
@@ -86,7 +86,7 @@ const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB, exact 
   const [a, b] = [requireInput(inputs, "a"), requireInput(inputs, "b")];
   const rows = a.shape.at(transposeA ? -1 : -2) ?? 0;
   const columns = b.shape.at(transposeB ? -2 : -1) ?? 0;
-  const batch = broadcast(a.shape.slice(0, -2), b.shape.slice(0, -2));
+  const batch = broadcastShape(a.shape.slice(0, -2), b.shape.slice(0, -2));
   const shape = [...batch, rows, columns];
   const names = [recorder.full(a), recorder.full(b)];
   const attributes = { transA: transposeA ? 1 : 0, transB: transposeB ? 1 : 0 };
@@ -99,9 +99,10 @@ const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB, exact 
   return recorder.tensor({ name, shape }, shape, a.dtype);
 };
 
-const TARGETS: Partial<Record<DataType, number>> = { float32: 1, int32: 6, bool: 9 };
+/** TensorProto.DataType */
+const ONNX_TYPES: Partial<Record<DataType, number>> = { float32: 1, int32: 6, bool: 9 };
 
-const along =
+const alongAxis =
   (op: string, input: string, attribute: string): TracedKernel =>
   (recorder, inputs, attributes) => {
     const x = requireInput(inputs, input);
@@ -110,9 +111,9 @@ const along =
   };
 
 export const KERNELS: Readonly<Record<string, TracedKernel>> = {
-  Add: binary("Add", undefined, plus),
+  Add: binary("Add", undefined, plusZero),
   Sub: binary("Sub", undefined, (a, b) => (b.splat === 0 ? a : undefined)),
-  Multiply: binary("Mul", undefined, times),
+  Multiply: binary("Mul", undefined, timesOne),
   Maximum: binary("Max"),
   Minimum: binary("Min"),
   Greater: binary("Greater", "bool"),
@@ -149,7 +150,7 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
     return reshaped(
       recorder,
       x,
-      wanted.map((length) => (length === -1 ? size(x.shape) / size(known) : length)),
+      wanted.map((length) => (length === -1 ? elementCount(x.shape) / elementCount(known) : length)),
     );
   },
   Transpose: (recorder, inputs, { perm }) => {
@@ -161,15 +162,15 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
   },
   BatchMatMul: matMul,
   Sum: reduceSum,
-  Softmax: along("Softmax", "logits", "dim"),
-  LogSoftmax: along("LogSoftmax", "logits", "axis"),
+  Softmax: alongAxis("Softmax", "logits", "dim"),
+  LogSoftmax: alongAxis("LogSoftmax", "logits", "axis"),
   Cast: (recorder, inputs, { dtype }) => {
     const x = requireInput(inputs, "x");
     const value = recorder.value(x);
     const target = dtype as DataType;
     if (target === x.dtype) return recorder.tensor(value, x.shape, target);
     if (value.splat !== undefined) return splat(recorder, x.shape, value.splat, target);
-    const [name] = recorder.node("Cast", [value.name], 1, { attributes: { to: TARGETS[target] ?? 1 } });
+    const [name] = recorder.node("Cast", [value.name], 1, { attributes: { to: ONNX_TYPES[target] ?? 1 } });
     return recorder.tensor({ name, shape: value.shape }, x.shape, target);
   },
   Slice: (recorder, inputs, { begin, size: lengths }) => {

@@ -2,7 +2,7 @@
  * @file A tfjs backend that computes nothing: its kernels add ONNX nodes (kernels.ts), so running a tfjs function, gradients included,
  * records its graph.
  *
- * A recorded value may be narrower than its tensor ([N, 1] for [N, D]): elementwise operators on one or two tensors take it so,
+ * A recorded value may be narrower than its tensor ([N, 1] for [N, D]): elementwise operators on one or two tensors take it as it is,
  * and broadcast; all others request the `full` value. A value whose elements are known to be all equal is a constant of one element.
  */
 import { type BackendValues, type DataType, KernelBackend, type TensorInfo } from "@tensorflow/tfjs-core";

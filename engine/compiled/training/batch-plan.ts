@@ -26,7 +26,7 @@ export const rowCount = ({ members, trees }: MicroBatch): number => (trees ?? me
 export const rowKind = ({ trees }: MicroBatch): RowKind => (trees ? "trees" : "sequences");
 
 /** The index, among rows x tokens hidden states, of the one at token t of the i-th member. */
-export function stateOf({ tokens, trees }: MicroBatch): (i: number, t: number) => number {
+export function hiddenIndexOf({ tokens, trees }: MicroBatch): (i: number, t: number) => number {
   if (!trees) return (i, t) => i * tokens + t;
   const nodes = trees.flatMap((tree, row) => tree.nodes.map((path) => path.map((node) => row * tokens + node)));
   return (i, t) => nodes[i]?.[t] ?? 0;
@@ -42,8 +42,8 @@ const MINIMUM_GAIN = 1.2;
 
 function costOfRow({ width, heads, kvHeads, headWidth, ffnWidth }: ModelConfig): CostOf {
   const products = 2 * width * headWidth * (heads + kvHeads) + 3 * width * ffnWidth;
-  const pairs = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
-  const attention = (ATTENTION_COST_FACTOR * 2 * heads * headWidth * pairs) / products;
+  const causalShare = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
+  const attention = (ATTENTION_COST_FACTOR * 2 * heads * headWidth * causalShare) / products;
   return (tokens) => tokens * (1 + attention * tokens);
 }
 
@@ -66,14 +66,14 @@ export function planBatch(
   const costOf = costOfRow(config);
   const treeLimits = { tokens: Math.floor(Math.sqrt(limits.scores)), predictions: limits.predictions };
   const trees = planTrees(sequences, predictionsOf, costOf, treeLimits);
-  const total = (rows: readonly (readonly number[])[]) => {
+  const totalCost = (rows: readonly (readonly number[])[]) => {
     const sizes = rows.map((members) => sizeOf(members, sequences, predictionsOf));
     return microBatches(sizes, limits).reduce(
       (sum, group) => sum + RUN_COST_TOKENS + group.rows.length * costOf(group.tokens),
       0,
     );
   };
-  const isWorthIt = total(apart) >= MINIMUM_GAIN * total(trees);
+  const isWorthIt = totalCost(apart) >= MINIMUM_GAIN * totalCost(trees);
   return isWorthIt ? { kind: "trees", rows: trees } : { kind: "sequences", rows: apart };
 }
 

@@ -54,12 +54,12 @@ export function dataParallel(
     },
 
     async optimizerStep(config: OptimizerConfig, scale = 1) {
-      const done = await first.optimizerStep(config, scale, await othersGradients());
+      const result = await first.optimizerStep(config, scale, await othersGradients());
       if (others.length > 0) {
         const weights = await first.weights();
         await Promise.all(others.map((lane) => lane.setWeights(weights)));
       }
-      return done;
+      return result;
     },
     gradientNorm: async () => first.gradientNorm(await othersGradients()),
     ...saving((index) => first.savedFile(index)),

@@ -88,9 +88,9 @@ export class LayeredPasses implements Passes {
     const { config } = this.#state;
     const head = await this.#session("layered-head", traceHead);
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
-    for (const batch of plan) {
-      const { last } = await this.#forward(batch, sequences, false);
-      for (const chunk of headChunks(wantedPredictions(batch, sequences, EVERY_PREDICTION), config.vocabulary)) {
+    for (const micro of plan) {
+      const { last } = await this.#forward(micro, sequences, false);
+      for (const chunk of headChunks(wantedPredictions(micro, sequences, EVERY_PREDICTION), config.vocabulary)) {
         const outputs = await head.run({ rows: chunk.row.length }, this.#headFeeds(last, chunk, temperature));
         scatterLogProbs(logProbs, chunk, requireOutput(outputs, "logProbs"));
       }
@@ -111,7 +111,7 @@ export class LayeredPasses implements Passes {
     const logProbs = sequences.map((tokens) => new Float32Array(tokens.length));
     const wanted = weightedPredictions(batch, loss);
     const { config } = this.#state;
-    const sum = this.#sumIn(gradient);
+    const sum = this.#gradientSum(gradient);
     let total = 0;
     for (const micro of plan) {
       const state = await this.#forward(micro, sequences, this.#keeps);
@@ -137,22 +137,22 @@ export class LayeredPasses implements Passes {
     return this.#options.gradientCheckpointing === "off";
   }
 
-  async #forward(batch: MicroBatch, sequences: Sequences, keeps: boolean): Promise<ForwardState> {
+  async #forward(micro: MicroBatch, sequences: Sequences, keeps: boolean): Promise<ForwardState> {
     const { layers, width } = this.#state.config;
-    const { feeds: attentionInputs, sources } = forwardFeeds(batch, sequences, this.#rotary);
-    const rows = sources.length;
+    const { feeds: attentionInputs, inputTokens } = forwardFeeds(micro, sequences, this.#rotary);
+    const rows = inputTokens.length;
     const layerInputs = this.#layerInputTensors(rows);
     const products = keeps ? this.#productTensors(rows) : {};
-    const kind = rowKind(batch);
+    const kind = rowKind(micro);
     const session = await this.#session(graphName("layered-states", kind, keeps), traceForward(kind, keeps));
-    const tokens = tensor(sources, [rowCount(batch), batch.tokens]);
+    const tokens = tensor(inputTokens, [rowCount(micro), micro.tokens]);
     await session.run(
-      lengthsOf(batch),
+      lengthsOf(micro),
       { ...this.#weights, ...attentionInputs, tokens },
       { ...layerInputs, ...products },
     );
     const last = this.#layerInputs.subarray(layers * rows * width, (layers + 1) * rows * width);
-    return { attentionInputs, tokens: sources, layerInputs, products, last };
+    return { attentionInputs, tokens: inputTokens, layerInputs, products, last };
   }
 
   #layerInputTensors(rows: number): Feeds {
@@ -211,14 +211,14 @@ export class LayeredPasses implements Passes {
   }
 
   async #backward(
-    batch: MicroBatch,
+    micro: MicroBatch,
     { attentionInputs, tokens, layerInputs, products }: ForwardState,
     lastGradient: Float32Array,
     gradient: GradientSum,
   ): Promise<void> {
     const { config, lora } = this.#state;
     const { sums, outputs: into } = gradient.layers;
-    const kind = rowKind(batch);
+    const kind = rowKind(micro);
     const keeps = this.#keeps;
     const session = await this.#session(graphName("layered-backward", kind, keeps), traceBackward(kind, keeps));
     const feeds: Feeds = {
@@ -229,12 +229,12 @@ export class LayeredPasses implements Passes {
       ...sums,
       [LAST_GRADIENT]: tensor(lastGradient, [tokens.length, config.width]),
     };
-    const outputs = await session.run(lengthsOf(batch), feeds, into);
+    const outputs = await session.run(lengthsOf(micro), feeds, into);
     if (lora) return;
     scatterAdd(this.#partOf(gradient, EMBEDDING), tokens, requireOutput(outputs, FIRST_GRADIENT), config.width);
   }
 
-  #sumIn(flat: Float32Array): GradientSum {
+  #gradientSum(flat: Float32Array): GradientSum {
     const tensors = (parameters: readonly Parameter[]) => gradientTensors(this.#state.layout, flat, parameters);
     return { flat, head: tensors(this.#headParameters), layers: tensors(this.#layerParameters) };
   }
@@ -246,9 +246,9 @@ export class LayeredPasses implements Passes {
 
 const graphName = (graph: string, kind: RowKind, keeps: boolean) => `${graph}-${kind}${keeps ? "-kept" : ""}`;
 
-const lengthsOf = (batch: MicroBatch) => trainLengths(rowCount(batch), batch.tokens, 0);
+const lengthsOf = (micro: MicroBatch) => trainLengths(rowCount(micro), micro.tokens, 0);
 
-/** Some rows of x [N, width]. */
+/** The given rows of x [N, width]. */
 function gatherRows(x: Float32Array, rows: Int32Array, width: number): Float32Array {
   const gathered = new Float32Array(rows.length * width);
   rows.forEach((row, r) => {

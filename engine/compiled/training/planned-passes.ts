@@ -1,4 +1,4 @@
-/** @file One lane's passes over whole batches: plans the micro-batches, has the first trees of each shape checked, and computes. */
+/** @file One lane's passes over whole batches: plans the micro-batches, checks the first trees of each shape, and computes. */
 import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../../core/ports.ts";
 import { isWeighted } from "../../model/predictions.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
@@ -14,17 +14,17 @@ export function plannedPasses(
   options: EngineOptions,
 ): Pick<Trainer, "logProbs" | "forwardBackward"> {
   const checkedShapes = new Set<string>();
-  const planOf = (sequences: Sequences, predictionsOf: (member: number) => number, chosen: EngineOptions) =>
-    planMicroBatches(sequences, passes.limitsPredictions ? predictionsOf : () => 0, config, chosen);
+  const planOf = (sequences: Sequences, predictionsOf: (member: number) => number, partOptions: EngineOptions) =>
+    planMicroBatches(sequences, passes.limitsPredictions ? predictionsOf : () => 0, config, partOptions);
   return {
     async logProbs(sequences, temperature) {
       const pass: CheckedPass = {
         kind: "log-probs",
         gradientLength: 0,
-        counts: () => true,
+        contributes: () => true,
         // The limit on tokens bounds the predictions of all nodes; a sequence adds that of its last token, which has no node.
-        plan: (some, chosen) => planOf(tokensOf(some), () => 1, chosen),
-        run: (some, plan) => passes.logProbs(tokensOf(some), temperature, plan),
+        plan: (part, partOptions) => planOf(tokensOf(part), () => 1, partOptions),
+        run: (part, plan) => passes.logProbs(tokensOf(part), temperature, plan),
       };
       const batch = sequences.map((tokens) => ({ tokens, weights_T: new Float32Array(tokens.length).fill(1) }));
       const plan = pass.plan(batch, options);
@@ -35,11 +35,11 @@ export function plannedPasses(
       const pass: CheckedPass = {
         kind: lossKind(loss),
         gradientLength: gradient.length,
-        counts: (sequence, t) =>
+        contributes: (sequence, t) =>
           isWeighted(sequence, t) && (loss.kind !== "clipped-token" || sequence.advantages_T?.[t] !== 0),
-        plan: (some, chosen) => planOf(tokensOf(some), (member) => weightedCount(some[member]), chosen),
-        run: async (some, plan, into) =>
-          (await passes.forwardBackward(some, unclipped(loss), temperature, plan, into)).logProbs,
+        plan: (part, partOptions) => planOf(tokensOf(part), (member) => weightedCount(part[member]), partOptions),
+        run: async (part, plan, into) =>
+          (await passes.forwardBackward(part, unclipped(loss), temperature, plan, into)).logProbs,
       };
       const plan = pass.plan(batch, options);
       await checkTrees(pass, batch, plan, checkedShapes, options);

@@ -12,10 +12,10 @@ import {
 } from "../../model/predictions.ts";
 import { fillTreeMask, type Sequences } from "../../model/prefix-tree.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
-import { type MicroBatch, rowCount, stateOf } from "./batch-plan.ts";
+import { hiddenIndexOf, type MicroBatch, rowCount } from "./batch-plan.ts";
 
-export const wantedPredictions = (batch: MicroBatch, sequences: Sequences, wanted: WantedPredictions): Predictions =>
-  predictions(batch.members, sequences, stateOf(batch), wanted);
+export const wantedPredictions = (micro: MicroBatch, sequences: Sequences, wanted: WantedPredictions): Predictions =>
+  predictions(micro.members, sequences, hiddenIndexOf(micro), wanted);
 
 /** Indices by which the graph picks the R predicting rows out of B * T = `count`, their inverse, and `picks`, the most predictions of one row. */
 export function pickFeeds({ row, targets, offsets }: Predictions, count: number): { feeds: Feeds; picks: number } {
@@ -41,15 +41,15 @@ export function pickFeeds({ row, targets, offsets }: Predictions, count: number)
 
 /** Rotary angles and mask of a micro-batch, and its tokens [B * T], padded with 0. */
 export function forwardFeeds(
-  batch: MicroBatch,
+  micro: MicroBatch,
   sequences: Sequences,
   rotary: RotaryTable,
-): { feeds: Feeds; sources: Int32Array } {
-  const { members, tokens, trees } = batch;
-  const rows = rowCount(batch);
-  const sources = new Int32Array(rows * tokens);
+): { feeds: Feeds; inputTokens: Int32Array } {
+  const { members, tokens, trees } = micro;
+  const rows = rowCount(micro);
+  const inputTokens = new Int32Array(rows * tokens);
   for (let b = 0; b < rows; b++) {
-    sources.set(trees?.[b]?.tokens ?? (sequences[members[b] as number] ?? []).slice(0, tokens), b * tokens);
+    inputTokens.set(trees?.[b]?.tokens ?? (sequences[members[b] as number] ?? []).slice(0, tokens), b * tokens);
   }
   const angles = (table: Float32Array) => {
     const sequenceAngles = table.subarray(0, tokens * rotary.half);
@@ -60,8 +60,8 @@ export function forwardFeeds(
     }
     return tensor(all, [rows, tokens, rotary.half]);
   };
-  const feeds = { cos: angles(rotary.cos), sin: angles(rotary.sin), mask: maskTensor(batch) };
-  return { feeds, sources };
+  const feeds = { cos: angles(rotary.cos), sin: angles(rotary.sin), mask: maskTensor(micro) };
+  return { feeds, inputTokens };
 }
 
 /** [T, T] for sequences, [B, 1, T, T] for trees. */

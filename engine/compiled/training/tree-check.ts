@@ -1,7 +1,8 @@
 /**
- * @file Checks prefix trees the first time that a shape of them is computed: log-probs and gradient are compared with those of the same sequences
- * computed apart, one per row, before the pass runs. A shape is a kind of pass, a micro-batch of one row or of several, and the length of its
- * rows as a power of two. Once a shape has passed, later micro-batches of that shape are not checked. The check does not change the gradient.
+ * @file Checks prefix trees the first time that trees of a shape are computed: log-probs and gradient are compared with those of the same
+ * sequences computed apart, one per row, before the pass runs. A shape is a kind of pass, a micro-batch of one row or of several, and the
+ * length of its rows, rounded up to a power of two. Once a shape has passed, later micro-batches of that shape are not checked. The check does
+ * not change the gradient.
  *
  * It computes at most two trees of the micro-batch, and then their sequences apart, into a second gradient, which all shapes of a pass share. It
  * costs at most what the micro-batch costs in trees and apart; where gradients cancel, it also computes these sequences one by one.
@@ -13,13 +14,13 @@ import { negate, norm } from "./arrays.ts";
 import type { MicroBatch } from "./batch-plan.ts";
 
 /**
- * Largest difference of a log-prob, and norm of the gradient's difference relative to the gradient's. Rounding leaves 1e-4 and 1e-5 in fp32, a few
- * hundredths in bf16. TF32, emulated on the CPU, leaves 1e-3 in small models. A wrong mask or position changes log-probs by tenths and the
- * gradient by a hundredth or more; what is wrong in the backward pass alone changes only the gradient.
+ * Largest allowed difference of a log-prob, and norm of the gradient's difference relative to the gradient's. Rounding leaves 1e-4 and 1e-5
+ * in fp32, a few hundredths in bf16. TF32, emulated on the CPU, leaves 1e-3 in small models. A wrong mask or position changes log-probs by
+ * tenths and the gradient by a hundredth or more; what is wrong in the backward pass alone changes only the gradient.
  */
 const TOLERANCE = { fp32: 2e-3, tf32: 1e-2, bf16: 0.2 };
 
-/** CUDA multiplies fp32 in TF32. */
+/** CUDA computes fp32 products in TF32. */
 const toleranceOf = ({ precision = "fp32", provider }: EngineOptions): number =>
   TOLERANCE[precision === "fp32" && provider === "cuda" ? "tf32" : precision];
 
@@ -30,7 +31,7 @@ export interface CheckedPass {
   /** Elements of the gradient; 0 if none is computed. */
   readonly gradientLength: number;
   /** Whether token t's log-prob is computed, and neither its weight nor its advantage makes its part of the gradient 0. */
-  counts(sequence: TrainingSequence, t: number): boolean;
+  contributes(sequence: TrainingSequence, t: number): boolean;
   plan(batch: readonly TrainingSequence[], options: EngineOptions): readonly MicroBatch[];
   /** Returns the log-probs, and adds to the gradient. The gradient must depend on them continuously, since they differ by rounding. */
   run(
@@ -46,7 +47,7 @@ interface CheckedSample {
   readonly micro: MicroBatch;
 }
 
-/** Checks the trees of a plan whose shape is not among `checked`, and adds it. */
+/** Checks the trees of each shape in a plan that is not in `checked` yet, and adds it. */
 export async function checkTrees(
   pass: CheckedPass,
   batch: readonly TrainingSequence[],
@@ -61,7 +62,7 @@ export async function checkTrees(
     const sample = sampleOf(micro, batch, pass);
     if (!sample) continue;
     gradient ??= new Float32Array(pass.gradientLength);
-    if (await isConfirmed(sample, pass, options, gradient)) checked.add(shape);
+    if (await confirmTrees(sample, pass, options, gradient)) checked.add(shape);
   }
 }
 
@@ -81,7 +82,7 @@ function rowsOf({ trees = [], members }: MicroBatch): Row[] {
   });
 }
 
-/** A tree in which branches could be confused, and another, with which rows could. Undefined: no tree proves anything about masks and positions. */
+/** A tree whose branches could be confused, and a second one, if any, since rows could be too. Undefined: no tree tests masks and positions. */
 function sampleOf(micro: MicroBatch, batch: readonly TrainingSequence[], pass: CheckedPass): CheckedSample | undefined {
   const rows = rowsOf(micro);
   const first = rows.find((row) => isBranched(row, batch, pass));
@@ -95,18 +96,18 @@ function sampleOf(micro: MicroBatch, batch: readonly TrainingSequence[], pass: C
 }
 
 /**
- * Whether a token that counts is predicted at a node that comes after another branch. A single path has no such node: equal sequences, a sequence
- * that begins another, sequences that differ in their last token alone.
+ * Whether a token that contributes is predicted at a node that comes after another branch. A single path has no such node: equal sequences,
+ * a sequence that begins another, sequences that differ only in their last token.
  */
-function isBranched({ tree, members }: Row, batch: readonly TrainingSequence[], { counts }: CheckedPass): boolean {
+function isBranched({ tree, members }: Row, batch: readonly TrainingSequence[], { contributes }: CheckedPass): boolean {
   // Node t of a path is number t in its tree, unless another branch comes before it. It predicts token t + 1.
   return members.some((member, i) =>
-    tree.nodes[i]?.some((node, t) => node > t && counts(batch[member] as TrainingSequence, t + 1)),
+    tree.nodes[i]?.some((node, t) => node > t && contributes(batch[member] as TrainingSequence, t + 1)),
   );
 }
 
 /** False if the sequences apart have no finite gradient to compare with. Throws `engine-unsupported` if the trees differ. */
-async function isConfirmed(
+async function confirmTrees(
   { batch, micro }: CheckedSample,
   pass: CheckedPass,
   options: EngineOptions,
@@ -122,12 +123,12 @@ async function isConfirmed(
   compareLogProbs(inTrees, apart, batch, pass, tolerance);
   const difference = norm(gradient);
   if (difference <= tolerance * size) return true;
-  // Opposite advantages may cancel and leave rounding alone: then the measure is what they would sum to otherwise.
+  // Opposite advantages may cancel and leave only rounding: then the scale is the norm of the sum if the gradients were orthogonal.
   const scale = await scaleOf(batch, pass, apartOptions, gradient);
   if (!Number.isFinite(scale)) return false;
   if (difference <= tolerance * scale) return true;
   throw unequal(
-    `the gradient of ${batch.length} sequences in trees differs from theirs apart by ${(difference / scale).toPrecision(2)} of the root sum square of their norms`,
+    `the gradient of ${batch.length} sequences in trees differs from that without trees by ${(difference / scale).toPrecision(2)} of the root sum square of the sequences' gradient norms`,
   );
 }
 
@@ -151,13 +152,13 @@ function compareLogProbs(
   inTrees: readonly Float32Array[],
   apart: readonly Float32Array[],
   batch: readonly TrainingSequence[],
-  { counts }: CheckedPass,
+  { contributes }: CheckedPass,
   tolerance: number,
 ): void {
   for (const [i, sequence] of batch.entries()) {
     for (let t = 1; t < sequence.tokens.length; t++) {
       const [found, alone] = [inTrees[i]?.[t] ?? Number.NaN, apart[i]?.[t] ?? Number.NaN];
-      if (!counts(sequence, t) || Object.is(found, alone) || Math.abs(found - alone) <= tolerance) continue;
+      if (!contributes(sequence, t) || Object.is(found, alone) || Math.abs(found - alone) <= tolerance) continue;
       throw unequal(`the log-prob of token ${t} is ${found} in its tree but ${alone} in the sequence alone`);
     }
   }

@@ -91,11 +91,11 @@ export class WholePasses implements Passes {
     wanted: Predictions,
   ): { feeds: Feeds; tokens: Int32Array; lengths: Lengths } {
     const { width } = this.#state.config;
-    const { feeds, sources } = forwardFeeds(batch, sequences, this.#rotary);
-    const { feeds: picked, picks } = pickFeeds(wanted, sources.length);
-    const embedded = this.#embed(sources);
+    const { feeds, inputTokens } = forwardFeeds(batch, sequences, this.#rotary);
+    const { feeds: picked, picks } = pickFeeds(wanted, inputTokens.length);
+    const embedded = this.#embed(inputTokens);
     return {
-      tokens: sources,
+      tokens: inputTokens,
       lengths: trainLengths(rowCount(batch), batch.tokens, wanted.row.length, picks),
       feeds: {
         ...this.#weights,

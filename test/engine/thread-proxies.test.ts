@@ -1,9 +1,9 @@
-/** @file The handles of samplers and trainers in an engine thread, with a thread that computes nothing. */
+/** @file The proxies of samplers and trainers in an engine thread, with a thread that computes nothing. */
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { EngineCall } from "../../engine/compiled/protocol.ts";
-import { openThreadSampler, openThreadTrainer } from "../../engine/compiled/session.ts";
 import type { EngineThread } from "../../engine/compiled/thread.ts";
+import { openThreadSampler, openThreadTrainer } from "../../engine/compiled/thread-proxies.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 /** Answers every call, later. `methods`: the calls so far; `files`: the names of the files of each. Increment `generation` to end the thread. */

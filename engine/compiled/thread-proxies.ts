@@ -1,5 +1,5 @@
 /**
- * @file Handles to samplers and trainers in engine threads. When a thread ends, its samplers and trainers are lost. The next call reopens a
+ * @file Proxies of the samplers and trainers in engine threads. When a thread ends, its samplers and trainers are lost. The next call reopens a
  * sampler, and a trainer whose state still matches its files. Calls to a trainer whose state has changed reject with `replay-failed` until
  * `load` is called: its gradient and weights are gone.
  */
@@ -12,22 +12,22 @@ import { CANCEL_SECONDS, type EngineThread } from "./thread.ts";
 import type { LaneTrainer } from "./training/lane-trainer.ts";
 
 /** The call that opens a sampler or trainer. */
-type Opening = Extract<EngineCall, { readonly method: "openSampler" | "openTrainer" }>;
+type OpenCall = Extract<EngineCall, { readonly method: "openSampler" | "openTrainer" }>;
 
-/** One sampler or trainer in a thread. */
-class Session {
+/** Stands for one sampler or trainer in a thread. */
+class ThreadProxy {
   readonly #thread: EngineThread;
   readonly #handle: number;
-  #opening: Opening;
+  #openCall: OpenCall;
   /** The generation of the thread in which it is open. */
   #generation = -1;
-  #reopening: Promise<void> | undefined;
+  #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(thread: EngineThread, opening: Opening) {
+  constructor(thread: EngineThread, openCall: OpenCall) {
     this.#thread = thread;
     this.#handle = thread.newHandle();
-    this.#opening = opening;
+    this.#openCall = openCall;
   }
 
   get isLost(): boolean {
@@ -37,22 +37,22 @@ class Session {
   /** Opens it, unless it is already open in the thread. */
   async open(): Promise<void> {
     if (!this.isLost) return;
-    this.#reopening ??= this.#open().finally(() => {
-      this.#reopening = undefined;
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
     });
-    await this.#reopening;
+    await this.#opening;
   }
 
   async #open(): Promise<void> {
     const { generation } = this.#thread;
-    await this.call(this.#opening);
+    await this.call(this.#openCall);
     this.#generation = generation;
   }
 
-  /** From now on it is opened again only to load files, which bring their own moments: those of the first files are not kept. */
+  /** Call it once the state differs from the files: it is then reopened only to load others, with their own optimizer state. */
   forgetOptimizer(): void {
-    const files = [...this.#opening.files].filter(([name]) => !OPTIMIZER_TENSORS.test(name));
-    this.#opening = { ...this.#opening, files: new Map(files) };
+    const files = [...this.#openCall.files].filter(([name]) => !OPTIMIZER_TENSORS.test(name));
+    this.#openCall = { ...this.#openCall, files: new Map(files) };
   }
 
   call<T>(body: EngineCall): Promise<T> {
@@ -63,22 +63,22 @@ class Session {
     this.#thread.call(this.#handle, { method: "sample", request }, { signal, seconds: this.#limits?.turnSeconds });
 
   get #limits(): EngineLimits | undefined {
-    return this.#opening.options.limits;
+    return this.#openCall.options.limits;
   }
 
   release(sequence: string): void {
     if (!this.isLost) this.#thread.release(this.#handle, sequence);
   }
 
-  /** Waits until it is open if it is being opened again. No-op if the thread has ended, which closed it. Safe to repeat. */
+  /** Waits for an opening in progress. No-op if the thread has ended, which closed it. Safe to repeat. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
 
   async #close(): Promise<void> {
-    // The call that opens it again reports a failure.
-    if (this.#reopening) await this.#reopening.catch(() => {});
+    // The call that waits for the opening reports its failure.
+    if (this.#opening) await this.#opening.catch(() => {});
     if (this.isLost) return;
     const seconds = this.#limits && Math.min(this.#limits.trainingSeconds, CANCEL_SECONDS);
     await this.#thread.call(this.#handle, { method: "close" }, { seconds }).catch((error: unknown) => {
@@ -92,8 +92,8 @@ export async function openThreadSampler(
   files: CheckpointFiles,
   options: LaneOptions,
 ): Promise<Sampler> {
-  const session = new Session(thread, { method: "openSampler", files, options });
-  await session.open();
+  const proxy = new ThreadProxy(thread, { method: "openSampler", files, options });
+  await proxy.open();
   let isClosed = false;
   const refuseIfClosed = (sequence: string) => {
     if (isClosed) throw new MgrpoError("canceled", `sampling of '${sequence}' was canceled`);
@@ -101,17 +101,17 @@ export async function openThreadSampler(
   return {
     async sample(request, signal) {
       refuseIfClosed(request.sequence);
-      if (session.isLost) {
-        await session.open();
+      if (proxy.isLost) {
+        await proxy.open();
         // It may have been closed in the meantime.
         refuseIfClosed(request.sequence);
       }
-      return session.sample(request, signal);
+      return proxy.sample(request, signal);
     },
-    release: (sequence) => session.release(sequence),
+    release: (sequence) => proxy.release(sequence),
     close() {
       isClosed = true;
-      return session.close();
+      return proxy.close();
     },
   };
 }
@@ -121,22 +121,22 @@ export async function openThreadTrainer(
   files: CheckpointFiles,
   options: LaneOptions,
 ): Promise<LaneTrainer> {
-  const session = new Session(thread, { method: "openTrainer", files, options });
-  await session.open();
+  const proxy = new ThreadProxy(thread, { method: "openTrainer", files, options });
+  await proxy.open();
   /** Whether the trainer's state may differ from its files. */
   let isChanged = false;
   const markChanged = () => {
-    if (!isChanged) session.forgetOptimizer();
+    if (!isChanged) proxy.forgetOptimizer();
     isChanged = true;
   };
   const call = async <T>(body: EngineCall): Promise<T> => {
-    if (session.isLost && isChanged) {
+    if (proxy.isLost && isChanged) {
       const fault = "the engine thread ended, and with it the trainer's weights and gradient";
       throw new MgrpoError("replay-failed", `${fault}: load a checkpoint and repeat the step`);
     }
-    await session.open();
+    await proxy.open();
     if (body.method !== "logProbs") markChanged();
-    return session.call<T>(body);
+    return proxy.call<T>(body);
   };
   return {
     logProbs: (sequences, temperature) => call({ method: "logProbs", sequences, temperature }),
@@ -148,10 +148,10 @@ export async function openThreadTrainer(
     setWeights: (weights) => call({ method: "setWeights", weights }),
     savedFile: (index) => call({ method: "savedFile", index }),
     async load(from) {
-      await session.open();
+      await proxy.open();
       markChanged();
-      await session.call({ method: "load", files: from });
+      await proxy.call({ method: "load", files: from });
     },
-    close: () => session.close(),
+    close: () => proxy.close(),
   };
 }
