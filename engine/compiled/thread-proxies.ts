@@ -125,12 +125,18 @@ export async function openThreadTrainer(
   await proxy.open();
   /** Whether the trainer's state may differ from its files. */
   let isChanged = false;
+  /** Whether a thread that ended took the changed state with it, and no other has been loaded since. */
+  let isStateLost = false;
   const markChanged = () => {
     if (!isChanged) proxy.forgetOptimizer();
     isChanged = true;
   };
+  const noteLoss = () => {
+    if (proxy.isLost && isChanged) isStateLost = true;
+  };
   const call = async <T>(body: EngineCall): Promise<T> => {
-    if (proxy.isLost && isChanged) {
+    noteLoss();
+    if (isStateLost) {
       const fault = "the engine thread ended, and with it the trainer's weights and gradient";
       throw new MgrpoError("replay-failed", `${fault}: load a checkpoint and repeat the step`);
     }
@@ -148,9 +154,11 @@ export async function openThreadTrainer(
     setWeights: (weights) => call({ method: "setWeights", weights }),
     savedFile: (index) => call({ method: "savedFile", index }),
     async load(from) {
+      noteLoss();
       await proxy.open();
       markChanged();
       await proxy.call({ method: "load", files: from });
+      isStateLost = false;
     },
     close: () => proxy.close(),
   };

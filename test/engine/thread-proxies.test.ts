@@ -6,8 +6,11 @@ import type { EngineThread } from "../../engine/compiled/thread.ts";
 import { openThreadSampler, openThreadTrainer } from "../../engine/compiled/thread-proxies.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
-/** Answers every call, later. `methods`: the calls so far; `files`: the names of the files of each. Increment `generation` to end the thread. */
-function fakeThread() {
+/**
+ * Answers every call, later, and fails those in `failing`. `methods`: the calls so far; `files`: the names of the files of each. Increment
+ * `generation` to end the thread.
+ */
+function fakeThread(failing: readonly string[] = []) {
   const methods: string[] = [];
   const files: string[][] = [];
   const thread = {
@@ -17,6 +20,7 @@ function fakeThread() {
       methods.push(body.method);
       files.push("files" in body ? [...body.files.keys()] : []);
       await setImmediate();
+      if (failing.includes(body.method)) throw new Error(`${body.method} fails`);
     },
     release() {},
   };
@@ -67,4 +71,21 @@ test("a trainer keeps the files of its first optimizer state until it is changed
   expect(methods).toEqual(["openTrainer", "openTrainer", "logProbs", "takeGradient", "openTrainer", "load"]);
   const all = [...given.keys()];
   expect(files).toEqual([all, all, [], [], [...model.keys()], all]);
+});
+
+test("a trainer whose state is lost computes nothing on its first files, even if loading others fails", async () => {
+  const failing: string[] = [];
+  const { thread } = fakeThread(failing);
+  const trainer = await openThreadTrainer(thread as unknown as EngineThread, tinyCheckpoint(), {
+    ...OPTIONS,
+    provider: "cpu",
+  });
+  await trainer.takeGradient();
+  thread.generation += 1;
+  failing.push("load");
+  await expect(trainer.load(new Map())).rejects.toThrow("load fails");
+  await expect(trainer.logProbs([[1, 2]], 1)).rejects.toMatchObject({ code: "replay-failed" });
+  failing.pop();
+  await trainer.load(tinyCheckpoint());
+  await trainer.logProbs([[1, 2]], 1);
 });
