@@ -7,7 +7,7 @@
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler, Trainer } from "../core/ports.ts";
 import { longestContext } from "./checkpoint/config.ts";
-import { OPTIMIZER_TENSORS } from "./checkpoint/shards.ts";
+import { OPTIMIZER_FILE_NAMES } from "./checkpoint/shards.ts";
 import { INDEX_FILE, MODEL_FILE } from "./checkpoint/tensors.ts";
 import { compiledEngine } from "./compiled/engine.ts";
 import { eagerEngine, eagerGpuEngine } from "./eager/engine.ts";
@@ -67,7 +67,7 @@ const TENSOR_FILES = /\.safetensors(\.index\.json)?$/;
  */
 export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
   const isWholeModel = saved.has(MODEL_FILE) || saved.has(INDEX_FILE);
-  const replaced = isWholeModel ? TENSOR_FILES : OPTIMIZER_TENSORS;
+  const replaced = isWholeModel ? TENSOR_FILES : OPTIMIZER_FILE_NAMES;
   return new Map([...[...files].filter(([name]) => !replaced.test(name)), ...saved]);
 }
 

@@ -17,7 +17,7 @@ import {
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
-import { planModelFiles, writeFiles } from "../../engine/checkpoint/shards.ts";
+import { planModelFiles, serializeFiles } from "../../engine/checkpoint/shards.ts";
 import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { isOptimizer } from "../../gpu-workers/checkpoints.ts";
 import { BASE_FILE } from "./adapters.ts";
@@ -52,7 +52,7 @@ export function exportedFiles(
   return new Map([
     ...[...files].filter(([name]) => !WEIGHTS.test(name) && name !== ADAPTER_CONFIG_FILE),
     ["config.json", withDtype(files, torch)],
-    ...writeFiles(planModelFiles(checkpoint.layout, checkpoint.weights, file)),
+    ...serializeFiles(planModelFiles(checkpoint.layout, checkpoint.weights, file)),
   ]);
 }
 

@@ -1,12 +1,12 @@
-/** @file docs/cli.md, from commander's own definitions: every command with its arguments, options, choices and defaults. */
+/** @file docs/cli.md, from the program's commander definitions: every command with its arguments, options, choices and defaults. */
 import type { Argument, Command, Option } from "commander";
 
 const HEADER = `# Command line
 
 Generated from the program's own definitions by \`npm run docs\`; do not edit.
 
-In a checkout write \`npm run mgrpo -- …\`, in a project that depends on the package \`npx mgrpo …\`. Every command has \`--help\`. A failure
-prints one line per error, which says what, where and what to do, and exits non-zero: [troubleshooting.md](troubleshooting.md).
+In a checkout write \`npm run mgrpo -- …\`, in a project that depends on the package \`npx mgrpo …\`. Every command has \`--help\`. A failed
+command prints one line per error, which says what, where and what to do, and exits non-zero: [troubleshooting.md](troubleshooting.md).
 `;
 
 export function cliReference(program: Command): string {
@@ -26,11 +26,11 @@ interface Leaf {
 /** Commands with an action. A command group is represented by its members. */
 function leavesOf(command: Command, path: readonly string[]): Leaf[] {
   const children = command.commands.flatMap((child) => leavesOf(child, [...path, child.name()]));
-  return [...(path.length > 0 && doesSomething(command) ? [{ name: path.join(" "), command }] : []), ...children];
+  return [...(path.length > 0 && hasAction(command) ? [{ name: path.join(" "), command }] : []), ...children];
 }
 
 /** Commander has no public way to ask whether a command has an action. */
-function doesSomething(command: Command): boolean {
+function hasAction(command: Command): boolean {
   return (command as Command & { _actionHandler?: unknown })._actionHandler != null;
 }
 

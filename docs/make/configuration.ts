@@ -58,7 +58,7 @@ export function configurationReference(): string {
 const jsonSchemaOf = (schema: z.ZodType) =>
   z.toJSONSchema(schema, { io: "input", unrepresentable: "any", reused: "inline" }) as Schema;
 
-/** Every setting of an object, including nested objects. */
+/** Every setting of an object, including those of nested objects. */
 function settingsOf(prefix: string, schema: Schema): Setting[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, value]) => {
     const path = prefix === "" ? key : `${prefix}.${key}`;
@@ -155,7 +155,7 @@ function table(rows: readonly Setting[]): string {
   return ["| setting | type | default | |", "|---|---|---|---|", ...lines].join("\n");
 }
 
-/** Markdown shows an entity in a code span as it is written, so only a `<` outside of them becomes one. */
+/** Markdown shows an entity in a code span as it is written, so a `<` becomes one only outside of code spans. */
 const cell = (text: string) =>
   text.replaceAll("|", "\\|").replace(/`[^`]*`|</g, (found) => (found === "<" ? "&lt;" : found));
 

@@ -29,5 +29,5 @@ export async function spawnDashboard(folder: string): Promise<DashboardProcess> 
     };
     return { link, origin: new URL(link).origin, close };
   }
-  throw new Error(`\`mgrpo ui\` ended in ${folder} without an address`);
+  throw new Error(`\`mgrpo ui\` in ${folder} ended before it printed an address`);
 }

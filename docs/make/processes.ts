@@ -21,7 +21,7 @@ const FUNCTIONS: readonly Box[] = [
   box(190, 20, 164, 78, "start-run", ["checks the config,", "writes the run"], FUNCTION),
   box(370, 20, 164, 78, "tick", ["plans, opens and", "closes steps; repairs"], FUNCTION),
   box(550, 20, 164, 78, "score-rollout", ["rewards, alignment,", "advantages"], FUNCTION),
-  box(730, 20, 164, 78, "enqueue-evaluation", ["when a team's", "checkpoint lands"], FUNCTION),
+  box(730, 20, 164, 78, "enqueue-evaluation", ["queues evaluations", "due for a new team"], FUNCTION),
   box(910, 20, 164, 78, "record-evaluation", ["scores and", "confidence intervals"], FUNCTION),
 ];
 
@@ -74,7 +74,7 @@ export function processesPicture(): string {
     `<rect width="1094" height="436" rx="10" fill="#ffffff"/>`,
     label(24, 48, "Functions", ["short, idempotent:", "AWS Lambda, or a", "local dispatcher"]),
     ...FUNCTIONS.map(draw),
-    label(24, 190, "Store", ["the only shared state:", "AWS, or the embedded", "cloud of a laptop"]),
+    label(24, 190, "Store", ["the only shared state:", "AWS, or an", "embedded cloud"]),
     ...STORES.map(draw),
     label(24, 332, "Workers", ["long-running: one LLM", "each, on CPU or GPU"]),
     ...WORKERS.map(draw),

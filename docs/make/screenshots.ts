@@ -15,7 +15,7 @@ const DOCS = resolve(import.meta.dirname, "..");
 const MGRPO = `node ${resolve(DOCS, "../dist/cli/mgrpo.js")}`;
 const RUN = "atlas-screenshots";
 const COLUMNS = 118;
-const MOST_ROWS = 60;
+const ROWS = 60;
 const CELL = { width: 9.05, height: 18 };
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-screenshots-"));
@@ -31,10 +31,10 @@ try {
 
 /** Takes a picture of what a terminal shows when the command has ended. */
 async function terminal(name: string, command: string): Promise<void> {
-  const screen = new xterm.Terminal({ cols: COLUMNS, rows: MOST_ROWS, allowProposedApi: true });
+  const screen = new xterm.Terminal({ cols: COLUMNS, rows: ROWS, allowProposedApi: true });
   const serializer = new serialize.SerializeAddon();
   screen.loadAddon(serializer);
-  const sized = `stty cols ${COLUMNS} rows ${MOST_ROWS}; ${command}`;
+  const sized = `stty cols ${COLUMNS} rows ${ROWS}; ${command}`;
   const { stdout, status, error } = spawnSync("script", ["-qec", sized, "/dev/null"], { maxBuffer: 1e8 });
   if (error || status !== 0) throw new Error(`${name}: '${command}' failed: ${stdout ?? ""}`, { cause: error });
   await new Promise<void>((written) => screen.write(stdout, written));

@@ -1,6 +1,6 @@
 /**
  * @file A model's LoRA adapter in PEFT's format: `adapter_config.json` and `adapter_model.safetensors`. PEFT features that we do not compute are
- * refused by name, and so are adapters whose shapes belong to another base.
+ * refused by name. An adapter whose shapes belong to another base is refused too.
  */
 import * as z from "zod";
 import { parseHubModel } from "../../core/contracts/hub-model.ts";
@@ -44,7 +44,7 @@ export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig
   );
 }
 
-/** PEFT's initialization: A uniform within 1 / sqrt(in) (Kaiming, a = sqrt 5), B zero, so that the model starts as its base. */
+/** PEFT's initialization: A uniform within ±1 / sqrt(in) (Kaiming, a = sqrt 5), B zero, so that the model starts as its base. */
 export function initializeAdapter(config: ModelConfig, lora: LoraConfig, seed: readonly (string | number)[]): Adapter {
   const layout = adapterLayout(config, lora);
   refuseUnsavable(layout, lora);
@@ -74,9 +74,9 @@ export function readAdapter(files: CheckpointFiles, config: ModelConfig): Adapte
   for (const parameter of layout.parameters) {
     const { name, shape } = parameter;
     const location = found.get(name);
-    if (!location) throw wrongBase(`no tensor '${name}', which ${ADAPTER_CONFIG_FILE} and this base ask for`);
+    if (!location) throw wrongBase(`no tensor '${name}', which ${ADAPTER_CONFIG_FILE} and this base require`);
     if (location.entry.shape.join() !== shape.join()) {
-      throw wrongBase(`'${name}' has shape [${location.entry.shape}], on this base it would be [${shape}]`);
+      throw wrongBase(`'${name}' has shape [${location.entry.shape}], but this base requires [${shape}]`);
     }
     readWeights(location, viewOf(parameter, weights));
     found.delete(name);
@@ -157,12 +157,12 @@ export function readAdapterConfig(files: CheckpointFiles): AdapterConfig | undef
   const modules = config["target_modules"];
   const targets = z.array(LoraTarget).safeParse(modules);
   if (!targets.success) refuse("target_modules", modules, `lists of ${LoraTarget.options.join(", ")}`);
-  const order: readonly string[] = targets.data ?? [];
+  const listed: readonly string[] = targets.data ?? [];
   const lora = {
     rank: config.r,
     alpha: config.lora_alpha,
     // PEFT writes a set, in arbitrary order.
-    targets: LoraTarget.options.filter((target) => order.includes(target)),
+    targets: LoraTarget.options.filter((target) => listed.includes(target)),
   };
   return { lora, base: config.base_model_name_or_path ?? undefined, revision: config.revision ?? undefined };
 }

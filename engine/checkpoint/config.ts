@@ -10,8 +10,8 @@ import { DEFAULT_SLIDING_WINDOW, FAMILIES, type Family } from "./families.ts";
 import { wholeFile } from "./files.ts";
 
 const Rope = z.looseObject({
-  /** transformers < 4.43 wrote `type`. */
   rope_type: z.string().optional(),
+  /** Written in place of `rope_type` by transformers before 4.43. */
   type: z.string().optional(),
   rope_theta: z.number().positive().optional(),
   factor: z.number().positive().optional(),
@@ -57,7 +57,7 @@ type HuggingFaceConfig = z.infer<typeof HuggingFaceConfig>;
 
 const ATTENTION_TYPES = ["full_attention", "sliding_attention"];
 
-/** Llama 3.1's scaling of rotary positions: pairs with a long wavelength turn `factor` times slower, those with a short one are unchanged. */
+/** Llama 3.1's scaling of rotary positions: pairs with a long wavelength turn `factor` times slower; those with a short one are unchanged. */
 export interface RopeScaling {
   readonly factor: number;
   /** Wavelengths above originalContext / lowFrequencyFactor are long, below originalContext / highFrequencyFactor short. */
@@ -103,7 +103,7 @@ export function parseModelConfig(bytes: Uint8Array | string): ModelConfig {
   const kvHeads = config.num_key_value_heads ?? heads;
   const headWidth = config.head_dim ?? family.headWidth ?? config.hidden_size / heads;
   if (!Number.isInteger(headWidth) || headWidth % 2 !== 0) refuse("head_dim", headWidth, "even head widths");
-  if (heads % kvHeads !== 0) refuse("num_key_value_heads", kvHeads, "a divisor of num_attention_heads");
+  if (heads % kvHeads !== 0) refuse("num_key_value_heads", kvHeads, "divisors of num_attention_heads");
   const rope = config.rope_parameters ?? config.rope_scaling;
   return {
     layers: config.num_hidden_layers,
@@ -138,7 +138,7 @@ export function checkContext(files: CheckpointFiles, contextTokens: number): voi
   }
 }
 
-/** The longest context that the model supports, in tokens; undefined if its config sets no limit. */
+/** The longest context that `checkContext` accepts, in tokens; undefined if the model's config sets no limit. */
 export function longestContext(files: CheckpointFiles): number | undefined {
   const config = parseConfig(configOf(files));
   const limits = [windowOf(config), config.max_position_embeddings].filter((limit) => limit !== undefined);
@@ -150,7 +150,7 @@ export function writeModelConfig(config: ModelConfig, contextTokens: number): st
   const { queryKeyNorm, projectionBias, ropeScaling } = config;
   const family = FAMILIES.find((one) => one.queryKeyNorm === queryKeyNorm && one.projectionBias === projectionBias);
   if (!family) {
-    throw new MgrpoError("engine-unsupported", "no supported family has both projection biases and query norms");
+    throw new MgrpoError("engine-unsupported", "no supported family has both projection biases and query/key norms");
   }
   return `${JSON.stringify(
     {
@@ -194,7 +194,7 @@ function refuse(key: string, value: unknown, supported: string): never {
   );
 }
 
-/** The model's architecture, by its name in config.json's `architectures`. */
+/** The name of the model's architecture, as in config.json's `architectures`. */
 export const modelFamily = (files: CheckpointFiles): string => familyOf(parseConfig(configOf(files))).architecture;
 
 function configOf(files: CheckpointFiles): Uint8Array {
@@ -240,7 +240,7 @@ function ropeScalingOf(config: HuggingFaceConfig): RopeScaling | null {
   if (type === "default") return null;
   if (type !== "llama3") refuse(`${key}.rope_type`, type, "unscaled rotary positions and those of llama3");
   const required = (name: "factor" | "low_freq_factor" | "high_freq_factor" | "original_max_position_embeddings") =>
-    rope[name] ?? refuse(`${key}.${name}`, null, "llama3 positions with all their factors");
+    rope[name] ?? refuse(`${key}.${name}`, null, "llama3 positions with all their settings");
   const scaling = {
     factor: required("factor"),
     lowFrequencyFactor: required("low_freq_factor"),
@@ -251,7 +251,7 @@ function ropeScalingOf(config: HuggingFaceConfig): RopeScaling | null {
   return refuse(`${key}.high_freq_factor`, scaling.highFrequencyFactor, "values above low_freq_factor");
 }
 
-/** The shortest attention window of any layer, in tokens; undefined if every layer attends to all. */
+/** The shortest attention window of any layer, in tokens; undefined if every layer attends to all tokens. */
 function windowOf(config: HuggingFaceConfig): number | undefined {
   const { slidingWindow } = familyOf(config);
   const { sliding_window, use_sliding_window, layer_types, max_window_layers, num_hidden_layers } = config;

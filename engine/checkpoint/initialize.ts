@@ -1,5 +1,5 @@
 /** @file Random initial weights for pretraining. */
-import { stream } from "../../core/random.ts";
+import { type StreamName, stream } from "../../core/random.ts";
 import type { ModelConfig } from "./config.ts";
 import { EMBEDDING, FINAL_NORM, parameterLayout } from "./parameters.ts";
 
@@ -8,8 +8,8 @@ const EMBEDDING_STD = 1;
 
 /**
  * All parameters, flat. Weights of linear layers are normal with standard deviation 1 / sqrt(inputs), and those of layers that write to the
- * residual stream are also scaled by depth. Biases are 0. Norms are 1, except the final one, which is 1 / (EMBEDDING_STD * sqrt(width)), so
- * that the logits of a tied head start at unit scale.
+ * residual stream are also divided by sqrt(2 * layers). Biases are 0. Norms are 1, except the final one, which is
+ * 1 / (EMBEDDING_STD * sqrt(width)), so that the logits of a tied head start at unit scale.
  */
 export function initializeWeights(config: ModelConfig, seed: number): Float32Array {
   const { parameters, length } = parameterLayout(config);
@@ -21,15 +21,15 @@ export function initializeWeights(config: ModelConfig, seed: number): Float32Arr
       part.fill(name === FINAL_NORM ? 1 / (EMBEDDING_STD * Math.sqrt(config.width)) : 1);
       continue;
     }
-    const residual = name.includes("o_proj") || name.includes("down_proj") ? 1 / Math.sqrt(2 * config.layers) : 1;
-    const std = name === EMBEDDING ? EMBEDDING_STD : residual / Math.sqrt(shape[1] ?? 1);
+    const scale = name.includes("o_proj") || name.includes("down_proj") ? 1 / Math.sqrt(2 * config.layers) : 1;
+    const std = name === EMBEDDING ? EMBEDDING_STD : scale / Math.sqrt(shape[1] ?? 1);
     fillNormal(part, std, ["initialize", seed, name]);
   }
   return weights;
 }
 
 /** Draws by the Box-Muller transform. */
-function fillNormal(part: Float32Array, std: number, name: readonly (string | number)[]): void {
+function fillNormal(part: Float32Array, std: number, name: StreamName): void {
   const { uniform } = stream(...name);
   for (let i = 0; i < part.length; i++) {
     part[i] = std * Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());

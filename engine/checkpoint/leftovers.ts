@@ -1,6 +1,6 @@
 /**
- * @file Temporary files and folders have their process in their name, so that the next process can delete what a killed one left behind:
- * `<prefix><host>-<pid>`, and what may follow. Containers may share a folder but not the process ids, so those of other hosts stay.
+ * @file Temporary files and folders name their process, `<prefix><host>-<pid>` and an optional suffix, so that the next process can delete what
+ * a killed one left behind. Containers may share a folder but not the process ids, so those of other hosts stay.
  */
 import { lstatSync, readdirSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
@@ -10,8 +10,8 @@ import { join } from "node:path";
 export const temporaryName = (prefix: string): string => `${prefix}${hostname()}-${process.pid}`;
 
 /**
- * Deletes the files and folders in `parent` with this prefix whose process no longer lives.
- * @param rest what follows the host; its first group is the process id.
+ * Deletes the files and folders in `parent` with this prefix whose process has ended.
+ * @param rest matches what follows the host; its first group is the process id.
  */
 export function removeLeftovers(parent: string, prefix: string, rest: RegExp = /^(\d+)$/): void {
   const start = `${prefix}${hostname()}-`;
@@ -32,7 +32,7 @@ function isStale(path: string, pid: number): boolean {
   return !hasProcess(pid);
 }
 
-/** Whether some process has this id: ids are reused. */
+/** Whether a process has this id now: possibly another than before, since ids are reused. */
 export function hasProcess(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -4,13 +4,14 @@ import { type Parameter, views } from "./parameters.ts";
 import type { Checkpoint } from "./weights.ts";
 
 /** Adds the adapter to the checkpoint's weights in place. Sums in float64 and rounds once. */
-export function mergeAdapter({ layout, weights }: Checkpoint, { lora, layout: parts, weights: low }: Adapter): void {
-  const factors = views(parts, low);
+export function mergeAdapter({ layout, weights }: Checkpoint, adapter: Adapter): void {
+  const { rank, alpha } = adapter.lora;
+  const factors = views(adapter.layout, adapter.weights);
   const whole = views(layout, weights);
   for (const parameter of layout.parameters) {
     const { down, up } = adapterNames(parameter.name);
     const [a, b, w] = [factors.get(down), factors.get(up), whole.get(parameter.name)];
-    if (a && b && w) addProduct(w, a, b, parameter, lora.rank, lora.alpha / lora.rank);
+    if (a && b && w) addProduct(w, a, b, parameter, rank, alpha / rank);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * @file The parameters of a model: Hugging Face names and shapes ([out, in]), and their offsets in one flat vector, which gradients, AdamW and
- * the safetensors file share.
+ * @file The parameters of a model: Hugging Face names and shapes ([out, in]), and their offsets in one flat vector, which gradients and AdamW's
+ * moments share.
  */
 import { LoraTarget } from "../../core/contracts/lora.ts";
 import type { ModelConfig } from "./config.ts";

@@ -50,7 +50,7 @@ const PREFIX_BYTES = 8;
 const MAXIMUM_HEADER_BYTES = 100_000_000;
 const BYTES: Readonly<Record<TensorType, number>> = { F32: 4, F16: 2, BF16: 2 };
 /** Elements converted at a time. */
-const CHUNK = 1 << 22;
+const CHUNK_ELEMENTS = 1 << 22;
 
 const damagedIn = (what: string) => (fault: string) =>
   new MgrpoError("checkpoint-damaged", `${what}: ${fault}: restore the file from its origin`);
@@ -109,7 +109,7 @@ export function readTensor(file: CheckpointFile, { type, begin }: TensorEntry, i
     readBytes(file, begin + 4 * from, new Uint8Array(into.buffer, into.byteOffset, into.byteLength));
     return;
   }
-  const chunk = new Uint16Array(Math.min(CHUNK, into.length));
+  const chunk = new Uint16Array(Math.min(CHUNK_ELEMENTS, into.length));
   for (let at = 0; at < into.length; at += chunk.length) {
     const halves = chunk.subarray(0, into.length - at);
     readBytes(file, begin + 2 * (from + at), new Uint8Array(halves.buffer, 0, halves.byteLength));

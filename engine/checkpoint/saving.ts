@@ -2,7 +2,7 @@
 import type { SavedFile, Trainer } from "../../core/ports.ts";
 
 /** @param savedFile the file at an index; undefined after the last. */
-export function saving(
+export function saveMethods(
   savedFile: (index: number) => Promise<SavedFile | undefined>,
 ): Required<Pick<Trainer, "save" | "saveFiles">> {
   async function* saveFiles() {

@@ -20,9 +20,9 @@ import { indexFileOf, locateTensors, MODEL_FILE } from "./tensors.ts";
 import { namedTensors } from "./weights.ts";
 
 export const OPTIMIZER_FILE = "optimizer.safetensors";
-/** The names of the optimizer's files: one, or shards and their index. */
-export const OPTIMIZER_TENSORS = /^optimizer(-\d+-of-\d+)?\.safetensors(\.index\.json)?$/;
-/** Well below 2 GiB, the most that one call of a hash or of a socket takes. */
+/** Matches the names of the optimizer's files: one, or shards and their index. */
+export const OPTIMIZER_FILE_NAMES = /^optimizer(-\d+-of-\d+)?\.safetensors(\.index\.json)?$/;
+/** Well below 2 GiB, the most that a hash or a socket takes in one call. */
 export const SHARD_BYTES = 2 ** 30;
 /** The longest typed array of Node.js 20, in elements; newer versions have longer ones. */
 const MAXIMUM_LENGTH = 2 ** 32;
@@ -41,8 +41,8 @@ export interface PlannedFile {
 type Tensors = readonly (readonly [name: string, tensor: NamedTensor])[];
 
 /**
- * Refuses weights that are too many to train, as one vector, or a tensor that is too large to save, as one array of bytes; and an adapter that
- * is too large for its file. `layout`: what is trained.
+ * Refuses to train more parameters than fit into one vector, a tensor too large to save as one array of bytes, or an adapter too large for its
+ * file. The layout is that of the trained parameters.
  */
 export function refuseUnsavable({ parameters, length }: ParameterLayout, lora: LoraConfig | null): void {
   if (lora) {
@@ -55,7 +55,7 @@ export function refuseUnsavable({ parameters, length }: ParameterLayout, lora: L
   const why =
     length < MAXIMUM_LENGTH
       ? `'${largest.name}' has ${largest.length} of them, more than fit into an array of 4 GiB`
-      : `an array holds less than ${MAXIMUM_LENGTH}`;
+      : `an array holds fewer than ${MAXIMUM_LENGTH}`;
   throw new MgrpoError(
     "engine-unsupported",
     `this engine cannot train all ${length} parameters: ${why}: train an adapter (lora={}), or use a tinker policy`,
@@ -70,8 +70,8 @@ function refuseLargeAdapter(length: number, { rank, targets }: LoraConfig): void
   );
 }
 
-/** Writes every file, all in memory at once. */
-export const writeFiles = (files: readonly PlannedFile[]): Map<string, Uint8Array> =>
+/** The bytes of every file, all in memory at once. */
+export const serializeFiles = (files: readonly PlannedFile[]): Map<string, Uint8Array> =>
   new Map(files.map(({ name, write }) => [name, write()]));
 
 /** The files of all parameters of a layout. */

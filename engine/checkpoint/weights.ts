@@ -40,7 +40,7 @@ export function locateParameters(
     if (location.entry.shape.join() !== shape.join()) {
       throw new MgrpoError(
         "checkpoint-damaged",
-        `${location.fileName}: '${name}' has shape [${location.entry.shape}], config.json says [${shape}]: they belong to different models`,
+        `${location.fileName}: '${name}' has shape [${location.entry.shape}], but config.json says [${shape}]: they belong to different models`,
       );
     }
     locations.set(name, location);

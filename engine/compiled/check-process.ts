@@ -17,7 +17,7 @@ export type CheckReply = { readonly deviation: number } | { readonly refusal: st
 /** `end`: how the check ended without a reply. */
 type CheckOutcome = CheckReply | { readonly end: string };
 
-/** Starting a GPU and compiling its programs may take half a minute. */
+/** Starting a GPU and compiling its kernels may take half a minute. */
 const CHECK_SECONDS = 120;
 
 export function checkInProcess(request: CheckRequest): Promise<CheckOutcome> {
@@ -40,7 +40,7 @@ export function checkInProcess(request: CheckRequest): Promise<CheckOutcome> {
   return outcome.finally(() => {
     clearTimeout(timer);
     child.kill("SIGKILL");
-    // A process that waits in the kernel's driver does not end. It must not keep this one alive.
+    // A process blocked in a kernel driver does not end even then. It must not keep this one alive.
     child.unref();
     child.channel?.unref();
   });

@@ -9,7 +9,7 @@ import { evaluate, type Lengths } from "./trace/dimensions.ts";
 import type { ShapeInput } from "./trace/recorder.ts";
 import type { TracedGraph } from "./trace/trace.ts";
 
-export type Arrays = Float32Array | Int32Array | BigInt64Array;
+export type TensorArray = Float32Array | Int32Array | BigInt64Array;
 export type Feeds = Record<string, ort.Tensor>;
 
 type SessionOptions = Pick<
@@ -21,7 +21,7 @@ type SessionOptions = Pick<
 const MAXIMUM_SHAPES = 256;
 
 /** A tensor over an array; no copy. */
-export function tensor(data: Arrays, dims: readonly number[]): ort.Tensor {
+export function tensor(data: TensorArray, dims: readonly number[]): ort.Tensor {
   if (data instanceof Float32Array) return new ort.Tensor("float32", data, dims);
   return data instanceof Int32Array ? new ort.Tensor("int32", data, dims) : new ort.Tensor("int64", data, dims);
 }
@@ -117,7 +117,7 @@ export class GraphSession {
   }
 
   /** As `run`, with outputs as tensors: those on the device stay there until they are disposed of. */
-  async tensors(lengths: Lengths, feeds: Feeds, into: Feeds = {}): Promise<Feeds> {
+  async runToTensors(lengths: Lengths, feeds: Feeds, into: Feeds = {}): Promise<Feeds> {
     const fetches = Object.fromEntries(this.#session.outputNames.map((name) => [name, into[name] ?? null]));
     return this.#session.run({ ...feeds, ...this.#shapesAt(lengths) }, fetches);
   }
@@ -127,7 +127,7 @@ export class GraphSession {
    * since each adds to the pressure on the garbage collector.
    */
   async run(lengths: Lengths, feeds: Feeds, into?: Feeds): Promise<Record<string, Float32Array>> {
-    const outputs = await this.tensors(lengths, feeds, into);
+    const outputs = await this.runToTensors(lengths, feeds, into);
     // The graphs that are run this way have float32 outputs only.
     return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, data as Float32Array]));
   }

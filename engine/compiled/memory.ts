@@ -22,13 +22,13 @@ export interface MemoryPlan {
   /** Node.js, TensorFlow.js and the runtime, with one thread for sampling and one for training. */
   readonly program: number;
   /**
-   * The model: memory-mapped under an adapter, with the file of its quantized layers; otherwise one array for training and one for each
-   * sampler.
+   * The model: memory-mapped under an adapter, with the file of its quantized layers; otherwise, in each lane, one array for training
+   * and one for each sampler.
    */
   readonly weights: number;
   /** The sampler's packed copy of a mapped base, shared by all versions: float32, or codes; 0 unless `weightPacking` is on. */
   readonly packed: number;
-  /** A and B: one copy for training and one for each sampler; 0 without an adapter. */
+  /** A and B: in each lane, one copy for training and one for each sampler; 0 without an adapter. */
   readonly adapter: number;
   /** A gradient for each lane, and AdamW's two moments. */
   readonly optimizer: number;
@@ -41,8 +41,8 @@ export interface MemoryPlan {
   /** Keys and values of all slots at the full context, for each version that is sampled from. */
   readonly cache: number;
   /**
-   * A version's files: the weights for the next sampler, and either what is in flight while the version is saved (a file is written, one
-   * hashed and one stored), or both moments while it is loaded, or in each lane the gradient by which trees are checked: never two of these.
+   * A version's files: the weights for the next sampler, and either what is in flight while the version is saved (one file is written,
+   * one hashed and one stored), or both moments while it is loaded, or in each lane the gradient by which trees are checked: never two of these.
    */
   readonly saving: number;
 }

@@ -16,7 +16,7 @@ import type { EngineThread } from "./thread.ts";
 /** Keyed by bits and the locations of the weights on disk. */
 const bases = new Map<string, Promise<QuantizedBase>>();
 let folder: string | undefined;
-let paths = 0;
+let fileCount = 0;
 
 /** `files` have passed `checkQuantization`. `seconds`: a time limit. */
 export function openQuantized(
@@ -29,7 +29,7 @@ export function openQuantized(
   const known = bases.get(key);
   if (known) return known;
   folder ??= makeTemporaryFolder();
-  const path = join(folder, `${paths++}-int${bits}`);
+  const path = join(folder, `${fileCount++}-int${bits}`);
   const opening = thread.call<QuantizedBase>(
     thread.newHandle(),
     { method: "quantize", files, bits, path },

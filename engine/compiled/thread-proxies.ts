@@ -5,7 +5,7 @@
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineLimits, Sampler } from "../../core/ports.ts";
-import { OPTIMIZER_TENSORS } from "../checkpoint/shards.ts";
+import { OPTIMIZER_FILE_NAMES } from "../checkpoint/shards.ts";
 import type { LaneOptions } from "./lanes.ts";
 import type { EngineCall } from "./protocol.ts";
 import { CANCEL_SECONDS, type EngineThread } from "./thread.ts";
@@ -51,7 +51,7 @@ class ThreadProxy {
 
   /** Call it once the state differs from the files: it is then reopened only to load others, with their own optimizer state. */
   forgetOptimizer(): void {
-    const files = [...this.#openCall.files].filter(([name]) => !OPTIMIZER_TENSORS.test(name));
+    const files = [...this.#openCall.files].filter(([name]) => !OPTIMIZER_FILE_NAMES.test(name));
     this.#openCall = { ...this.#openCall, files: new Map(files) };
   }
 

@@ -26,6 +26,6 @@ export async function uploadToDevice(feeds: Feeds, { threads, provider }: LaneOp
   sessions.set(key, opening);
   // A failure is not cached: the device's memory may be full only temporarily.
   opening.catch(() => sessions.delete(key));
-  const outputs = await (await opening).tensors({}, feeds);
+  const outputs = await (await opening).runToTensors({}, feeds);
   return Object.fromEntries(ports.map(({ name }) => [name, outputs[outputName(name)] as Feeds[string]]));
 }

@@ -3,7 +3,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import "../model/gradients.ts";
 import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
 import { views } from "../checkpoint/parameters.ts";
-import { saving } from "../checkpoint/saving.ts";
+import { saveMethods } from "../checkpoint/saving.ts";
 import { parseCheckpoint } from "../checkpoint/weights.ts";
 import { checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
 import { entropies, entropyLoss, type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
@@ -77,7 +77,7 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
       return { loss: total, logProbs: found };
     },
     ...state,
-    ...saving(async (index) => savedFile(index)),
+    ...saveMethods(async (index) => savedFile(index)),
     async close() {},
   };
 }

@@ -208,7 +208,7 @@ describe("an unsupported adapter", () => {
     [
       "another base's shapes",
       () => withTensors(tensors().set(Q, { shape: [3, 2], values: new Float32Array(6) })),
-      /q_proj.lora_A.weight' has shape \[3,2\], on this base it would be \[3,12\]: it is an adapter for another base/,
+      /q_proj.lora_A.weight' has shape \[3,2\], but this base requires \[3,12\]: it is an adapter for another base/,
     ],
     [
       "another base's layers",

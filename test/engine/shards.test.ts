@@ -12,7 +12,7 @@ import {
   readOptimizer,
   refuseUnsavable,
   SHARD_BYTES,
-  writeFiles,
+  serializeFiles,
 } from "../../engine/checkpoint/shards.ts";
 import { INDEX_FILE, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
@@ -24,15 +24,15 @@ const { layout, weights } = parseCheckpoint(files);
 const bytes = 4 * layout.length;
 
 test("weights within the limit are written as a single file", () => {
-  const single = writeFiles(planModelFiles(layout, weights));
+  const single = serializeFiles(planModelFiles(layout, weights));
   expect([...single]).toEqual([[MODEL_FILE, writeModel(layout, weights)]]);
-  expect([...writeFiles(planModelFiles(layout, weights, "F32", bytes))]).toEqual([...single]);
+  expect([...serializeFiles(planModelFiles(layout, weights, "F32", bytes))]).toEqual([...single]);
 });
 
 test("shards hold every tensor once, stay within the limit, and read back bit for bit", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: bytes - 1 }), (limit) => {
-      const shards = writeFiles(planModelFiles(layout, weights, "F32", limit));
+      const shards = serializeFiles(planModelFiles(layout, weights, "F32", limit));
       const names = [...shards.keys()].filter((name) => name !== INDEX_FILE);
       const count = String(names.length).padStart(5, "0");
       expect(names).toEqual(names.map((_, i) => `model-${String(i + 1).padStart(5, "0")}-of-${count}.safetensors`));
@@ -54,7 +54,7 @@ test("shards hold every tensor once, stay within the limit, and read back bit fo
 });
 
 test("of a tensor in two shards, the one that the index names is read", () => {
-  const shards = writeFiles(planModelFiles(layout, weights, "F32", 9000));
+  const shards = serializeFiles(planModelFiles(layout, weights, "F32", 9000));
   const names = [...shards.keys()].filter((name) => name !== INDEX_FILE);
   const [first = "", last = ""] = [names[0], names.at(-1)];
   const tensorsOf = (name: string) => readSafetensors(shards.get(name) ?? expect.fail(), name).tensors;
@@ -64,8 +64,8 @@ test("of a tensor in two shards, the one that the index names is read", () => {
 });
 
 test("updated weights replace all files of the old ones: a single file after shards, shards after a single file", () => {
-  const single = writeFiles(planModelFiles(layout, weights));
-  const shards = writeFiles(planModelFiles(layout, weights, "F32", 9000));
+  const single = serializeFiles(planModelFiles(layout, weights));
+  const shards = serializeFiles(planModelFiles(layout, weights, "F32", 9000));
   const others = [...files.keys()].filter((name) => name !== MODEL_FILE);
   const inShards = updated(files, shards);
   expect([...inShards.keys()].sort()).toEqual([...others, ...shards.keys()].sort());
@@ -79,8 +79,8 @@ test("the base model of an updated adapter stays", () => {
 
 test("an updated adapter's optimizer state replaces all files of the old one", () => {
   const moments = (value: number) => ({ m: weights.map(() => value), v: weights.map(() => value), step: value });
-  const single = writeFiles(planOptimizerFiles(moments(1)));
-  const shards = writeFiles(planOptimizerFiles(moments(2), 9000));
+  const single = serializeFiles(planOptimizerFiles(moments(1)));
+  const shards = serializeFiles(planOptimizerFiles(moments(2), 9000));
   const inShards = updated(updated(files, single), shards);
   expect([...inShards.keys()].sort()).toEqual([...files.keys(), ...shards.keys()].sort());
   expect(readOptimizer(inShards, layout.length)).toEqual(moments(2));
@@ -95,7 +95,7 @@ test("Adam's moments, cut to the shard size, read back bit for bit", () => {
   const v = weights.map((value) => value ** 2);
   fc.assert(
     fc.property(fc.integer({ min: 4000, max: 2 * bytes + 1 }), (limit) => {
-      const saved = writeFiles(planOptimizerFiles({ m, v, step: 7 }, limit));
+      const saved = serializeFiles(planOptimizerFiles({ m, v, step: 7 }, limit));
       expect(saved.size === 1).toBe(limit >= 2 * bytes);
       const largest = Math.max(...[...saved.values()].map(({ byteLength }) => byteLength));
       expect(largest).toBeLessThanOrEqual(limit + HEADER_BYTES);
@@ -103,13 +103,13 @@ test("Adam's moments, cut to the shard size, read back bit for bit", () => {
     }),
     { numRuns: 30 },
   );
-  const saved = writeFiles(planOptimizerFiles({ m, v, step: 7 }, bytes));
+  const saved = serializeFiles(planOptimizerFiles({ m, v, step: 7 }, bytes));
   expect(() => readOptimizer(saved, layout.length + 1)).toThrow(/not the state of this model/);
 });
 
 test("moments of a model with half as many parameters are refused, not read twice", () => {
   const half = { m: Float32Array.of(1, 2), v: Float32Array.of(3, 4), step: 7 };
-  expect(() => readOptimizer(writeFiles(planOptimizerFiles(half)), 4)).toThrow(/not the state of this model/);
+  expect(() => readOptimizer(serializeFiles(planOptimizerFiles(half)), 4)).toThrow(/not the state of this model/);
 });
 
 test.each(["compiled", "eager"])("%s: training resumes from shards as from single files", async (policy) => {

@@ -25,10 +25,10 @@ export function traceExtendOnDevice(shape: PolicyShape): TracedGraph {
     const source = scope.input<tf.Tensor2D>("source", [slotCount, cached], "int32");
     const written = scope.input("written", [slotCount, cached]);
     /** Outputs a cache with the new rows [B * T, KV, hd] at the written positions, and its previous contents elsewhere. */
-    const write = (name: string, cache: tf.Tensor, fresh: tf.Tensor, axes: number[], mask: number[]) => {
+    const write = (name: string, cache: tf.Tensor, fresh: tf.Tensor, axes: number[], maskShape: number[]) => {
       const placed = tf.transpose(tf.gather(tf.reshape(fresh, [-1, kvHeads, headWidth]), source), axes);
       // Products instead of Where: onnxruntime would move the transpose to the condition, and its WebGPU provider cannot transpose booleans.
-      const isWritten = tf.reshape(written, mask);
+      const isWritten = tf.reshape(written, maskShape);
       const kept = tf.mul(tf.gather(cache, order), tf.sub(1, isWritten));
       scope.output(updatedCacheName(name), tf.add(tf.mul(placed, isWritten), kept));
     };

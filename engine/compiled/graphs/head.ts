@@ -65,8 +65,8 @@ export function pickRows(x: tf.Tensor2D, rows: tf.Tensor1D, inverseRows: tf.Tens
       gradFunc: (dy) => {
         const [count, width] = from.shape;
         const parts = tf.gather(tf.concat([dy, tf.zeros([1, width])], 0), inverseRows);
-        const most = inverseRows.shape[0] / count;
-        return most === 1 ? parts : tf.sum(tf.reshape(parts, [count, most, width]), 1);
+        const picks = inverseRows.shape[0] / count;
+        return picks === 1 ? parts : tf.sum(tf.reshape(parts, [count, picks, width]), 1);
       },
     };
   });

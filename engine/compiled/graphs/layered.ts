@@ -111,7 +111,7 @@ export const traceBackward =
         const names = parameters.map(({ name }) => name).filter((name) => name.includes(`.layers.${layer}.`));
         const output = (x: tf.Tensor, ...values: tf.Tensor[]) =>
           layers({ ...weights, ...named(names, values) })(layer, x as tf.Tensor2D);
-        // Recomputation waits for all gradients of the layer above, so that one layer's activations exist at a time.
+        // Recomputation waits for all gradients of the layer above, so that only one layer's activations exist at a time.
         const x = controlDependency(states[layer] as tf.Tensor2D, previous);
         const variables = [x, ...names.map((name) => weightNamed(weights, name))];
         const [dx, ...gradients] = tf.grads((...values) => output(...(values as [tf.Tensor])))(variables, dy);

@@ -24,8 +24,8 @@ export const trainLengths = (batch: number, tokens: number, rows: number, picks 
   picks,
 });
 
-/** Parameters that the graphs read: the embedding only as a tied head, since its rows are gathered outside. */
-export function trainedParameters(config: ModelConfig): Parameter[] {
+/** Parameters that the graphs read: the embedding only as a tied head, since its rows are gathered outside of the graphs. */
+export function graphParameters(config: ModelConfig): Parameter[] {
   return parameterLayout(config).parameters.filter(({ name }) => name !== EMBEDDING || config.tied);
 }
 
@@ -38,7 +38,7 @@ export const traceLogProbs =
   ({ config }: PolicyShape): TracedGraph =>
     traceGraph("log-probs", (scope) => {
       const inputs = declareInputs(config, scope, kind);
-      const weights = declareWeights(trainedParameters(config), scope);
+      const weights = declareWeights(graphParameters(config), scope);
       const head = headInputs(config, inputs, weights, inputs.embedded);
       scope.output("logProbs", headLogProbs(...head).logProbs);
     });
@@ -49,7 +49,7 @@ export const traceTrain =
   ({ config }: PolicyShape): TracedGraph =>
     traceGraph("train", (scope) => {
       const inputs = declareInputs(config, scope, kind);
-      const weights = declareWeights(trainedParameters(config), scope);
+      const weights = declareWeights(graphParameters(config), scope);
       const lossOf = declareLoss(lossKind, scope);
       const names = Object.keys(weights);
       let pass: HeadPass | undefined;
@@ -73,7 +73,7 @@ export const traceTrain =
       });
     });
 
-/** Rotary angles [B, T, hd / 2], and the mask: [T, T] for all sequences, or [B, 1, T, T]. */
+/** Rotary angles [B, T, hd / 2], and the mask: [T, T], shared by all sequences, or [B, 1, T, T] for trees. */
 export function declarePositions({ headWidth }: ModelConfig, scope: TraceScope, kind: RowKind) {
   const { batch } = symbolic;
   const tokens = ATTENTION_BLOCKS * symbolic.tokens;

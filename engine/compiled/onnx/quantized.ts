@@ -37,7 +37,7 @@ class QuantizedRewrite {
   readonly #base: QuantizedBase;
   readonly #tensors: ReadonlyMap<string, QuantizedTensor>;
   readonly #multipliesCodes: boolean;
-  /** By weight. */
+  /** Keyed by weight. */
   readonly #dequantized = new Map<string, GraphNode>();
 
   constructor(base: QuantizedBase, multipliesCodes: boolean) {

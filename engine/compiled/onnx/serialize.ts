@@ -3,7 +3,7 @@ import { relative } from "node:path";
 import { onnx } from "./schema.ts";
 
 export type ElementType = "float32" | "int32" | "int64" | "bool";
-/** Element types of stored weights; uint4 has two elements a byte. */
+/** Element types of stored weights; uint4 has two elements per byte. */
 export type StoredType = "float32" | "float16" | "bfloat16" | "uint8" | "uint4";
 /** TensorProto.DataType */
 const TYPES: Record<ElementType | StoredType, number> = {

@@ -56,7 +56,7 @@ export class BlockDecoder {
     const { width } = this.#cache;
     const steps = Math.max(...inputs.map(({ draws }) => draws.length));
     const rows = Math.max(count, MINIMUM_SLOTS);
-    const outputs = await this.#session.tensors(
+    const outputs = await this.#session.runToTensors(
       { batch: rows, tokens: 1, cached: width, seen: width + 1 },
       { ...this.#weights, ...this.#initialFeeds(inputs, rows), ...this.#stepFeeds(inputs, steps, rows) },
     );

@@ -62,7 +62,7 @@ export class DeviceDecoder implements SlotDecoder {
   /** Returns probabilities [rows, V]. Undefined rows are padding: they read slot 0 and write nothing. */
   async #extend(rows: readonly (ExtendRow | undefined)[], minimumTokens = 1): Promise<Float32Array> {
     const count = Math.max(minimumTokens, ...rows.map((row) => row?.tokens.length ?? 1));
-    const { probabilities, ...updated } = await this.#session.tensors(
+    const { probabilities, ...updated } = await this.#session.runToTensors(
       {
         batch: rows.length,
         tokens: count,

@@ -5,7 +5,7 @@
  */
 import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import type { ForwardBackward, Trainer } from "../../../core/ports.ts";
-import { saving } from "../../checkpoint/saving.ts";
+import { saveMethods } from "../../checkpoint/saving.ts";
 import { checkTrainingSequence } from "../../model/input-checks.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { LaneTrainer } from "./lane-trainer.ts";
@@ -62,7 +62,7 @@ export function dataParallel(
       return result;
     },
     gradientNorm: async () => first.gradientNorm(await othersGradients()),
-    ...saving((index) => first.savedFile(index)),
+    ...saveMethods((index) => first.savedFile(index)),
     async load(files) {
       await Promise.all(lanes.map((lane) => lane.load(files)));
     },

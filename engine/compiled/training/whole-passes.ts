@@ -11,7 +11,7 @@ import type { TrainedState } from "../../model/trained-state.ts";
 import { type Feeds, requireOutput, tensor } from "../graph-session.ts";
 import { gradientTensors } from "../graphs/gradient.ts";
 import { lossKind } from "../graphs/loss-head.ts";
-import { type RowKind, traceLogProbs, traceTrain, trainedParameters, trainLengths } from "../graphs/train.ts";
+import { graphParameters, type RowKind, traceLogProbs, traceTrain, trainLengths } from "../graphs/train.ts";
 import { parameterTensors } from "../graphs/weights.ts";
 import type { LaneOptions } from "../lanes.ts";
 import type { PolicyShape } from "../policy-shape.ts";
@@ -37,7 +37,7 @@ export class WholePasses implements Passes {
     this.#state = state;
     this.#options = options;
     this.#rotary = rotaryTable(config, paddedLength(options.contextTokens));
-    this.#parameters = trainedParameters(config);
+    this.#parameters = graphParameters(config);
     this.#weights = parameterTensors(layout, weights, undefined, this.#parameters);
   }
 
