@@ -6,7 +6,7 @@ import * as z from "zod";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { DEFAULT_SLIDING_WINDOW, FAMILIES, type Family } from "./families.ts";
+import { DEFAULT_MAX_WINDOW_LAYERS, DEFAULT_SLIDING_WINDOW, FAMILIES, type Family } from "./families.ts";
 import { wholeFile } from "./files.ts";
 
 const Rope = z.looseObject({
@@ -49,7 +49,7 @@ const HuggingFaceConfig = FamilyNames.extend({
   mlp_bias: z.boolean().default(false),
   use_sliding_window: z.boolean().default(false),
   sliding_window: z.int().positive().nullable().default(DEFAULT_SLIDING_WINDOW),
-  max_window_layers: z.int().nonnegative().default(0),
+  max_window_layers: z.int().nonnegative().default(DEFAULT_MAX_WINDOW_LAYERS),
   layer_types: z.array(z.string()).nullish(),
   quantization_config: z.unknown().optional(),
 });

@@ -160,7 +160,12 @@ describe("the context limit of config.json", () => {
     ],
     ["Mistral without a window", { architectures: ["MistralForCausalLM"], sliding_window: null }, undefined],
     ["Qwen's window, unused", { use_sliding_window: false, sliding_window: 16 }, undefined],
-    ["Qwen's window", { use_sliding_window: true, sliding_window: 16 }, /sliding_window = 16 is less/],
+    [
+      "Qwen's window",
+      { use_sliding_window: true, sliding_window: 16, max_window_layers: 1 },
+      /sliding_window = 16 is less/,
+    ],
+    ["Qwen's window, by default above layer 28", { use_sliding_window: true, sliding_window: 16 }, undefined],
     [
       "Qwen's window, used by no layer",
       { use_sliding_window: true, sliding_window: 16, max_window_layers: 2 },
