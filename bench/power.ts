@@ -12,7 +12,7 @@ import { HeldOutScores } from "../cli/held-out-scores.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { differenceTable } from "../core/training/bootstrap.ts";
-import { detectable, varianceParts } from "../core/training/power.ts";
+import { detectableDifference, varianceComponents } from "../core/training/power.ts";
 
 const RESULTS = "results";
 const SEEDS = [1, 3, 5, 10];
@@ -74,9 +74,9 @@ function linesOf(bench: string, runs: readonly EvaluatedRun[], first: readonly E
       pairs.map(([scores]) => scores),
       pairs.map(([, baseline]) => baseline),
     );
-    const parts = varianceParts(table);
+    const parts = varianceComponents(table);
     const [seed, question, noise] = [parts.seed, parts.question, parts.noise].map((part) => rounded(Math.sqrt(part)));
-    const byQuestions = (S: number) => QUESTIONS.map((Q) => [Q, rounded(detectable(parts, S, Q))]);
+    const byQuestions = (S: number) => QUESTIONS.map((Q) => [Q, rounded(detectableDifference(parts, S, Q))]);
     const found = SEEDS.map((S) => [S, Object.fromEntries(byQuestions(S))]);
     const deviations = { seed, question, noise };
     return { bench, suite, seeds: pairs.length, deviations, detectable: Object.fromEntries(found) };

@@ -7,7 +7,7 @@ import type { RunConfig } from "../core/contracts/config.ts";
 import type { RolloutScore } from "../core/contracts/records.ts";
 import type { RolloutAddress } from "../core/contracts/rollout.ts";
 import type { Table, TableItem } from "../core/ports.ts";
-import { partsOfOneWrite, recordScores } from "../core/training/writes.ts";
+import { recordScores, splitIntoWrites } from "../core/training/writes.ts";
 
 /** How many outcomes of one run are scored at once at the request of ticks. Most of the time, they wait for a judge. */
 const PARALLEL_SCORES_PER_RUN = 32;
@@ -137,7 +137,7 @@ async function writeScores(
   scores: Map<number, RolloutScore>,
 ): Promise<TableItem | undefined> {
   for (;;) {
-    const [part = []] = partsOfOneWrite([...scores]);
+    const [part = []] = splitIntoWrites([...scores]);
     const { item } = await table.update(recordScores(address, new Map(part)));
     if (item?.["state"] !== "open") return item;
     for (const rollout of Object.keys(item["rollouts"] ?? {})) scores.delete(Number(rollout));

@@ -1,20 +1,20 @@
 /**
- * @file What a comparison can show: the difference between two arms that S seeds and Q questions find in 80% of cases, given how much
+ * @file The smallest difference between two arms that a comparison of S seeds and Q questions detects in 80% of cases, given how much
  * seeds, questions and single answers vary. The model of the paired difference of seed s and question q:
  *
- *     d_sq = difference + seed_s + question_q + noise_sq        independent, normal, with the variances of VarianceParts
+ *     d_sq = difference + seed_s + question_q + noise_sq        independent, normal, with the variances of VarianceComponents
  *
- * A difference is found if the interval of `differenceEstimate` excludes 0. The estimate has the variance seed / S + question / Q + noise / SQ.
+ * A difference is detected if the interval of `differenceEstimate` excludes 0. The estimate's variance is seed / S + question / Q + noise / SQ.
  * The interval ends at quantiles of the bootstrap's deviations, which are sums of two (bootstrap.ts):
  *
  *     questions   variance MS_questions / SQ, close to question / Q + noise / SQ
  *     seeds       variance k^2 MS_seeds / SQ = ((t / z)^2 MS_seeds - MS_noise) / SQ, at least 0
  *
- * With tens of questions only MS_seeds is far from its mean in some comparisons: it is (noise + Q seed) chi^2 / (S - 1), with S - 1 degrees of
- * freedom, and independent of the estimate. So the width is averaged over chi. Both deviations are close to normal, except that the mean of
- * S - 1 draws of two or three seeds takes 2 or 6 values: then the quantile is that of the exact distribution.
+ * With tens of questions, only MS_seeds can be far from its mean: it is (noise + Q seed) chi^2 / (S - 1), with S - 1 degrees of freedom, and
+ * independent of the estimate. So the power is averaged over chi. Both deviations are close to normal, except that with two or three seeds
+ * the mean of S - 1 draws takes only 2 or 6 values: then the quantile is that of the exact distribution.
  *
- * One seed tells nothing about others: what is found then is a difference between two trained teams, seed_s included, not between arms.
+ * One seed tells nothing about others: what is detected then is a difference between two trained teams, seed_s included, not between arms.
  */
 import { sum } from "../statistics.ts";
 import { meanSquares, student975 } from "./bootstrap.ts";
@@ -23,25 +23,25 @@ import { NORMAL_975 } from "./confidence-interval.ts";
 const POWER = 0.8;
 
 /** Variances of the paired difference: between seeds, between questions, and of what neither explains. */
-export interface VarianceParts {
+export interface VarianceComponents {
   readonly seed: number;
   readonly question: number;
   readonly noise: number;
 }
 
 /** By the method of moments, each at least 0. `table_SQ`: paired differences (`differenceTable`) of at least two seeds and two questions. */
-export function varianceParts(table_SQ: readonly (readonly number[])[]): VarianceParts {
+export function varianceComponents(table_SQ: readonly (readonly number[])[]): VarianceComponents {
   const { seeds, questions, noise } = meanSquares(table_SQ);
   const [S, Q] = [table_SQ.length, table_SQ[0]?.length ?? 0];
   return { seed: Math.max(0, (seeds - noise) / Q), question: Math.max(0, (questions - noise) / S), noise };
 }
 
-/** The smallest difference that is found with a probability of 80%. Above 1 it is one that no shares can have. */
-export function detectable(parts: VarianceParts, S: number, Q: number): number {
-  const seed = S > 1 ? parts.seed : 0;
-  const sd = Math.sqrt(seed / S + parts.question / Q + parts.noise / (S * Q));
+/** The smallest difference that is detected with a probability of 80%. Above 1: none, since shares differ by at most 1. */
+export function detectableDifference(components: VarianceComponents, S: number, Q: number): number {
+  const seed = S > 1 ? components.seed : 0;
+  const sd = Math.sqrt(seed / S + components.question / Q + components.noise / (S * Q));
   if (sd === 0) return 0;
-  const widths = halfWidths(parts, S, Q);
+  const widths = halfWidths(components, S, Q);
   const power = (difference: number) =>
     sum(
       widths.map(({ half, weight }) => weight * (normal((difference - half) / sd) + normal((-difference - half) / sd))),
@@ -51,8 +51,8 @@ export function detectable(parts: VarianceParts, S: number, Q: number): number {
   return bisect(0, most, (difference) => power(difference) >= POWER);
 }
 
-/** Half of the interval's width, over its distribution. The weights sum to 1. */
-function halfWidths({ seed, question, noise }: VarianceParts, S: number, Q: number) {
+/** The possible half-widths of the interval, weighted by their probabilities. The weights sum to 1. */
+function halfWidths({ seed, question, noise }: VarianceComponents, S: number, Q: number) {
   const questionSd = Math.sqrt(question / Q + noise / (S * Q));
   if (S === 1) return [{ half: NORMAL_975 * questionSd, weight: 1 }];
   const shapes = drawnMeans(S);
@@ -73,8 +73,8 @@ interface DrawnMean {
 const ANGLES = 6;
 
 /**
- * Of two or three seeds: all means of S - 1 draws, for every configuration of the seeds. Empty for more, whose means are close to normal. Three
- * deviations that sum to 0 lie on a circle, at an angle that is uniform; the others follow from those up to 60 degrees by symmetry.
+ * Of two or three seeds: all means of S - 1 draws, for each configuration of the seeds. Empty for more, whose means are close to normal. Three
+ * deviations that sum to 0 lie on a circle, at a uniform angle. `ANGLES` of them up to 60 degrees stand for all, by symmetry.
  */
 function drawnMeans(S: number): DrawnMean[][] {
   if (S === 2) return [[-1, 1].map((value) => ({ value, probability: 1 / 2 }))];
@@ -82,7 +82,7 @@ function drawnMeans(S: number): DrawnMean[][] {
   return Array.from({ length: ANGLES }, (_, i) =>
     [0, 1, 2].flatMap((s) => {
       const deviation = 2 * Math.cos(((i + 0.5) / ANGLES) * (Math.PI / 3) + (s * 2 * Math.PI) / 3);
-      // Drawn twice; and the other two, once each in either order.
+      // Drawn twice; or the other two, each once, in either order.
       return [
         { value: deviation, probability: 1 / 9 },
         { value: -deviation / 2, probability: 2 / 9 },
@@ -100,7 +100,7 @@ function lowQuantile(means: readonly DrawnMean[], questionSd: number, seedSd: nu
 
 const CHI_STEP = 0.05;
 
-/** The distribution on a grid of chi. The weights sum to 1. */
+/** The chi-squared distribution, on a grid of chi. The weights sum to 1. */
 function chiSquared(freedom: number): { readonly value: number; readonly weight: number }[] {
   const points = Array.from({ length: Math.ceil((Math.sqrt(freedom) + 6) / CHI_STEP) }, (_, i) => {
     const chi = (i + 0.5) * CHI_STEP;
@@ -121,7 +121,7 @@ function bisect(low: number, high: number, isEnough: (x: number) => boolean): nu
   return most;
 }
 
-/** The normal distribution function, to 1e-7 (Abramowitz and Stegun 1964, "Handbook of Mathematical Functions", 26.2.17). */
+/** The standard normal distribution function, to 1e-7 (Abramowitz and Stegun 1964, "Handbook of Mathematical Functions", 26.2.17). */
 function normal(x: number): number {
   const t = 1 / (1 + 0.2316419 * Math.abs(x));
   const series = t * (0.31938153 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))));

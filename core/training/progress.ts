@@ -5,7 +5,7 @@
 import type { RunConfig } from "../contracts/config.ts";
 import type { StepRecord } from "../contracts/records.ts";
 
-/** How far the run is when a step begins, in [0, 1): the share of its steps or of its sampled tokens, whichever is larger. */
+/** How far the run is when a step begins, in [0, 1): the share of `steps` or of `sampledTokens` that is done, whichever is larger. */
 export function runShareAt(
   { steps, sampledTokens }: Pick<RunConfig, "steps" | "sampledTokens">,
   { step, sampledBefore }: Pick<StepRecord, "step" | "sampledBefore">,

@@ -37,7 +37,7 @@ export function resolveConfig(
   const advised = typeof recipe.config === "function" ? recipe.config(arm, chosenBy(set)) : recipe.config;
   const recommended: RunConfigInput = { ...advised, run, seed, arm, recipe: location };
   const what = `config of run '${run}'`;
-  // Without agents, or with one under a mistyped key, there is no team to apply settings to.
+  // Without `agents`, as when the key is mistyped, there is no team to apply settings to.
   if (!isConfigNode(recommended.agents)) return parse(RunConfig, recommended, what, "config-invalid");
   const { runner = "native" } = withSettings(advised, set) as { runner?: unknown };
   const ofRunner = runner === "native" ? [] : appSettings(recommended);
@@ -123,8 +123,8 @@ function settingsOf(arm: Arm, { main = "main", agents }: AdvisedConfig): string[
 }
 
 /**
- * Settings that remove what a recipe recommends for this program's own loop only: an app has its own tools and prompts. So `runner` alone
- * switches a team between the two; tools and prompts that the user sets are refused with an app (contracts/runner.ts).
+ * Settings that remove what a recipe recommends for the native runner only: tools, prompts and closed-book suites. An app has its own tools
+ * and prompts. So `runner` alone switches a team to an app; what the user sets of these is refused with one (contracts/runner.ts).
  */
 function appSettings({ agents, evaluation }: RunConfigInput): string[] {
   const { suites = [] } = evaluation ?? {};
@@ -182,7 +182,7 @@ function assign(config: ConfigNode, setting: string): void {
   parent[last] = readValue(text);
 }
 
-/** Refuses what would set no setting: a prototype, and in a list anything but the index of an entry or of the next one. */
+/** Refuses a key that names no setting: `__proto__`, and in a list anything but the index of an entry or of the next one. */
 function refuseName(parent: ConfigNode, key: string, setting: string, path: readonly string[]): void {
   if (key === "__proto__") throw new MgrpoError("config-invalid", `--set ${setting}: there is no setting '${key}'`);
   if (!Array.isArray(parent) || (/^(?:0|[1-9]\d*)$/.test(key) && Number(key) <= parent.length)) return;

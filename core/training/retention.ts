@@ -2,7 +2,7 @@
  * @file Weights to keep: the latest versions, which include those that steps in flight are sampled from; evaluated versions; references; and
  * every `keepEvery`-th. Manifests stay forever. Only parts are deleted, and only those that no manifest of kept weights names. Conversations
  * and their scores (outcomes, invocations, GROUP records: nearly all that a long run writes) expire in a deployment's store after
- * 90 days, by its own lifecycle. Scores of evaluations stay.
+ * 90 days, by the bucket's lifecycle rule and the table's TTL. Scores of evaluations stay.
  */
 import type { Manifest } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
@@ -18,10 +18,10 @@ export function expiryOf(storeTime: number): number {
   return Math.ceil(storeTime / 1000) + CONVERSATION_DAYS * 86_400;
 }
 
-/** When such a record was complete, in ms, rounded up to a second. */
+/** When such a record was completed, in ms, rounded up to a second. */
 export const completedAt = (expiresAt: number): number => (expiresAt - CONVERSATION_DAYS * 86_400) * 1000;
 
-/** Whether a version is kept forever: the first and the last, evaluated teams, references of the KL term, every `keepEvery`-th. */
+/** Whether a version is kept forever: the first and the last, those of evaluated teams, references of the KL term, every `keepEvery`-th. */
 export function isKept(config: RunConfig, version: number): boolean {
   const { keepEvery } = config.retention;
   return (
@@ -43,8 +43,8 @@ export function expiredVersion(config: RunConfig, newest: number): number | unde
 }
 
 /**
- * Versions whose manifests may name a part of the expired one. All manifests name the base files. Weights are shared only by neighbors,
- * across steps that trained nothing. So: version 0, the nearest kept version before it, and the window after it.
+ * Versions whose manifests may name a part of the expired one. All manifests name the base files. Weights are shared only by successive
+ * versions, across steps that trained nothing. So: version 0, the nearest kept version before it, and the window after it.
  */
 export function neighbors(config: RunConfig, expired: number): number[] {
   let before = expired - 1;

@@ -3,13 +3,13 @@
  * evaluations stop too. Scheduled ticks check the budget, so a run exceeds it by at most what it spends between two. The budget limits
  * training: after the last step the run is finished and the last team is still evaluated, by fleets only while the budget lasts.
  *
- *     hours     by the store's clock since start-run (RUN.startedAt). Idle hours count too.
+ *     hours     by the store's clock since start-run (RUN.startedAt). Idle and halted hours count too.
  *     dollars   the cost of tools, judges and agents behind APIs (api-spending.ts), plus the hours of all workers, dead ones included: their
  *               heartbeats, each `heartbeatSeconds` long, at their agent's price. A cloud bill is a little higher: the cost of machines
  *               before a worker registers and after it leaves, and of stores and functions, is not recorded.
  *
  * The config is immutable, so RUN holds the limits: first the config's, raised only by `--budget-hours` and `--budget-usd`
- * (`raiseBudget` in writes.ts). These name the new limit, not what is added, so that a repeat changes nothing.
+ * (`raiseBudget` in writes.ts). These give the new limit, not what is added, so that a repeat changes nothing.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { RunRecord, WorkerRecord } from "../contracts/records.ts";
@@ -68,7 +68,7 @@ export function shareSpent({ maxHours, maxUsd }: RunLimits, { hours, usd }: Spen
   return Math.max(share(hours, maxHours), share(usd, maxUsd));
 }
 
-/** Dollars. */
+/** The total, in dollars. */
 export const apiUsd = ({ toolsUsd, judgesUsd, agentsUsd }: ApiSpending): number => toolsUsd + judgesUsd + agentsUsd;
 
 /** Which limits are reached, and how to continue. Undefined while there is budget left. */
@@ -93,7 +93,7 @@ export function overBudgetReason({ maxHours, maxUsd }: RunLimits, spent: Spendin
   return `its budget is spent: ${list(reached.map(({ what }) => what))}; allow more with ${list(reached.map(({ option }) => option))}`;
 }
 
-/** `2.50 worker hours, $0.80 of tools, $1.20 of judges`. Kinds of zero are left out. */
+/** `2.50 worker hours, $0.80 of tools, $1.20 of judges`. API costs of zero are left out. */
 export function describeSpending({
   workerHours,
   toolsUsd,
@@ -139,10 +139,11 @@ export function raisedLimit(
   const refuse = (why: string) => new MgrpoError("config-invalid", `run '${run}' ${why}`);
   if (limit === null) throw refuse(`has no ${setting} to raise: leave the option out`);
   if (raised <= used)
-    throw refuse(`has already spent ${formatLimit(used)} of ${setting} ${formatLimit(limit)}: name more`);
-  if (raised < limit) throw refuse(`has ${setting} ${formatLimit(limit)} already: name more, or leave the option out`);
+    throw refuse(`has already spent ${formatLimit(used)} of ${setting} ${formatLimit(limit)}: give a higher limit`);
+  if (raised < limit)
+    throw refuse(`already has ${setting} ${formatLimit(limit)}: give a higher limit, or leave the option out`);
   return raised;
 }
 
-/** To two decimals, or to four digits where that is finer. */
+/** To two decimals, or to four significant digits where that is finer. */
 const formatLimit = (limit: number) => String(Number(limit < 100 ? limit.toPrecision(4) : limit.toFixed(2)));

@@ -79,8 +79,8 @@ export function noteProgress(listed: ListedRun, progress: string, storeTime: num
 }
 
 /**
- * For a run that is halted, or finished with nothing left to evaluate: records that, and archives it an hour later. `workers`: those that have
- * not left its records (past-workers.ts).
+ * For a run that is halted, or finished with nothing left to evaluate: once all its workers are dead, records that, and archives it an hour
+ * later. `workers`: those that still have a WORKER record (past-workers.ts).
  */
 export function archiveRun(
   listed: ListedRun,

@@ -111,7 +111,7 @@ function scoreInvocations(
   return byAgent;
 }
 
-/** The correctness credited to a caller, and whether it is unknown: a sub-agent on the way was truncated under `overlong: mask`. */
+/** The correctness credited to a caller, and whether it is unknown: the caller, or one above it, was truncated under `overlong: mask`. */
 interface CallerCredit {
   readonly correct: number;
   readonly isUnknown: boolean;
@@ -160,7 +160,7 @@ function scoreInvocation(
 
 /**
  * The penalty of the longest of these trajectories, at most 0. Responses that overflowed the context were never shown and are in no
- * trajectory: their conversation counts as long as its limit. An agent behind an API has no tokens, is not trained and has no penalty.
+ * trajectory: their conversation counts as `contextTokens` long. An agent behind an API has no tokens, is not trained and has no penalty.
  */
 function penaltyOf(
   config: ScoreConfig,

@@ -24,7 +24,7 @@ export interface PlanBasis {
   readonly sampled: StepRecord | undefined;
 }
 
-/** The record of a new step. Undefined if the run ends before it, by its number or by the tokens sampled so far. */
+/** The record of a new step. Undefined if the run ends before it, by its number of steps or by the tokens sampled so far. */
 export function planStep(
   config: RunConfig,
   questions: readonly Question[],
@@ -68,10 +68,10 @@ export function policyAt(config: RunConfig, closedSteps: number): Record<string,
   );
 }
 
-/** The version of every trained agent that a step makes: the number of closed steps after it. */
+/** The version that a step produces of every trained agent: the number of closed steps after it. */
 export const versionAfter = ({ step }: Pick<StepRecord, "step">): number => step + 1;
 
-/** How many versions behind its trainer the policy is that sampled an agent's rollouts of a step. Of a frozen agent: 0. */
+/** How many versions the policy that samples an agent's rollouts of a step lags behind the one trained on them. Of a frozen agent: 0. */
 export function ageOf({ agents }: RunConfig, { step, policy }: StepRecord, agent: string): number {
   return agents[agent]?.trained ? step - (policy[agent] ?? 0) : 0;
 }
@@ -113,7 +113,7 @@ export function countsInBatch(config: RunConfig, group: GroupRecord, agent: stri
   return config.dynamicSampling.rounds === 0 || hasSignal(group.finalized[agent]);
 }
 
-/** Whether a group fills a place in the step: the main agent learns from it. If that is frozen, any trained agent does. */
+/** Whether a group fills a place in the step: the main agent learns from it, or, if that is frozen, any trained agent. */
 function fillsPlace(config: RunConfig, group: GroupRecord): boolean {
   const trained = learningAgents(config);
   const learners = trained.includes(config.main) ? [config.main] : trained;

@@ -5,7 +5,7 @@
  *     (none) ──plan──> open ──groups finalized, none to replace──> ready ──manifest s+1 of every trained agent──> closed ──> RUN at s + 1
  *
  *     open    waits for score-rollout to finalize its groups    unblocked by outcomes, or by give-up
- *     ready   waits for RUN to point to it, then the trainers   unblocked by manifests
+ *     ready   waits for RUN to point to it, then for trainers   unblocked by manifests
  *             meanwhile: evaluation jobs of team RUN.step, retention, then the plan of step s+n+1, whose record says that both are done
  *     closed  waits for nothing: team manifest, then RUN.step + 1 as the last write. Without a plan, the "meanwhile" above comes first
  *
@@ -136,9 +136,9 @@ function missingGroups(config: RunConfig, step: StepRecord, groups: CompleteGrou
  * Inserts STEP, then its groups. Many ticks may plan the step at the same time, and compute the same records: only the one that inserts STEP
  * goes on to the groups. If it dies before they are all inserted, `missingGroups` inserts the rest once the step is in flight.
  */
-function insertPlan({ config, run }: StepSnapshot, planned: StepRecord): StoreCommand {
-  const first = { key: tableKeys.step(run.run, planned.step), item: planned };
-  return { kind: "insert-first", first, rest: groupItems(config, planned, [...planned.groups.keys()]) };
+function insertPlan({ config, run }: StepSnapshot, step: StepRecord): StoreCommand {
+  const first = { key: tableKeys.step(run.run, step.step), item: step };
+  return { kind: "insert-first", first, rest: groupItems(config, step, [...step.groups.keys()]) };
 }
 
 /** Queues the evaluations of the team that RUN points to and deletes expired weights. */
@@ -155,7 +155,7 @@ function advanceReady(snapshot: StepSnapshot, step: StepRecord): StoreCommand[] 
   const behind = agents.filter(({ agent, version }) => manifests.get(agent)?.manifest.version === version + 1);
   const agentUpdates = parallel(behind.map((agent) => update(advanceAgent(agent))));
   if (!step.trained.every((agent) => manifests.has(agent))) return agentUpdates;
-  // All in one tick, since workers wait for the last of these writes. An interrupted tick continues from the closed step.
+  // All in one tick, since workers wait for the last of these writes. After an interruption, the next tick continues from the closed step.
   return [...agentUpdates, update(moveStep(step, "closed")), ...closeStep(snapshot, step)];
 }
 

@@ -21,6 +21,7 @@ export type StoreCommand =
    * the event's receiver knows only if the run ends by its number of steps.
    */
   | { readonly kind: "enqueue"; readonly key: string; readonly isLast: boolean }
+  /** Deletes objects. */
   | { readonly kind: "delete"; readonly keys: readonly string[] }
   /** Deletes a record. */
   | { readonly kind: "delete-item"; readonly key: TableKey }

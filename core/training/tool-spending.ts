@@ -1,7 +1,7 @@
 /**
- * @file What the tools of a run may request from backends, free ones included, across all workers. A request is counted before it is made, at
- * the most that it may cost. One that would exceed a limit is not made: it halts the run, and `resume --budget-tool-calls` or
- * `--budget-tool-usd` lets the run continue.
+ * @file The limits on what a run's tools request from backends, across all workers. Free requests count too. A request is counted before it
+ * is made, with the cost that is reserved for it. One that would exceed a limit is not made: it halts the run, and
+ * `resume --budget-tool-calls` or `--budget-tool-usd` lets the run continue.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type { ToolSpendingRecord } from "../contracts/spending.ts";
@@ -25,7 +25,7 @@ export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: Tool
 
 const countOfCalls = (n: number) => `${n} ${n === 1 ? "call" : "calls"}`;
 
-/** Raises limits, as `resume --budget-tool-…` names them. Refused: see `raisedLimit`. */
+/** Raises limits to those of `resume --budget-tool-…`. Refused: see `raisedLimit`. */
 export function raiseToolBudget(spent: ToolSpendingRecord, { toolCalls, toolUsd }: RaisedBudget): TableChange {
   const { run, calls, microUsd, maxCalls, maxUsd } = spent;
   const raised = {

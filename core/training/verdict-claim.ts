@@ -4,10 +4,10 @@
  *     (none) ──claim──> held until the caller's deadline ──verdict──> the object exists
  *                          │  ▲
  *                          │  └── claim, once the time has passed (the caller died, or the pause is over)
- *                          └── failure ──> held for a pause, which doubles with every failure in a row
+ *                          └── failure ──> held for a pause, which doubles with every consecutive failure
  *
  * A claim only avoids paying twice: the first committed verdict counts, no matter who requested it. It holds the caller's token, so that a
- * write that is repeated because its answer was lost, and then refused, is recognized as this caller's own.
+ * write that is repeated because its response was lost, and then refused, is recognized as this caller's own.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
@@ -19,7 +19,7 @@ export type VerdictAddress = Pick<VerdictRecord, "run" | "subject" | "judge">;
 
 const MIN_PAUSE_SECONDS = 1;
 const MAX_PAUSE_SECONDS = 60;
-/** A failure this long after the last one, besides its wait in a queue, starts a new streak: nobody asked in between, as in a halted run. */
+/** Failures further apart, not counting time in a queue, are of separate streaks: nobody asked in between, as in a halted run. */
 const STREAK_SECONDS = 900;
 /** Nobody needs the record after this. */
 const KEPT_SECONDS = 7 * 86_400;

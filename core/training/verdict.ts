@@ -1,6 +1,6 @@
 /**
- * @file Asks a recipe's rewards for a verdict, within a deadline. A paid judge is asked once per trajectory: a claim
- * (verdict-claim.ts) keeps others from asking meanwhile, and its verdicts are objects, of which the first one counts. The maximum
+ * @file Asks a recipe's rewards for a verdict, within a deadline. A judge (`Rewards.judge`) is asked about a trajectory by one process at
+ * a time: a claim (verdict-claim.ts) keeps others from asking. Its verdicts are objects, of which the first one counts. The maximum
  * cost of a request is charged to the run before it, as a reservation; the actual cost replaces it afterward, even without a verdict. A request
  * whose cost is not reported, such as one that the deadline or the caller's signal cuts off, is billed as "unknown": at the reserved maximum.
  */
@@ -36,7 +36,7 @@ export interface VerdictRequest {
   readonly ask: (context: VerdictContext) => Judgment | Promise<Judgment>;
 }
 
-/** A verdict that failed: why, and for how long. */
+/** Evidence of a failed request for a verdict: why, and for how long. */
 export interface VerdictFailure {
   readonly fault: JudgeFault;
   /** Answers so far that were not verdicts. */
@@ -50,7 +50,7 @@ const GRACE_SECONDS = 1;
 /** A claim outlives its request by this, so that a slow write does not let a second caller in. */
 const MARGIN_SECONDS = 30;
 const claimSeconds = (seconds: number) => seconds + GRACE_SECONDS + MARGIN_SECONDS;
-/** In records of failures: rewards that ask no judge, or are not open. */
+/** The judge in VERDICT records of rewards that ask no judge, or cannot be opened. */
 const PROGRAM = "program";
 
 /**
@@ -99,7 +99,7 @@ export async function unclaimedFailure(
   return failureOf(store, request, await readOrInsertVerdict(store, address), error);
 }
 
-/** A verdict is committed before its cost is recorded: if that fails, the reservation stays charged, and nobody pays for the verdict again. */
+/** A verdict is committed first. If recording its cost then fails, the reservation stays charged, and nobody pays for the verdict again. */
 async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRecord, key: string): Promise<Verdict> {
   const charge = new JudgeCharge(store.table, request.run, {
     // Not the claim's number: once its record has expired, that starts again, while the name of a dead caller may still be there.
@@ -126,8 +126,8 @@ async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRe
 }
 
 /**
- * A judge's adapter says what its failure cost, or made no request. What the rewards throw or answer themselves, and the end of their thread,
- * may follow a paid request.
+ * A judge's adapter reports what its failure cost, if anything. What the rewards throw or answer themselves, and the end of their thread,
+ * may follow a paid request: unknown.
  */
 function costWithoutVerdict(error: unknown): number | "unknown" {
   if (!isMgrpoError(error, "judge-failed") || error.evidence !== undefined) return "unknown";
@@ -161,7 +161,7 @@ function startAsk(clock: Clock, { seconds, signal: stop, ask }: VerdictRequest):
   const cut = new AbortController();
   const wake = new AbortController();
   let isDone = false;
-  /** What the judge threw, even if it was cut off. */
+  /** What the judge threw, even if it was cut off; the deadline's error if it threw nothing in time. */
   let failure: unknown;
   const deadline = async (): Promise<never> => {
     await clock.sleep(seconds, wake.signal);

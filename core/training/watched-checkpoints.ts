@@ -53,7 +53,7 @@ export function fingerprintOf(files: ReadonlyMap<string, FileState>): string {
 }
 
 /**
- * The id of an evaluation. The same team settings, the same files of every agent and the same suite are the same job. `files`: agent ->
+ * The id of an evaluation. The same team settings, the same files of every agent and the same suite give the same id. `files`: agent ->
  * file -> SHA-256.
  */
 export function watchedJobId(

@@ -28,8 +28,8 @@ const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, st
  */
 const ROLLOUTS_PER_WRITE = 50;
 
-/** The rollouts of a group in parts that one write can hold. */
-export function partsOfOneWrite<T>(rollouts: readonly T[]): T[][] {
+/** Splits the rollouts of a group into parts that one write each can hold. */
+export function splitIntoWrites<T>(rollouts: readonly T[]): T[][] {
   const parts = Math.ceil(rollouts.length / ROLLOUTS_PER_WRITE);
   return Array.from({ length: parts }, (_, i) => rollouts.slice(i * ROLLOUTS_PER_WRITE, (i + 1) * ROLLOUTS_PER_WRITE));
 }
@@ -44,7 +44,7 @@ export function claimUnclaimedGroup(address: GroupAddress, rollouts: readonly nu
 }
 
 /**
- * Claims rollouts of a group for a worker, at most a part of `partsOfOneWrite`. `takenOver`: per rollout, the dead worker whose claim is
+ * Claims rollouts of a group for a worker, at most a part of `splitIntoWrites`. `takenOver`: per rollout, the dead worker whose claim is
  * replaced.
  */
 export function claimRollouts(
@@ -81,7 +81,7 @@ export function countCrash(address: GroupAddress, rollout: number, worker: strin
   return { key: groupKey(address), set: [[["crashes", worker], rollout]], when: [is("state", "open")] };
 }
 
-/** Records the scores of rollouts, once, at most a part of `partsOfOneWrite`. From then on their claims mean nothing. */
+/** Records the scores of rollouts, once, at most a part of `splitIntoWrites`. From then on their claims mean nothing. */
 export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, RolloutScore>): TableChange {
   const rollouts = [...scores.keys()].map(String);
   return {
@@ -157,11 +157,11 @@ export function haltForLosses(run: string, step: number, reason: string): TableC
 /** running -> halted, since the budget is spent. Fails if a limit was raised after `run` was read. */
 export function haltForBudget(run: RunRecord, reason: string): TableChange {
   const { when, ...change } = endRun(run.run, { code: "budget", reason });
-  return { ...change, when: [...when, ...limitsOf(run).map((name) => is(name, run[name]))] };
+  return { ...change, when: [...when, ...limitNames(run).map((name) => is(name, run[name]))] };
 }
 
-/** The limits that the run has. */
-const limitsOf = (run: RunRecord) => (["maxHours", "maxUsd"] as const).filter((name) => run[name] !== null);
+/** The names of the limits that the run has. */
+const limitNames = (run: RunRecord) => (["maxHours", "maxUsd"] as const).filter((name) => run[name] !== null);
 
 /** finished -> halted: the remaining evaluations cannot continue. */
 export function haltFinished(run: string, why: Halt): TableChange {
@@ -193,7 +193,7 @@ export function resumeRun(run: string): TableChange {
 
 /** Raises what a run may spend, by the user's `resume --budget-…`, and resumes it if it is halted. */
 export function raiseBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" | "maxUsd">): TableChange {
-  const known = limitsOf(run);
+  const known = limitNames(run);
   return {
     key: tableKeys.run(run.run),
     set: [[["status"], "running"], [["reason"], ""], ...known.map((name) => [[name], limits[name]] as const)],
@@ -202,7 +202,7 @@ export function raiseBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" |
   };
 }
 
-/** Advances the cached version of an agent. Any process that has read manifest v + 1 may do so. */
+/** Advances the cached version of an agent, and resets its takeovers. Any process that has read manifest v + 1 may do so. */
 export function advanceAgent(agent: AgentRecord): TableChange {
   return {
     key: tableKeys.agent(agent.run, agent.agent),
@@ -246,7 +246,7 @@ export type RolloutCounts = Required<Pick<WorkerRecord, "running" | "quarantined
 
 type LiveState = Exclude<WorkerRecord["state"], "dead">;
 
-/** A heartbeat: increments the counter, and sets the rollout counts, if they have changed. Fails once the worker is marked dead. */
+/** A heartbeat: increments the counter, and sets the rollout counts, if given. Fails once the worker is marked dead. */
 export function heartbeat(run: string, worker: string, state: LiveState, counts?: RolloutCounts): TableChange {
   return {
     key: tableKeys.worker(run, worker),

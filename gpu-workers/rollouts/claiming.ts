@@ -16,7 +16,7 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import type { TableChange } from "../../core/ports.ts";
 import { crashesOf, crashLimit, crashReason } from "../../core/training/give-up.ts";
-import { claimRollouts, claimUnclaimedGroup, partsOfOneWrite } from "../../core/training/writes.ts";
+import { claimRollouts, claimUnclaimedGroup, splitIntoWrites } from "../../core/training/writes.ts";
 import { inParallel } from "../parallel.ts";
 import type { Attempts } from "./attempts.ts";
 import { type ClaimableRollouts, claimableRollouts, hasClaimable } from "./claimable.ts";
@@ -140,7 +140,7 @@ export class Claiming {
     if (rollouts.length === 0) return;
     const isBegun = view.record?.claims !== undefined;
     const address = groupAddress(this.#work, view);
-    for (const part of isBegun ? partsOfOneWrite(rollouts) : [rollouts]) {
+    for (const part of isBegun ? splitIntoWrites(rollouts) : [rollouts]) {
       const change = isBegun ? claimRollouts(address, part, this.#me) : claimUnclaimedGroup(address, part, this.#me);
       if (await this.#write(view, change)) for (const k of part) this.#attempts.start(view, k);
     }

@@ -1,11 +1,11 @@
-/** @file The difference that a comparison can detect: variance parts worked by hand, and power against simulations of the interval itself. */
+/** @file The difference that a comparison can detect: variance components worked by hand, and power against simulations of the interval. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Random, stream } from "../../../core/random.ts";
 import { differenceEstimate, differenceTable, type Tallies_SQ } from "../../../core/training/bootstrap.ts";
-import { detectable, type VarianceParts, varianceParts } from "../../../core/training/power.ts";
+import { detectableDifference, type VarianceComponents, varianceComponents } from "../../../core/training/power.ts";
 
-test("by hand: the variance parts of two seeds and four questions", () => {
+test("by hand: the variance components of two seeds and four questions", () => {
   // Seed means 0.3 and 0.1, question means 0.4, 0.2, 0.2, 0, mean 0.2.
   //   MS_seeds      4 * (0.01 + 0.01) / 1 = 0.08
   //   MS_questions  2 * (0.04 + 0 + 0 + 0.04) / 3 = 0.16 / 3
@@ -14,15 +14,15 @@ test("by hand: the variance parts of two seeds and four questions", () => {
     [0.6, 0.2, 0.2, 0.2],
     [0.2, 0.2, 0.2, -0.2],
   ];
-  const { seed, question, noise } = varianceParts(table);
+  const { seed, question, noise } = varianceComponents(table);
   expect(noise).toBeCloseTo(0.08 / 3, 12);
   expect(seed).toBeCloseTo((0.08 - 0.08 / 3) / 4, 12);
   expect(question).toBeCloseTo((0.16 / 3 - 0.08 / 3) / 2, 12);
 });
 
-test("by hand: variance parts that would be negative are 0", () => {
+test("by hand: variance components that would be negative are 0", () => {
   // All means are 0, and the residuals are the values: MS_noise = 8 * 1 / 3.
-  const parts = varianceParts([
+  const parts = varianceComponents([
     [1, -1, 1, -1],
     [-1, 1, -1, 1],
   ]);
@@ -47,9 +47,9 @@ test("differenceTable has the paired differences, less their mean", () => {
 });
 
 test("by hand: one seed, whose interval is normal: 1.96 + 0.8416 standard deviations", () => {
-  // The seed part is not in the interval of one team. sqrt((0.03 + 0.13) / 64) = 0.05, and 2.8016 * 0.05 = 0.1401.
-  expect(detectable({ seed: 1, question: 0.03, noise: 0.13 }, 1, 64)).toBeCloseTo(0.1401, 4);
-  expect(detectable({ seed: 0, question: 0, noise: 0 }, 3, 64)).toBe(0);
+  // The seed component is not in the interval of one team. sqrt((0.03 + 0.13) / 64) = 0.05, and 2.8016 * 0.05 = 0.1401.
+  expect(detectableDifference({ seed: 1, question: 0.03, noise: 0.13 }, 1, 64)).toBeCloseTo(0.1401, 4);
+  expect(detectableDifference({ seed: 0, question: 0, noise: 0 }, 3, 64)).toBe(0);
 });
 
 test("by hand: two seeds and no other variance", () => {
@@ -57,7 +57,7 @@ test("by hand: two seeds and no other variance", () => {
   // 1 / sqrt(2) for seeds of variance 1. Found at d: P(d + u > 6.4827 |v|) + P(d + u < - 6.4827 |v|), u and v independent. For d = 8.42
   // standard deviations of u, P(|v| < (8.42 + u) / 6.4827) is P(|v| < 1.2988) = 0.806 at u = 0; averaged over u (its curvature
   // -2 * 1.2988 * 0.1716 / 6.4827^2 / 2 = -0.0053): 0.8007.
-  expect(detectable({ seed: 1, question: 0, noise: 1e-9 }, 2, 64)).toBeCloseTo(8.42 / Math.SQRT2, 1);
+  expect(detectableDifference({ seed: 1, question: 0, noise: 1e-9 }, 2, 64)).toBeCloseTo(8.42 / Math.SQRT2, 1);
 });
 
 test("more questions never raise the detectable difference, nor, from two seeds on, do more seeds", () => {
@@ -70,9 +70,9 @@ test("more questions never raise the detectable difference, nor, from two seeds 
   };
   fc.assert(
     fc.property(parts, fc.record(sizes), (given, { S, Q, more }) => {
-      const most = detectable(given, S, Q) * (1 + 1e-6);
-      expect(detectable(given, S + more, Q)).toBeLessThanOrEqual(most);
-      expect(detectable(given, S, Q + more)).toBeLessThanOrEqual(most);
+      const most = detectableDifference(given, S, Q) * (1 + 1e-6);
+      expect(detectableDifference(given, S + more, Q)).toBeLessThanOrEqual(most);
+      expect(detectableDifference(given, S, Q + more)).toBeLessThanOrEqual(most);
     }),
     { numRuns: 40 },
   );
@@ -86,7 +86,7 @@ const SIMULATIONS = 150;
 const tolerance = (p: number) => 3 * Math.sqrt((p * (1 - p)) / SIMULATIONS);
 
 /** An arm that is `difference` above one that scores 0 everywhere, with planted variances. */
-function simulatedArm(difference: number, parts: VarianceParts, S: number, Q: number, random: Random): Tallies_SQ {
+function simulatedArm(difference: number, parts: VarianceComponents, S: number, Q: number, random: Random): Tallies_SQ {
   const draw = (variance: number) => Math.sqrt(variance) * normal(random);
   const questions_Q = Array.from({ length: Q }, () => draw(parts.question));
   return Array.from({ length: S }, () => {
@@ -102,7 +102,7 @@ test.each([
   "$S simulated seeds: the interval excludes 0 in 80% of cases at the detectable difference, in 5% at 0",
   ({ S, parts }) => {
     const Q = 24;
-    const difference = detectable(parts, S, Q);
+    const difference = detectableDifference(parts, S, Q);
     const zeros: Tallies_SQ = Array.from({ length: S }, () => Array.from({ length: Q }, () => ({ n: 1, correct: 0 })));
     const random = stream("power", S);
     let [found, wrong] = [0, 0];

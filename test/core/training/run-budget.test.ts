@@ -98,8 +98,10 @@ test("a raised limit is the new total: a repeat changes nothing, a lower or spen
   const refused = (hours: number, raised: RaisedBudget, run = runOf()) =>
     expect(() => raisedLimits(run, spent(hours, 3), raised));
   refused(1, { usd: 11 }, runOf({ maxUsd: null })).toThrow("run 'test' has no budget.usd to raise");
-  refused(1, { hours: 1.5 }).toThrow("run 'test' has budget.hours 2 already: name more, or leave the option out");
-  refused(3, { hours: 2 }).toThrow("run 'test' has already spent 3 of budget.hours 2: name more");
+  refused(1, { hours: 1.5 }).toThrow(
+    "run 'test' already has budget.hours 2: give a higher limit, or leave the option out",
+  );
+  refused(3, { hours: 2 }).toThrow("run 'test' has already spent 3 of budget.hours 2: give a higher limit");
   const amount = fc.double({ min: 0.01, max: 1000, noNaN: true });
   fc.assert(
     fc.property(amount, amount, amount, amount, (hours, usd, moreHours, moreUsd) => {

@@ -248,7 +248,7 @@ checkLaws({ ...GROUPS, ...STEPS, ...RUNS, ...AGENTS, ...WORKERS });
 test("rollouts are written in parts of at most 50, all of them, in order", () => {
   for (const n of [0, 1, 50, 51, 100, 101]) {
     const rollouts = Array.from({ length: n }, (_, k) => k);
-    const parts = writes.partsOfOneWrite(rollouts);
+    const parts = writes.splitIntoWrites(rollouts);
     expect(parts.flat()).toEqual(rollouts);
     expect(parts).toHaveLength(Math.ceil(n / 50));
     for (const part of parts) expect(part.length).toBeLessThanOrEqual(50);
