@@ -52,6 +52,7 @@ export function withTurns(
   };
 }
 
+/** A turn waits for its slowest call. `calls`: seconds of each call, by turn. */
 function withWaits(before: TurnTotals["tools"], calls: readonly (readonly number[])[]): TurnTotals["tools"] {
   const waited = calls.filter((seconds) => seconds.length > 0).map((seconds) => Math.max(...seconds));
   return {

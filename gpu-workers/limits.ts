@@ -34,7 +34,7 @@ export function timeLimitAfter(start: Promise<unknown>, seconds: number): TimeLi
   };
 }
 
-/** Settles as the work does, or rejects with the error when it takes longer; then the work's signal aborts. */
+/** Settles as the work does. If it takes longer, its signal aborts, and the promise rejects with `late()`. */
 export async function withinSeconds<T>(
   seconds: number,
   late: () => MgrpoError,

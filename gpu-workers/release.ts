@@ -23,7 +23,7 @@ export function release(environment: Readonly<Record<string, string | undefined>
   return known;
 }
 
-/** The release of a process that starts now: another one once the package is built again. */
+/** The release of a process that starts now. Unless the environment sets it, a new build may change it. */
 export function builtRelease(environment: Readonly<Record<string, string | undefined>>): string {
   return environment[RELEASE_VARIABLE] || `${packageVersion()}+${buildHash()}`;
 }

@@ -9,7 +9,7 @@ import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { AgentSessions } from "./gateway/agent-sessions.ts";
 import { type AppHost, appAttempts } from "./gateway/app-rollout.ts";
 import { type GatewayService, maxConversations } from "./gateway/gateway-service.ts";
-import { openRemote, remoteSubAgent } from "./gateway/remote-sub-agent.ts";
+import { openRemoteWorkers, remoteSubAgent } from "./gateway/remote-sub-agent.ts";
 import type { Membership } from "./liveness/membership.ts";
 import type { HostedAgent } from "./rollouts/agent.ts";
 import { nativeAttempts } from "./rollouts/native-attempt.ts";
@@ -53,7 +53,7 @@ function appHost(
   gateway: GatewayService,
   main: HostedAgent,
 ): AppHost {
-  const remote = openRemote(run, observer, options.token, network);
+  const remote = openRemoteWorkers(run, observer, options.token, network);
   const { seed, staleness } = run.config;
   const sessions = new AgentSessions(main, [seed, "sample"], maxConversations(run.config), staleness);
   const subs = main.config.delegates.map((name) => [name, remoteSubAgent(remote, name)] as const);

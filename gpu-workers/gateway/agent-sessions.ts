@@ -22,7 +22,7 @@ import { drawName, scopeOf } from "../rollouts/draws.ts";
 import type { Inference } from "../rollouts/policy-versions.ts";
 import { BranchSequences } from "./branch-sequences.ts";
 import { LimitReached } from "./limit-reached.ts";
-import { refusing } from "./refused-request.ts";
+import { renderOrRefuse } from "./refused-request.ts";
 import { inferenceOf, sampleTurn, type TurnPlan } from "./sample-turn.ts";
 
 /** An agent's part of an attempt, at its end. */
@@ -138,8 +138,8 @@ export class AgentSessions {
     let sampled: Promise<unknown> | undefined;
     try {
       const inference = inferenceOf(lease, this.#agent.name);
-      const request = refusing(() => this.#asShown(sent, inference.tokenizer));
-      const layout = refusing(() => this.#layoutOf(inference.tokenizer, request.tools));
+      const request = renderOrRefuse(() => this.#asShown(sent, inference.tokenizer));
+      const layout = renderOrRefuse(() => this.#layoutOf(inference.tokenizer, request.tools));
       const { id, parent, added } = open.tree.place(request, layout.shownTools);
       const known = open.replies.get(id);
       if (known) return await known;
@@ -188,7 +188,7 @@ export class AgentSessions {
     signal: AbortSignal,
   ): Promise<TurnReply> {
     const { session } = open;
-    const prefix = refusing(() => prefixOf(exchange, layout, inference.tokenizer));
+    const prefix = renderOrRefuse(() => prefixOf(exchange, layout, inference.tokenizer));
     const scope = scopeOf(this.#purpose, session.address, session.agent);
     const isFirst = exchange.parent !== undefined && open.continuedBy.get(exchange.parent.id) === exchange.id;
     const plan: TurnPlan = {

@@ -1,6 +1,6 @@
 /**
  * @file The rewards that an app gives in an attempt, over HTTP while it runs or in its result. Each is given once: the same number again changes
- * nothing, so requests may be repeated, and another one is refused.
+ * nothing, so requests may be repeated; a different number is refused.
  */
 import type { GivenRewards } from "../../core/contracts/app-rollout.ts";
 
@@ -30,9 +30,9 @@ export class RewardLedger {
   }
 
   #faultOf(reward: number | undefined, rewards: Readonly<Record<string, number>>): string | undefined {
-    const stranger = Object.keys(rewards).find((name) => !this.#subs.includes(name));
-    if (stranger !== undefined) {
-      return `the app rewards '${stranger}', which is not a sub-agent of this team (sub-agents: ${this.#subs.join(", ") || "none"})`;
+    const unknown = Object.keys(rewards).find((name) => !this.#subs.includes(name));
+    if (unknown !== undefined) {
+      return `the app rewards '${unknown}', which is not a sub-agent of this team (sub-agents: ${this.#subs.join(", ") || "none"})`;
     }
     if (this.#reward !== undefined && reward !== undefined && reward !== this.#reward) {
       return `the app gave reward ${this.#reward} and then ${reward}`;

@@ -3,7 +3,7 @@ import type { StopReason } from "../../core/contracts/conversation.ts";
 
 export type SessionLimit = Extract<StopReason, "token-limit" | "turn-limit">;
 
-/** Reported to the app. If the app then gives up, the rollout is the team's own failure. */
+/** Reported to the app. If the app then gives up, that is the team's own failure. */
 export class LimitReached extends Error {
   readonly limit: SessionLimit;
 

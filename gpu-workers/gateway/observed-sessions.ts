@@ -1,6 +1,6 @@
 /**
- * @file Reports the conversations of an app's agent to the same observer as the conversations of native rollouts. A main
- * agent's conversation ends when its app returns, which is not seen here; a sub-agent's ends with a reply that calls nothing.
+ * @file Reports the conversations of an app's agent to the same observer as those of native rollouts. A main agent's
+ * conversation ends when its app returns, which is not seen here; a sub-agent's ends with a reply without calls.
  */
 import type { AppMessage, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import { type Conversation, ToolCall, type Turn } from "../../core/contracts/conversation.ts";
@@ -19,7 +19,7 @@ export function observedSessions(
   const observed = new Map<string, ObservedSession>();
   return {
     async turn(session, request, signal) {
-      const open = observed.get(session.id) ?? newSession();
+      const open = observed.get(session.id) ?? newObservedSession();
       observed.set(session.id, open);
       const key = canonicalJson(request);
       const known = open.requests.get(key);
@@ -58,7 +58,7 @@ interface ObservedSession {
   count: number;
 }
 
-const newSession = (): ObservedSession => ({
+const newObservedSession = (): ObservedSession => ({
   conversations: new Map(),
   requests: new Map(),
   replied: new Set(),

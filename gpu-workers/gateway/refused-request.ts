@@ -1,8 +1,8 @@
-/** @file A request that the agent's chat template or tokenizer cannot render: the app's fault. */
+/** @file A request that the agent's chat template or tokenizer refuses to render: the app's fault. */
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
-/** Calls `render`, which renders a request's messages. Throws `request-refused` if the chat template or the tokenizer refuses them. */
-export function refusing<T>(render: () => T): T {
+/** Renders a request's messages, or throws `request-refused` if the chat template or the tokenizer refuses them. */
+export function renderOrRefuse<T>(render: () => T): T {
   try {
     return render();
   } catch (cause) {

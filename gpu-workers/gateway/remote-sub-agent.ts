@@ -1,6 +1,6 @@
 /**
  * @file A sub-agent in another worker. All of a session's turns go to one worker: only that one has its tokens. If it is lost, so is the
- * attempt, which is then tried again. So is one whose first turn has ended two workers: the caller then runs its rollout alone.
+ * attempt, which is then tried again. An attempt whose first turn has killed two workers ends too: the caller then runs its rollout alone.
  *
  *     free ──first request──> asked ──first reply──> held: no other worker may answer
  *       ^                       └── every request failed ──┐   two workers died: `worker-unavailable`
@@ -23,18 +23,18 @@ import { LimitReached } from "./limit-reached.ts";
 import { LimitReport } from "./session-routes.ts";
 import type { SubAgent } from "./sub-agents.ts";
 
-/** Remote sub-agents of one caller. */
-export interface Remote {
+/** The workers of remote sub-agents, as one caller reaches them. */
+export interface RemoteWorkers {
   readonly pool: WorkerPool;
   readonly client: WorkerClient;
 }
 
-export function openRemote(
+export function openRemoteWorkers(
   run: RunContext,
   observer: WorkerObserver,
   secret: string,
   network: Pick<WorkerNetwork, "fetch"> = httpNetwork,
-): Remote {
+): RemoteWorkers {
   const { clock } = run.store;
   return {
     pool: new WorkerPool(observer, clock),
@@ -42,11 +42,11 @@ export function openRemote(
   };
 }
 
-export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgent {
-  /** By session. */
+export function remoteSubAgent({ pool, client }: RemoteWorkers, agent: string): SubAgent {
+  /** By session id. */
   const assignments = new Map<string, SessionAssignment>();
 
-  /** Posts until the session's worker reports. */
+  /** Posts until the session's worker replies. */
   const post = async <S extends z.ZodType>(
     { id }: AgentSession,
     path: string,
@@ -96,7 +96,7 @@ export function remoteSubAgent({ pool, client }: Remote, agent: string): SubAgen
     discard({ id }) {
       const { asked } = assignments.get(id) ?? {};
       assignments.delete(id);
-      // A worker whose caller is gone lets its turn go on, for a retry.
+      // Without this, a worker whose caller is gone would let its turn go on, for a retry.
       for (const worker of asked?.values() ?? []) client.delete(worker, `/sessions/${id}`);
     },
   };
@@ -166,21 +166,21 @@ async function postTo<S extends z.ZodType>(
   }
 }
 
-/** What the attempt ends with after a failure of the session's worker; undefined: another worker may still answer. */
+/** The error that ends the attempt after a failure of the session's worker; undefined: the request is retried. */
 function lossOf(
   agent: string,
   { isHeld, died }: SessionAssignment,
   { worker }: WorkerRecord,
   failure: TransientFailure,
 ): MgrpoError | undefined {
-  if (isHeld) return failure.isWorkerAtFault || failure.wasRestarted ? lost(agent, failure) : undefined;
+  if (isHeld) return failure.isWorkerAtFault || failure.isWorkUnknown ? lost(agent, failure) : undefined;
   if (failure.workerDied) died.add(worker);
   if (died.size < MAX_DEATHS) return undefined;
   const message = `${died.size} workers of '${agent}' died while they ran the first turn of a session`;
   return new MgrpoError("worker-unavailable", message, { cause: failure });
 }
 
-/** Only a worker that died is a reason to run the rollout alone: one that drains or was restarted earlier is not. */
+/** Only a worker that died is a reason to run the rollout alone: one that is draining or was restarted earlier is not. */
 const lost = (agent: string, cause: TransientFailure) =>
   new MgrpoError(
     cause.workerDied ? "worker-unavailable" : "session-lost",

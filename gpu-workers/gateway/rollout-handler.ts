@@ -9,7 +9,7 @@ import { isMgrpoError } from "../../core/errors.ts";
 import type { Rollout } from "../../core/recipe.ts";
 import { openCallVerifier, openReportSigner } from "../invocations/signature.ts";
 import { LONGEST_TIMER } from "../limits.ts";
-import { MIN_SECRET, recipeRunner } from "./runners.ts";
+import { MIN_SECRET_CHARACTERS, recipeRunner } from "./runners.ts";
 
 const MAX_BODY_BYTES = 1 << 20;
 
@@ -17,13 +17,13 @@ const MAX_BODY_BYTES = 1 << 20;
 export interface RolloutHandlerOptions {
   /** The secret in the workers' environment variable that `runner.secretVariable` names. At least 16 characters. */
   readonly secret: string;
-  /** Milliseconds since 1970, at most five minutes off the workers' clock. Absent: this machine's clock. */
+  /** Milliseconds since 1970, at most five minutes off the clock of the run's store. Absent: this machine's clock. */
   readonly now?: () => number;
 }
 
 /**
  * A handler of POST requests, for any server that uses `Request` and `Response`. 401: the call is not signed with the secret, its time is
- * more than five minutes off, or it was received before. 413: the body is too large. 400: it is not an attempt. 500: the app threw. A 401
+ * more than five minutes off, or it was received before. 413: the body is too large. 400: it is malformed. 500: the app threw. A 401
  * halts the run. After any other error the worker logs the message and repeats the attempt, unless an agent has reached one of its limits:
  * then the rollout is finished, without an answer.
  */
@@ -31,7 +31,9 @@ export function rolloutHandler(
   rollout: Rollout,
   { secret, now = Date.now }: RolloutHandlerOptions,
 ): (request: Request) => Promise<Response> {
-  if (secret.length < MIN_SECRET) throw new RangeError(`the secret has fewer than ${MIN_SECRET} characters`);
+  if (secret.length < MIN_SECRET_CHARACTERS) {
+    throw new RangeError(`the secret has fewer than ${MIN_SECRET_CHARACTERS} characters`);
+  }
   const verify = openCallVerifier(secret, { storeTime: async () => now() });
   const signReport = openReportSigner(secret);
   const { run } = recipeRunner(rollout);
@@ -44,7 +46,7 @@ export function rolloutHandler(
     if (refusal !== undefined) return new Response(refusal, { status: 401 });
     try {
       const call = parseJson(AppCall, body, "the attempt", "event-malformed");
-      // An app that returns nothing is refused by its worker, which knows the question.
+      // For an app that returns nothing, the worker gets `null` and refuses it.
       const given = await withAnySignal([request.signal, timeoutOf(call)], (signal) => run(call, signal));
       const result = JSON.stringify(given ?? null);
       return new Response(result, { headers: { "content-type": "application/json", ...signReport(result, header) } });
@@ -55,7 +57,7 @@ export function rolloutHandler(
   };
 }
 
-/** Undefined if it is longer. No more than that is read: the caller is not known yet. */
+/** The body; undefined if it is longer than `maxBytes`. Reads no further: the caller is not authenticated yet. */
 async function bodyWithin({ body }: Request, maxBytes: number): Promise<Uint8Array | undefined> {
   const chunks: Uint8Array[] = [];
   let length = 0;

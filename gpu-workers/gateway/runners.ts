@@ -16,8 +16,8 @@ import type { Rollout } from "../../core/recipe.ts";
 import { openCallSigner } from "../invocations/signature.ts";
 import type { AnsweredError, AppRunner } from "./app-rollout.ts";
 
-/** Fewest characters of the secret that the workers and an app elsewhere share. */
-export const MIN_SECRET = 16;
+/** Minimum length of the secret that the workers and an app elsewhere share. */
+export const MIN_SECRET_CHARACTERS = 16;
 const MAX_RESPONSE_CHARACTERS = 1 << 20;
 
 export function recipeRunner(rollout: Rollout): AppRunner {
@@ -38,8 +38,8 @@ export function httpRunner(
   clock: Pick<Clock, "storeTime">,
 ): AppRunner {
   const secret = environment[secretVariable] ?? "";
-  if (secret.length < MIN_SECRET) {
-    const message = `runner.url: set ${secretVariable} to a secret of at least ${MIN_SECRET} characters, the same for workers and the app`;
+  if (secret.length < MIN_SECRET_CHARACTERS) {
+    const message = `runner.url: set ${secretVariable} to a secret of at least ${MIN_SECRET_CHARACTERS} characters, the same for workers and the app`;
     throw new MgrpoError("config-invalid", message);
   }
   const sign = openCallSigner(secret, clock);
@@ -100,10 +100,10 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return answer;
 }
 
-/** A refused signature is a mistake that no retry fixes. */
+/** A 401 is a mistake that no retry fixes. */
 function refused(url: string, status: number, reason: string, secretVariable: string): MgrpoError {
   if (status !== 401) return failed(url, `answered ${status}: ${reason}`, { evidence: { status } });
-  const remedy = `do the app and the workers have the same secret (${secretVariable}) and clock?`;
+  const remedy = `does the app have the workers' secret (${secretVariable}) and the right time?`;
   return new MgrpoError("app-failed", `the app at ${url} refused the call: ${reason}; ${remedy}`);
 }
 

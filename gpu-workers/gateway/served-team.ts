@@ -13,7 +13,7 @@ import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import type { ChatTeam } from "./api/app.ts";
 import type { RequestedSampling } from "./api/dialect.ts";
 import { ApiError } from "./api/errors.ts";
-import { refusing } from "./refused-request.ts";
+import { renderOrRefuse } from "./refused-request.ts";
 import { inferenceOf, sampleTurn } from "./sample-turn.ts";
 
 export type ServedAgent = Pick<HostedAgent, "name" | "config" | "policy">;
@@ -22,16 +22,18 @@ export type ServedAgent = Pick<HostedAgent, "name" | "config" | "policy">;
 const VERSION = 0;
 
 /**
- * @param trained the temperature of training, for agents without one of their own: a request that sets none is sampled as in training.
- * @param given overrides the temperature of such requests, for every agent.
+ * A request that sets no temperature is sampled as in training.
+ *
+ * @param training the temperature of training, for agents without one of their own.
+ * @param override replaces the temperature of training, for every agent.
  */
-export function servedTeam(agents: ReadonlyMap<string, ServedAgent>, trained: number, given?: number): ChatTeam {
+export function servedTeam(agents: ReadonlyMap<string, ServedAgent>, training: number, override?: number): ChatTeam {
   return {
     agents: [...agents.keys()],
     async turn(name, request, signal, requested) {
       const agent = agents.get(name);
       if (!agent) throw new MgrpoError("config-invalid", `this team has no agent '${name}'`);
-      const sampling = samplingOf(requested, given ?? agent.config.temperature ?? trained);
+      const sampling = samplingOf(requested, override ?? agent.config.temperature ?? training);
       return answer(agent, request, { sampling, seed: requested.seed }, signal);
     },
     delivering() {},
@@ -49,7 +51,7 @@ async function answer(
     const inference = inferenceOf(lease, name);
     const { thinking, toolPrompt, limits } = config;
     const settings = { agent: name, system: "", tools: request.tools, thinking, toolPrompt };
-    const prefix = refusing(() => {
+    const prefix = renderOrRefuse(() => {
       const layout = openMessageLayout(inference.tokenizer, settings, { asSampled: true });
       return layout.opening(messagesOf(request, config.system));
     });

@@ -4,7 +4,7 @@
  *
  *     POST   /sessions/<id>/turns   200 the reply · 202 no reply after 25 s: post the same again · 409 loading another version
  *                                   · 410 the step is not open · 422 a limit of the agent is reached · 502 failed, {code, message}
- *                                   · 503 draining, or the session has ended · 400 malformed, or of another session or agent
+ *                                   · 503 draining, or the session has ended · 400 malformed, or for another session or agent
  *                                   · 413 too large
  *     POST   /sessions/<id>/end     200 the committed conversations, the same if repeated · 400, 413, 502 as above
  *     DELETE /sessions/<id>         204 forgotten
@@ -35,7 +35,7 @@ export interface SessionHost {
   readonly agent: string;
   readonly sub: SubAgent;
   readonly admission: AdmissionRules;
-  /** How many steps before a session's own may still be sampled. */
+  /** How many steps before a session's step may still be sampled. */
   readonly staleness: number;
   /** Whether another version is being loaded, and this one is neither open nor being loaded. */
   isLoadingOther(version: number): boolean;
@@ -86,7 +86,7 @@ export function addSessionRoutes(app: Hono, prefix: string, signatures: Signatur
   return { close: () => state.stop.abort() };
 }
 
-/** `report` and `limit` are signed. `limit`: a limit of the agent was reached. */
+/** `report` and `limit` are signed. */
 type Answer = { readonly report: unknown } | { readonly limit: LimitReport } | { readonly response: Response };
 
 function signed(answer: Answer, sign: (body: string) => Record<string, string>): Response {
@@ -127,7 +127,7 @@ async function answerEnd(
   if (id !== session.id) return { response: new Response("the path names another session", { status: 400 }) };
   const { step } = session.address;
   const oldest = step - 1 - host.staleness;
-  for (const [old, { step: of }] of ended) if (of < oldest) ended.delete(old);
+  for (const [old, end] of ended) if (end.step < oldest) ended.delete(old);
   const result = ended.get(id)?.result ?? host.sub.end(session, summary, stop.signal);
   ended.set(id, { step, result });
   try {

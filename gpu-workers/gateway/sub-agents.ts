@@ -15,7 +15,7 @@ import type { Sessions } from "./agent-sessions.ts";
 
 export interface SubAgent {
   turn(session: AgentSession, request: TurnRequest, signal: AbortSignal): Promise<TurnReply>;
-  /** Commits the conversations whose replies were delivered, in the order of the tasks. Can be repeated until it succeeds. */
+  /** Commits the conversations whose replies were delivered, in the order of their tasks. Can be repeated until it succeeds. */
   end(session: AgentSession, summary: SessionSummary, signal: AbortSignal): Promise<EndedSession>;
   /** Forgets the session. Best effort. */
   discard(session: Pick<AgentSession, "id">): void;
@@ -73,7 +73,7 @@ async function commitBranch(
   };
   const conversation = subConversationOf(branch);
   const trajectory = trajectoryOf(agent, version, branch);
-  // The same request may get another reply in another attempt: the id is a hash of the conversation, not only of the request.
+  // The same request may get another reply in another attempt: the id is a hash of the conversation too.
   const id = digestOf(sha256(recordBytes({ request, conversation, trajectory })));
   const invocation: Invocation = { id, request, conversation, trajectory };
   const key = objectKeys.invocation(run.name, address.step, id);

@@ -1,6 +1,6 @@
 /**
  * @file Which invocations, and which turns of an app's sessions, a sub-agent's worker accepts: those of the steps that it can sample now, and
- * those of the next steps, which wait for its version.
+ * those of the next steps, which wait for the agent's version.
  */
 import type { StepRecord } from "../../core/contracts/records.ts";
 import type { InvocationRequest } from "../../core/contracts/rollout.ts";
@@ -9,16 +9,16 @@ import { stepsToSample, whenOpen } from "../liveness/opening.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { RunContext } from "../run-context.ts";
 
-/** What asks for a version: an invocation, or a session of an app. */
-type Admitted = Pick<InvocationRequest, "address" | "version">;
+/** What asks to be admitted: an invocation, or a session of an app. */
+type AdmissionRequest = Pick<InvocationRequest, "address" | "version">;
 
 export interface AdmissionRules {
   /** Whether the step accepts it, now or once this worker can sample the version. */
-  admits(request: Admitted): Promise<boolean>;
+  admits(request: AdmissionRequest): Promise<boolean>;
   /** Resolves when the conversation may begin. Rejects with `step-closed` when it never will. */
-  whenReady(request: Admitted, signal: AbortSignal): Promise<void>;
+  whenReady(request: AdmissionRequest, signal: AbortSignal): Promise<void>;
   /** Resolves when every version of the step is published. */
-  whenOpen(request: Admitted, signal: AbortSignal): Promise<unknown>;
+  whenOpen(request: AdmissionRequest, signal: AbortSignal): Promise<unknown>;
 }
 
 export function admissionRules(run: RunContext, agent: string, watch: StepWatch): AdmissionRules {
@@ -59,7 +59,12 @@ export function admissionRules(run: RunContext, agent: string, watch: StepWatch)
 /** `early`: the conversation may begin later. */
 type Admission = "ready" | "early" | "refused";
 
-function admission(snapshot: RunSnapshot, agent: string, staleness: number, { address, version }: Admitted): Admission {
+function admission(
+  snapshot: RunSnapshot,
+  agent: string,
+  staleness: number,
+  { address, version }: AdmissionRequest,
+): Admission {
   const isAsked = ({ step }: StepRecord) => step === address.step;
   const samplable = stepsToSample(snapshot).find(isAsked);
   if (samplable) return samplable.policy[agent] === version ? "ready" : "refused";

@@ -3,15 +3,14 @@
  * on another worker if there is one. Before each retry, it looks for the result in the store.
  *
  *     PUT ──202──> GET ──200──> report      no worker, 503, unreachable     retry with backoff, elsewhere if possible
- *      ^            │ '──404: restarted──┐  409                             retry
+ *      ^            │ '──404: restarted──┐  409                             retry with backoff
  *      '────────────┴────────────────────┘  410                             `step-closed`: abandon
  *                                           400, 401, 413, TLS failure      `config-invalid`: no retry can help
  *                                           502 with a code                 the failure that the worker reports: rethrown
  *                                           200 without a valid signature   as 503: a forged report never becomes text
  *
  * Only time spent at a worker, in an open step, counts against `limits.invocationSeconds`; when that is used up, the invocation ends with
- * `deadline`. The second worker that dies running it ends it with `worker-unavailable`: the caller then quarantines that rollout and runs it
- * alone.
+ * `deadline`. If a second worker dies running it, it ends with `worker-unavailable`: the caller then quarantines the rollout and runs it alone.
  */
 
 import pRetry from "p-retry";
@@ -47,7 +46,7 @@ interface PendingInvocation {
   readonly request: InvocationRequest;
   /** Canonical JSON of the request. */
   readonly body: string;
-  /** The caller's: it aborts when nobody needs the report any more. */
+  /** Aborts when the caller no longer needs the report. */
   readonly signal: AbortSignal;
   /** Resolves when the step is open: the invocation's time limit starts then. */
   readonly opened: Promise<unknown>;
@@ -114,7 +113,7 @@ async function attempt(caller: InvocationContext, invocation: PendingInvocation)
   } catch (error) {
     if (signal.aborted) throw canceled(id);
     if (deadline.signal.aborted) throw deadlinePassed(caller.run, invocation);
-    // That none is available says less than why the last one failed.
+    // That no worker is available says less than why the last attempt failed.
     if (error instanceof TransientFailure && (worker || !invocation.failure)) invocation.failure = error.message;
     if (error instanceof TransientFailure && error.workerDied && ++invocation.deaths >= MAX_DEATHS) {
       const message = `${invocation.deaths} workers of '${request.agent}' died while they ran invocation ${id}`;

@@ -29,7 +29,7 @@ export interface InvocationRegistry {
   /** The result, or `running` if there is none after `seconds`. */
   wait(id: string, seconds: number): Promise<InvocationStatus>;
   cancel(id: string): void;
-  /** Accepts no new work. Resolves when every running invocation has ended; cancels those that take longer than `seconds`. */
+  /** Accepts no new work and cancels held invocations. Resolves when all have ended; cancels those that take longer than `seconds`. */
   drain(seconds: number): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export interface InvocationRegistryOptions {
   whenOpen(request: InvocationRequest, signal: AbortSignal): Promise<unknown>;
   /** Whether another version is being loaded, and this one is neither open nor being loaded. */
   isLoadingOther(version: number): boolean;
-  /** How many steps before an invocation's own may still be sampled. */
+  /** How many steps before an invocation's step may still be sampled. */
   readonly staleness: number;
   readonly wallClockSeconds: number;
   /** Called with an error that no invocation caused: the process cannot continue. */
@@ -99,7 +99,7 @@ async function wait({ entries }: RegistryState, id: string, seconds: number): Pr
 
 function cancel({ entries }: RegistryState, id: string): void {
   const entry = entries.get(id);
-  // Nobody waits for a failure any more: the next attempt must not be told of it.
+  // Nobody waits for a failure any more: the next attempt must not get it.
   if (!entry || entry.result?.state === "done") return;
   entries.delete(id);
   entry.controller.abort();

@@ -3,7 +3,7 @@
  * gets 404 from the process that now has its port.
  *
  *     PUT    /invocations/<id>   202 accepted, now or earlier · 409 loading another version, Retry-After · 410 the step is not open
- *                                · 503 draining · 400 malformed, of another agent, or the id is not the request's hash · 413 too large
+ *                                · 503 draining · 400 malformed, for another agent, or the id is not the request's hash · 413 too large
  *     GET    /invocations/<id>   200 the report of the committed result · 202 still running after `?wait=` seconds (at most 25)
  *                                · 404 unknown (restarted: put again) · 410 the step is not open · 502 failed, {code, message}
  *                                · 503 canceled, by DELETE or by draining
@@ -137,8 +137,8 @@ export function serveApp(app: Hono, host: string, port: number): Promise<AppServ
       }),
     );
     server.once("error", (cause: NodeJS.ErrnoException) => {
-      const taken = cause.code === "EADDRINUSE";
-      const message = taken
+      const isTaken = cause.code === "EADDRINUSE";
+      const message = isTaken
         ? `port ${port} on ${host} is in use: pass another --port, or 0 for any free one`
         : `cannot listen on ${host}:${port}: ${cause.message}`;
       reject(new MgrpoError("cannot-listen", message, { cause }));

@@ -1,6 +1,6 @@
 /**
- * @file How workers, and the apps that they call, authenticate calls and reports: by a signature with the secret that a team shares. The
- * secret itself never travels. An intercepted call cannot be changed, and its replay is refused or does no lasting harm.
+ * @file How workers, and the apps that they call, authenticate calls and reports: by a signature with a shared secret, which
+ * never travels itself. An intercepted call cannot be changed, and its replay is refused or does no lasting harm.
  *
  *     x-mgrpo-time        store time in milliseconds; refused when more than five minutes from the server's
  *     x-mgrpo-nonce       128 random bits; refused when seen before; remembered for twice that time
@@ -26,7 +26,7 @@ const SIGNATURE = /^[0-9a-f]{64}$/;
 
 type StoreTime = Pick<Clock, "storeTime">;
 
-/** What is signed. The path includes the query. */
+/** What is signed of a call to a worker or an app. The path includes the query. */
 export interface WorkerCall {
   readonly method: string;
   readonly path: string;
@@ -88,10 +88,10 @@ export function openCallVerifier(secret: string, clock: StoreTime): VerifyCall {
       return "the call is not signed";
     const expected = signatureOf(secret, call, nonce, time);
     if (!timingSafeEqual(expected, Buffer.from(signature, "hex")))
-      return "the signature does not match the team's secret";
+      return "the signature does not match the secret";
     const now = await clock.storeTime();
     const off = Math.abs(now - Number(time));
-    if (off > WINDOW_MILLISECONDS) return `its time is ${Math.round(off / 1000)} s off the store's clock`;
+    if (off > WINDOW_MILLISECONDS) return `its time is ${Math.round(off / 1000)} s off the server's clock`;
     for (const [old, until] of seen) {
       if (until >= now) break;
       seen.delete(old);

@@ -14,7 +14,7 @@ import type { WorkerNetwork } from "./network.ts";
 import { LONGEST_POLL_SECONDS } from "./server.ts";
 import type { SignCall, SignedCall } from "./signature.ts";
 
-/** The server answers a poll within LONGEST_POLL_SECONDS; after this a silent machine counts as gone. */
+/** The server answers a poll within LONGEST_POLL_SECONDS; a worker that is silent for this long counts as dead. */
 const CALL_TIMEOUT_SECONDS = LONGEST_POLL_SECONDS + 10;
 const CANCEL_TIMEOUT_SECONDS = 1;
 
@@ -46,7 +46,7 @@ const FORWARDED_CODES = [
   "run-halted",
 ] as const;
 
-/** Those of them that another attempt meets again. */
+/** Those that another attempt would meet again. */
 const FINAL_CODES: readonly string[] = ["request-refused", "config-invalid"];
 
 /** Statuses of a result, and of a limit that an agent reached. */
@@ -58,16 +58,16 @@ const ReportedFailure = z.object({ code: z.string(), message: z.string() });
 export class TransientFailure extends Error {
   /** The worker failed to respond properly: other workers are tried first. */
   readonly isWorkerAtFault: boolean;
-  /** The connection broke while the worker may have been working on the invocation. */
+  /** Counts as the worker's death: the connection broke or timed out while it may have been working on the request. */
   readonly workerDied: boolean;
-  /** The worker does not know what it was asked about: another process has its port, or it has canceled and dropped the work. */
-  readonly wasRestarted: boolean;
+  /** The worker does not know the work: it was restarted, or has canceled and dropped the work. */
+  readonly isWorkUnknown: boolean;
 
-  constructor(message: string, { isWorkerAtFault = false, workerDied = false, wasRestarted = false } = {}) {
+  constructor(message: string, { isWorkerAtFault = false, workerDied = false, isWorkUnknown = false } = {}) {
     super(message);
     this.isWorkerAtFault = isWorkerAtFault;
     this.workerDied = workerDied;
-    this.wasRestarted = wasRestarted;
+    this.isWorkUnknown = isWorkUnknown;
   }
 }
 
@@ -147,7 +147,7 @@ export class WorkerClient {
     });
   }
 
-  /** Signs each call separately: a signature is valid for one call only. */
+  /** Signs one call: a signature is valid only once. */
   #signed({ method, path, body = "" }: WorkerRequest): Promise<SignedCall> {
     return this.#sign({ method, path, body });
   }
@@ -176,14 +176,14 @@ function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unk
   const code = String(reason?.code ?? name);
   if (UNTRUSTED.test(code)) return untrusted(worker, code);
   if (NO_TLS.test(code)) return withoutTls(worker, code);
-  // Without a connection, nothing reached the worker, so this invocation cannot have killed it. Any other failure may be a crash midway.
+  // Without a connection, nothing reached the worker, so this call cannot have killed it. Any other failure may be a crash midway.
   return unusable(worker, `does not answer (${code})`, !NEVER_CONNECTED.includes(code));
 }
 
 /** What a response other than the wanted one means. */
 export function responseFailure(worker: WorkerRecord, { status, text }: WorkerResponse): Error {
   const name = `worker '${worker.worker}'`;
-  if (status === 404) return new TransientFailure(`${name} was restarted`, { wasRestarted: true });
+  if (status === 404) return new TransientFailure(`${name} does not know the work`, { isWorkUnknown: true });
   if (status === 409) return new TransientFailure(`${name} is loading another version`);
   if (status === 503) return unusable(worker, "is draining");
   if (status === 410) return new MgrpoError("step-closed", `${name}: ${text}`);

@@ -1,5 +1,5 @@
 /**
- * @file The live workers that serve an agent's invocations, as one caller sees them. Callers rank them by rendezvous hash: all callers
+ * @file The live workers that serve an agent, as one caller sees them. Callers rank them by rendezvous hash: all callers
  * agree on the order, and when a worker leaves, only its own share moves to others.
  */
 import { createHash } from "node:crypto";
@@ -21,7 +21,7 @@ export class WorkerPool {
     this.#clock = clock;
   }
 
-  /** The first worker by rank for this invocation; undefined when there is none now. */
+  /** The first worker by rank for this invocation or session; undefined when there is none now. */
   async pick(id: string, agent: string): Promise<WorkerRecord | undefined> {
     const isServed = workersServing(this.#observer, agent).length > 0;
     await this.#observer.refresh(!isServed);

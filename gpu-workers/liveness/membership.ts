@@ -28,18 +28,18 @@ export interface Registration {
 
 export interface Membership {
   readonly id: string;
-  /** Set once this incarnation is lost or hung, unless it was draining: what it has in flight may be the cause, as when a process dies. */
+  /** Set once this incarnation is lost or hung, unless it was draining: a rollout in flight may be the cause, as when a process dies. */
   readonly end: "lost" | "hung" | undefined;
   /**
    * Sends heartbeats until the signal aborts. Resolves to "lost" when an observer declared this incarnation dead. Rejects with `deadline`
    * when the worker has stalled: the process must end.
    */
   beat(signal: AbortSignal): Promise<"stopped" | "lost">;
-  /** Watches without heartbeats, until the signal aborts: for a worker that ends. Rejects as `beat` does. */
+  /** Watches the engine, without heartbeats, until the signal aborts: for a worker that is ending. Rejects as `beat` does. */
   watchEngine(signal: AbortSignal): Promise<void>;
   /** Records the rollouts that count against a crash of this worker, before they start; an empty list when they have ended. */
   setInFlight(rollouts: readonly string[]): Promise<void>;
-  /** How many rollouts run or wait now: heartbeats record it when it has changed. */
+  /** `count`: how many rollouts run or are quarantined now. Heartbeats record it when it has changed. */
   setRolloutCounter(count: () => RolloutCounts): void;
   drain(): Promise<void>;
   /** Leaves cleanly, so that nobody waits for the lease to expire. */
@@ -129,7 +129,7 @@ async function enter(
     await refuseOtherRelease(run, observer, deadline, stop);
     const id = await insertWorker(run, registration);
     await observer.refresh(true);
-    const other = ofOtherRelease(run, observer);
+    const other = workerOfOtherRelease(run, observer);
     if (!other) return id;
     await leave(run, id);
     // If both have left, one comes back first.
@@ -137,7 +137,7 @@ async function enter(
   }
 }
 
-function ofOtherRelease(run: RunContext, observer: WorkerObserver): WorkerRecord | undefined {
+function workerOfOtherRelease(run: RunContext, observer: WorkerObserver): WorkerRecord | undefined {
   return observer.workers().find(({ state, release }) => state !== "dead" && release !== run.release);
 }
 
@@ -178,7 +178,7 @@ async function refuseOtherRelease(
   const { clock } = run.store;
   for (let isLogged = false; ; isLogged = true) {
     await observer.refresh(true);
-    const other = ofOtherRelease(run, observer);
+    const other = workerOfOtherRelease(run, observer);
     if (!other) return;
     if (!isLogged)
       run.log.warn("waiting for a worker of another release to leave", {

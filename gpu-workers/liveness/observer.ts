@@ -35,15 +35,16 @@ interface Observation {
   records: readonly WorkerRecord[];
   /** Worker -> its counter, and the monotonic time from which on it counts as silent. */
   readonly counters: Map<string, { readonly counter: number; readonly since: number }>;
-  lastRead: number;
+  /** Monotonic time at which the last read began; -Infinity: the next `refresh` reads. */
+  lastReadAt: number;
   /** Monotonic time of the last read's answer. */
-  lastAnswer: number;
+  lastAnswerAt: number;
   readsBegun: number;
-  /** Number of the latest completed read. */
-  readsEnded: number;
+  /** Number of the newest completed read. */
+  newestRead: number;
   /** Dead workers whose crash has been counted or needs no counting. */
   readonly settled: Set<string>;
-  /** Worker without a record -> number of reads begun when it was first queried. */
+  /** Worker without a record -> number of reads begun by the first call of `isDead` for it. */
   readonly unknown: Map<string, number>;
 }
 
@@ -51,10 +52,10 @@ export function openWorkerObserver(run: RunContext): WorkerObserver {
   const observation: Observation = {
     records: [],
     counters: new Map(),
-    lastRead: Number.NEGATIVE_INFINITY,
-    lastAnswer: Number.NEGATIVE_INFINITY,
+    lastReadAt: Number.NEGATIVE_INFINITY,
+    lastAnswerAt: Number.NEGATIVE_INFINITY,
     readsBegun: 0,
-    readsEnded: 0,
+    newestRead: 0,
     settled: new Set(),
     unknown: new Map(),
   };
@@ -68,20 +69,20 @@ export function openWorkerObserver(run: RunContext): WorkerObserver {
 async function refresh(run: RunContext, observation: Observation, force: boolean): Promise<void> {
   const { name, config, store } = run;
   const now = store.clock.monotonic();
-  if (!force && now - observation.lastRead < config.liveness.heartbeatSeconds) return;
-  observation.lastRead = now;
+  if (!force && now - observation.lastReadAt < config.liveness.heartbeatSeconds) return;
+  observation.lastReadAt = now;
   const read = ++observation.readsBegun;
   const items = await store.table.query(tableKeys.run(name).pk, tablePrefixes.workers);
-  if (read < observation.readsEnded) return;
+  if (read < observation.newestRead) return;
   excuseGap(run, observation);
   const records = await Promise.all(
     items.map((item) => markIfExpired(run, observation, parse(WorkerRecord, item, `WORKER of ${name}`))),
   );
   await Promise.all(records.map((worker) => settleCrash(run, observation, worker)));
   // A late answer must not replace a newer one.
-  if (read < observation.readsEnded) return;
+  if (read < observation.newestRead) return;
   observation.records = records;
-  observation.readsEnded = read;
+  observation.newestRead = read;
   forgetPast(observation);
 }
 
@@ -95,10 +96,10 @@ function forgetPast({ records, counters, settled }: Observation): void {
 
 /** Of the time since the answer before this one, what exceeds half a lease does not count as a worker's silence. */
 function excuseGap({ store, config }: RunContext, observation: Observation): void {
-  const { counters, lastAnswer } = observation;
+  const { counters, lastAnswerAt } = observation;
   const now = store.clock.monotonic();
-  observation.lastAnswer = now;
-  const excess = now - lastAnswer - config.liveness.leaseSeconds / 2;
+  observation.lastAnswerAt = now;
+  const excess = now - lastAnswerAt - config.liveness.leaseSeconds / 2;
   if (excess <= 0) return;
   for (const [worker, { counter, since }] of counters) counters.set(worker, { counter, since: since + excess });
 }
@@ -108,9 +109,9 @@ function isDead(observation: Observation, id: string): boolean {
   if (known) return known.state === "dead";
   // It may have registered since the last read, so only a read that begins after this call can tell.
   const readsBefore = observation.unknown.get(id);
-  if (readsBefore !== undefined) return observation.readsEnded > readsBefore;
+  if (readsBefore !== undefined) return observation.newestRead > readsBefore;
   observation.unknown.set(id, observation.readsBegun);
-  observation.lastRead = Number.NEGATIVE_INFINITY;
+  observation.lastReadAt = Number.NEGATIVE_INFINITY;
   return false;
 }
 

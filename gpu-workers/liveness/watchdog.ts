@@ -1,7 +1,7 @@
 /**
  * @file The watchdog of a worker process. Synchronous code that does not end, such as a loop or a backtracking regular expression of a tool,
  * blocks the main thread: no heartbeat, time limit or signal handler runs, so another thread (watchdog-thread.ts) kills the process. This is
- * a crash: the next processes run the rollouts that were in flight alone, and one that crashes too often is given up.
+ * a crash: each rollout that was in flight then runs alone, and one that crashes its process too often is given up.
  *
  * This program's own longest work in the main thread is hashing 2 GiB, which takes less than ten seconds. Engines that work there take
  * longer. A process whose inspector is open is spared: a breakpoint blocks the main thread too.

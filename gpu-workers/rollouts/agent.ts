@@ -32,13 +32,13 @@ export interface HostedAgent {
 export function toolsOf(
   name: string,
   config: AgentConfig,
-  recipe: ReadonlyMap<string, Tool>,
+  recipeTools: ReadonlyMap<string, Tool>,
 ): ReadonlyMap<string, Tool> {
   return new Map(
     config.tools.map((tool) => {
-      const found = recipe.get(tool);
+      const found = recipeTools.get(tool);
       if (found) return [tool, found];
-      const known = [...recipe.keys()].join(", ") || "none";
+      const known = [...recipeTools.keys()].join(", ") || "none";
       throw new MgrpoError(
         "recipe-invalid",
         `agents.${name}.tools: the recipe has no tool '${tool}' (it has ${known})`,
@@ -63,7 +63,7 @@ export interface ConversationRequest {
   readonly allowance: Allowance | undefined;
 }
 
-/** Counts conversations in this process: two attempts at one conversation must not be the same sequence in the engine's KV cache. */
+/** Counts conversations in this process: two attempts at one conversation must not share a sequence in the engine's KV cache. */
 let conversations = 0;
 
 export async function runConversation(

@@ -20,7 +20,7 @@ export const NO_REPORT = "no report";
 export interface DelegationRequest {
   readonly agent: string;
   readonly task: string;
-  /** Counts the delegations of the conversation, in text order. */
+  /** Index of the delegation in the conversation, in text order. */
   readonly call: number;
   /** Its share of the conversation's remaining allowance. */
   readonly allowance: Allowance | undefined;

@@ -10,14 +10,14 @@ import { type TimeLimit, timeLimitAfter } from "../limits.ts";
 import type { RunContext } from "../run-context.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 
-/** One attempt, by this program (`native-attempt.ts`) or by an app (`gateway/`). Rejects where infrastructure failed. */
+/** One attempt, by this program (`native-attempt.ts`) or by an app (`gateway/`). Rejects when infrastructure fails. */
 export type RunAttempt = (plan: RolloutPlan, signal: AbortSignal) => Promise<FinishedOutcome>;
 
 /** Where rollouts run. */
 export interface RolloutHost {
   readonly run: RunContext;
   readonly runAttempt: RunAttempt;
-  /** Whether each of these agents, and each one below them, has a live worker. By default: of every sub-agent. */
+  /** Whether each of these agents, and each one below them, has a live worker. By default: every sub-agent. */
   hasLiveSubAgents(agents?: Iterable<string>): boolean;
   /** Dead workers of the sub-agents, by id. */
   deadSubAgents(): readonly string[];
@@ -37,12 +37,12 @@ const INFRASTRUCTURE: readonly ErrorCode[] = [
 export const isInfrastructureFailure = (error: unknown): error is MgrpoError =>
   isMgrpoError(error, ...INFRASTRUCTURE) && refusalOf(error) === undefined;
 
-/** Called after each failed attempt that counts, except the last; false: the rollout rejects with the error. */
+/** Called after each failed attempt that counts, except the last. False: no further attempt. */
 export type ShouldRetry = (error: MgrpoError, attempt: number) => boolean;
 
 /**
  * Attempts a rollout until it finishes; after `limits.attempts` attempts that count, its outcome is `failed`, with the last reason. Rejects with
- * `canceled` when the signal aborts, with the cause if `shouldRetry` returns false, and at once on an error that no retry can fix.
+ * `canceled` when the signal aborts, with the attempt's error if `shouldRetry` returns false, and at once on an error that no retry can fix.
  */
 export async function attemptRollout(
   host: RolloutHost,

@@ -49,7 +49,7 @@ export class Attempts {
     return this.#slots.inFlight;
   }
 
-  /** Number of attempts that can still start. */
+  /** Number of attempts that can start now. */
   get room(): number {
     const { capacity, inFlight, isAlone } = this.#slots;
     return isAlone ? 0 : capacity - inFlight;

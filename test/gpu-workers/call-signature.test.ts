@@ -46,7 +46,7 @@ test.each<[string, Partial<WorkerCall>]>([
 ])("a call with a different %s is refused", async (_part, change) => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
-  expect(await verify({ ...CALL, ...change }, headers)).toMatch(/does not match the team's secret/);
+  expect(await verify({ ...CALL, ...change }, headers)).toMatch(/does not match the secret/);
   // The refusal did not consume the nonce.
   expect(await verify(CALL, headers)).toBeUndefined();
 });
@@ -55,12 +55,12 @@ test("a call with a different time, nonce or secret is refused, and so is an uns
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   const later = String(Number(headers["x-mgrpo-time"]) + 1);
-  expect(await verify(CALL, { ...headers, "x-mgrpo-time": later })).toMatch(/does not match the team's secret/);
+  expect(await verify(CALL, { ...headers, "x-mgrpo-time": later })).toMatch(/does not match the secret/);
   const nonce = (await sign(CALL))["x-mgrpo-nonce"] ?? "";
-  expect(await verify(CALL, { ...headers, "x-mgrpo-nonce": nonce })).toMatch(/does not match the team's secret/);
+  expect(await verify(CALL, { ...headers, "x-mgrpo-nonce": nonce })).toMatch(/does not match the secret/);
   expect(await verify(CALL, {})).toMatch(/not signed/);
   const strangers = pair("another secret");
-  expect(await strangers.verify(CALL, await strangers.sign(CALL))).toMatch(/does not match the team's secret/);
+  expect(await strangers.verify(CALL, await strangers.sign(CALL))).toMatch(/does not match the secret/);
 });
 
 test("calls dated within five minutes of store time are accepted; a nonce is remembered for as long as its call could be accepted", async () => {
@@ -71,7 +71,7 @@ test("calls dated within five minutes of store time are accepted; a nonce is rem
   clocks.server += 9.8 * MINUTE;
   expect(await verify(CALL, headers)).toMatch(/already received/);
   clocks.server += 0.2 * MINUTE;
-  expect(await verify(CALL, headers)).toMatch(/306 s off the store's clock/);
+  expect(await verify(CALL, headers)).toMatch(/306 s off the server's clock/);
   clocks.caller = clocks.server - 5.1 * MINUTE;
   expect(await verify(CALL, await sign(CALL))).toMatch(/306 s off/);
 });

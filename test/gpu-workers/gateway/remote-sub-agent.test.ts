@@ -2,7 +2,7 @@
 import { expect, test, vi } from "vitest";
 import type { AgentSession, TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
 import type { WorkerRecord } from "../../../core/contracts/records.ts";
-import { type Remote, remoteSubAgent } from "../../../gpu-workers/gateway/remote-sub-agent.ts";
+import { type RemoteWorkers, remoteSubAgent } from "../../../gpu-workers/gateway/remote-sub-agent.ts";
 import {
   TransientFailure,
   type WorkerRequest,
@@ -48,7 +48,7 @@ function team(names: string[], answer: (worker: string, request: WorkerRequest) 
       delete: (worker: WorkerRecord, path: string) => note(worker, "DELETE", path),
     },
   };
-  return { calls, passedOver, sub: remoteSubAgent(remote as unknown as Remote, "searcher") };
+  return { calls, passedOver, sub: remoteSubAgent(remote as unknown as RemoteWorkers, "searcher") };
 }
 
 test("concurrent first requests of a session go to one worker, even if another one ranks first meanwhile", async () => {
