@@ -25,7 +25,7 @@ export type Groups = (GroupRecord | undefined)[];
 export class Records {
   readonly #table: Table;
   readonly #finalized = new FinalizedGroups();
-  /** By `run/step`, the group that was open at the last check. It most likely still is, so one read is enough. */
+  /** By `run/step`, the group that was open at the last check. Most likely it still is: then one read is enough. */
   readonly #lastOpen = new Map<string, number>();
   readonly #plans: (key: string) => Promise<StepRecord | undefined>;
 

@@ -1,8 +1,9 @@
 /**
- * @file What a scheduled tick does first: halts a run whose budget is spent or whose trainer was lost too often, records missed
- * evaluations, marks dead workers, scores outcomes whose event was lost, finalizes groups whose last scorer died, inserts groups that an
- * interrupted tick did not, gives up rollouts that keep crashing their workers, moves the records of workers that are long dead, and
- * archives runs that are over. With every event dropped, scheduled ticks alone complete a run. A repair never waits for a judge.
+ * @file What a scheduled tick does first: halts a run whose budget is spent or whose trainer was lost too often, records evaluation
+ * results whose event was lost, marks dead workers, scores outcomes whose event was lost, finalizes groups whose last scorer died, inserts
+ * groups that an interrupted tick did not, gives up on rollouts that keep crashing their workers, moves the records of workers that are
+ * long dead to PAST, and archives runs that are over. With every event dropped, scheduled ticks alone complete a run. A repair never waits
+ * for a judge.
  */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
@@ -56,7 +57,7 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
   await execute(context, movePastWorkers(record, workers, uses, storeTime));
 }
 
-/** Checks the run's budget, then returns the run's status. */
+/** Halts a running run whose budget is spent. Returns the run's status. */
 async function haltIfOverspent(
   context: Context,
   config: RunConfig,

@@ -6,8 +6,8 @@
  *     excluded      failed rollouts, missing or inconsistent objects, and texts that the judge gives no verdict on
  *     run halted    the rewards cannot be opened (no key, no such recipe), a judge's service refused the request (a wrong key, an empty
  *                   account), or does not answer for minutes: the user fixes that, and the resumed run asks again
- *     left          another process is asking the judge, or it has just failed: a scheduled tick asks again. So it does after an error of the
- *                   store, such as a refused write or a damaged verdict: no finished rollout is lost to it
+ *     deferred      another process is asking the judge, the judge has just failed, or the store gave an error (a refused write, a damaged
+ *                   verdict): a scheduled tick asks again, and no finished rollout is lost
  */
 import { randomUUID } from "node:crypto";
 import type { RunConfig } from "../core/contracts/config.ts";
@@ -158,8 +158,8 @@ function askerOf(context: Context, config: RunConfig, judge: string | undefined)
 }
 
 /**
- * The correctness of the answer and each sub-agent's expert score. Conversations that are not well-formed score 0, and scores that an app gave
- * stand, without asking. Undefined if a verdict is missing. One failed request does not abort the others: they are paid for, and stored.
+ * The correctness of the answer and the expert score of each invocation. Conversations that are not well-formed score 0, and scores given by an
+ * app stand: no judge is asked. Undefined if a verdict is missing. A failed request does not abort the others: their verdicts are stored.
  */
 async function judge(
   ask: Ask,

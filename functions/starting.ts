@@ -66,7 +66,7 @@ async function writeAgents(context: Context, { config, bases }: StartRun): Promi
   return manifests;
 }
 
-/** The manifest of an agent's base files. They must be in the store, except for large ones, which workers verify when they open them. */
+/** The manifest of an agent's base files. They must be in the store, except those with an `origin`, which workers verify on opening. */
 async function version0(
   { objects }: Context,
   run: string,
@@ -74,7 +74,7 @@ async function version0(
   files: Manifest["files"] | undefined,
 ): Promise<Manifest> {
   if (!files || Object.keys(files).length === 0)
-    refuse(run, [`bases.${agent}: there are no base files of this agent`], UPLOAD);
+    refuse(run, [`bases.${agent}: this agent has no base files`], UPLOAD);
   for (const [name, part] of Object.entries(files)) {
     if (part.origin !== undefined) continue;
     const size = await objects.head(objectKeys.part(run, part.sha256));

@@ -136,7 +136,7 @@ async function readSnapshot(context: Context, run: RunRecord): Promise<StepSnaps
 
 const NO_BASIS: PlanBasis = { previous: undefined, sampled: undefined };
 
-/** What the plan of the step after these follows from. */
+/** What the plan of the step after these is computed from. */
 async function readBasis(
   { records }: Context,
   { run, staleness }: RunConfig,
@@ -165,7 +165,7 @@ async function readComplete({ records }: Context, steps: readonly StepRecord[]):
   return new Map(read.flat());
 }
 
-/** The manifests of these versions, for the agents that have published them. An agent with another's policy publishes none. */
+/** The manifests of these versions, for the agents that have published them. An agent that shares another's policy publishes none. */
 async function readManifests(
   { runObjects }: Context,
   { run, agents }: RunConfig,

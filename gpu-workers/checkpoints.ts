@@ -1,5 +1,5 @@
 /**
- * @file Manifests and their parts, verified against their hashes when read. Of each agent, the parts of the manifest that was last read or
+ * @file Manifests and their parts, verified against their hashes when read. For each agent, the parts of the manifest that was last read or
  * published stay in memory, except Adam's state and the shards that this process has just trained, so a process that has just trained a
  * version, or already samples from it, does not load it again. Large parts of a manifest are read and hashed one at a time, so at most one of
  * them is in memory twice. They are kept in shared memory, so that the engine's threads need no copy.
@@ -15,10 +15,10 @@ import { recordBytes } from "./identity.ts";
 
 export const WEIGHTS = "model.safetensors";
 const ADAPTER = "adapter_model.safetensors";
-/** The index of weights in shards. */
+/** The index of sharded weights. */
 const WEIGHTS_INDEX = `${WEIGHTS}.index.json`;
 /** Identifies the model of an agent behind an API, which has no weights. */
-export const ENDPOINT = "endpoint.json";
+export const ENDPOINT_FILE = "endpoint.json";
 
 /** Parts above this size are large. */
 const LARGE_BYTES = 64e6;
@@ -47,7 +47,7 @@ export function weightsSha256(files: Files): string {
     .map(([name, { sha256: hash }]) => [name, hash] as const)
     .sort(([a], [b]) => (a < b ? -1 : 1));
   const [first, second] = hashes;
-  const { [ENDPOINT]: endpoint } = files;
+  const { [ENDPOINT_FILE]: endpoint } = files;
   if (endpoint) return endpoint.sha256;
   if (!first) throw new MgrpoError("checkpoint-damaged", `a manifest names no ${WEIGHTS} and no shards: restore it`);
   return second ? sha256(hashes.map((entry) => entry.join(" ")).join("\n")) : first[1];

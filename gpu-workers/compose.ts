@@ -29,7 +29,7 @@ const STORE_RETRY_SECONDS = 30;
 export const WorkerEnvironment = z.object({
   MGRPO_TABLE: z.string("set it to the name of the table").min(1),
   MGRPO_BUCKET: z.string("set it to the name of the bucket").min(1),
-  /** Shared by the workers of a run: signs their calls to each other, and the keys that an app's agents get. */
+  /** Shared by the workers of a run: signs their calls to each other, and the API keys of an app's attempts. */
   MGRPO_WORKER_TOKEN: z
     .string("set it to the secret that all workers of the run share")
     .min(16, "set the same secret of at least 16 characters for all workers"),

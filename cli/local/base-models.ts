@@ -20,7 +20,7 @@ import { sha256OfFile } from "../../engine/hash.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
 import { readVocabulary, tinkerBase } from "../../engine/tinker/version.ts";
 import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
-import { ENDPOINT } from "../../gpu-workers/checkpoints.ts";
+import { ENDPOINT_FILE } from "../../gpu-workers/checkpoints.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
 import { MGRPO, quotedPath } from "../terminal/name.ts";
 import { withAdapter, withBaseModel } from "./adapters.ts";
@@ -98,7 +98,7 @@ async function readBase(
 ): Promise<CheckpointFiles> {
   const { model, policy } = agent;
   // The weights are behind an API: version 0 records which model it serves.
-  if (isEndpointPolicy(policy)) return new Map([[ENDPOINT, recordBytes(endpointOf(agent))]]);
+  if (isEndpointPolicy(policy)) return new Map([[ENDPOINT_FILE, recordBytes(endpointOf(agent))]]);
   const setting = `agents.${name}.model`;
   if (policy.startsWith("recipe:")) return given ?? (await readFolder(model, setting));
   const files = given ? await withBase(given, model, setting) : await readModel(model, setting);

@@ -4,12 +4,12 @@
  *
  *     queued ──lease──> leased ──EvaluationResult committed──> (record-evaluation) done
  *       ^                 ├── its worker dies ──> leased by another, which adopts the existing outcomes
- *       '─────────────────┴── its worker stops, fails, hangs or is lost, or the run is halted
+ *       '─────────────────┴── its worker stops, fails, hangs or is declared dead, or the run is halted
  *
- * A job whose worker died, hung, was lost or failed at an unknown error may have suspects, which run alone
+ * A job whose worker died, hung, was declared dead or failed with an unknown error may have suspects, which run alone
  * (core/training/evaluation-suspects.ts).
  *
- *     a lease   waits for: a queued job, or one of a dead worker      unblocked by: enqueue-evaluation, the lease time
+ *     a lease   waits for: a queued job, or one of a dead worker      unblocked by: enqueue-evaluation, the end of a lease
  */
 import { linkSignals } from "../../core/any-signal.ts";
 import { TeamManifest } from "../../core/contracts/checkpoint.ts";
@@ -64,7 +64,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
     if (status === "halted") return;
     const due = dueJobs(run.config, status, jobs);
     if (untilIdle && due.length === 0) return;
-    const next = await leasable(
+    const next = await firstLeasable(
       role,
       // A job that this worker has evaluated and still owns awaits record-evaluation; one that it no longer owns was reopened or released.
       due.filter(({ job, owner }) => owner !== membership.id || !evaluated.has(job)),
@@ -83,7 +83,7 @@ export async function runEvaluations(role: EvalRole, signal: AbortSignal): Promi
 }
 
 /** The first job that is queued, this worker's own, or a dead worker's. */
-async function leasable(
+async function firstLeasable(
   { membership: { id }, observer }: EvalRole,
   due: readonly JobRecord[],
 ): Promise<JobRecord | undefined> {
@@ -91,7 +91,7 @@ async function leasable(
   return due.find(({ state, owner }) => state === "queued" || owner === id || observer.isDead(owner));
 }
 
-/** What the dead owner of a job had in flight, if it has one. */
+/** The job's rollouts that its dead owner, if it has one, had in flight. */
 function inFlightAtDeath({ membership: { id }, observer }: EvalRole, { job, owner }: JobRecord): string[] {
   const dead = observer.workers().find(({ worker }) => worker === owner && worker !== id);
   return namesOfJob(job, dead?.inFlight ?? []);
@@ -99,8 +99,8 @@ function inFlightAtDeath({ membership: { id }, observer }: EvalRole, { job, owne
 
 /**
  * False: another worker leased the job first. A halt of the run cancels the evaluation and releases the job, as does a failure, which is
- * rethrown unless it halts the run. An unknown error ends this process, and counts as a crash; so does an engine that hangs, and an owner
- * that is declared dead.
+ * rethrown unless it halts the run. An unknown error ends this process. It counts as a crash, as do an engine that hangs and an owner that
+ * is declared dead.
  */
 async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSignal): Promise<boolean> {
   const { run, membership, watch } = role;

@@ -74,13 +74,13 @@ interface ScoredSuiteRollout extends SuiteRollout {
 export async function evaluateTeam(task: EvaluationTask, signal: AbortSignal): Promise<EvaluationResult> {
   const set = task.run.suiteQuestions(task.suite);
   return withEncryption(task.run, set, async (run, redact) => {
-    const encrypted = { ...task, run };
+    const evaluation = { ...task, run };
     const started = run.store.clock.monotonic();
     const questions = questionsAsked(task.suite, set.questions);
     const rollouts = rolloutsOf(questions, task.suite.runs);
-    const scored = await scoreAll(encrypted, rollouts, signal);
+    const scored = await scoreAll(evaluation, rollouts, signal);
     const seconds = run.store.clock.monotonic() - started;
-    return resultOf(encrypted, questions, scored, seconds, redact);
+    return resultOf(evaluation, questions, scored, seconds, redact);
   });
 }
 

@@ -17,7 +17,7 @@ export class RolloutsInFlight {
   #recorded = Promise.resolve();
   #written: string | undefined;
 
-  /** @param record called with all names before each rollout starts, unless they are recorded. Absent: nobody else needs to know. */
+  /** @param record called with all names before each rollout starts, unless already recorded. Absent: nobody else needs to know. */
   constructor(record?: (names: readonly string[]) => Promise<void>) {
     this.#record = record;
   }

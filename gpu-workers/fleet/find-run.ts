@@ -5,7 +5,7 @@
  *      '───a run with a free slot──> register there as a worker ──> take the slot, by a conditional write
  *                                                                       '── another instance was faster: leave, look again
  *
- *     a free slot   waits for: a run that needs workers, or the death of one   unblocked by: start-run, the lease, a drain
+ *     a free slot   waits for: a run that needs workers, or a worker's death   unblocked by: start-run, the end of a lease, a drain
  *
  * An instance registers before it takes a slot, so every slot belongs to a WORKER record, which shows whether its worker is alive.
  */
@@ -64,7 +64,7 @@ export async function findRunForFleet(
   const { clock } = store;
   const deadline = clock.monotonic() + patienceSeconds;
   while (!stop.aborted) {
-    const [runs, storeTime] = [await readRunViews(store, refused, onDamaged), await clock.storeTime()];
+    const [runs, storeTime] = [await readActiveRuns(store, refused, onDamaged), await clock.storeTime()];
     const found = oldestFirst(runs).find((run) => freeFleetSlots(run, fleet, storeTime).length > 0);
     if (found) return found.record.run;
     const left = deadline - clock.monotonic();
@@ -79,7 +79,7 @@ export async function enterRun(store: Store, fleet: Fleet, name: string, worker:
   const { table, clock } = store;
   await table.insert(tableKeys.fleet(name, fleet.name), emptyFleetRecord(name, fleet.name));
   for (;;) {
-    const run = await readRunView(store, name);
+    const run = await readActiveRun(store, name);
     const [slot] = run ? freeFleetSlots(run, fleet, await clock.storeTime()) : [];
     if (!run || slot === undefined) return false;
     const { applied, item } = await table.update(claimFleetSlot(fleetRecord(run, fleet), slot, worker));
@@ -95,11 +95,11 @@ export async function recordRefusal({ table }: Store, fleet: Fleet, run: string,
   await table.update(recordFleetRefusal({ run, fleet: fleet.name }, refusal));
 }
 
-async function readRunViews(store: Store, refused: ReadonlySet<string>, onDamaged: OnDamaged): Promise<RunRecords[]> {
+async function readActiveRuns(store: Store, refused: ReadonlySet<string>, onDamaged: OnDamaged): Promise<RunRecords[]> {
   const names = (await listedRuns(store.table)).map(({ run }) => run).filter((name) => !refused.has(name));
   // A run with damaged records must not hide the others; the scheduled tick reports the damage.
   const readUnlessDamaged = (name: string) =>
-    readRunView(store, name).catch((error: unknown) => {
+    readActiveRun(store, name).catch((error: unknown) => {
       if (!isMgrpoError(error, "record-damaged", "not-found")) throw error;
       onDamaged(name, error);
       return undefined;
@@ -107,8 +107,8 @@ async function readRunViews(store: Store, refused: ReadonlySet<string>, onDamage
   return (await Promise.all(names.map(readUnlessDamaged))).flatMap((run) => run ?? []);
 }
 
-/** Undefined when the run does not exist yet or needs no more workers. */
-async function readRunView({ table, objects }: Store, run: string): Promise<RunRecords | undefined> {
+/** Undefined if the run does not exist yet, is halted, or is finished with all jobs done. */
+async function readActiveRun({ table, objects }: Store, run: string): Promise<RunRecords | undefined> {
   const item = await table.get(tableKeys.run(run));
   const record = item && parse(RunRecord, item, `RUN '${run}'`);
   if (!record || record.status === "halted") return undefined;

@@ -62,7 +62,7 @@ export class AgentSessions {
   /**
    * @param purpose the first parts of the names of random streams: run seed and purpose.
    * @param maxBranches limit on the conversations of a session.
-   * @param staleness how many steps before a session's own may still be sampled.
+   * @param staleness how many earlier steps may be sampled beside a session's own.
    */
   constructor(agent: HostedAgent, purpose: StreamName, maxBranches: number, staleness: number) {
     this.#agent = agent;
@@ -72,8 +72,8 @@ export class AgentSessions {
   }
 
   /**
-   * Opens the session with its first turn. A repeated request gets the same reply. Rejects with `LimitReached`, `request-refused`,
-   * infrastructure's errors, or with `canceled` when the signal aborts: the turn then continues, for a retry of the request.
+   * Opens the session with its first turn. A repeated request gets the same reply. Rejects with `LimitReached`, `request-refused`, an
+   * infrastructure failure, or with `canceled` when the signal aborts: the turn then continues, for a retry of the request.
    */
   async turn(session: AgentSession, request: TurnRequest, signal: AbortSignal): Promise<TurnReply> {
     const hasEnded = this.#over.has(session.id) || this.#open.get(session.id)?.ended.signal.aborted;
@@ -111,7 +111,7 @@ export class AgentSessions {
   /** Forgets the sessions of steps before this one: their callers are gone. */
   #discardBefore(step: number): void {
     for (const [id, { session }] of this.#open) if (session.address.step < step) this.discard(id);
-    for (const [id, of] of this.#over) if (of < step) this.#over.delete(id);
+    for (const [id, lastStep] of this.#over) if (lastStep < step) this.#over.delete(id);
   }
 
   #opened(session: AgentSession): OpenSession {

@@ -29,7 +29,7 @@ export interface AppHost {
   readonly seconds: number;
 }
 
-/** The evidence of an `app-failed`, if an app elsewhere answered with an error: its HTTP status. */
+/** The evidence of an `app-failed`, if a remote app answered with an error: its HTTP status. */
 export interface AnsweredError {
   readonly status: number;
 }
@@ -87,7 +87,7 @@ async function resultOf(
   throw new MgrpoError("app-failed", `question '${id}': ${fault}`);
 }
 
-/** Whether an app elsewhere gave no error of its own: its connection was lost, a proxy answered, or what arrived is not a valid answer. */
+/** Whether a remote app gave no error of its own: its connection was lost, a proxy answered, or what arrived is not a valid answer. */
 function isLost(error: unknown): boolean {
   if (!isMgrpoError(error, "app-failed")) return false;
   const { status } = (error.evidence ?? {}) as Partial<AnsweredError>;

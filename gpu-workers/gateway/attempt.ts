@@ -57,7 +57,7 @@ export class Attempt {
     return [this.#team.main.name, ...this.#team.subs.keys()];
   }
 
-  /** What may explain that the app gave up: a limit that an agent reached, or a request that was refused. */
+  /** Why the app may have given up: a limit that an agent reached, or a request that was refused. */
   get reasons(): { limit: SessionLimit | undefined; refusal: MgrpoError | undefined } {
     const refusal = [...this.#faults.values()].find((fault) => isMgrpoError(fault, "request-refused"));
     return { limit: this.#limit, refusal };
@@ -205,7 +205,7 @@ function appRecord(
   };
 }
 
-/** The main agent's branches, last the one that the app's answer comes from: the longest of those whose last reply has it, or of all. */
+/** The main agent's branches. The last is where the app's answer comes from: the longest whose last reply has it, or else the longest of all. */
 function answeringLast(branches: readonly Branch[], result: AppResult | undefined): Branch[] {
   const answer = result && "answer" in result ? result.answer.trim() : "";
   const answering = branches.filter((branch) => branch.at(-1)?.turn.text.includes(answer));

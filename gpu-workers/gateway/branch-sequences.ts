@@ -12,7 +12,7 @@ import type { SampleRequest, Sampler } from "../../core/ports.ts";
 /** Where an engine computes a turn. */
 export type TurnSequence = Pick<SampleRequest, "sequence" | "branchOf">;
 
-let opened = 0;
+let sequencesOpened = 0;
 
 export class BranchSequences {
   readonly #name: string;
@@ -20,7 +20,7 @@ export class BranchSequences {
   readonly #byExchange = new Map<string, string>();
   readonly #samplers = new Map<string, Set<Sampler>>();
 
-  /** @param name begins the names of the sequences. */
+  /** @param name prefix of the sequences' names. */
   constructor(name: string) {
     this.#name = name;
   }
@@ -28,7 +28,7 @@ export class BranchSequences {
   /** @param isFirst whether it is the first to continue its parent's reply. */
   of(id: string, parent: Exchange<SampledTurn> | undefined, isFirst: boolean, sampler: Sampler): TurnSequence {
     const continued = parent && this.#byExchange.get(parent.id);
-    const sequence = isFirst && continued !== undefined ? continued : `${this.#name}#${opened++}`;
+    const sequence = isFirst && continued !== undefined ? continued : `${this.#name}#${sequencesOpened++}`;
     this.#byExchange.set(id, sequence);
     this.#samplers.set(sequence, (this.#samplers.get(sequence) ?? new Set()).add(sampler));
     if (!parent || continued === undefined || continued === sequence) return { sequence };

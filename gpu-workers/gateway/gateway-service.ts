@@ -30,7 +30,7 @@ export async function openGatewayService(
   return { attempts, runner, seconds: config.limits.rolloutSeconds, close: () => server.close() };
 }
 
-/** Limit on the conversations that an agent has in one rollout: as many as a group's records have room for. */
+/** Limit on an agent's conversations in one rollout. A GROUP record has room for that many of every sub-agent. */
 export function maxConversations({ agents, main }: Pick<RunConfig, "agents" | "main">): number {
   const agent = agents[main];
   if (!agent) throw new MgrpoError("config-invalid", `the main agent '${main}' is not an agent of the team`);

@@ -60,7 +60,7 @@ test("a second start changes nothing; one with another config is refused with th
     "questions.json: the store has a different one. Use another run name, or the config, questions and base models of the first start",
   );
   await expect(functions.startRun({ ...request, bases: {} })).rejects.toThrow(
-    "bases.main: there are no base files of this agent. Upload what is missing, then start again",
+    "bases.main: this agent has no base files. Upload what is missing, then start again",
   );
 });
 

@@ -3,8 +3,8 @@
  * an attempt, or the one that `mgrpo serve` serves. The model selects the agent.
  *
  *     POST /v1/chat/completions   200 the reply, or server-sent events · 400 the request is invalid or unsupported, or a limit of
- *     POST /v1/responses          the agent is reached · 401 no such key · 404 no such agent · 413 · 503 infrastructure failed
- *     POST /v1/messages           · 500 a bug of the server: its log has the error
+ *     POST /v1/responses          the agent is reached · 401 the key is unknown, or its attempt has ended · 404 no such agent · 413
+ *     POST /v1/messages           · 503 infrastructure failed · 500 a bug of the server: its log has the error
  *     GET  /v1/models             the team's agents
  *     POST /v1/rewards            204 the attempt has these rewards · 400 · 401 · 409 it has others, or one names no sub-agent · 413
  *
@@ -66,7 +66,7 @@ export function gatewayApp(prefix: string, attempts: OpenAttempts, log: Log): Ho
 export function chatApp(prefix: string, host: ChatHost, log: Log): Hono {
   const app = new Hono().basePath(`${prefix}/v1`);
   const warnOverridden = onceEach((settings) =>
-    log.warn(`these settings in the app's requests have no effect: ${host.why}`, { settings: settings.join(", ") }),
+    log.warn(`these settings of requests have no effect: ${host.why}`, { settings: settings.join(", ") }),
   );
   const shared: Shared = { host, log, warnOverridden };
 

@@ -84,11 +84,11 @@ function refuseUnsupported(request: ChatCompletionRequest): void {
   if (n != null && n !== 1) throw unsupported("n", "one choice is sampled per request: leave n out");
   refuseForcedCalls(request.tool_choice, request.parallel_tool_calls);
   if (format != null && format.type !== "text") throw unsupported("response_format", FORMAT_REFUSED);
-  if (top) throw unsupported("top_logprobs", TOP_REFUSED);
+  if (top) throw unsupported("top_logprobs", TOP_LOGPROBS_REFUSED);
 }
 
 export const FORMAT_REFUSED = "the reply is what the policy samples: its format cannot be forced";
-export const TOP_REFUSED = "only the log-probs of sampled tokens are known: leave top_logprobs out";
+export const TOP_LOGPROBS_REFUSED = "only the log-probs of sampled tokens are known: leave top_logprobs out";
 
 function historyOf(messages: readonly RequestMessage[]): AppMessage[] {
   const history = new History();

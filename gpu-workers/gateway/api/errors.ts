@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** For a request that asks for what the gateway does not support. */
+/** For a request that asks for something that the gateway does not support. */
 export const unsupported = (param: string, message: string) => new ApiError(400, "unsupported_value", message, param);
 
 export const invalid = (param: string, message: string) =>

@@ -2,7 +2,7 @@
 import type { AppMessage, AppToolCall } from "../../../core/contracts/app-chat.ts";
 import { invalid } from "./errors.ts";
 
-type Response = Extract<AppMessage, { role: "tool" }>;
+type CallResponse = Extract<AppMessage, { role: "tool" }>;
 
 /** Ids of calls that the gateway assigned: those of one turn differ only in the last number. */
 const OWN_ID = /^(call_[0-9a-f]{20})_\d+$/;
@@ -11,7 +11,7 @@ export class History {
   readonly #messages: AppMessage[];
   /** Calls of the last assistant message. */
   #calls: readonly AppToolCall[];
-  #responses: Response[] = [];
+  #responses: CallResponse[] = [];
 
   /** @param before messages that the request does not repeat. */
   constructor(before: readonly AppMessage[] = []) {

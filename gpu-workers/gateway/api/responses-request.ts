@@ -1,7 +1,7 @@
 /** @file A request to `/v1/responses` -> a turn of an agent. */
 import * as z from "zod";
 import type { AppMessage, TurnRequest } from "../../../core/contracts/app-chat.ts";
-import { FORMAT_REFUSED, TOP_REFUSED, variantOf } from "./chat-request.ts";
+import { FORMAT_REFUSED, TOP_LOGPROBS_REFUSED, variantOf } from "./chat-request.ts";
 import { Content, textOf } from "./content.ts";
 import { ApiError, invalid, unsupported } from "./errors.ts";
 import { callOf, History } from "./history.ts";
@@ -50,7 +50,7 @@ export type ResponsesRequest = z.infer<typeof ResponsesRequest>;
 export interface EarlierResponses {
   /** The messages that led to a response, without its instructions, and the response. */
   conversation(response: string): readonly AppMessage[] | undefined;
-  /** One item of a response: a message's text, a call, or thinking, which the agent's tokens keep. */
+  /** One item of a response: a message's text, a call, or thinking, which the sampled tokens contain. */
   item(id: string): EarlierItem | undefined;
 }
 export type EarlierItem = { readonly text: string } | { readonly call: z.infer<typeof FunctionCall> } | "thinking";
@@ -86,7 +86,7 @@ function refuseUnsupported(request: ResponsesRequest): void {
   const { text, truncation, background, top_logprobs: top } = request;
   refuseForcedCalls(request.tool_choice, request.parallel_tool_calls);
   if (text?.format && text.format.type !== "text") throw unsupported("text.format", FORMAT_REFUSED);
-  if (top) throw unsupported("top_logprobs", TOP_REFUSED);
+  if (top) throw unsupported("top_logprobs", TOP_LOGPROBS_REFUSED);
   if (background) throw unsupported("background", "no response is created in the background: leave background out");
   if (truncation != null && truncation !== "disabled") {
     throw unsupported("truncation", "a conversation is trained on as it is: shorten it in the app");
