@@ -87,7 +87,7 @@ export async function verifyEngines(
     const config = policySettings(team, name);
     const engine = isEndpointPolicy(config.policy) ? undefined : engineOf(config.policy);
     const computesOn = await engine?.computesOn?.(engineOptions(config));
-    if (computesOn !== undefined) run.log.info("engine", { agent: name, computesOn });
+    if (computesOn !== undefined) run.log.info("engine", { of: name, computesOn });
     if (!engine?.check) continue;
     const base = await checkpoints.manifest(name, 0);
     await engine.check(await checkpoints.files(base, "inference"), engineOptions(config));
