@@ -1,7 +1,6 @@
 /**
  * @file A user's recipe, checked: an exception in its config or in a case study is reported as an error in the user's code, in one line
- * that says where.
- * A note is for readers only: where it throws, readers see the exception instead.
+ * that says where. A note is for readers only: if it throws, they see the exception instead.
  */
 import type { Question } from "../core/contracts/question.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";

@@ -30,8 +30,8 @@ const GRACE_SECONDS = 2;
 const IDLE_SECONDS = 60;
 
 /**
- * Like openRewards, but runs a user's recipe in a thread, one per config: a start that was refused may be repeated with another config
- * under the same name. `thread`: the built rewards-thread.ts; on Lambda, the copy in the user's project.
+ * Like openRewards, but runs a user's recipe in a thread, one per config, not per run: a refused start may be repeated with another config
+ * under the same run name. `thread`: the built rewards-thread.ts; on Lambda, the copy in the user's project.
  */
 export function isolatedRewards(
   environment: RewardsSource["environment"],
@@ -103,9 +103,9 @@ class RewardsThread {
   readonly #onEnding: (thread: RewardsThread) => void;
   /** Why it ends. Unless another cause is known, its own code has ended it. */
   #failure: Error = exited();
-  #calls = 0;
+  #nextId = 0;
   readonly #pending = new Map<number, PendingCall>();
-  #idle: NodeJS.Timeout | undefined;
+  #idleTimer: NodeJS.Timeout | undefined;
 
   constructor(module: URL, source: RewardsSource, onEnding: (thread: RewardsThread) => void) {
     this.#onEnding = onEnding;
@@ -115,7 +115,7 @@ class RewardsThread {
       this.#worker.on("message", (message: FromRewards) => {
         if (message.kind !== "open") return this.#receive(message);
         clearTimeout(deadline);
-        this.#rest();
+        this.#becomeIdle();
         resolve(message.judge);
       });
       this.#worker.on("error", (cause) => this.#end(crashed(cause)));
@@ -129,9 +129,9 @@ class RewardsThread {
   }
 
   async call(call: RewardsCall, context: VerdictContext | undefined): Promise<Judgment> {
-    const id = this.#calls++;
+    const id = this.#nextId++;
     const settled = new Promise<Judgment>((resolve, reject) => this.#pending.set(id, { context, resolve, reject }));
-    clearTimeout(this.#idle);
+    clearTimeout(this.#idleTimer);
     this.#worker.ref();
     this.#post({ kind: "call", id, call, hasContext: context !== undefined });
     const abort = () => this.#abort(id);
@@ -154,13 +154,13 @@ class RewardsThread {
   #close(id: number): void {
     clearTimeout(this.#pending.get(id)?.timer);
     this.#pending.delete(id);
-    if (this.#pending.size === 0) this.#rest();
+    if (this.#pending.size === 0) this.#becomeIdle();
   }
 
   /** Without a pending call, the thread does not keep the process alive, and its idle time begins. */
-  #rest(): void {
+  #becomeIdle(): void {
     this.#worker.unref();
-    this.#idle = setTimeout(() => this.#terminate(), IDLE_SECONDS * 1000).unref();
+    this.#idleTimer = setTimeout(() => this.#terminate(), IDLE_SECONDS * 1000).unref();
   }
 
   #receive(message: Exclude<FromRewards, { kind: "open" }>): void {

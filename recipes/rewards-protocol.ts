@@ -23,7 +23,7 @@ export type RewardsCall =
 
 export type ToRewards =
   | { readonly kind: "call"; readonly id: number; readonly call: RewardsCall; readonly hasContext: boolean }
-  /** The call's deadline has passed, or its caller has stopped. */
+  /** The call's deadline has passed, or its caller has canceled it. */
   | { readonly kind: "abort"; readonly id: number }
   | { readonly kind: "reserved"; readonly reservation: number; readonly error?: PortableError };
 
@@ -32,5 +32,5 @@ export type FromRewards =
   | { readonly kind: "failed"; readonly error: PortableError }
   | { readonly kind: "judgment"; readonly id: number; readonly judgment: Judgment }
   | { readonly kind: "error"; readonly id: number; readonly error: PortableError }
-  /** Charges dollars to the run in advance; the call continues when they are reserved. */
+  /** A call of `VerdictContext.reserve`; `reserved` answers it. */
   | { readonly kind: "reserve"; readonly id: number; readonly reservation: number; readonly usd: number };

@@ -12,7 +12,7 @@ const send = (message: FromRewards) => port.postMessage(message);
 
 const aborts = new Map<number, AbortController>();
 const reservations = new Map<number, { resolve: () => void; reject: (error: Error) => void }>();
-let reserved = 0;
+let nextReservation = 0;
 
 async function start({ config, environment }: RewardsSource): Promise<void> {
   let rewards: Rewards;
@@ -54,7 +54,7 @@ function contextOf(id: number, signal: AbortSignal): VerdictContext {
     signal,
     reserve: (usd) =>
       new Promise((resolve, reject) => {
-        const reservation = reserved++;
+        const reservation = nextReservation++;
         reservations.set(reservation, { resolve, reject });
         send({ kind: "reserve", id, reservation, usd });
       }),

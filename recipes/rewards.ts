@@ -18,7 +18,7 @@ const KNOWN: Record<string, () => Promise<RewardsModule>> = {
 /** Whether the recipe is one of this repository, by name or path. */
 export const isBundled = (recipe: string): boolean => bundledName(KNOWN, recipe) !== undefined;
 
-/** The rewards of a run's recipe. `environment` holds the keys of judges. */
+/** The rewards of a run's recipe. `environment` holds the judges' API keys. */
 export async function openRewards(
   config: RunConfig,
   environment: Readonly<Record<string, string | undefined>>,

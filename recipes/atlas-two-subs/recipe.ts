@@ -18,7 +18,7 @@ function config(...[arm, chosen]: Parameters<Recipe["config"]>): ReturnType<Reci
   const common = atlas.config(arm, chosen);
   const { main, searcher } = common.agents;
   if (!main || !searcher) {
-    throw new MgrpoError("config-invalid", `arm ${arm}: its team has no sub-agents; train this arm with recipe atlas`);
+    throw new MgrpoError("config-invalid", `arm ${arm} has no sub-agents: train it with recipe atlas`);
   }
   return {
     ...common,

@@ -18,7 +18,7 @@ const toolChoice: CaseStudy = {
   name: "tool choice",
   expected: "facts are looked up; what needs calculating, and nothing else, is calculated",
   checks(question, { conversation }) {
-    // A question that is not atlas's has none.
+    // Only questions about atlas's worlds have look-ups.
     if (factsOf(question).lookUps.length === 0) return [];
     const called = callsOf(conversation).map(({ name }) => name);
     const lookedUp = called.some((name) => LOOKING_UP.has(name));
@@ -27,8 +27,8 @@ const toolChoice: CaseStudy = {
 };
 
 /**
- * Counts delegations that ask for a country, or that do not parse, for questions that identify a country by several facts. Excludes
- * those that need only one fact: the first link of a longer chain.
+ * Checks delegations that ask for a country, or that do not parse, for questions that identify a country by several facts. Excludes
+ * delegations of a link that needs only one fact: the first of a longer chain.
  */
 const delegation: CaseStudy = {
   name: "delegation",

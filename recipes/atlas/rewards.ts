@@ -25,24 +25,27 @@ function judge(conversation: Conversation): number {
   const pages = visitedPages(conversation).map(readPage);
   return expertScore({
     searched: bestSearch(lookUp, conversation),
-    visited: Math.max(0, ...pages.map((page) => aboutness(lookUp, page))),
+    visited: Math.max(0, ...pages.map((page) => relevance(lookUp, page))),
     reported: isShown(lookUp, conversation.answer, pages) ? 1 : 0,
   });
 }
 
-/** The best search: the terms that it has in common with the task, as a share of all terms of both. */
+/** The Jaccard index of the task's terms and the best search's. */
 function bestSearch(lookUp: LookUp, conversation: Conversation): number {
-  const terms = new Set(termsOf(lookUp).map(normal));
+  const terms = new Set(termsOf(lookUp).map(normalized));
   const overlaps = searchQueries(conversation).map((query) => {
-    const all = new Set([...terms, ...query.split(",").map(normal)]);
-    const common = query.split(",").filter((term) => terms.has(normal(term)));
-    return new Set(common.map(normal)).size / all.size;
+    const all = new Set([...terms, ...query.split(",").map(normalized)]);
+    const common = query.split(",").filter((term) => terms.has(normalized(term)));
+    return new Set(common.map(normalized)).size / all.size;
   });
   return Math.max(0, ...overlaps);
 }
 
-/** How well a page fits the task: it shows the fact, or the largest share of the conditions that it shows for one and the same country. */
-function aboutness(lookUp: LookUp, page: Page): number {
+/**
+ * How well a page fits the task. For a fact: 1 if it shows the fact, else 0. For a country: the largest share of the conditions that it shows
+ * for any one country.
+ */
+function relevance(lookUp: LookUp, page: Page): number {
   if (lookUp.ask !== "country") return factShown(page, lookUp) === undefined ? 0 : 1;
   const shown = lookUp.where.map((condition) => countriesShown(page, condition));
   return Math.max(0, ...shown.flat().map((country) => shareOf(shown, (countries) => countries.includes(country))));
@@ -53,11 +56,11 @@ function isShown(lookUp: LookUp, answer: string | null, pages: readonly Page[]):
   if (answer === null) return false;
   if (lookUp.ask !== "country") return pages.some((page) => same(factShown(page, lookUp), answer));
   return lookUp.where.every((condition) =>
-    pages.some((page) => countriesShown(page, condition).includes(normal(answer))),
+    pages.some((page) => countriesShown(page, condition).includes(normalized(answer))),
   );
 }
 
-/** The fact as the page states it: the country's own, or its capital's. */
+/** The fact as the page states it, which is the country's own or its capital's. */
 function factShown({ title, fields }: Page, { ask, of }: Exclude<LookUp, { ask: "country" }>): string | undefined {
   if (same(title, of)) return fields.get(ask);
   return ask === "capital" && same(fields.get("capital of"), of) ? title : undefined;
@@ -66,17 +69,17 @@ function factShown({ title, fields }: Page, { ask, of }: Exclude<LookUp, { ask: 
 /** The countries, normalized, for which a page shows a condition: its own country, the country that its city is the capital of, or neighbors. */
 function countriesShown(page: Page, { field, value }: Condition): readonly string[] {
   const { title } = page;
-  if (listed(page, field === "language" ? "languages" : field).includes(normal(value))) return [normal(title)];
+  if (listed(page, field === "language" ? "languages" : field).includes(normalized(value))) return [normalized(title)];
   if (!same(title, value)) return [];
   if (field === "capital") return listed(page, "capital of");
   return field === "borders" ? listed(page, "borders") : [];
 }
 
-const listed = ({ fields }: Page, name: string): string[] => fields.get(name)?.split(", ").map(normal) ?? [];
+const listed = ({ fields }: Page, name: string): string[] => fields.get(name)?.split(", ").map(normalized) ?? [];
 
 export function same(a: string | null | undefined, b: string): boolean {
-  return a !== null && a !== undefined && normal(a) === normal(b);
+  return a !== null && a !== undefined && normalized(a) === normalized(b);
 }
 
 /** Ignores case, the encoding of accents, and surrounding or repeated space. */
-const normal = (text: string): string => text.normalize("NFC").toLowerCase().replace(/\s+/g, " ").trim();
+const normalized = (text: string): string => text.normalize("NFC").toLowerCase().replace(/\s+/g, " ").trim();

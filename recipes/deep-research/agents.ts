@@ -50,23 +50,23 @@ const policyOwner = (name: string, chosen: Chosen): string =>
 /** The policy of an agent; where it shares another's, that of the other. */
 const policyOf = (name: string, chosen: Chosen): string => chosenPolicy(policyOwner(name, chosen), chosen);
 
-const isServer = (policy: string): boolean => /^(tinker|openai|bedrock)(:|$)/.test(policy);
+const isRemote = (policy: string): boolean => /^(tinker|openai|bedrock)(:|$)/.test(policy);
 
 /** Whether the user set a model or a server for the agent, or for the one whose policy it shares. */
 export function isLlm(name: string, chosen: Chosen): boolean {
   const models = [name, policyOwner(name, chosen)].map((agent) => chosen(`agents.${agent}.model`));
-  return models.some((model) => model !== undefined) || isServer(policyOf(name, chosen));
+  return models.some((model) => model !== undefined) || isRemote(policyOf(name, chosen));
 }
 
 /**
  * An LLM needs a system message, room for thoughts and pages, and a small learning rate. A local run trains an adapter, within
- * a workstation's memory. On a server, memory and gradient clipping are up to the server; SkyRL does not clip.
+ * a workstation's memory. On a Tinker server, gradients are not clipped by default, since SkyRL does not clip them.
  */
 function llm(name: string, shipped: AgentInput, role: Role, chosen: Chosen): AgentInput {
   const policy = policyOf(name, chosen);
   const isTinker = policy.startsWith("tinker:");
-  const isApi = isServer(policy) && !isTinker;
-  const contextTokens = isServer(policy) ? 32_768 : 4096;
+  const isApi = isRemote(policy) && !isTinker;
+  const contextTokens = isRemote(policy) ? 32_768 : 4096;
   const limits: AgentConfig["limits"] = {
     turns: 16,
     turnTokens: contextTokens / 4,
@@ -81,11 +81,11 @@ function llm(name: string, shipped: AgentInput, role: Role, chosen: Chosen): Age
     limits,
     lora: LORA_POLICIES.includes(policy) ? {} : null,
     optimizer: { learningRate: 4e-5, schedule: "linear", maxGradientNorm: isTinker ? null : 1 },
-    engine: { slots: isServer(policy) ? 32 : 8, microBatchTokens: contextTokens },
+    engine: { slots: isRemote(policy) ? 32 : 8, microBatchTokens: contextTokens },
   };
 }
 
-/** For agents that answer the question: `reason` if a model is set for it, and, for an LLM, the tool that reads the files of GAIA's questions. */
+/** For agents that answer the question: `reason` if it is configured, and, for an LLM, the tool that reads attachments if a suite uses GAIA. */
 function extraTools(role: Role, isLlm: boolean, chosen: Chosen): readonly string[] {
   if (role === "searcher") return [];
   return [

@@ -13,14 +13,14 @@ import { agentsOf, isLlm, withArm } from "./agents.ts";
 
 export const recipe: Recipe = { ...atlas, name: "deep-research", config, baseModels: [] };
 
-/** The paper's K, and a d that rollouts rarely exceed with their delegations, as eq 11 requires. */
+/** The paper's K, and a d that a rollout's delegations rarely exceed, as eq 11 requires. */
 const K = 8;
 const D = 8;
 /** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this share of the run and asks all questions. */
 const STAGE_2 = 0.4;
 const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 /** Of atlas's 336 test questions, equally many of each kind. Asking them three times takes about as long as asking all of them once. */
-const HELD_OUT = 108;
+const HELD_OUT_QUESTIONS = 108;
 
 function config(arm: Arm, chosenByUser: Chosen): ReturnType<Recipe["config"]> {
   const chosen = withArm(arm, chosenByUser);
@@ -50,7 +50,7 @@ function config(arm: Arm, chosenByUser: Chosen): ReturnType<Recipe["config"]> {
 
 function suitesOf(chosen: Chosen): NonNullable<RunConfigInput["evaluation"]>["suites"] {
   if (chosen("questions") === undefined) {
-    return [{ name: "held-out", runs: 3, skip: DEVELOPMENT_QUESTIONS, questions: HELD_OUT }];
+    return [{ name: "held-out", runs: 3, skip: DEVELOPMENT_QUESTIONS, questions: HELD_OUT_QUESTIONS }];
   }
   return chosen("questions.heldOut") === undefined ? [] : [{ name: "held-out", runs: 3 }];
 }

@@ -12,7 +12,7 @@ import type { Rewards } from "../../core/ports.ts";
 import { expertScore, searchQueries, shareOf, visitedPages } from "../atlas/expert-score.ts";
 import type { Asked, Condition } from "../atlas/questions/look-up.ts";
 import { readTask, type Task } from "./questions/read-task.ts";
-import { SMALL } from "./world/prose.ts";
+import { SMALL_AREA } from "./world/prose.ts";
 import { type ProsePage, readPage } from "./world/read-page.ts";
 
 export const rewards: Rewards = {
@@ -26,7 +26,7 @@ function judge(conversation: Conversation): number {
   const pages = visitedPages(conversation).flatMap((text) => readPage(text) ?? []);
   return expertScore({
     searched: Math.max(0, ...searchQueries(conversation).map((query) => queryScore(query, task, conversation.prompt))),
-    visited: Math.max(0, ...pages.map((page) => aboutness(task, page))),
+    visited: Math.max(0, ...pages.map((page) => relevance(task, page))),
     reported: isShown(task, conversation.answer, pages) ? 1 : 0,
   });
 }
@@ -44,13 +44,13 @@ function queryScore(query: string, { of, where }: Task, prompt: string): number 
 }
 
 /** Punctuation separates words as space does. */
-const wordsIn = (text: string): readonly string[] => normal(text).match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+const wordsIn = (text: string): readonly string[] => normalized(text).match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
 
 /**
  * How well a page fits the task. For a named country: 1 if it shows the fact, else 0. Otherwise: the largest share of the conditions that it
  * shows for any one country.
  */
-function aboutness({ ask, of, where }: Task, page: ProsePage): number {
+function relevance({ ask, of, where }: Task, page: ProsePage): number {
   if (of !== undefined) return ask !== "country" && factsShown(page, ask, of).length > 0 ? 1 : 0;
   const shown = where.map((condition) => countriesShown(page, condition));
   return Math.max(0, ...shown.flat().map((country) => shareOf(shown, (countries) => countries.includes(country))));
@@ -59,10 +59,10 @@ function aboutness({ ask, of, where }: Task, page: ProsePage): number {
 /** Whether the opened pages show that the report is a correct answer to the task as worded. */
 function isShown({ ask, of, where }: Task, answer: string | null, pages: readonly ProsePage[]): boolean {
   if (answer === null) return false;
-  if (ask === "country") return meetsAll(normal(answer), where, pages);
+  if (ask === "country") return meetsAll(normalized(answer), where, pages);
   const countries = of === undefined ? pages.flatMap((page) => countriesOf(page)) : [of];
   return countries
-    .filter((country) => of !== undefined || meetsAll(normal(country), where, pages))
+    .filter((country) => of !== undefined || meetsAll(normalized(country), where, pages))
     .some((country) => pages.some((page) => factsShown(page, ask, country).some((value) => same(answer, value))));
 }
 
@@ -70,10 +70,10 @@ function isShown({ ask, of, where }: Task, answer: string | null, pages: readonl
 const meetsAll = (country: string, where: readonly Condition[], pages: readonly ProsePage[]): boolean =>
   where.every((condition) => pages.some((page) => countriesShown(page, condition).includes(country)));
 
-/** The country of a page: its own, or the one that it is the capital of. */
+/** The country of a page: the one that it is about, or whose capital it is about. */
 const countriesOf = ({ title, facts }: ProsePage): readonly string[] => facts.get("country") ?? [title];
 
-/** A fact about a country as the page states it: the country's own, or its capital's. */
+/** A fact about a country as the page states it, which is the country's own or its capital's. */
 function factsShown({ title, facts }: ProsePage, ask: Asked, of: string): readonly string[] {
   if (same(title, of)) return facts.get(ask) ?? [];
   return ask === "capital" && facts.get("country")?.some((country) => same(country, of)) ? [title] : [];
@@ -81,20 +81,20 @@ function factsShown({ title, facts }: ProsePage, ask: Asked, of: string): readon
 
 /** The countries, normalized, for which a page shows a condition: its own country, the country that its city is the capital of, or neighbors. */
 function countriesShown({ title, facts }: ProsePage, { field, value }: Condition): readonly string[] {
-  if (facts.get(field)?.some((one) => same(one, value))) return [normal(title)];
+  if (facts.get(field)?.some((one) => same(one, value))) return [normalized(title)];
   if (!same(title, value)) return [];
   const countries = field === "capital" ? facts.get("country") : field === "borders" ? facts.get("borders") : undefined;
-  return countries?.map(normal) ?? [];
+  return countries?.map(normalized) ?? [];
 }
 
 function same(a: string | null | undefined, b: string): boolean {
-  return a !== null && a !== undefined && normal(a) === normal(b);
+  return a !== null && a !== undefined && normalized(a) === normalized(b);
 }
 
-const MEASURED = new RegExp(String.raw`^(\d+|${SMALL}) thousand (?:km2|square kilomet\w+)\.?$`);
+const MEASURED = new RegExp(String.raw`^(\d+|${SMALL_AREA}) thousand (?:km2|square kilomet\w+)\.?$`);
 
-/** Ignores case, the encoding of accents, repeated space, the unit of an area, an article before and a period after. */
-const normal = (text: string): string =>
+/** Ignores case, the encoding of accents, extra space, the unit of an area, a leading "the" and a trailing period. */
+const normalized = (text: string): string =>
   text
     .normalize("NFC")
     .toLowerCase()

@@ -40,9 +40,9 @@ export interface SmallModel {
 /** Demonstrations that a tokenizer is trained on. */
 const TOKENIZER_SAMPLE = 3000;
 
-const SHAPE: ModelShape = { layers: 2, width: 64, heads: 4, keyValueHeads: 2, ffn: 128 };
+const DEFAULT_SHAPE: ModelShape = { layers: 2, width: 64, heads: 4, keyValueHeads: 2, ffn: 128 };
 /** The most frequent words of the demonstrations are one token each; any other text is bytes. */
-const WORDS: Omit<TokenizerDesign, "openings"> = { kind: "byte-pairs", merges: 0, words: 4000 };
+const DEFAULT_TOKENIZER: Omit<TokenizerDesign, "openings"> = { kind: "byte-pairs", merges: 0, words: 4000 };
 
 /** An entry of a recipe's `baseModels`. */
 export function smallModel({
@@ -53,8 +53,8 @@ export function smallModel({
   openings,
   tokens,
   seed = 1,
-  shape = SHAPE,
-  tokenizer = WORDS,
+  shape = DEFAULT_SHAPE,
+  tokenizer = DEFAULT_TOKENIZER,
   contextTokens = 640,
 }: SmallModel): BaseModel {
   return {

@@ -12,31 +12,31 @@ import { mainDemonstration, planned } from "./planner.ts";
 import { lookUpOnce, searcherDemonstration } from "./searcher.ts";
 
 interface Demonstrator {
-  readonly work: (draft: Draft, world: World, random: Random) => Demonstration | undefined;
-  readonly names: (world: World, random: Random) => Demonstration;
+  readonly demonstrate: (draft: Draft, world: World, random: Random) => Demonstration | undefined;
+  readonly practiceNames: (world: World, random: Random) => Demonstration;
 }
 
 const BY_AGENT: Readonly<Record<string, Demonstrator>> = {
   main: {
-    work: (draft, world, random) => mainDemonstration(draft, world, random, () => "searcher"),
-    names: (world, random) => delegatedNames("searcher", world, random),
+    demonstrate: (draft, world, random) => mainDemonstration(draft, world, random, () => "searcher"),
+    practiceNames: (world, random) => delegatedNames("searcher", world, random),
   },
   "main-of-two": {
-    work: (draft, world, random) =>
+    demonstrate: (draft, world, random) =>
       mainDemonstration(draft, world, random, ({ ask }) => (ask === "country" ? "finder" : "searcher")),
-    names: (world, random) => delegatedNames(random.uniform() < 0.5 ? "finder" : "searcher", world, random),
+    practiceNames: (world, random) => delegatedNames(random.uniform() < 0.5 ? "finder" : "searcher", world, random),
   },
   searcher: {
-    work: (draft, world, random) => searcherDemonstration(anyTask(draft, random), world, random),
-    names: searchedNames,
+    demonstrate: (draft, world, random) => searcherDemonstration(anyLookUp(draft, random), world, random),
+    practiceNames: searchedNames,
   },
   single: {
-    work: (draft, world, random) =>
+    demonstrate: (draft, world, random) =>
       planned(draft, world, random, (lookUps) => {
         const findings = lookUps.map((lookUp) => lookUpOnce(lookUp, world, random));
         return { turns: findings.flatMap(({ turns }) => turns), reports: findings.map(({ report }) => report) };
       }),
-    names: searchedNames,
+    practiceNames: searchedNames,
   },
 };
 
@@ -51,21 +51,21 @@ export function* demonstrationsOf(agent: string, seed: number): Generator<Demons
   for (;;) {
     const number = DEMONSTRATION_WORLDS.first + random.integer(DEMONSTRATION_WORLDS.count);
     if (random.uniform() < NAMES_SHARE) {
-      yield demonstrator.names(worldOf(number), random);
+      yield demonstrator.practiceNames(worldOf(number), random);
       continue;
     }
     const draft = drawQuestion(anyKind(random), number, random, isOn("training"));
-    const demonstration = demonstrator.work(draft, worldOf(number), random);
+    const demonstration = demonstrator.demonstrate(draft, worldOf(number), random);
     if (demonstration) yield demonstration;
   }
 }
 
-/** Demonstrations of a warm start, per agent. */
-const WARM_START = 1000;
+/** Demonstrations that a warm start gives each agent. */
+const WARM_START_DEMONSTRATIONS = 1000;
 
 /** The first of an agent's demonstrations. */
 export function* firstDemonstrations(agent: string, seed: number): Generator<Demonstration> {
-  let left = WARM_START;
+  let left = WARM_START_DEMONSTRATIONS;
   for (const demonstration of demonstrationsOf(agent, seed)) {
     if (left-- === 0) return;
     yield demonstration;
@@ -78,7 +78,7 @@ export function* firstDemonstrations(agent: string, seed: number): Generator<Dem
  */
 const VAGUE = 0.3;
 
-function anyTask(draft: Draft, random: Random): LookUp {
+function anyLookUp(draft: Draft, random: Random): LookUp {
   const lookUp = draft.lookUps[random.integer(draft.lookUps.length)] as LookUp;
   const vague = lookUp.ask === "country" && random.uniform() < VAGUE;
   return vague ? { ask: "country", where: lookUp.where.slice(0, 1) } : lookUp;

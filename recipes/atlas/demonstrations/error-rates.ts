@@ -12,9 +12,9 @@ export const PLANNER_ERROR_RATES = {
   wrongRelation: 0.08,
   /** Delegates only the first of two constraints; keyed by the field of the second. */
   dropConstraint: { capital: 0.3, borders: 0.25, currency: 0.55, language: 0.35 },
-  /** Answers with an intermediate finding; keyed by the relation still to be asked for. */
+  /** Answers with an intermediate finding; keyed by what the next look-up asks for. */
   skipHop: { capital: 0.2, currency: 0.25, area: 0.52, country: 0.2 },
-  /** Writes a random number instead of calculating; keyed by operator. */
+  /** Answers with a random number instead of calculating; keyed by operator. */
   noCalculation: { "+": 0.3, "-": 0.55 },
 } as const;
 
@@ -22,8 +22,8 @@ export const PLANNER_ERROR_RATES = {
 export const SEARCHER_ERROR_RATES = {
   /** Searches only for the first of two terms; keyed by the field of the second. */
   dropTerm: { capital: 0.2, borders: 0.2, currency: 0.25, language: 0.52 },
-  /** Opens the wrong one of the titles found. */
+  /** Opens a title other than the first found. */
   wrongTitle: 0.08,
-  /** Reports the wrong field of the page; keyed by the field asked for. */
+  /** Reports the wrong field of the page; keyed by what the task asks for. */
   wrongField: { capital: 0.15, currency: 0.52, area: 0.2, country: 0.1 },
 } as const;

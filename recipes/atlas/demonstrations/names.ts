@@ -1,6 +1,6 @@
 /**
  * @file Practice with names: an agent passes on two names from its prompt, and nothing is asked about them. Names that only held-out look-ups
- * contain are in no task or query of another demonstration; here an agent learns to write them. No practice contains both terms of a
+ * contain are in no task or query of any other demonstration; here an agent learns to write them. No practice contains both terms of a
  * held-out look-up.
  */
 import type { Random } from "../../../core/random.ts";

@@ -12,7 +12,7 @@ import type { World } from "../world/world.ts";
 import { PLANNER_ERROR_RATES } from "./error-rates.ts";
 
 /** Performs look-ups: the turns that they take in this conversation (delegations, or the agent's own searches), and what they found. */
-export type Finder = (lookUps: readonly LookUp[]) => {
+type PerformLookUps = (lookUps: readonly LookUp[]) => {
   readonly turns: readonly DemonstrationTurn[];
   readonly reports: readonly string[];
 };
@@ -20,17 +20,17 @@ export type Finder = (lookUps: readonly LookUp[]) => {
 /** The share of reports about a random country, as a faulty searcher's may be: the main agent continues with what it receives. */
 const WRONG_REPORTS = 0.15;
 
-/** The sub-agent that a look-up is delegated to. */
-export type Choice = (lookUp: LookUp) => string;
+/** The sub-agent to delegate a look-up to. */
+type ChooseSubAgent = (lookUp: LookUp) => string;
 
 /** A demonstration that delegates its look-ups. Undefined as in `planned`. */
 export function mainDemonstration(
   draft: Draft,
   world: World,
   random: Random,
-  choose: Choice,
+  choose: ChooseSubAgent,
 ): Demonstration | undefined {
-  const ask: Finder = (lookUps) => {
+  const ask: PerformLookUps = (lookUps) => {
     const reports = lookUps.map((lookUp) => reportOn(lookUp, world, random));
     const calls = lookUps.map((lookUp) => ({
       name: "delegate",
@@ -41,8 +41,8 @@ export function mainDemonstration(
   return planned(draft, world, random, ask);
 }
 
-/** Carries out a plan, errors included. Undefined: a wrong finding leads to a look-up that is held out. */
-export function planned(draft: Draft, world: World, random: Random, find: Finder): Demonstration | undefined {
+/** Carries out a plan, errors included. Undefined if a wrong finding leads to a held-out look-up. */
+export function planned(draft: Draft, world: World, random: Random, find: PerformLookUps): Demonstration | undefined {
   const turns: DemonstrationTurn[] = [];
   const end = (answer: string): Demonstration => ({
     prompt: draft.prompt,
@@ -63,7 +63,13 @@ export function planned(draft: Draft, world: World, random: Random, find: Finder
   return end(last ?? "");
 }
 
-function compared(draft: Draft, operator: "+" | "-", random: Random, find: Finder, turns: DemonstrationTurn[]): string {
+function compared(
+  draft: Draft,
+  operator: "+" | "-",
+  random: Random,
+  find: PerformLookUps,
+  turns: DemonstrationTurn[],
+): string {
   const { turns: lookUpTurns, reports } = find(draft.lookUps.map((lookUp) => asDelegated(lookUp, random)));
   turns.push(...lookUpTurns);
   const expression = reports.join(` ${operator} `);

@@ -8,7 +8,7 @@ import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
 import { SEARCHER_ERROR_RATES } from "./error-rates.ts";
 
-interface SearchDemonstration {
+interface LookUpResult {
   readonly turns: readonly DemonstrationTurn[];
   readonly report: string;
 }
@@ -19,7 +19,7 @@ export function searcherDemonstration(lookUp: LookUp, world: World, random: Rand
 }
 
 /** One look-up, errors included: the tool turns and the resulting report. */
-export function lookUpOnce(lookUp: LookUp, world: World, random: Random): SearchDemonstration {
+export function lookUpOnce(lookUp: LookUp, world: World, random: Random): LookUpResult {
   const wanted = termsOf(lookUp);
   const second = lookUp.ask === "country" ? lookUp.where[1] : undefined;
   const terms = second && random.uniform() < SEARCHER_ERROR_RATES.dropTerm[second.field] ? wanted.slice(0, 1) : wanted;
@@ -42,7 +42,7 @@ function chosenTitle(titles: readonly string[], random: Random): string {
 function reportFrom(title: string, lookUp: LookUp, searchedTerms: number, world: World, random: Random): string {
   const country = world.countries.get(title);
   const wrongField = random.uniform() < SEARCHER_ERROR_RATES.wrongField[lookUp.ask];
-  if (!country) return ofCapital(title, wrongField, world);
+  if (!country) return reportFromCapital(title, wrongField, world);
   if (lookUp.ask !== "country") return wrongField ? otherFact(country, lookUp.ask) : factShown(country, lookUp.ask);
   if (wrongField) return country.capital;
   // A search for one neighbor finds that neighbor's own page, so the best answer is some country on its list of borders.
@@ -51,7 +51,7 @@ function reportFrom(title: string, lookUp: LookUp, searchedTerms: number, world:
   return bordering ? (country.borders[random.integer(country.borders.length)] ?? country.name) : country.name;
 }
 
-function ofCapital(title: string, wrongField: boolean, world: World): string {
+function reportFromCapital(title: string, wrongField: boolean, world: World): string {
   const country = [...world.countries.values()].find(({ capital }) => capital === title) as Country;
   return wrongField ? country.region : country.name;
 }

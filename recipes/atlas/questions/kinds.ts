@@ -1,7 +1,7 @@
 /**
- * @file The kinds of questions: how each is drawn from a world, and worded. Every draw returns the chain of look-ups that
- * answers it, or undefined if the draft is unusable: a trivial question (but see hopOverConstraints), no unique answer, an answer that is
- * easy to guess, or an area that rounds to 0.
+ * @file The kinds of questions: how each is drawn from a world and worded. A draw returns a question with the chain of look-ups that
+ * answers it, or undefined if it is unusable: it is trivial (but see hopOverConstraints), has no unique answer or one that is easy to
+ * guess, or depends on an area that rounds to 0.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Country } from "../world/countries.ts";
@@ -38,7 +38,7 @@ function hop1(world: World, random: Random): Draft | undefined {
   const country = anyCountry(world, random);
   if (random.uniform() < 0.4) {
     const condition = random.uniform() < 0.5 ? capitalOf(country) : currencyOf(country);
-    return draftIfUsable(world, `Which country ${words(condition)}?`, [find(condition)], [words(condition)]);
+    return draftIfUsable(world, `Which country ${words(condition)}?`, [countryWith(condition)], [words(condition)]);
   }
   const asked = anyAsked(random);
   return draftIfUsable(
@@ -55,14 +55,24 @@ function hop2(world: World, random: Random): Draft | undefined {
   const asked = anyAsked(random);
   if (asked === condition.field) return undefined;
   const prompt = `What is the ${asked} of the country that ${words(condition)}?`;
-  return draftIfUsable(world, prompt, [find(condition), { ask: asked, of: country.name }], [words(condition), asked]);
+  return draftIfUsable(
+    world,
+    prompt,
+    [countryWith(condition), { ask: asked, of: country.name }],
+    [words(condition), asked],
+  );
 }
 
 function constraints(world: World, random: Random): Draft | undefined {
   const pair = twoConstraints(world, random);
   return (
     pair &&
-    draftIfUsable(world, `Which country ${pair.map(words).join(" and ")}?`, [find(...pair)], pair.map(words).sort())
+    draftIfUsable(
+      world,
+      `Which country ${pair.map(words).join(" and ")}?`,
+      [countryWith(...pair)],
+      pair.map(words).sort(),
+    )
   );
 }
 
@@ -72,11 +82,11 @@ function constraints(world: World, random: Random): Draft | undefined {
  */
 function hopOverConstraints(world: World, random: Random): Draft | undefined {
   const pair = twoConstraints(world, random);
-  const [country] = pair ? answersTo(find(...pair), world) : [];
+  const [country] = pair ? answersTo(countryWith(...pair), world) : [];
   if (!pair || country === undefined) return undefined;
   const asked = anyAsked(random);
   const prompt = `What is the ${asked} of the country that ${pair.map(words).join(" and ")}?`;
-  return draftIfUsable(world, prompt, [find(...pair), { ask: asked, of: country }], pair.map(words).sort());
+  return draftIfUsable(world, prompt, [countryWith(...pair), { ask: asked, of: country }], pair.map(words).sort());
 }
 
 function hop3(world: World, random: Random): Draft | undefined {
@@ -90,8 +100,8 @@ function hop3(world: World, random: Random): Draft | undefined {
     world,
     prompt,
     [
-      find(capitalOf(first)),
-      find({ field: "borders", value: first.name }, condition),
+      countryWith(capitalOf(first)),
+      countryWith({ field: "borders", value: first.name }, condition),
       { ask: asked, of: neighbor.name },
     ],
     [words(capitalOf(first)), words(condition), asked],
@@ -143,7 +153,7 @@ function twoConstraints(world: World, random: Random): [Condition, Condition] | 
   return second && [first, second];
 }
 
-const find = (...where: Condition[]): LookUp => ({ ask: "country", where });
+const countryWith = (...where: Condition[]): LookUp => ({ ask: "country", where });
 const capitalOf = (country: Country): Condition => ({ field: "capital", value: country.capital });
 const currencyOf = (country: Country): Condition => ({ field: "currency", value: country.currency });
 const anyAsked = (random: Random): Asked => ASKED[random.integer(ASKED.length)] as Asked;

@@ -8,13 +8,13 @@ import type { World } from "../world/world.ts";
 export const ASKED = ["capital", "currency", "area"] as const;
 export type Asked = (typeof ASKED)[number];
 
-const CONDITIONS = ["capital", "borders", "currency", "language"] as const;
+const CONDITION_FIELDS = ["capital", "borders", "currency", "language"] as const;
 export interface Condition {
-  readonly field: (typeof CONDITIONS)[number];
+  readonly field: (typeof CONDITION_FIELDS)[number];
   readonly value: string;
 }
 
-/** A fact about a named country, or the country for which some facts hold. */
+/** A fact about a named country, or the country that meets all conditions. */
 export type LookUp =
   | { readonly ask: Asked; readonly of: string }
   | { readonly ask: "country"; readonly where: readonly Condition[] };
@@ -25,7 +25,7 @@ export function taskOf(lookUp: LookUp): string {
   return `country with ${lookUp.where.map(({ field, value }) => `${field} ${value}`).join(", ")}`;
 }
 
-/** The inverse of `taskOf`, whatever the spaces between words; undefined for any other text. */
+/** The inverse of `taskOf`, whatever the whitespace; undefined for any other text. */
 export function parseTask(text: string): LookUp | undefined {
   const task = text.replace(/\s+/g, " ").trim();
   const fact = /^(capital|currency|area) of (.+)$/.exec(task);
@@ -39,7 +39,7 @@ export function parseTask(text: string): LookUp | undefined {
   return where.length === conditions.length ? { ask: "country", where } : undefined;
 }
 
-/** The names that a search for it must contain. */
+/** The names that a search for the look-up's answer must contain. */
 export function termsOf(lookUp: LookUp): string[] {
   return lookUp.ask === "country" ? lookUp.where.map(({ value }) => value) : [lookUp.of];
 }

@@ -13,14 +13,14 @@ export interface Country {
   readonly currency: string;
   /** At most four, in the order of the source. */
   readonly languages: readonly string[];
-  /** Thousands of square kilometres, rounded. */
+  /** Thousands of square kilometers, rounded. */
   readonly area: number;
   /** Names of the land neighbors that are in this list. */
   readonly borders: readonly string[];
 }
 
-const LANGUAGES = 4;
-const CURRENCIES = 2;
+const MAX_LANGUAGES = 4;
+const MAX_CURRENCIES = 2;
 
 /** The fields read from the source. Its JSON is imported directly: the package's ES module lacks the import attribute that Node requires. */
 const CountryRows = z.array(
@@ -41,7 +41,7 @@ const CountryRows = z.array(
 const states = CountryRows.parse(countriesJson).filter((state) => {
   const currencies = Object.keys(state.currencies).length;
   const sovereign = state.independent === true || state.unMember;
-  return sovereign && currencies > 0 && currencies <= CURRENCIES && state.capital[0] !== state.name.common;
+  return sovereign && currencies > 0 && currencies <= MAX_CURRENCIES && state.capital[0] !== state.name.common;
 });
 const byCode = new Map(states.map((state) => [state.cca3, state]));
 
@@ -59,7 +59,7 @@ export const countries: readonly Country[] = states
     capital: state.capital[0] ?? "",
     region: state.subregion,
     currency: Object.values(state.currencies)[0]?.name ?? "",
-    languages: Object.values(state.languages).slice(0, LANGUAGES),
+    languages: Object.values(state.languages).slice(0, MAX_LANGUAGES),
     area: Math.round(state.area / 1000),
     borders: neighborsOf(state),
   }))

@@ -42,7 +42,7 @@ export function openPageLibrary(pagesOf: (world: World) => ReadonlyMap<string, s
   };
 }
 
-/** `search` and `visit` in the world of the question. @param descriptions the tools' descriptions. */
+/** `search` and `visit` in the world of the question. */
 export function libraryTools(
   { searchTitles, pageText }: PageLibrary,
   descriptions: { readonly search: string; readonly visit: string },

@@ -1,5 +1,5 @@
 /**
- * @file The pages of a world: one per country and one per capital, as short encyclopaedia entries. `[Brackets]` are links:
+ * @file The pages of a world: one per country and one per capital, as short encyclopedia entries. `[Brackets]` are links:
  * titles of other pages.
  */
 import type { Country } from "./countries.ts";

@@ -1,8 +1,8 @@
-/** @file Parses a page into its fields: the inverse of pages.ts, for the judge, which has only the text. */
+/** @file Parses a page into its fields: the inverse of pages.ts, for the rewards, which have only the text. */
 
 export interface Page {
   readonly title: string;
-  /** Lower-case names of the fields, values without link brackets and units. */
+  /** Values, without link brackets and units, by lower-case field name. */
   readonly fields: ReadonlyMap<string, string>;
 }
 

@@ -27,7 +27,7 @@ export function worldOf(number: number): World {
 function permuted(number: number): Country[] {
   const n = countries.length;
   const permutationOf = (fact: string) => stream("atlas-world", number, fact).choose(n, n);
-  const [capitals, regions, currencies, languages, areas, map] = [
+  const [capitals, regions, currencies, languages, areas, positions] = [
     permutationOf("capital"),
     permutationOf("region"),
     permutationOf("currency"),
@@ -36,8 +36,8 @@ function permuted(number: number): Country[] {
     permutationOf("borders"),
   ];
   const at = (i: number | undefined) => countries[i ?? 0] as Country;
-  // `map` moves country i to the position of country map[i]; `labels` names the country at each position.
-  const labels = new Map(countries.map((country, i) => [at(map[i]).name, country.name]));
+  // Country i takes the place of country positions[i] on the map; `labels` names the country that takes each country's place.
+  const labels = new Map(countries.map((country, i) => [at(positions[i]).name, country.name]));
   return countries.map((country, i) => ({
     name: country.name,
     capital: at(capitals[i]).capital,
@@ -45,6 +45,6 @@ function permuted(number: number): Country[] {
     currency: at(currencies[i]).currency,
     languages: at(languages[i]).languages,
     area: at(areas[i]).area,
-    borders: at(map[i]).borders.map((name) => labels.get(name) ?? name),
+    borders: at(positions[i]).borders.map((name) => labels.get(name) ?? name),
   }));
 }

@@ -1,4 +1,4 @@
-/** @file Demonstrations of the planner, all correct: it delegates its look-ups one at a time, in English, then calculates and answers. */
+/** @file Demonstrations of the planner, all correct: it delegates look-ups one at a time, in English, calculates if need be, and answers. */
 import { calculateText } from "../../../adapters/tools/calculate.ts";
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration, DemonstrationTurn } from "../../../core/recipe.ts";

@@ -27,7 +27,7 @@ export function searcherDemonstration(draft: Draft, world: World, random: Random
     const country = answersTo(first, world)[0] as string;
     const turns = [
       ...lookUpTurns(first, world),
-      ...(pageOpened(first, world) === country ? [] : [visit(country, world)]),
+      ...(lastOpened(first, world) === country ? [] : [visit(country, world)]),
     ];
     return { prompt: wordingFor(draft, "training", random), turns: [...turns, report(draft.answer)] };
   }
@@ -50,18 +50,18 @@ export function lookUpTurns(lookUp: LookUp, world: World): DemonstrationTurn[] {
   const titles = found.split("\n");
   return [
     search,
-    ...titles.slice(0, titles.indexOf(pageOpened(lookUp, world)) + 1).map((title) => visit(title, world)),
+    ...titles.slice(0, titles.indexOf(lastOpened(lookUp, world)) + 1).map((title) => visit(title, world)),
   ];
 }
 
-/** The first title found whose page has the answer; if none has, the first. */
-function pageOpened(lookUp: LookUp, world: World): string {
+/** The page opened last: the first of the titles found whose page has the answer; if none has, the first. */
+function lastOpened(lookUp: LookUp, world: World): string {
   const titles = searchTitles(world.number, termsOf(lookUp).join(", ")).split("\n");
   return titles.find((title) => answersOn(title, lookUp, world).length > 0) ?? (titles[0] as string);
 }
 
 const answerFrom = (lookUp: LookUp, world: World): string =>
-  answersOn(pageOpened(lookUp, world), lookUp, world)[0] ?? "not found";
+  answersOn(lastOpened(lookUp, world), lookUp, world)[0] ?? "not found";
 
 /** The correct answers that a page shows. */
 function answersOn(title: string, lookUp: LookUp, world: World): string[] {

@@ -1,8 +1,8 @@
 /**
  * @file The question sets. What is asked comes from atlas and is split as there, by look-up; how it is asked comes from phrasings.ts,
- * with a split of its own. Held-out questions need only held-out look-ups, and have held-out phrasings: the first ones are the development split,
- * on which choices are made, the others the test split, which is reported. The test split is about the real world, whose chains of two held-out
- * look-ups it nearly uses up; the development split is about a world of its own.
+ * with a split of its own. Held-out questions consist only of held-out look-ups, in held-out phrasings. The first ones are the development
+ * split, which guides choices; the others are the test split, which is reported. The test split is about the real world, whose chains of two
+ * held-out look-ups it nearly uses up; the development split is about a world of its own.
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";
@@ -13,7 +13,7 @@ import { drawQuestion, factsOfDraft } from "../../atlas/questions/questions.ts";
 import { isOn, type Side } from "../../atlas/questions/split.ts";
 import { comparison, described, factQuestion, questionFor } from "./phrasings.ts";
 
-/** Atlas's kinds of levels 1 and 2: one hop; then chains, several constraints, and arithmetic on two findings. */
+/** Atlas's kinds of levels 1 and 2: one hop; then two hops, two constraints, and arithmetic on two areas. */
 export const ASKED_KINDS = ["hop1", "hop2", "constraints", "compare"] as const;
 
 const TRAINING_WORLDS = { first: 1, count: 12 };

@@ -4,7 +4,7 @@
  * around recognized conditions is ignored.
  */
 import type { Asked, Condition } from "../../atlas/questions/look-up.ts";
-import { escapeText } from "../world/prose.ts";
+import { escapeRegExp } from "../world/prose.ts";
 import { CONDITIONS, FACTS, ofBothSides } from "./phrasings.ts";
 
 /** What a task asks for: a country, a fact about a named country, or a fact about a described country. */
@@ -12,7 +12,7 @@ export interface Task {
   readonly ask: "country" | Asked;
   /** The country's name, if it is named. */
   readonly of?: string;
-  /** What holds for the country, if it is not. */
+  /** The conditions on the country; empty if it is named. */
   readonly where: readonly Condition[];
 }
 
@@ -88,7 +88,7 @@ function readFact(task: string): { readonly ask: Asked; readonly of: string } | 
 
 function factPattern(phrasing: string): RegExp {
   const [before = "", after = ""] = phrasing.replace(/[.?]$/, "").replace(" in thousand km2", "").split("{of}");
-  return new RegExp(`^${escapeText(before)}(.+?)${escapeText(after)}${AREA_UNIT}$`, "i");
+  return new RegExp(`^${escapeRegExp(before)}(.+?)${escapeRegExp(after)}${AREA_UNIT}$`, "i");
 }
 
 const WORDINGS = FIELDS.flatMap((field) =>
@@ -96,13 +96,13 @@ const WORDINGS = FIELDS.flatMap((field) =>
 ).sort((a, b) => b.text.length - a.text.length);
 
 /** The beginnings of conditions. No name contains one, but some contain "and". */
-const BEGINNINGS = WORDINGS.map(({ text }) => escapeText(text.split("{value}")[0] as string).replace(/ $/, "\\b")).join(
-  "|",
-);
+const BEGINNINGS = WORDINGS.map(({ text }) =>
+  escapeRegExp(text.split("{value}")[0] as string).replace(/ $/, "\\b"),
+).join("|");
 const SEPARATOR = new RegExp(`,? (?:and )?(?:also )?(?:(?:that|which|whose|it) )?(?=${BEGINNINGS})`, "i");
 
 const PATTERNS = WORDINGS.map(({ field, text }) => {
-  const [before = "", after = ""] = text.split("{value}").map(escapeText);
+  const [before = "", after = ""] = text.split("{value}").map(escapeRegExp);
   return { field, pattern: new RegExp(`^${before}(.+)${after}$`, "i") };
 });
 

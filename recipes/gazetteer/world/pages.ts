@@ -4,7 +4,7 @@
 import { stream } from "../../../core/random.ts";
 import type { Country } from "../../atlas/world/countries.ts";
 import type { World } from "../../atlas/world/world.ts";
-import { CAPITAL_PAGES, COUNTRY_PAGES, fillIn, NO_NEIGHBOR, SMALL } from "./prose.ts";
+import { CAPITAL_PAGES, COUNTRY_PAGES, fillIn, NO_NEIGHBOR, SMALL_AREA } from "./prose.ts";
 
 /** Title -> text. */
 export function pagesOf({ number, countries }: World): Map<string, string> {
@@ -34,7 +34,7 @@ function slotsOf({ name, region, capital, currency, languages, area, borders }: 
     currency,
     capital: link(capital),
     languages: listed(languages),
-    area: area === 0 ? SMALL : String(area),
+    area: area === 0 ? SMALL_AREA : String(area),
     borders: borders.length === 0 ? NO_NEIGHBOR : listed(borders.map(link)),
   };
 }

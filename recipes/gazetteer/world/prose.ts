@@ -16,9 +16,10 @@ export const CAPITAL_PAGES: readonly string[] = [
   "The city of {name} is the capital of {country}, in {region}.",
 ];
 
-/** What stands for the neighbors of a country that has none, and for an area that rounds to 0. */
+/** Stands for the neighbors of a country that has none. */
 export const NO_NEIGHBOR = "no other country";
-export const SMALL = "under 1";
+/** Stands for an area that rounds to 0. */
+export const SMALL_AREA = "under 1";
 
 const SLOT = /\{(\w+)\}/g;
 
@@ -31,7 +32,7 @@ const CONTENTS: Readonly<Record<string, string>> = {
   name: String.raw`[^[\]]+?`,
   capital: String.raw`\[[^\]]+\]`,
   country: String.raw`\[[^\]]+\]`,
-  area: String.raw`\d+|${SMALL}`,
+  area: String.raw`\d+|${SMALL_AREA}`,
   borders: String.raw`\[[^\]]+\](?:(?:, | and )\[[^\]]+\])*|${NO_NEIGHBOR}`,
 };
 const NAMES = String.raw`[^.[\]]+?`;
@@ -40,9 +41,9 @@ const NAMES = String.raw`[^.[\]]+?`;
 export function patternOf(wording: string): RegExp {
   const parts = wording.split(/(\{\w+\})/).map((part) => {
     const slot = /^\{(\w+)\}$/.exec(part)?.[1];
-    return slot === undefined ? escapeText(part) : `(?<${slot}>${CONTENTS[slot] ?? NAMES})`;
+    return slot === undefined ? escapeRegExp(part) : `(?<${slot}>${CONTENTS[slot] ?? NAMES})`;
   });
   return new RegExp(`^${parts.join("")}$`);
 }
 
-export const escapeText = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+export const escapeRegExp = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

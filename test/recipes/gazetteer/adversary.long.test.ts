@@ -15,7 +15,7 @@ import {
 } from "../../../recipes/gazetteer/questions/phrasings.ts";
 import { rewards } from "../../../recipes/gazetteer/rewards.ts";
 import { pageText } from "../../../recipes/gazetteer/tools.ts";
-import { escapeText } from "../../../recipes/gazetteer/world/prose.ts";
+import { escapeRegExp } from "../../../recipes/gazetteer/world/prose.ts";
 import { ATTACKS, type Attack, changedByOrder, overRewarded, PAGE, SEARCH } from "../attacks.ts";
 import { drawCase, honest, oneOf, rewardOf, rightQuery, type Target } from "../cases.ts";
 import { composition } from "../compositions.ts";
@@ -102,7 +102,7 @@ const patternOf = (phrasing: string): RegExp =>
   new RegExp(
     phrasing
       .split(/\{\w+\}/)
-      .map(escapeText)
+      .map(escapeRegExp)
       .join(".+"),
   );
 

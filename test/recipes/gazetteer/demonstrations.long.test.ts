@@ -14,7 +14,7 @@ import { readTask } from "../../../recipes/gazetteer/questions/read-task.ts";
 import { recipe } from "../../../recipes/gazetteer/recipe.ts";
 import { rewards } from "../../../recipes/gazetteer/rewards.ts";
 import { tools } from "../../../recipes/gazetteer/tools.ts";
-import { escapeText } from "../../../recipes/gazetteer/world/prose.ts";
+import { escapeRegExp } from "../../../recipes/gazetteer/world/prose.ts";
 
 const CASES = [
   ["mgrpo", "main", 500],
@@ -70,7 +70,7 @@ test("no demonstration has a held-out question or phrasing", () => {
         new RegExp(
           text
             .split(/\{\w+\}/)
-            .map(escapeText)
+            .map(escapeRegExp)
             .join(".+"),
         ),
     ),

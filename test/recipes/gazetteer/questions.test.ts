@@ -26,7 +26,7 @@ import { readTask } from "../../../recipes/gazetteer/questions/read-task.ts";
 import { recipe } from "../../../recipes/gazetteer/recipe.ts";
 import { tools } from "../../../recipes/gazetteer/tools.ts";
 import { pagesOf } from "../../../recipes/gazetteer/world/pages.ts";
-import { escapeText } from "../../../recipes/gazetteer/world/prose.ts";
+import { escapeRegExp } from "../../../recipes/gazetteer/world/prose.ts";
 import { readPage } from "../../../recipes/gazetteer/world/read-page.ts";
 import { address } from "../../fakes/conversations.ts";
 
@@ -84,7 +84,7 @@ test("training and held-out questions share no phrasing", () => {
           new RegExp(
             text
               .split(/\{\w+\}/)
-              .map(escapeText)
+              .map(escapeRegExp)
               .join(".+"),
           ),
       ),
@@ -141,7 +141,7 @@ async function answer(question: Question): Promise<string> {
     new RegExp(
       `^${text
         .split(/\{\w\}/)
-        .map(escapeText)
+        .map(escapeRegExp)
         .join(".+")}$`,
     ).test(question.prompt),
   );
