@@ -27,7 +27,7 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 3,
     env: { NO_COLOR: "1" },
-    // Two loaded cores may take ten seconds to start a process: limits only bound a hang.
+    // Two loaded cores may take ten seconds to start a process: the limits only end a hang.
     testTimeout: 240_000,
     hookTimeout: 240_000,
     expect: { poll: { timeout: 60_000 } },

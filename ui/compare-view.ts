@@ -5,7 +5,7 @@ import type { Estimate } from "../core/training/bootstrap.ts";
 
 const estimate: z.ZodType<Estimate> = z.strictObject({ value: z.number(), low: z.number(), high: z.number() });
 
-/** What was measured of an arm on one suite, with 95% intervals. An estimate is null if nothing was counted. */
+/** An arm's scores on one suite, with 95% intervals. An estimate is null if nothing was counted. */
 export const Measured = z.strictObject({
   suite: z.string(),
   temperature: z.number(),
@@ -18,7 +18,7 @@ export const Measured = z.strictObject({
 });
 export type Measured = z.infer<typeof Measured>;
 
-/** Runs of one config that differ only in seed and length. */
+/** Runs of different seeds whose configs otherwise differ at most in name, number of steps and token budget. */
 export const ComparedArm = z.strictObject({
   label: z.string(),
   runs: z.array(RunName),
@@ -28,7 +28,7 @@ export type ComparedArm = z.infer<typeof ComparedArm>;
 
 export const CompareView = z.strictObject({
   arms: z.array(ComparedArm),
-  /** Why their scores cannot be compared; null if they can. */
+  /** Why the runs' scores cannot be compared; null if they can. */
   refusal: z.string().nullable(),
 });
 export type CompareView = z.infer<typeof CompareView>;

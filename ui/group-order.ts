@@ -8,7 +8,6 @@ export type GroupOrder = (typeof GROUP_ORDERS)[number];
 export const groupOrder = (text: string | undefined): GroupOrder =>
   GROUP_ORDERS.find((order) => order === text) ?? "group";
 
-/** Groups on a page. */
 export const GROUPS_PER_PAGE = 48;
 
 const rewardsOf = ({ rollouts }: GroupRow): number[] => rollouts.flatMap(({ reward }) => reward ?? []);

@@ -1,6 +1,6 @@
-/** @file The colors of charts, each with its dark counterpart, and how a noisy curve is smoothed. */
+/** @file The colors of charts in the light and the dark theme, and the smoothing of noisy curves. */
 
-/** [light, dark]: every color of a chart is here or in SERIES. */
+/** [light, dark]. Every color of a chart is here or in SERIES. */
 export const COLORS = {
   background: ["#ffffff", "#0d1117"],
   text: ["#1f2328", "#e6edf3"],

@@ -1,6 +1,6 @@
 /**
- * @file What the dashboard's server (cli/ui) sends to its pages (ui/app): one schema per view. Text from models, tools and pages is plain
- * text everywhere, never markup.
+ * @file What the dashboard's server (cli/ui) sends to its pages (ui/app): one schema per view. Text from models, tools and web pages is
+ * always plain text, never markup.
  */
 import * as z from "zod";
 import { Arm } from "../core/contracts/config.ts";
@@ -26,7 +26,7 @@ export const Tree = z.strictObject({
   folded: z.boolean().optional(),
   /** Whether a page shows its children in columns. */
   sideBySide: z.boolean().optional(),
-  /** Whose tokens can be shown: `main`, `main/<branch>` or an invocation's id. */
+  /** The trajectory whose tokens can be shown: `main`, `main/<branch>` or an invocation's id. */
   trajectory: z.string().optional(),
   get children() {
     return z.array(Tree).readonly();
@@ -42,7 +42,7 @@ export const RunRow = z.strictObject({
   seed: z.int(),
   state: z.enum(["running", "stopped", "finished", "halted"]),
   reason: z.string(),
-  /** Closed steps, and planned ones. */
+  /** Closed steps, and steps in total. */
   step: z.int(),
   steps: z.int(),
   /** Base model by agent. */
@@ -53,13 +53,13 @@ export const RunRow = z.strictObject({
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
   /** Wall-clock seconds of all sessions; null if the run was not trained in this folder. */
   seconds: z.number().nullable(),
-  /** What it has cost; null: unknown. */
+  /** What it has cost so far; null: unknown. */
   usd: z.number().nullable(),
-  /** Seconds since a scheduled tick last saw a heartbeat of a living worker; null: it has seen none, or the run is not running. */
+  /** Seconds since a scheduled tick last saw a heartbeat of a worker that is not dead; null: it has seen none, or the run is not running. */
   heartbeatSeconds: z.number().nullable(),
-  /** What it does or waits for; null once it is over. */
+  /** What it is doing or waiting for; null if nothing. */
   wait: z.string().nullable(),
-  /** Why nothing has changed for a while; null if it advances. */
+  /** Why it makes no progress; null if it is not stalled. */
   stall: z.string().nullable(),
 });
 export type RunRow = z.infer<typeof RunRow>;
@@ -98,7 +98,7 @@ export const WorkerView = z.strictObject({
 });
 export type WorkerView = z.infer<typeof WorkerView>;
 
-/** A run's row without its live state, which is in its pulse. */
+/** A run's row without its heartbeat, activity and stall, which are in its pulse. */
 const RunFacts = RunRow.omit({ heartbeatSeconds: true, wait: true, stall: true });
 
 export const RunView = RunFacts.extend({
@@ -117,15 +117,15 @@ export type RunView = z.infer<typeof RunView>;
 export const RunPulse = z.strictObject({
   state: RunRow.shape.state,
   reason: z.string(),
-  /** Closed steps whose summaries can be read. A step closes in the store a moment before. */
+  /** Closed steps whose summaries can be read. A step closes in the store a moment earlier. */
   closed: z.int(),
   /** The step that the run is at; after the last one, the number of its steps. */
   step: z.int(),
   /** The open step; null while the next one is being planned, and once all are closed. */
   openStep: z.int().nullable(),
-  /** What the run does or waits for; null once it is over. */
+  /** What the run is doing or waiting for; null if nothing. */
   wait: z.string().nullable(),
-  /** Why nothing has changed for a while, and what would unblock the run; null if it advances. */
+  /** Why it makes no progress, and what would unblock it; null if it is not stalled. */
   stall: z.string().nullable(),
   /** What it has cost so far; null if it is halted, or is a local run that is not running: its store is not read. */
   usd: z.number().nullable(),
@@ -167,6 +167,7 @@ export const GroupRow = z.strictObject({
   question: QuestionView,
   /** Trained agent -> why it learns nothing from the group; null if it learns. */
   noSignal: z.record(AgentName, z.string().nullable()),
+  /** Of the main agent's rewards; null if it has no batch. */
   mean: z.number().nullable(),
   std: z.number().nullable(),
   rollouts: z.array(RolloutCell),
@@ -202,7 +203,7 @@ export const SearchView = z.strictObject({
       excerpt: z.string(),
     }),
   ),
-  /** Where the next page begins; null: nothing is left. */
+  /** The group at which the next page begins; null after the last page. */
   next: z.int().nullable(),
 });
 export type SearchView = z.infer<typeof SearchView>;
@@ -220,13 +221,13 @@ export const RolloutView = z.strictObject({
 });
 export type RolloutView = z.infer<typeof RolloutView>;
 
-/** T tokens of one trajectory. */
+/** A trajectory of T tokens. */
 export const TokenView = z.strictObject({
   agent: AgentName,
   version: z.int(),
   /** The text of each of the T tokens. */
   tokens: z.array(z.string()),
-  /** Half-open spans of what the policy emitted. */
+  /** Half-open spans [start, end) of the action tokens, which the policy emitted. */
   actions: z.array(z.tuple([z.int(), z.int()])),
   /** Log-probs of the action tokens at the sampling temperature. */
   logProbs: z.array(z.number()),

@@ -6,7 +6,7 @@ import { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { evaluationOf } from "../../core/monitoring/team-evaluation.ts";
-import { compared } from "../../ui/app/parts/comparison.ts";
+import { comparedCharts } from "../../ui/app/parts/comparison.ts";
 import { CompareView } from "../../ui/compare-view.ts";
 import type { RunView } from "../../ui/views.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -128,13 +128,13 @@ const curve = (run: string, rewards: readonly number[], seconds: number | null, 
 test("the curve of an arm is the mean of its seeds, in a band from the lowest to the highest", () => {
   const runs = [curve("a1", [0.2, 0.2, 0.2], 1), curve("a2", [0.6, 0.6], 1)];
   const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
-  const { charts } = compared(runs, arms, "step", true);
+  const { charts } = comparedCharts(runs, arms, "step", true);
   const [line = expect.fail()] = charts[0]?.lines ?? [];
   // Both seeds have two steps.
   expect(line.points.map(([x]) => x)).toEqual([1, 2]);
   for (const [, y] of line.points) expect(y).toBeCloseTo(0.4, 12);
   expect(line.band).toEqual([1, 2].map((x) => [x, 0.2, 0.6]));
-  expect(compared(runs, arms, "step", false).charts[0]?.lines.map(({ name, band }) => [name, band])).toEqual([
+  expect(comparedCharts(runs, arms, "step", false).charts[0]?.lines.map(({ name, band }) => [name, band])).toEqual([
     ["a1", undefined],
     ["a2", undefined],
   ]);
@@ -143,7 +143,7 @@ test("the curve of an arm is the mean of its seeds, in a band from the lowest to
 test("seeds that do not overlap on the axis are averaged at one point, where the later one begins", () => {
   const runs = [curve("a1", [0.2, 0.2], 1), curve("a2", [0.6, 0.6], 5)];
   const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
-  const [line = expect.fail()] = compared(runs, arms, "seconds", true).charts[0]?.lines ?? [];
+  const [line = expect.fail()] = comparedCharts(runs, arms, "seconds", true).charts[0]?.lines ?? [];
   // a1 ends after 2 seconds; a2 begins after 5.
   expect(line.points).toEqual([[5, expect.closeTo(0.4, 12)]]);
   expect(line.band).toEqual([[5, 0.2, 0.6]]);
@@ -159,7 +159,7 @@ test("the mean of the seeds ends with their last values, even if the steps betwe
   };
   const runs = [priced("a1"), priced("a2")];
   const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
-  const last = (merged: boolean) => compared(runs, arms, "usd", merged).charts[0]?.lines[0]?.points.at(-1);
+  const last = (merged: boolean) => comparedCharts(runs, arms, "usd", merged).charts[0]?.lines[0]?.points.at(-1);
   expect(last(false)?.[0]).toBe(end);
   expect(last(true)).toEqual(last(false));
 });
@@ -168,7 +168,7 @@ test("curves are over tokens, seconds or dollars; a run that has no such measure
   const runs = [curve("a1", [0, 1], 10, 0.25), curve("a2", [0, 1], null)];
   const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
   const xs = (axis: "tokens" | "seconds" | "usd") => {
-    const { charts, omitted } = compared(runs, arms, axis, false);
+    const { charts, omitted } = comparedCharts(runs, arms, axis, false);
     return [charts[0]?.lines.map(({ points }) => points.map(([x]) => x)), omitted];
   };
   expect(xs("tokens")).toEqual([
@@ -186,8 +186,8 @@ test("a run whose first step has expired begins at its second step, and is not d
   const { perStep, ...rest } = curve("a1", [0, 1, 1], 10);
   const runs = [{ ...rest, perStep: perStep.slice(1) }];
   const arms = [{ label: "arm", runs: ["a1"], measured: [] }];
-  const overSteps = compared(runs, arms, "step", false);
+  const overSteps = comparedCharts(runs, arms, "step", false);
   expect(overSteps.charts[0]?.lines[0]?.points.map(([x]) => x)).toEqual([2, 3]);
   expect(overSteps.omitted).toEqual([]);
-  expect(compared(runs, arms, "tokens", false).omitted).toEqual(["a1"]);
+  expect(comparedCharts(runs, arms, "tokens", false).omitted).toEqual(["a1"]);
 });

@@ -65,7 +65,7 @@ inBrowser(
     const shown = (await textOf(page)).split("\n");
     const missing = (await liveLines(own)).filter((line) => !shown.includes(line));
     // What an export of a step leaves out: other steps, and tokens.
-    expect(missing.filter((line) => !/^(tokens|beside the same question|step \d+)/.test(line))).toEqual([]);
+    expect(missing.filter((line) => !/^(tokens|compare with the same question|step \d+)/.test(line))).toEqual([]);
     // To the next rollout, or the one before.
     await page.keyboard.press(own.endsWith("/0") ? "j" : "k");
     await expect.poll(() => new URL(page.url()).hash.slice(1)).not.toBe(own);

@@ -1,6 +1,6 @@
 /** @file A page that loses its server says so, and updates again once the server is back. A server that refuses or fails is not reported as lost. */
 import { afterAll, expect, test, vi } from "vitest";
-import type { News } from "../../ui/app/live.ts";
+import type { StreamState } from "../../ui/app/live.ts";
 import { server } from "../../ui/app/source.ts";
 
 const opened: FakeEventSource[] = [];
@@ -21,8 +21,8 @@ afterAll(() => {
 const { Stream } = await import("../../ui/app/live.ts");
 
 test("a lost connection is reported with the newest view, until the server sends a view again", () => {
-  const received: News<unknown>[] = [];
-  new Stream("/api/runs/tiny/events", "pulse").add((news) => received.push(news));
+  const received: StreamState<unknown>[] = [];
+  new Stream("/api/runs/tiny/events", "pulse").add((state) => received.push(state));
   const [events = expect.fail()] = opened;
   const send = (step: number) => events.dispatchEvent(new MessageEvent("pulse", { data: JSON.stringify({ step }) }));
   send(1);
@@ -33,8 +33,8 @@ test("a lost connection is reported with the newest view, until the server sends
 });
 
 test("a server that refuses the page is not reported as down", () => {
-  const received: News<unknown>[] = [];
-  new Stream("/api/events", "runs").add((news) => received.push(news));
+  const received: StreamState<unknown>[] = [];
+  new Stream("/api/events", "runs").add((state) => received.push(state));
   const events = opened.at(-1) ?? expect.fail();
   events.readyState = FakeEventSource.CLOSED;
   events.dispatchEvent(new Event("error"));

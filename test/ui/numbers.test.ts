@@ -96,7 +96,7 @@ inBrowser("the questions of an evaluation add up to its score", async () => {
 inBrowser("the worst rollout of the newest step is three clicks from the list of runs", async () => {
   const page = await open("/");
   await page.getByRole("link", { name: "demo" }).click();
-  await page.getByRole("link", { name: "its worst rollouts" }).click();
+  await page.getByRole("link", { name: "worst rollouts of the newest step" }).click();
   await page.locator(".cells .cell").first().click();
   await page.getByRole("heading", { level: 1 }).waitFor();
   await page.waitForURL(/steps\/2\/\d+\/\d+$/);

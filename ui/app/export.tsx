@@ -1,4 +1,4 @@
-/** @file An exported page: the same views as the dashboard's, from what the page holds, at addresses in its URL's fragment. */
+/** @file An exported page: pages of the dashboard, drawn from the views that the file holds, each at an address in its URL's fragment. */
 import { type ComponentChildren, render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { LocationProvider, Route, Router } from "preact-iso";
@@ -16,7 +16,7 @@ const source = exportedSource(exported);
 
 const addressNow = () => location.hash.slice(1) || exported.start;
 
-/** Gives the router the address after the `#`: the page may be a file, whose path cannot change. */
+/** Gives the router the address after the `#`: the path of a file cannot change. */
 function HashLocation({ children }: { readonly children: ComponentChildren }) {
   const [url, setUrl] = useState(addressNow);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** @file The views of an exported page. Those that it does not hold are derived: the pages of a step, and the rollouts of a group. */
+/** @file The views of an exported page. The pages of a step and the rollouts of a group are derived from the views that it holds. */
 import type { Export } from "../export-view.ts";
 import { groupOrder, inOrder, pageCount, rowsOfPage } from "../group-order.ts";
 import type { GroupView, RolloutView, StepView } from "../views.ts";
@@ -7,9 +7,9 @@ import type { ViewSource } from "./source.ts";
 const STEP = /^\/api\/runs\/[^/]+\/steps\/\d+$/;
 const ROLLOUT = /^(\/api\/runs\/[^/]+\/steps\/\d+\/\d+)\/(\d+)$/;
 
-export function exportedSource({ views: found, about }: Export): ViewSource {
-  // A view's path says its type (cli/ui/export.ts wrote both). It is not parsed again: a page has no schemas, which would make it larger.
-  const views: Readonly<Record<string, unknown>> = found;
+export function exportedSource({ views: held, about }: Export): ViewSource {
+  // A view's path says its type (cli/ui/export.ts writes both). It is not parsed again: schemas would make the page larger.
+  const views: Readonly<Record<string, unknown>> = held;
   const find = (path: string): unknown => {
     const [address = "", query] = path.split("?");
     const view = views[path] ?? views[address];

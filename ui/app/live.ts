@@ -1,15 +1,15 @@
 /**
- * @file What the server tells pages while they are open, by server-sent events. One stream per address, however many parts of a page listen.
- * A page that nobody sees closes its streams: browsers allow six connections to a server, and more tabs would wait for each other.
+ * @file What the server sends to open pages, as server-sent events. One stream per path, however many parts of a page listen.
+ * A hidden page closes its streams: browsers allow six connections to an HTTP/1.1 server, and further tabs would wait.
  */
 import { useEffect, useState } from "preact/hooks";
 import type { Failure } from "../views.ts";
 import { NO_SERVER, useSource } from "./source.ts";
 
-export interface News<View> {
-  /** The newest; undefined until the first. */
+export interface StreamState<View> {
+  /** The newest view; absent before the first. */
   readonly view?: View;
-  /** Why there is nothing newer. */
+  /** Why there is no newer view; absent while the stream works. */
   readonly failure?: Failure;
 }
 
@@ -22,23 +22,23 @@ const REFUSED: Failure = {
 export class Stream {
   readonly #path: string;
   readonly #event: string;
-  readonly #listeners = new Set<(news: News<unknown>) => void>();
+  readonly #listeners = new Set<(state: StreamState<unknown>) => void>();
   #events: EventSource | undefined;
-  #news: News<unknown> = {};
+  #state: StreamState<unknown> = {};
 
   constructor(path: string, event: string) {
     this.#path = path;
     this.#event = event;
   }
 
-  add(listener: (news: News<unknown>) => void): void {
+  add(listener: (state: StreamState<unknown>) => void): void {
     this.#listeners.add(listener);
-    listener(this.#news);
+    listener(this.#state);
     this.sync();
   }
 
   /** Returns the number of listeners that are left. */
-  remove(listener: (news: News<unknown>) => void): number {
+  remove(listener: (state: StreamState<unknown>) => void): number {
     this.#listeners.delete(listener);
     this.sync();
     return this.#listeners.size;
@@ -55,15 +55,15 @@ export class Stream {
 
   #open(): EventSource {
     const events = new EventSource(this.#path);
-    const tell = (news: News<unknown>) => {
-      this.#news = news;
-      for (const listener of this.#listeners) listener(news);
+    const notify = (state: StreamState<unknown>) => {
+      this.#state = state;
+      for (const listener of this.#listeners) listener(state);
     };
-    events.addEventListener(this.#event, ({ data }) => tell({ view: JSON.parse(data) }));
-    events.addEventListener("failure", ({ data }) => tell({ ...this.#news, failure: JSON.parse(data) }));
-    // The browser connects again by itself, and the server then sends the newest view. It gives up only on a server that refuses.
+    events.addEventListener(this.#event, ({ data }) => notify({ view: JSON.parse(data) }));
+    events.addEventListener("failure", ({ data }) => notify({ ...this.#state, failure: JSON.parse(data) }));
+    // The browser reconnects by itself, and the server then sends the newest view. It gives up only if the server refuses.
     events.addEventListener("error", () => {
-      tell({ ...this.#news, failure: events.readyState === EventSource.CLOSED ? REFUSED : NO_SERVER });
+      notify({ ...this.#state, failure: events.readyState === EventSource.CLOSED ? REFUSED : NO_SERVER });
     });
     return events;
   }
@@ -74,19 +74,19 @@ document.addEventListener("visibilitychange", () => {
   for (const stream of streams.values()) stream.sync();
 });
 
-/** @param event the name of the stream's events, each a whole view. */
-export function useNews<View>(path: string, event: string): News<View> {
-  const [news, setNews] = useState<News<View>>({});
-  const changes = useSource().about === undefined;
+/** @param event the name of the events that carry a whole view. */
+export function useStream<View>(path: string, event: string): StreamState<View> {
+  const [state, setState] = useState<StreamState<View>>({});
+  const isLive = useSource().about === undefined;
   useEffect(() => {
-    if (!changes) return undefined;
+    if (!isLive) return undefined;
     const stream = streams.get(path) ?? new Stream(path, event);
     streams.set(path, stream);
-    const listener = (next: News<unknown>) => setNews(next as News<View>);
+    const listener = (next: StreamState<unknown>) => setState(next as StreamState<View>);
     stream.add(listener);
     return () => {
       if (stream.remove(listener) === 0) streams.delete(path);
     };
-  }, [path, event, changes]);
-  return news;
+  }, [path, event, isLive]);
+  return state;
 }

@@ -1,7 +1,7 @@
 /** @file How a page loads its view and follows its changes. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunPulse, RunsView, RunView } from "../views.ts";
-import { type News, useNews } from "./live.ts";
+import { type StreamState, useStream } from "./live.ts";
 import { RunLoader, revisionOf } from "./run-loader.ts";
 import { type Loaded, server, useSource } from "./source.ts";
 
@@ -25,7 +25,7 @@ export function useView<View>(path: string, keepsPrevious = false): Loaded<View>
 }
 
 /** What the run is doing now, as it changes. */
-export const usePulse = (run: string): News<RunPulse> => useNews<RunPulse>(`/api/runs/${run}/events`, "pulse");
+export const usePulse = (run: string): StreamState<RunPulse> => useStream<RunPulse>(`/api/runs/${run}/events`, "pulse");
 
 /** A run's view that grows with the run. */
 export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: RunPulse | undefined } {
@@ -49,7 +49,7 @@ const loaderOf = (run: string): RunLoader => new RunLoader(run, (path) => server
 /** The list of runs, as it changes. */
 export function useRuns(): Loaded<RunsView> {
   const loaded = useView<RunsView>("/api/runs");
-  const { view, failure } = useNews<RunsView>("/api/events", "runs");
+  const { view, failure } = useStream<RunsView>("/api/events", "runs");
   if (view) return { view: failure ? { ...view, failure: failure.message } : view };
   return loaded;
 }

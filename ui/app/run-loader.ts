@@ -38,7 +38,7 @@ export class RunLoader {
     this.#isLoading = false;
   }
 
-  /** The run, with the known steps and those after them. One with fewer steps is another of the same name, so all of its steps are loaded. */
+  /** The run, with the known steps and those after them. A run with fewer steps is another one of the same name: all of its steps are loaded. */
   async #loadNew(): Promise<LoadedRun> {
     const before = this.#known?.perStep ?? [];
     // Not the number of known steps: the scores of the first steps may have expired.

@@ -1,4 +1,4 @@
-/** @file The source of a page's views: the server, which has the current ones, or the page itself, which contains them (export.tsx). */
+/** @file The source of a page's views: the server, which has the current ones, or the exported page itself (export.tsx). */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Failure } from "../views.ts";
@@ -9,7 +9,7 @@ export interface Loaded<View> {
 }
 
 export interface ViewSource {
-  /** The view at a path of the API. Rejects only if the signal aborts. */
+  /** The view at a path of the API. Rejects only if it is aborted. */
   load<View>(path: string, signal?: AbortSignal): Promise<Loaded<View>>;
   /** The link to a page; undefined: the source has no views for it. */
   href(page: string): string | undefined;

@@ -1,4 +1,4 @@
-/** @file Runs side by side: curves over steps, tokens, time or cost, the seeds of an arm as one mean; held-out scores; settings that differ. */
+/** @file Runs side by side: curves over steps, tokens, time or cost, with the seeds of an arm averaged; held-out scores; settings that differ. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
@@ -7,7 +7,7 @@ import { differingSettings } from "../../settings.ts";
 import type { RunView } from "../../views.ts";
 import { useView } from "../load.ts";
 import { Chart } from "../parts/chart.tsx";
-import { AXES, type Axis, compared } from "../parts/comparison.ts";
+import { AXES, type Axis, comparedCharts } from "../parts/comparison.ts";
 import { interval, percent } from "../parts/format.ts";
 import { Header } from "../parts/header.tsx";
 import { Notice } from "../parts/notice.tsx";
@@ -21,12 +21,12 @@ export function ComparePage() {
   const names = [...new Set((query["runs"] ?? "").split(",").filter(Boolean))];
   const axis = Object.keys(AXES).find((one): one is Axis => one === query["x"]) ?? "step";
   const merged = query["seeds"] !== "apart";
-  const { runs, failure } = useRuns(names.join(","));
+  const { runs, failure } = useRunViews(names.join(","));
   const comparison = useView<CompareView>(`/api/compare?runs=${names.join(",")}`);
   const arms = comparison.view?.arms ?? NO_ARMS;
-  const turn = (change: Record<string, string>) =>
+  const changeQuery = (change: Record<string, string>) =>
     route(`/compare?${new URLSearchParams({ ...query, ...change })}`, true);
-  const { charts, omitted } = useMemo(() => compared(runs, arms, axis, merged), [runs, arms, axis, merged]);
+  const { charts, omitted } = useMemo(() => comparedCharts(runs, arms, axis, merged), [runs, arms, axis, merged]);
   const problem = failure ?? comparison.failure?.message;
   if (problem !== undefined) return <Notice text={problem} />;
   if (runs.length < names.length || !comparison.view) return <Notice text="Loading …" />;
@@ -39,7 +39,7 @@ export function ComparePage() {
           <select
             aria-label="horizontal axis"
             value={axis}
-            onChange={({ currentTarget }) => turn({ x: currentTarget.value })}
+            onChange={({ currentTarget }) => changeQuery({ x: currentTarget.value })}
           >
             {Object.entries(AXES).map(([value, label]) => (
               <option key={value} value={value}>
@@ -50,10 +50,10 @@ export function ComparePage() {
           <select
             aria-label="seeds"
             value={merged ? "" : "apart"}
-            onChange={({ currentTarget }) => turn({ seeds: currentTarget.value })}
+            onChange={({ currentTarget }) => changeQuery({ seeds: currentTarget.value })}
           >
-            <option value="">seeds of an arm as one band</option>
-            <option value="apart">seeds apart</option>
+            <option value="">average the seeds of an arm</option>
+            <option value="apart">each seed by itself</option>
           </select>
         </div>
         {omitted.length > 0 && (
@@ -66,8 +66,8 @@ export function ComparePage() {
             <Chart key={one.title} {...one} />
           ))}
         </div>
-        <Differences view={comparison.view} />
-        <HeldOut runs={runs} />
+        <ArmScores view={comparison.view} />
+        <Evaluations runs={runs} />
         <Settings runs={runs} />
       </main>
     </>
@@ -78,17 +78,17 @@ const COLUMNS = [
   ["before", "before", false],
   ["after", "after", false],
   ["gain", "gain", true],
-  ["againstFirst", "after, minus the first arm", true],
+  ["againstFirst", "after, minus the first arm's", true],
 ] as const;
 
-/** Each arm on each suite, and its difference from the first arm. */
-function Differences({ view: { arms, refusal } }: { readonly view: CompareView }) {
+/** Each arm's scores on each suite, and their difference from the first arm's. */
+function ArmScores({ view: { arms, refusal } }: { readonly view: CompareView }) {
   const rows = arms.flatMap(({ label, runs, measured }) => measured.map((one) => ({ label, runs, ...one })));
   return (
     <section>
       <h2>Held-out accuracy, in percent</h2>
       {refusal !== null && <p class="warning">{refusal}</p>}
-      {refusal === null && rows.length === 0 && <p class="faint">No team was evaluated before and after training.</p>}
+      {refusal === null && rows.length === 0 && <p class="faint">No run was evaluated before and after training.</p>}
       <Scroll label="held-out accuracy" className={rows.length === 0 ? "none" : "wide dense"}>
         <table>
           <thead>
@@ -118,8 +118,8 @@ function Differences({ view: { arms, refusal } }: { readonly view: CompareView }
         </table>
       </Scroll>
       <p class={rows.length === 0 ? "none" : "faint"}>
-        With 95% intervals over questions and seeds; of one seed, over questions alone. Differences are paired by
-        question.
+        With 95% intervals over questions and seeds; for an arm of one seed, over questions alone. Differences are
+        paired by seed and question.
       </p>
     </section>
   );
@@ -141,7 +141,7 @@ interface LoadedRuns {
 
 const NO_RUNS: LoadedRuns = { runs: [] };
 
-function useRuns(names: string): LoadedRuns {
+function useRunViews(names: string): LoadedRuns {
   const [loaded, setLoaded] = useState<LoadedRuns & { readonly names?: string }>(NO_RUNS);
   useEffect(() => {
     const abort = new AbortController();
@@ -158,7 +158,7 @@ function useRuns(names: string): LoadedRuns {
   return loaded.names === names ? loaded : NO_RUNS;
 }
 
-function HeldOut({ runs }: { readonly runs: readonly RunView[] }) {
+function Evaluations({ runs }: { readonly runs: readonly RunView[] }) {
   const suites = [...new Set(runs.flatMap(({ evaluations }) => evaluations.map(({ suite }) => suite)))];
   return (
     <section>
@@ -182,7 +182,7 @@ function HeldOut({ runs }: { readonly runs: readonly RunView[] }) {
                   <a href={`/runs/${view.run}`}>{view.run}</a>
                 </td>
                 {suites.map((suite) => (
-                  <td key={suite}>{endsOf(view, suite)}</td>
+                  <td key={suite}>{firstAndNewest(view, suite)}</td>
                 ))}
               </tr>
             ))}
@@ -194,7 +194,7 @@ function HeldOut({ runs }: { readonly runs: readonly RunView[] }) {
   );
 }
 
-function endsOf({ evaluations }: RunView, suite: string): string {
+function firstAndNewest({ evaluations }: RunView, suite: string): string {
   const own = evaluations.filter((one) => one.suite === suite && one.n > 0).toSorted((a, b) => a.team - b.team);
   const [first, last] = [own[0], own.at(-1)];
   if (!first || !last) return "–";

@@ -8,7 +8,7 @@ import { Pre } from "../parts/pre.tsx";
 
 export function ConfigPage() {
   const { run = "" } = useRoute().params;
-  // The page shows no steps, so it asks for those from a number that no run reaches.
+  // The page shows no steps, so it asks for those from a step that no run reaches.
   const loaded = useView<RunView>(`/api/runs/${run}?from=1000000000`);
   const { view } = loaded;
   return (

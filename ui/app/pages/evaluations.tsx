@@ -1,11 +1,11 @@
-/** @file Evaluations: accuracy per suite and per kind over time, and every question's score, those that got worse first. */
+/** @file Evaluations: a suite's accuracy by kind over training, and every question's score, those that got worse first. */
 
 import { useMemo } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
 import type { EvaluationsView, EvaluationView } from "../../views.ts";
 import { useView } from "../load.ts";
 import { Chart } from "../parts/chart.tsx";
-import type { Line } from "../parts/curve.ts";
+import type { Line } from "../parts/chart-props.ts";
 import { percent } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
@@ -13,9 +13,8 @@ import { Pagination } from "../parts/pagination.tsx";
 import { questionScores } from "../parts/question-scores.ts";
 import { Scroll } from "../parts/scroll.tsx";
 
-const SHARE: readonly [number, number] = [0, 1];
-/** Questions on a page. */
-const PAGE = 200;
+const SHARE_BOUNDS: readonly [number, number] = [0, 1];
+const QUESTIONS_PER_PAGE = 200;
 
 export function EvaluationsPage() {
   const { params, query } = useRoute();
@@ -24,13 +23,13 @@ export function EvaluationsPage() {
   const loaded = useView<EvaluationsView>(`/api/runs/${run}/evaluations`);
   const suites = [...new Set(loaded.view?.evaluations.map(({ suite }) => suite))];
   const suite = query["suite"] ?? suites[0] ?? "";
-  const turn = (change: Record<string, string>) =>
+  const changeQuery = (change: Record<string, string>) =>
     route(`/runs/${run}/evaluations?${new URLSearchParams({ ...query, ...change })}`, true);
-  const teams = useMemo(
+  const evaluations = useMemo(
     () => (loaded.view?.evaluations ?? []).filter((one) => one.suite === suite),
     [loaded.view, suite],
   );
-  const lines = useMemo(() => kindLines(teams), [teams]);
+  const lines = useMemo(() => kindLines(evaluations), [evaluations]);
   return (
     <>
       <RunHeader run={run} tab="/evaluations" />
@@ -43,7 +42,7 @@ export function EvaluationsPage() {
               <select
                 aria-label="suite"
                 value={suite}
-                onChange={({ currentTarget }) => turn({ suite: currentTarget.value, page: "0" })}
+                onChange={({ currentTarget }) => changeQuery({ suite: currentTarget.value, page: "0" })}
               >
                 {suites.map((name) => (
                   <option key={name}>{name}</option>
@@ -52,14 +51,16 @@ export function EvaluationsPage() {
             )}
             {loaded.view?.hasCases && <a href={`/runs/${run}/cases`}>case studies</a>}
           </div>
-          {teams.length > 0 && <Chart title={`${suite}: correct answers by kind`} lines={lines} bounds={SHARE} />}
-          {teams.length > 0 && loaded.view && (
+          {evaluations.length > 0 && (
+            <Chart title={`${suite}: correct answers by kind`} lines={lines} bounds={SHARE_BOUNDS} />
+          )}
+          {evaluations.length > 0 && loaded.view && (
             <Questions
               run={run}
-              teams={teams}
+              evaluations={evaluations}
               prompts={loaded.view.prompts}
               page={Number(query["page"] ?? 0)}
-              turn={turn}
+              changeQuery={changeQuery}
             />
           )}
         </main>
@@ -68,31 +69,31 @@ export function EvaluationsPage() {
   );
 }
 
-function kindLines(teams: readonly EvaluationView[]): Line[] {
-  const kinds = [...new Set(teams.flatMap(({ questions }) => questions.map(({ kind }) => kind)))];
+function kindLines(evaluations: readonly EvaluationView[]): Line[] {
+  const kinds = [...new Set(evaluations.flatMap(({ questions }) => questions.map(({ kind }) => kind)))];
   const share = ({ questions }: EvaluationView, kind: string | undefined) => {
     const own = questions.filter((one) => kind === undefined || one.kind === kind);
     const n = own.reduce((sum, one) => sum + one.n, 0);
     return n === 0 ? null : own.reduce((sum, one) => sum + one.correct, 0) / n;
   };
   return [
-    { name: "all", color: "heldOut", points: teams.map((one) => [one.team, share(one, undefined)]) },
+    { name: "all", color: "heldOut", points: evaluations.map((one) => [one.team, share(one, undefined)]) },
     ...kinds.map(
-      (kind, color): Line => ({ name: kind, color, points: teams.map((one) => [one.team, share(one, kind)]) }),
+      (kind, color): Line => ({ name: kind, color, points: evaluations.map((one) => [one.team, share(one, kind)]) }),
     ),
   ];
 }
 
 interface QuestionsProps {
   readonly run: string;
-  readonly teams: readonly EvaluationView[];
+  readonly evaluations: readonly EvaluationView[];
   readonly prompts: EvaluationsView["prompts"];
   readonly page: number;
-  readonly turn: (change: Record<string, string>) => void;
+  readonly changeQuery: (change: Record<string, string>) => void;
 }
 
-function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
-  const rows = questionScores(teams).sort((a, b) => a.gain - b.gain);
+function Questions({ run, evaluations, prompts, page, changeQuery }: QuestionsProps) {
+  const rows = questionScores(evaluations).sort((a, b) => a.gain - b.gain);
   const worse = rows.filter(({ gain }) => gain < 0).length;
   const better = rows.filter(({ gain }) => gain > 0).length;
   const gained = better === 1 ? "1 question" : `${better} questions`;
@@ -107,7 +108,7 @@ function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
             <tr>
               <th scope="col">question</th>
               <th scope="col">kind</th>
-              {teams.map(({ team, job }) => (
+              {evaluations.map(({ team, job }) => (
                 <th key={job} scope="col">
                   {team} {team === 1 ? "step" : "steps"}
                 </th>
@@ -115,13 +116,13 @@ function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
             </tr>
           </thead>
           <tbody>
-            {rows.slice(page * PAGE, (page + 1) * PAGE).map(({ id, kind, shares }) => (
+            {rows.slice(page * QUESTIONS_PER_PAGE, (page + 1) * QUESTIONS_PER_PAGE).map(({ id, kind, shares }) => (
               <tr key={id}>
                 <td>{prompts[id] ?? id}</td>
                 <td class="faint">{kind}</td>
                 {shares.map((share, i) => (
-                  <td key={teams[i]?.job} class={share === null ? "" : share > 0.5 ? "good" : "bad"}>
-                    <a href={`/runs/${run}/evaluations/${teams[i]?.job}?question=${encodeURIComponent(id)}`}>
+                  <td key={evaluations[i]?.job} class={share === null ? "" : share > 0.5 ? "good" : "bad"}>
+                    <a href={`/runs/${run}/evaluations/${evaluations[i]?.job}?question=${encodeURIComponent(id)}`}>
                       {percent(share)}
                     </a>
                   </td>
@@ -131,7 +132,11 @@ function Questions({ run, teams, prompts, page, turn }: QuestionsProps) {
           </tbody>
         </table>
       </Scroll>
-      <Pagination page={page} pages={Math.ceil(rows.length / PAGE)} onPageChange={(to) => turn({ page: String(to) })} />
+      <Pagination
+        page={page}
+        pages={Math.ceil(rows.length / QUESTIONS_PER_PAGE)}
+        onPageChange={(to) => changeQuery({ page: String(to) })}
+      />
     </>
   );
 }

@@ -43,7 +43,7 @@ export function GroupPage() {
 
 export function QuestionPanel({ row }: { readonly row: GroupView["row"] }) {
   const { question, noSignal } = row;
-  const silent = Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
+  const withoutSignal = Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
   return (
     <>
       <h1>{question.prompt}</h1>
@@ -51,7 +51,7 @@ export function QuestionPanel({ row }: { readonly row: GroupView["row"] }) {
         {question.kind}, level {question.level} · reference: {question.answer}
       </p>
       <QuestionNote question={question} />
-      {silent.length > 0 && <p class="warning">No learning signal for {silent.join("; ")}</p>}
+      {withoutSignal.length > 0 && <p class="warning">No learning signal for {withoutSignal.join("; ")}</p>}
     </>
   );
 }

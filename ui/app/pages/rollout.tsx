@@ -1,5 +1,5 @@
 /**
- * @file One rollout: the whole team's tree, with tokens, and links to the rollouts before and after it in its group.
+ * @file One rollout: the whole team's tree, with tokens, and links to the previous and the next rollout of its group.
  * `?beside=<step>/<group>/<rollout>` shows a rollout of the same question in another step next to it.
  */
 import { useLocation, useRoute } from "preact-iso";
@@ -13,15 +13,15 @@ import { useSource } from "../source.ts";
 import { QuestionPanel } from "./group.tsx";
 
 /** Where a rollout is: `<step>/<group>/<rollout>`. */
-interface Place {
+interface RolloutPosition {
   readonly step: number;
   readonly group: number;
   readonly rollout: number;
 }
 
-const pathOf = ({ step, group, rollout }: Place): string => `${step}/${group}/${rollout}`;
+const pathOf = ({ step, group, rollout }: RolloutPosition): string => `${step}/${group}/${rollout}`;
 
-function parsePlace(text: string | undefined): Place | undefined {
+function parsePosition(text: string | undefined): RolloutPosition | undefined {
   const [, step, group, rollout] = /^(\d+)\/(\d+)\/(\d+)$/.exec(text ?? "") ?? [];
   if (step === undefined) return undefined;
   return { step: Number(step), group: Number(group), rollout: Number(rollout) };
@@ -32,20 +32,20 @@ export function RolloutPage() {
   const { run = "", step = "", group = "", rollout = "" } = params;
   const { route } = useLocation();
   const { href } = useSource();
-  const place = { step: Number(step), group: Number(group), rollout: Number(rollout) };
-  const beside = parsePlace(query["beside"]);
+  const position = { step: Number(step), group: Number(group), rollout: Number(rollout) };
+  const beside = parsePosition(query["beside"]);
   const path = `/runs/${run}/steps`;
-  const loaded = useView<RolloutView>(`/api${path}/${pathOf(place)}`, true);
+  const loaded = useView<RolloutView>(`/api${path}/${pathOf(position)}`, true);
   const { view } = loaded;
-  const address = (to: Place, next: Place | undefined) =>
+  const address = (to: RolloutPosition, next: RolloutPosition | undefined) =>
     `${path}/${pathOf(to)}${next ? `?beside=${pathOf(next)}` : ""}`;
   const last = (view?.row.rollouts.length ?? 0) - 1;
   const go = (to: number) => {
-    const next = address({ ...place, rollout: to }, beside);
+    const next = address({ ...position, rollout: to }, beside);
     // An export may lack the group's other rollouts.
     if (to >= 0 && to <= last && href(next) !== undefined) route(next);
   };
-  useKeys({ j: () => go(place.rollout + 1), k: () => go(place.rollout - 1) });
+  useKeys({ j: () => go(position.rollout + 1), k: () => go(position.rollout - 1) });
   const crumbs = [
     { text: `step ${step}`, href: `${path}/${step}` },
     { text: `group ${group}`, href: `${path}/${step}/${group}` },
@@ -57,12 +57,19 @@ export function RolloutPage() {
       {noticeOf(loaded) ?? (
         <main class={beside ? "full" : ""}>
           {view && <QuestionPanel row={view.row} />}
-          {view && <OtherSteps view={view} beside={beside} address={(next) => address(place, next)} />}
+          {view && <OtherSteps view={view} beside={beside} address={(next) => address(position, next)} />}
           <div class={beside ? "beside" : ""}>
             {view && (
-              <RolloutTree hasKeys run={run} view={view} address={(to) => address({ ...place, rollout: to }, beside)} />
+              <RolloutTree
+                hasKeys
+                run={run}
+                view={view}
+                address={(to) => address({ ...position, rollout: to }, beside)}
+              />
             )}
-            {beside && <Beside run={run} place={beside} address={(to) => address(place, { ...beside, rollout: to })} />}
+            {beside && (
+              <Beside run={run} position={beside} address={(to) => address(position, { ...beside, rollout: to })} />
+            )}
           </div>
         </main>
       )}
@@ -72,13 +79,13 @@ export function RolloutPage() {
 
 interface BesideProps {
   readonly run: string;
-  readonly place: Place;
+  readonly position: RolloutPosition;
   readonly address: (rollout: number) => string;
 }
 
-/** The rollout in another step. */
-function Beside({ run, place, address }: BesideProps) {
-  const loaded = useView<RolloutView>(`/api/runs/${run}/steps/${pathOf(place)}`, true);
+/** The rollout of another step. */
+function Beside({ run, position, address }: BesideProps) {
+  const loaded = useView<RolloutView>(`/api/runs/${run}/steps/${pathOf(position)}`, true);
   if (loaded.failure) return <p class="bad">{loaded.failure.message}</p>;
   if (!loaded.view) return <p class="faint">Loading …</p>;
   return <RolloutTree run={run} view={loaded.view} address={address} />;
@@ -87,9 +94,9 @@ function Beside({ run, place, address }: BesideProps) {
 interface RolloutTreeProps {
   readonly run: string;
   readonly view: RolloutView;
-  /** The address with another rollout of the group in its place. */
+  /** The page's address with another rollout of the group in place of this one. */
   readonly address: (rollout: number) => string;
-  /** Whether the keys `k` and `j` follow its links. */
+  /** Whether the keys `k` and `j` follow its links to the previous and the next rollout. */
   readonly hasKeys?: true;
 }
 
@@ -123,17 +130,17 @@ function RolloutTree({ run, view: { step, row, rollout, tree }, address, hasKeys
 
 interface OtherStepsProps {
   readonly view: RolloutView;
-  readonly beside: Place | undefined;
-  /** The address with another rollout beside this one, or none. */
-  readonly address: (beside: Place | undefined) => string;
+  readonly beside: RolloutPosition | undefined;
+  /** The page's address with another rollout beside this one, or none. */
+  readonly address: (beside: RolloutPosition | undefined) => string;
 }
 
-/** The same question, and the rollout with the same number, in other steps. */
+/** Selects another step that asked the same question, whose rollout of the same number is shown beside this one. */
 function OtherSteps({ view, beside, address }: OtherStepsProps) {
   const { route } = useLocation();
   if (view.sameQuestion.length === 0) return null;
   const chosen = beside ? `${beside.step}/${beside.group}` : "";
-  const open = (value: string) => route(address(parsePlace(`${value}/${view.rollout}`)));
+  const open = (value: string) => route(address(parsePosition(`${value}/${view.rollout}`)));
   return (
     <p class="bar">
       <select
@@ -141,7 +148,7 @@ function OtherSteps({ view, beside, address }: OtherStepsProps) {
         value={chosen}
         onChange={({ currentTarget }) => open(currentTarget.value)}
       >
-        <option value="">beside the same question in …</option>
+        <option value="">compare with the same question in …</option>
         {view.sameQuestion.map(({ step, group }) => (
           <option key={step} value={`${step}/${group}`}>
             step {step}

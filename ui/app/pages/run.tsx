@@ -31,7 +31,9 @@ export function RunPage() {
         <Facts view={view} />
         <p class="bar">
           {last !== undefined && <a href={`/runs/${run}/steps/${last}`}>newest step</a>}
-          {last !== undefined && <a href={`/runs/${run}/steps/${last}?sort=worst`}>its worst rollouts</a>}
+          {last !== undefined && (
+            <a href={`/runs/${run}/steps/${last}?sort=worst`}>worst rollouts of the newest step</a>
+          )}
           {openStep !== null && <a href={`/runs/${run}/steps/${openStep}`}>open step</a>}
         </p>
         {view.warnings.map((warning) => (
@@ -69,14 +71,14 @@ function Facts({ view }: { readonly view: RunView }) {
   );
 }
 
-/** All processes' writes, and the bytes per rollout, as in report.json. */
+/** The writes of all processes, and the bytes per rollout, as in report.json. */
 function writesOf({ perStep }: RunView, { requests, bytes }: NonNullable<RunView["writes"]>): string {
   const rollouts = perStep.reduce((sum, step) => sum + step.rollouts + step.excluded, 0);
   const each = rollouts === 0 ? "" : `, ${amount(Math.round(bytes / rollouts))} bytes per rollout`;
   return `${amount(requests)} requests, ${size(bytes)}${each}`;
 }
 
-/** The agent's model, or the owner of the policy that it uses; and its share of the loss of a policy that agents share. */
+/** The agent's model, or the owner of its policy; with its share of the policy's loss if agents share the policy. */
 function modelOf({ name, model, shared }: AgentView): string {
   if (!shared) return shortModel(model);
   const whose = shared.owner === name ? shortModel(model) : `policy of ${shared.owner}`;
@@ -86,7 +88,7 @@ function modelOf({ name, model, shared }: AgentView): string {
 interface FactProps {
   readonly name: string;
   readonly value: string;
-  /** What the value stands for. */
+  /** The unabridged value, shown on hover. */
   readonly full?: string;
 }
 

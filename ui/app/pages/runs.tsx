@@ -34,8 +34,8 @@ const COLUMNS: readonly (readonly [ColumnKey, string])[] = [
   ["usd", "cost"],
   ["heartbeatSeconds", "heartbeat"],
 ];
-/** Columns without an order. */
-const OTHERS = ["waits for", "newest reward", "models"] as const;
+/** Columns that the list cannot be sorted by. */
+const UNSORTED = ["waits for", "newest reward", "models"] as const;
 
 export function RunsPage() {
   const { query, route } = useLocation();
@@ -44,10 +44,11 @@ export function RunsPage() {
   const notice = noticeOf(loaded);
   if (notice || !loaded.view) return notice ?? null;
   const { text = "", sort = "run", down = "" } = query;
-  const turn = (change: Record<string, string>) => route(`/?${new URLSearchParams({ ...query, ...change })}`, true);
+  const changeQuery = (change: Record<string, string>) =>
+    route(`/?${new URLSearchParams({ ...query, ...change })}`, true);
   const { runs, failure } = loaded.view;
   const shown = runs
-    .filter((row) => searchable(row).includes(text.toLowerCase()))
+    .filter((row) => searchTextOf(row).includes(text.toLowerCase()))
     .sort((a, b) => (down === "1" ? -1 : 1) * compareBy(sort as ColumnKey, a, b));
   const toggle = (run: string) => choose(chosen.includes(run) ? chosen.filter((one) => one !== run) : [...chosen, run]);
   return (
@@ -62,7 +63,7 @@ export function RunsPage() {
             placeholder="name, recipe, arm, seed 7, model"
             aria-label="search runs"
             value={text}
-            onInput={({ currentTarget }) => turn({ text: currentTarget.value })}
+            onInput={({ currentTarget }) => changeQuery({ text: currentTarget.value })}
           />
           <button type="button" disabled={chosen.length < 2} onClick={() => route(`/compare?runs=${chosen.join(",")}`)}>
             compare {chosen.length > 1 ? chosen.length : ""}
@@ -72,7 +73,7 @@ export function RunsPage() {
         <p class={runs.length === 0 ? "none" : "faint"}>Before and after: held-out accuracy.</p>
         <Scroll label="runs" className="wide dense">
           <table>
-            <Titles sort={sort} down={down === "1"} turn={turn} />
+            <Titles sort={sort} down={down === "1"} changeQuery={changeQuery} />
             <tbody>
               {shown.map((row) => (
                 <Row key={row.run} row={row} isChosen={chosen.includes(row.run)} toggle={() => toggle(row.run)} />
@@ -88,10 +89,10 @@ export function RunsPage() {
 interface TitlesProps {
   readonly sort: string;
   readonly down: boolean;
-  readonly turn: (change: Record<string, string>) => void;
+  readonly changeQuery: (change: Record<string, string>) => void;
 }
 
-function Titles({ sort, down, turn }: TitlesProps) {
+function Titles({ sort, down, changeQuery }: TitlesProps) {
   return (
     <thead>
       <tr>
@@ -101,13 +102,13 @@ function Titles({ sort, down, turn }: TitlesProps) {
             <button
               type="button"
               class="plain"
-              onClick={() => turn({ sort: column, down: sort === column && !down ? "1" : "" })}
+              onClick={() => changeQuery({ sort: column, down: sort === column && !down ? "1" : "" })}
             >
               {title}
             </button>
           </th>
         ))}
-        {OTHERS.map((title) => (
+        {UNSORTED.map((title) => (
           <th key={title} scope="col">
             {title}
           </th>
@@ -129,7 +130,7 @@ function Row({ row, isChosen, toggle }: RowProps) {
       <tr>
         <td />
         <td>{row.run}</td>
-        <td class="bad" colSpan={COLUMNS.length + OTHERS.length - 1}>
+        <td class="bad" colSpan={COLUMNS.length + UNSORTED.length - 1}>
           {row.reason}
         </td>
       </tr>
@@ -171,18 +172,18 @@ function Row({ row, isChosen, toggle }: RowProps) {
   );
 }
 
-const searchable = (row: AnyRow): string =>
+const searchTextOf = (row: AnyRow): string =>
   JSON.stringify(
     row.state === "damaged" ? row : [row.run, row.recipe, row.arm, `seed ${row.seed}`, row.state, row.models],
   ).toLowerCase();
 
 function compareBy(column: ColumnKey, a: AnyRow, b: AnyRow): number {
-  const [x, y] = [cellOf(column, a), cellOf(column, b)];
+  const [x, y] = [sortKeyOf(column, a), sortKeyOf(column, b)];
   if (typeof x === "number" && typeof y === "number") return x - y;
   return String(x).localeCompare(String(y), "en", { numeric: true });
 }
 
-function cellOf(column: ColumnKey, row: AnyRow): string | number {
+function sortKeyOf(column: ColumnKey, row: AnyRow): string | number {
   if (row.state === "damaged") return column === "run" ? row.run : column === "state" ? row.state : -1;
   if (column === "before" || column === "after") return row.heldOut[column] ?? -1;
   return row[column] ?? -1;

@@ -22,7 +22,7 @@ const FILTERS = [
   ["correct", "correct"],
 ] as const;
 
-/** Changes what the page shows, in its query. */
+/** Changes the address's query, which says what the page shows. */
 type ChangeQuery = (change: Readonly<Record<string, string>>) => void;
 
 export function StepPage() {
@@ -36,7 +36,7 @@ export function StepPage() {
   const loaded = useView<StepView>(`/api${path}/${step}?${new URLSearchParams({ sort, page })}`, true);
   const { view } = loaded;
   const hasNext = view?.step === step && view.hasNext;
-  const turn: ChangeQuery = (change) => {
+  const changeQuery: ChangeQuery = (change) => {
     // Another order or search begins on its first page.
     const next = Object.entries({ ...query, page: "", ...change }).filter(([, value]) => value !== "");
     route(`${path}/${step}?${new URLSearchParams(next)}`, true);
@@ -60,12 +60,12 @@ export function StepPage() {
           <Neighbors path={path} step={step} hasNext={hasNext} />
           {view?.summary && <Summary summary={view.summary} />}
           <div class="bar">
-            {isLive && <Search text={text} filter={filter} turn={turn} />}
-            <Order sort={sort} turn={turn} />
+            {isLive && <Search text={text} filter={filter} changeQuery={changeQuery} />}
+            <Order sort={sort} changeQuery={changeQuery} />
           </div>
           {!isSearch && view?.state === "closed" && <Timeline folded run={run} step={view.step} />}
           {isSearch && <Hits path={`${path}/${step}`} query={new URLSearchParams({ text, filter })} />}
-          {!isSearch && view && <Groups view={view} path={`${path}/${view.step}`} turn={turn} />}
+          {!isSearch && view && <Groups view={view} path={`${path}/${view.step}`} changeQuery={changeQuery} />}
         </main>
       )}
     </>
@@ -98,22 +98,22 @@ function Neighbors({ path, step, hasNext }: NeighborsProps) {
 interface SearchProps {
   readonly text: string;
   readonly filter: string;
-  readonly turn: ChangeQuery;
+  readonly changeQuery: ChangeQuery;
 }
 
-function Search({ text, filter, turn }: SearchProps) {
+function Search({ text, filter, changeQuery }: SearchProps) {
   return (
     <>
       <SearchBox
         placeholder="text in any conversation"
         label="search the rollouts' text"
         text={text}
-        onSearch={(wanted) => turn({ text: wanted })}
+        onSearch={(wanted) => changeQuery({ text: wanted })}
       />
       <select
         aria-label="which rollouts"
         value={filter}
-        onChange={({ currentTarget }) => turn({ filter: currentTarget.value })}
+        onChange={({ currentTarget }) => changeQuery({ filter: currentTarget.value })}
       >
         {FILTERS.map(([value, label]) => (
           <option key={value} value={value}>
@@ -125,14 +125,14 @@ function Search({ text, filter, turn }: SearchProps) {
   );
 }
 
-function Order({ sort, turn }: { readonly sort: string; readonly turn: ChangeQuery }) {
+function Order({ sort, changeQuery }: { readonly sort: string; readonly changeQuery: ChangeQuery }) {
   return (
     <select
       aria-label="order of the groups"
       value={sort}
-      onChange={({ currentTarget }) => turn({ sort: currentTarget.value })}
+      onChange={({ currentTarget }) => changeQuery({ sort: currentTarget.value })}
     >
-      <option value="group">in order</option>
+      <option value="group">by number</option>
       <option value="worst">worst first</option>
       <option value="best">best first</option>
     </select>
@@ -157,10 +157,10 @@ function Summary({ summary }: { readonly summary: NonNullable<StepView["summary"
 interface GroupsProps {
   readonly view: StepView;
   readonly path: string;
-  readonly turn: ChangeQuery;
+  readonly changeQuery: ChangeQuery;
 }
 
-function Groups({ view, path, turn }: GroupsProps) {
+function Groups({ view, path, changeQuery }: GroupsProps) {
   return (
     <>
       <div class="groups">
@@ -168,14 +168,14 @@ function Groups({ view, path, turn }: GroupsProps) {
           <Group key={row.group} row={row} path={path} />
         ))}
       </div>
-      <Pagination page={view.page} pages={view.pages} onPageChange={(to) => turn({ page: String(to) })} />
+      <Pagination page={view.page} pages={view.pages} onPageChange={(to) => changeQuery({ page: String(to) })} />
     </>
   );
 }
 
 function Group({ row, path }: { readonly row: GroupRow; readonly path: string }) {
   const { group, question, rollouts, noSignal, mean, std } = row;
-  const silent = Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
+  const withoutSignal = Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
   const order = rollouts.toSorted(byReward);
   return (
     <section class="group">
@@ -195,7 +195,7 @@ function Group({ row, path }: { readonly row: GroupRow; readonly path: string })
           </li>
         ))}
       </ol>
-      {silent.length > 0 && <p class="faint">no learning signal for {silent.join("; ")}</p>}
+      {withoutSignal.length > 0 && <p class="faint">no learning signal for {withoutSignal.join("; ")}</p>}
     </section>
   );
 }

@@ -5,7 +5,7 @@ import { type EChartsCoreOption, type EChartsType, init, use } from "echarts/cor
 import { SVGRenderer } from "echarts/renderers";
 import { useEffect, useRef } from "preact/hooks";
 import { COLORS, SERIES } from "../../palette.ts";
-import type { ChartProps, Line } from "./curve.ts";
+import type { ChartProps, Line } from "./chart-props.ts";
 import { axisNumber } from "./format.ts";
 
 use([BarChart, LineChart, ScatterChart, GridComponent, LegendComponent, TooltipComponent, SVGRenderer]);
@@ -50,13 +50,13 @@ export function Chart({ title, lines, xName = "step", bounds, onPick }: ChartPro
   return (
     <figure>
       <figcaption>{title}</figcaption>
-      <div ref={element} class="chart" role="img" aria-label={`${title}: ${lines.map(newestOf).join("; ")}`} />
+      <div ref={element} class="chart" role="img" aria-label={`${title}: ${lines.map(lastValueOf).join("; ")}`} />
     </figure>
   );
 }
 
-/** The newest value of a line, in words, for readers who do not see the chart. */
-function newestOf(line: Line): string {
+/** The last value of a line, in words, for readers who cannot see the chart. */
+function lastValueOf(line: Line): string {
   const name = nameOf(line);
   const [x, y] = line.points.findLast(([, value]) => value !== null) ?? [];
   return y === undefined || y === null ? `${name} has no value` : `${name} ${Number(y.toPrecision(3))} at ${x}`;

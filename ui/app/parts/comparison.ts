@@ -3,9 +3,9 @@ import type { StepSummary } from "../../../core/monitoring/step-summary.ts";
 import type { ComparedArm } from "../../compare-view.ts";
 import { smooth } from "../../palette.ts";
 import type { RunView } from "../../views.ts";
-import type { ChartProps, Line } from "./curve.ts";
+import type { ChartProps, Line } from "./chart-props.ts";
 
-/** What the x axis shows, and its title. */
+/** What the x axis can show, with its title. */
 export const AXES = { step: "steps", tokens: "sampled tokens", seconds: "seconds", usd: "dollars" } as const;
 export type Axis = keyof typeof AXES;
 
@@ -20,8 +20,8 @@ export interface ComparedCharts {
   readonly omitted: readonly string[];
 }
 
-/** @param merged whether the seeds of an arm become one line, their mean, in a band from the lowest to the highest. */
-export function compared(
+/** @param merged whether the seeds of an arm become one line, their mean, with a band from the lowest to the highest. */
+export function comparedCharts(
   runs: readonly RunView[],
   arms: readonly ComparedArm[],
   axis: Axis,
@@ -71,7 +71,7 @@ function xOf(summary: StepSummary, before: number | undefined, axis: Axis): numb
   return before === undefined || own === null ? undefined : before + own;
 }
 
-/** The mean of the curves, in a band from the lowest to the highest, where they overlap; at one point if they do not. */
+/** The mean of the curves where they overlap, with a band from the lowest to the highest; one point if they do not overlap. */
 function lineOf(name: string, color: number, curves: readonly Points[]): Line[] {
   const [only] = curves;
   if (!only) return [];

@@ -2,13 +2,13 @@
 import type { StepSummary } from "../../../core/monitoring/step-summary.ts";
 import { smooth } from "../../palette.ts";
 import type { RunView } from "../../views.ts";
-import type { ChartProps, Line } from "./curve.ts";
+import type { ChartProps, Line } from "./chart-props.ts";
 
 type Curve = Omit<ChartProps, "onPick">;
 
-const SHARE: readonly [number, number] = [0, 1];
-/** The histogram counts the calls of this many newest steps. */
-const RECENT = 10;
+const SHARE_BOUNDS: readonly [number, number] = [0, 1];
+/** The histogram of invocations covers this many of the newest steps. */
+const RECENT_STEPS = 10;
 
 /** Step s is drawn at s + 1, and the evaluation of the team after s steps at s. */
 export function curvesOf(view: RunView): Curve[] {
@@ -18,14 +18,14 @@ export function curvesOf(view: RunView): Curve[] {
     title,
     lines: names.map((name, color) => ({ name, color, points: points(perStep, (step) => of(step, name) ?? null) })),
   });
-  const one = (title: string, of: (step: StepSummary) => number | null): Curve => ({
+  const overall = (title: string, of: (step: StepSummary) => number | null): Curve => ({
     title,
     lines: [{ name: title, color: 0, points: points(perStep, of) }],
   });
   const rewards = rewardLines(view, names);
   const curves = [
     { title: "reward, and held-out accuracy", lines: rewards, bounds: rewardBounds(rewards) },
-    { title: "shares of rollouts and groups", lines: shareLines(perStep), bounds: SHARE },
+    { title: "shares of rollouts and groups", lines: shareLines(perStep), bounds: SHARE_BOUNDS },
     perAgent("KL between sampler and trainer, nats per token", ({ training }, agent) => training[agent]?.kl),
     perAgent("gradient norm", ({ training }, agent) => training[agent]?.gradientNorm),
     perAgent("entropy of the sampler, nats per token", ({ training }, agent) => training[agent]?.entropy),
@@ -33,8 +33,8 @@ export function curvesOf(view: RunView): Curve[] {
     perAgent("share of tokens masked", ({ training }, agent) => training[agent]?.maskedFraction),
     perAgent("share of importance weights truncated", ({ training }, agent) => training[agent]?.truncatedFraction),
     perAgent("age of rollouts, versions", ({ age }, agent) => age?.[agent]),
-    one("tokens trained on per second", ({ tokensPerSecond }) => tokensPerSecond),
-    one("seconds per step", ({ seconds }) => seconds),
+    overall("tokens trained on per second", ({ tokensPerSecond }) => tokensPerSecond),
+    overall("seconds per step", ({ seconds }) => seconds),
     ...names.map((name) => timeCurve(name, perStep)),
     callsCurve(perStep),
   ];
@@ -68,12 +68,12 @@ function rewardLines({ perStep, evaluations }: RunView, names: readonly string[]
   ];
 }
 
-/** From 0 to 1, and further where a reward is outside: a penalty makes rewards negative, and their parts may sum to more than 1. */
+/** From 0 to 1, and further where a reward lies outside: a penalty can make it negative, and its parts may sum to more than 1. */
 function rewardBounds(lines: readonly Line[]): readonly [number, number] {
   const values = lines.flatMap((line) => line.points.flatMap(([, y]) => y ?? []));
   return values.reduce<readonly [number, number]>(
     ([low, high], value) => [Math.min(low, value), Math.max(high, value)],
-    SHARE,
+    SHARE_BOUNDS,
   );
 }
 
@@ -99,7 +99,7 @@ function timeCurve(agent: string, perStep: readonly StepSummary[]): Curve {
 
 /** The histogram of d_k over the newest steps. */
 function callsCurve(perStep: readonly StepSummary[]): Curve {
-  const recent = perStep.slice(-RECENT);
+  const recent = perStep.slice(-RECENT_STEPS);
   const subs = Object.keys(recent.at(-1)?.calls ?? {});
   return {
     title: `rollouts by invocations, newest ${recent.length === 1 ? "step" : `${recent.length} steps`}`,

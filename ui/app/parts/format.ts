@@ -1,4 +1,4 @@
-/** @file Numbers as text. */
+/** @file Numbers and model names as text, and the order of rollouts by reward. */
 import type { Estimate } from "../../../core/training/bootstrap.ts";
 
 export const percent = (share: number | null | undefined): string =>
@@ -11,7 +11,7 @@ export function amount(value: number | null | undefined): string {
   return Number.isInteger(rounded) ? rounded.toLocaleString("en") : String(rounded);
 }
 
-/** A number at an axis: four significant digits; below a thousandth, as a power of ten with two. */
+/** The label of an axis: four significant digits; below a thousandth, two, in scientific notation. */
 export function axisNumber(value: number): string {
   if (value === 0 || Math.abs(value) >= 1e-3) return value.toLocaleString("en", { maximumSignificantDigits: 4 });
   return Number(value.toPrecision(2)).toExponential();
@@ -19,7 +19,7 @@ export function axisNumber(value: number): string {
 
 export const signed = (value: number): string => `${value > 0 ? "+" : ""}${value.toFixed(3)}`;
 
-/** A path's last folders; other names of models as they are. */
+/** The last parts of an absolute path; any other model name is unchanged. */
 export function shortModel(model: string): string {
   const parts = model.split("/");
   return model.startsWith("/") && parts.length > MODEL_PARTS ? `…/${parts.slice(-MODEL_PARTS).join("/")}` : model;
@@ -40,7 +40,7 @@ export function interval({ value, low, high }: Estimate, isDifference = false): 
 
 const SIZE_UNITS = ["bytes", "KB", "MB", "GB"] as const;
 
-/** Bytes, by powers of 1000, in three significant digits. */
+/** Bytes in units of powers of 1000, to three significant digits. */
 export function size(bytes: number): string {
   let [value, unit] = [bytes, 0];
   for (; unit < SIZE_UNITS.length - 1 && Number(value.toPrecision(3)) >= 1000; unit++) value /= 1000;

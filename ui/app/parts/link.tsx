@@ -6,7 +6,7 @@ interface LinkProps {
   readonly to: string;
   readonly class?: string;
   readonly title?: string;
-  /** Whether nothing is shown where that page is not part of an export. */
+  /** Whether to show nothing, not plain text, where that page is not part of an export. */
   readonly hides?: true;
   readonly children: ComponentChildren;
 }

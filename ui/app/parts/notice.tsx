@@ -1,4 +1,4 @@
-/** @file What a page shows instead of a view: that it loads, or why there is none. */
+/** @file What a page shows instead of a view: that it is loading, or why there is none. */
 import type { Loaded } from "../source.ts";
 import { Link } from "./link.tsx";
 
@@ -13,7 +13,7 @@ export const Notice = ({ text }: { readonly text: string }) => (
   </main>
 );
 
-/** Undefined once there is a view. */
+/** Undefined if there is a view and no failure. */
 export function noticeOf({ view, failure }: Loaded<unknown>) {
   if (failure) return <Notice text={failure.message} />;
   return view === undefined ? <Notice text="Loading …" /> : undefined;

@@ -4,17 +4,17 @@ import type { EvaluationView } from "../../views.ts";
 export interface QuestionScores {
   readonly id: string;
   readonly kind: string;
-  /** One share per team; null: no attempt has a score. */
+  /** The share of correct answers in each evaluation; null: no attempt has a score. */
   readonly shares: readonly (number | null)[];
-  /** The last team's share less the first team's; 0 if either is null. */
+  /** The last share minus the first; 0 if either is null. */
   readonly gain: number;
 }
 
-/** `teams`: evaluations of one suite, the first team first. */
-export function questionScores(teams: readonly EvaluationView[]): QuestionScores[] {
-  const byTeam = teams.map(({ questions }) => new Map(questions.map((one) => [one.question, one])));
-  return (teams[0]?.questions ?? []).map(({ question: id, kind }) => {
-    const shares = byTeam.map((scores) => {
+/** `evaluations`: of one suite, in order of team. */
+export function questionScores(evaluations: readonly EvaluationView[]): QuestionScores[] {
+  const byEvaluation = evaluations.map(({ questions }) => new Map(questions.map((one) => [one.question, one])));
+  return (evaluations[0]?.questions ?? []).map(({ question: id, kind }) => {
+    const shares = byEvaluation.map((scores) => {
       const one = scores.get(id);
       return one && one.n > 0 ? one.correct / one.n : null;
     });

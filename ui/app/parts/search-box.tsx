@@ -1,4 +1,4 @@
-/** @file A field whose text is searched for on Enter, or when the reader leaves it. What is typed stays while the page around it changes. */
+/** @file A field whose text is searched for on Enter, or when the field loses focus. Until then, typed text survives changes of the page. */
 import { useEffect, useState } from "preact/hooks";
 
 interface SearchBoxProps {

@@ -3,7 +3,7 @@ import type { TimelineView } from "../../timeline-view.ts";
 import { useView } from "../load.ts";
 import { duration } from "./format.ts";
 
-/** Units of the drawing's width. */
+/** Width of the drawing, in its own units. */
 const WIDTH = 1000;
 const HEIGHT = 22;
 const KINDS = ["sampling", "training"] as const;
@@ -77,7 +77,7 @@ function Row({ worker, seconds }: { readonly worker: Worker; readonly seconds: n
   );
 }
 
-/** Steps of small models take seconds. */
+/** Tenths of a second below a minute: steps of small models take seconds. */
 const short = (seconds: number): string => (seconds < 60 ? `${seconds.toFixed(1)} s` : duration(seconds));
 
 const length = (spans: Spans): number => spans.reduce((sum, [from, to]) => sum + to - from, 0);

@@ -6,9 +6,9 @@ import type { TokenView } from "../../views.ts";
 import { useView } from "../load.ts";
 import { Pre } from "./pre.tsx";
 
-/** Log-probs below which a token stands out, weakest first. */
-const STEPS = [-0.1, -0.7, -2.3, -4.6];
-/** Largest difference between a token's log-probs, sampler and trainer, that is not marked, in nats. */
+/** Log-probs: a sampled token stands out more for each one that it is below. */
+const THRESHOLDS = [-0.1, -0.7, -2.3, -4.6];
+/** A token is marked if the log-probs of sampler and trainer differ by more than this, in nats. */
 const FAR = 1e-3;
 
 export function Tokens({ path }: { readonly path: string }) {
@@ -16,22 +16,21 @@ export function Tokens({ path }: { readonly path: string }) {
   if (failure) return <p class="faint">{failure.message}</p>;
   if (!view) return <p class="faint">Loading …</p>;
   const actions = actionsByPosition(view);
-  const { trained } = view;
-  const sampled = view.logProbs;
-  const mean = sampled.reduce((sum, one) => sum + one, 0) / Math.max(1, sampled.length);
+  const { trained, logProbs } = view;
+  const mean = logProbs.reduce((sum, one) => sum + one, 0) / Math.max(1, logProbs.length);
   return (
     <>
       <p class="faint">
-        {view.agent}, version {view.version}: {view.tokens.length} tokens, {sampled.length} sampled, mean log-prob{" "}
+        {view.agent}, version {view.version}: {view.tokens.length} tokens, {logProbs.length} sampled, mean log-prob{" "}
         {mean.toFixed(3)}. Dimmed tokens are masked: the policy did not emit them.
       </p>
-      {trained && <Trained view={view} trained={trained} />}
+      {trained && <Mismatch view={view} trained={trained} />}
       <Pre label="tokens" className="tokens">
         {view.tokens.map((text, i) => {
           const action = actions.get(i);
           if (action === undefined) return <span key={i}>{text}</span>;
           const { logProb, difference, isClipped } = action;
-          const strength = STEPS.filter((limit) => logProb < limit).length;
+          const strength = THRESHOLDS.filter((limit) => logProb < limit).length;
           const probability = Math.exp(logProb).toFixed(4);
           const marks = [
             difference !== undefined && `, trainer − sampler ${difference.toExponential(1)}`,
@@ -51,8 +50,13 @@ export function Tokens({ path }: { readonly path: string }) {
   );
 }
 
+interface MismatchProps {
+  readonly view: TokenView;
+  readonly trained: NonNullable<TokenView["trained"]>;
+}
+
 /** How far apart sampler and trainer are, in one line. */
-function Trained({ view, trained }: { readonly view: TokenView; readonly trained: NonNullable<TokenView["trained"]> }) {
+function Mismatch({ view, trained }: MismatchProps) {
   const differences = trained.logProbs.map((one, a) => Math.abs(one - (view.logProbs[a] ?? 0)));
   const mean = differences.reduce((sum, one) => sum + one, 0) / Math.max(1, differences.length);
   const largest = differences.reduce((most, one) => Math.max(most, one), 0);
@@ -81,11 +85,9 @@ function actionsByPosition({ actions, logProbs, trained }: TokenView): Map<numbe
   return new Map(
     positions.map((position, a) => {
       const logProb = logProbs[a] ?? 0;
-      const own = trained?.logProbs[a];
-      return [
-        position,
-        { logProb, difference: own === undefined ? undefined : own - logProb, isClipped: clipped.has(a) },
-      ];
+      const trainerLogProb = trained?.logProbs[a];
+      const difference = trainerLogProb === undefined ? undefined : trainerLogProb - logProb;
+      return [position, { logProb, difference, isClipped: clipped.has(a) }];
     }),
   );
 }

@@ -1,4 +1,4 @@
-/** @file A tree of a rollout: turns, delegations, tool calls, rewards and advantages. Its text is never parsed as HTML. */
+/** @file The tree of a rollout: turns, delegations, tool calls, rewards and advantages. Its text is never parsed as HTML. */
 import { useState } from "preact/hooks";
 import type { Tree } from "../../views.ts";
 import { useSource } from "../source.ts";
