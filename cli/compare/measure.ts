@@ -67,15 +67,18 @@ export function scoresOf(run: EvaluatedRun | undefined, suite: string | undefine
   return run?.heldOut.find((one) => one.suite === suite && one.team === team)?.questions ?? [];
 }
 
-/** Open-book suites evaluated before and after training in the first run, those above temperature 0 first. */
+/** Open-book suites evaluated before and after training in any of the runs, those above temperature 0 first. */
 export function comparedSuites(runs: readonly EvaluatedRun[]): Suite[] {
-  const [run] = runs;
-  const at = (team: number | undefined) => run?.heldOut.filter((one) => one.team === team && !one.closedBook) ?? [];
-  const after = at(run?.steps);
+  const suites = new Map(runs.flatMap(suitesOf).map((one) => [one.suite, one]));
+  return [...suites.values()].sort((a, b) => Number(a.temperature === 0) - Number(b.temperature === 0));
+}
+
+function suitesOf({ heldOut, steps }: EvaluatedRun): Suite[] {
+  const at = (team: number) => heldOut.filter((one) => one.team === team && !one.closedBook);
+  const after = at(steps);
   return at(0)
     .filter(({ suite }) => after.some((one) => one.suite === suite))
-    .map(({ suite, temperature }) => ({ suite, temperature }))
-    .sort((a, b) => Number(a.temperature === 0) - Number(b.temperature === 0));
+    .map(({ suite, temperature }) => ({ suite, temperature }));
 }
 
 /** Scores are paired by question, so all runs must have been evaluated on the same questions. */

@@ -75,6 +75,12 @@ test("seeds of one config are one arm; the differences are paired by seed and qu
   expect([low < 0.5, high > 0.5]).toEqual([true, true]);
 });
 
+test("the scores of an arm's finished seeds are shown although its first has none yet", async () => {
+  const unfinished = { ...(await sourceOf("a1", { seed: 1 }, 1, 2)), evaluations: [] };
+  const { arms } = await compareView([unfinished, await sourceOf("a2", { seed: 2 }, 1, 3)]);
+  expect(arms[0]?.measured).toMatchObject([{ suite: "sampled", after: { value: 0.75 } }]);
+});
+
 test("a run whose untrained team alone is evaluated has no scores after training", async () => {
   const { evaluations, ...source } = await sourceOf("a1", {}, 1, 2);
   const untrained = evaluations.filter(({ team }) => team === 0);
