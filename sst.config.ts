@@ -26,7 +26,7 @@ export default $config({
     const judge = createJudgeKey();
     /**
      * One fleet per agent and set of roles, all empty until a run needs them. A run names its agents in its config, which does not exist at
-     * deployment, so the fleets here are named after the agents of most teams. Add a line for a recipe with other agents; a fleet that no run
+     * deployment, so the fleets here serve the agents that most recipes have. Add a line for a recipe with other agents; a fleet that no run
      * uses costs nothing. Rollouts and training share a fleet, because an instance that samples can also train: one instance holds the
      * agent's trainer claim, usually the on-demand one, which starts first; the spot instances only sample.
      */

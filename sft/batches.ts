@@ -10,7 +10,7 @@ export interface Split {
 }
 
 /**
- * Holds out an example if the hash of its tokens, as a number in [0, 1), is below the share. So it depends on no other example, and equal
+ * Holds out an example if the hash of its tokens, as a number in [0, 1), is below the share. So no other example affects it, and equal
  * examples are on the same side.
  */
 export function split(examples: readonly Example[], share: number, limit: number): Split {

@@ -1,12 +1,12 @@
-/** @file Whether an agent could have had a conversation: every turn is well-formed, calls its tools, and has its responses. */
+/** @file Whether an agent could have had a conversation: turns are well-formed, calls are of tools it has, and each has its response. */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { ToolCall } from "../core/contracts/conversation.ts";
 import { parseTurn, STRAY_TAGS } from "../core/conversation/parse-turn.ts";
 import type { Toolbox } from "../core/conversation/toolbox.ts";
 import { invalidDemonstration, type MessagesLine, type PlacedDemonstration } from "./messages.ts";
 
-/** The part of an agent that its conversations depend on. */
-export interface Teachable {
+/** The agent that demonstrations are for: the part of it that its conversations depend on. */
+export interface TargetAgent {
   readonly agent: string;
   readonly config: Pick<AgentConfig, "system" | "limits">;
   readonly toolbox: Pick<Toolbox, "parameters">;
@@ -15,7 +15,7 @@ export interface Teachable {
 /** Refuses a line that an app's agent could not have generated: the gateway reads only calls of tools that the app offers. */
 export function refuseMalformedAppLine(
   { turns, tools = [], where }: MessagesLine,
-  { limits }: Teachable["config"],
+  { limits }: TargetAgent["config"],
 ): void {
   refuseLength(turns, limits, where);
   for (const [i, { reply, responses }] of turns.entries()) {
@@ -36,9 +36,9 @@ export function refuseMalformedAppLine(
         `turn ${i + 1} calls '${unknown.name}', which the line's tools do not define: add its definition`,
       );
     }
-    const unread = calls.find(({ arguments: written }) => !isObject(written));
-    if (unread)
-      throw invalidDemonstration(where, `turn ${i + 1}: the arguments of '${unread.name}' are not a JSON object`);
+    const invalid = calls.find(({ arguments: written }) => !isObject(written));
+    if (invalid)
+      throw invalidDemonstration(where, `turn ${i + 1}: the arguments of '${invalid.name}' are not a JSON object`);
     if (isLast && calls.length > 0) throw invalidDemonstration(where, "it ends with tool calls, not with an answer");
     if (isLast && text.trim() === "") throw invalidDemonstration(where, "it ends without an answer");
     if (!isLast && calls.length === 0)
@@ -69,7 +69,7 @@ function isObject(text: string): boolean {
 }
 
 /** Refuses a conversation that a rollout would end as malformed, or that does not end with an answer. */
-export function refuseMalformed({ demonstration, where }: PlacedDemonstration, { toolbox, config }: Teachable): void {
+export function refuseMalformed({ demonstration, where }: PlacedDemonstration, { toolbox, config }: TargetAgent): void {
   const { turns } = demonstration;
   const { limits } = config;
   refuseLength(turns, limits, where);
@@ -90,8 +90,11 @@ export function refuseMalformed({ demonstration, where }: PlacedDemonstration, {
   }
 }
 
-/** Refuses a line whose system message is not the agent's, or that names a tool which the agent does not have. */
-export function refuseOtherAgent({ system, tools, where }: MessagesLine, { agent, config, toolbox }: Teachable): void {
+/** Refuses a line whose system message is not the agent's, or that lists a tool that the agent does not have. */
+export function refuseOtherAgent(
+  { system, tools, where }: MessagesLine,
+  { agent, config, toolbox }: TargetAgent,
+): void {
   if (system !== undefined && system !== config.system) {
     throw invalidDemonstration(
       where,

@@ -1,5 +1,5 @@
 /**
- * @file A demonstration as one agent's token stream, laid out exactly like a rollout: the tokens that a rollout would sample are trained on,
+ * @file A demonstration as one agent's token stream, laid out exactly as in a rollout: the tokens that a rollout would sample are trained on,
  * all others are context.
  */
 import { MgrpoError } from "../core/errors.ts";
@@ -43,7 +43,7 @@ export function exampleOf(
 }
 
 /**
- * Refuses a turn that has a token which ends turns before its own end: no rollout samples one there. In thinking, the parser does not see it.
+ * Refuses a turn that has an end-of-turn token before its end, where a rollout would stop. The parser does not see one in thinking.
  * @param where the demonstration's location, for the message, such as `demos.jsonl:12`.
  */
 export function refuseEarlyEnd(

@@ -10,7 +10,7 @@ import { afterEvaluation, afterTrainingStep, type TrainingProgress } from "./pro
 
 type Optimizer = Omit<OptimizerConfig, "learningRate">;
 
-/** `beta2` is lower than M-GRPO's default: batches are small and vary, so squared gradients are averaged over fewer steps. */
+/** `beta2` is lower than M-GRPO's default: squared gradients are averaged over fewer steps. */
 export const OPTIMIZER: Optimizer = { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 };
 
 export interface TrainingPlan {
@@ -21,13 +21,13 @@ export interface TrainingPlan {
   readonly warmUp: number;
   /** Whether the first step has rate 0, as in the training of the recipes' base models. By default its rate is above 0: no step is wasted. */
   readonly startsAtZero?: boolean;
-  /** Steps between evaluations. A checkpoint follows each. Infinity: only after the last step. */
+  /** Steps between evaluations, each followed by a checkpoint. Infinity: only one, after the last step. The one before training saves none. */
   readonly evaluateEvery: number;
   /** Training ends early after this many evaluations in a row without a lower held-out loss. */
   readonly patience: number;
 }
 
-export interface Material {
+export interface TrainingExamples {
   /** All training batches, in order, including those already trained on. May be endless. */
   readonly batches: Iterable<readonly Example[]>;
   readonly heldOut: readonly Example[];
@@ -43,7 +43,7 @@ export interface Observer {
 /** Trains until the token budget is spent or the held-out loss stops falling. `from`: the progress that the trainer's state matches. */
 export async function learn(
   trainer: Trainer,
-  { batches, heldOut }: Material,
+  { batches, heldOut }: TrainingExamples,
   plan: TrainingPlan,
   from: TrainingProgress,
   observer: Observer,

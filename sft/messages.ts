@@ -4,8 +4,8 @@
  *     {"messages": [{"role": "user", …}, {"role": "assistant", "tool_calls": […]}, {"role": "tool", …}, {"role": "assistant", …}],
  *      "tools": […], "agent": "searcher"}                                                          the last two are optional
  *
- * A line that contradicts the agent's config, or has a message or key that does not belong in a demonstration, is refused with its number. Of
- * its tools, only the names are compared with the agent's.
+ * A line that contradicts the agent's config, or has a message or key that does not belong in a demonstration, is refused; the error gives its
+ * number. Of its tools, only the names are compared with the agent's.
  * A line of an app's agent has the app's own system message and tools (app-example.ts).
  */
 import * as z from "zod";
@@ -32,7 +32,7 @@ export interface MessagesLine extends PlacedDemonstration {
   readonly system: string | undefined;
   /** The line's tools; undefined: it lists none. */
   readonly tools: readonly ToolOffer[] | undefined;
-  /** The same conversation as its app had it. */
+  /** The turns of the same conversation, if its agent is an app's. */
   readonly turns: readonly AppTurn[];
 }
 
@@ -158,7 +158,7 @@ function appTurnOf({ turn, responses }: WrittenTurn): AppTurn {
 
 /**
  * The responses in the order of the calls: by id, or by position where the calls have none. Some servers give equal or empty ids to the calls
- * of a turn: then the first response with an id answers the first call with it. A response that names another tool than its call is refused.
+ * of a turn: then the first response with an id answers the first call with it. A response that names a tool other than its call's is refused.
  */
 function inOrder({ tool_calls }: Assistant, responses: readonly ToolMessage[], where: string): string[] {
   const calls = (tool_calls ?? []).map(({ id, function: { name } }) => ({ id: id || undefined, name }));

@@ -58,7 +58,7 @@ export function afterEvaluation(
   };
 }
 
-/** The mean of the latest losses. */
+/** The mean of the latest `count` losses. */
 export function recentLoss({ losses }: TrainingProgress, count: number): number {
   const recent = losses.slice(-count);
   return recent.reduce((sum, loss) => sum + loss, 0) / recent.length;

@@ -2,7 +2,7 @@
  * @file The state of supervised training on disk. Training that is killed at any instant resumes from its last checkpoint, bit for bit.
  *
  *     <folder>/step-<n>/       weights and optimizer after n steps; the best step's weights alone once a newer checkpoint exists
- *     <folder>/progress.json   names the files by SHA-256; replaced atomically, after the files that it names are on disk
+ *     <folder>/progress.json   lists the files and their SHA-256; replaced atomically, after the files that it lists are on disk
  *
  * A folder of a step that progress.json does not name is left over from a kill, and is overwritten or removed.
  */

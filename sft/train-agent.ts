@@ -18,7 +18,7 @@ export interface AgentTraining {
   readonly seed: number;
   /** The model, with an adapter if that alone is trained. */
   readonly base: CheckpointFiles;
-  /** The name of the engine, as in the config. */
+  /** Names the engine, as `policy` in the config. */
   readonly policy: string;
   readonly engine: PolicyEngine;
   readonly options: EngineOptions;
@@ -35,7 +35,7 @@ export interface AgentTraining {
 export interface AgentTrainingResult {
   readonly progress: TrainingProgress;
   /** True: this call trained. False: the training was already finished. */
-  readonly isNew: boolean;
+  readonly hasTrained: boolean;
 }
 
 export async function trainAgent(training: AgentTraining): Promise<AgentTrainingResult> {
@@ -47,7 +47,7 @@ export async function trainAgent(training: AgentTraining): Promise<AgentTraining
   }
   const progress = before.ended ? before : await continueTraining(training, state, before);
   if (!isWritten) await writeResult(training, state, progress);
-  return { progress, isNew: !before.ended };
+  return { progress, hasTrained: !before.ended };
 }
 
 async function continueTraining(

@@ -2,10 +2,10 @@
  * @file The alarms and the budget, and whom they notify. docs/deploy.md says how to respond to each.
  *
  *     <Function>DeadLetters   an event was abandoned after five deliveries
- *     TickFails               the scheduled tick has failed for five minutes: some run was not repaired, or a fleet or the schedule not set
+ *     TickFails               the scheduled tick has failed for five minutes: some run was not repaired, or a fleet or the schedule was not set
  *     StuckStep               a run is under way, without a new score or version for half an hour; notifies per run
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
- *     RunSpend                a run has spent 80% of its budget; it is halted when everything is spent; notifies per run
+ *     RunSpend                a run has spent 80% of its budget; it is halted when all of it is spent; notifies per run
  *     budget                  the account has spent 50, 80 or 100% of its monthly budget, or is forecast to exceed it
  */
 /// <reference path="../.sst/platform/config.d.ts" />
@@ -16,9 +16,9 @@ const NAMESPACE = "mgrpo";
 const STUCK_MINUTES = 30;
 const STALE_MINUTES = 10;
 /** The share of a run's budget, in hours or dollars, whose spending raises the alarm. */
-const RUN_SPENT = 0.8;
+const RUN_SPENT_SHARE = 0.8;
 /** Shares of the account's budget, in percent, that trigger a notification once spent. */
-const SPENT = [50, 80, 100];
+const SPENT_PERCENTAGES = [50, 80, 100];
 
 export function createAlarms(functions: DeployedFunctions, settings: Settings): void {
   const { tick, scoreRollout, enqueueEvaluation, recordEvaluation } = functions;
@@ -83,8 +83,8 @@ function createRunAlarms(tick: EventFunction, stage: string, notify: Notify): vo
   });
   createAlarmPerRun("RunSpend", tickMetric("RunSpent", ofRun("$.spent"), tick, stage), {
     ...notify,
-    alarmDescription: `A run has spent ${100 * RUN_SPENT}% of its budget; at 100%, it is halted`,
-    threshold: RUN_SPENT,
+    alarmDescription: `A run has spent ${100 * RUN_SPENT_SHARE}% of its budget; at 100%, it is halted`,
+    threshold: RUN_SPENT_SHARE,
   });
 }
 
@@ -105,7 +105,7 @@ function createAlarmPerRun(
 
 function createBudget(topic: sst.aws.SnsTopic, monthlyUsd: number): void {
   const thresholds = [
-    ...SPENT.map((threshold) => ({ notificationType: "ACTUAL", threshold })),
+    ...SPENT_PERCENTAGES.map((threshold) => ({ notificationType: "ACTUAL", threshold })),
     { notificationType: "FORECASTED", threshold: 100 },
   ];
   new aws.budgets.Budget("Budget", {
@@ -142,7 +142,7 @@ function createTopic(email: string | undefined): sst.aws.SnsTopic {
 }
 
 interface LoggedValue {
-  /** Which of tick's lines. */
+  /** The kind of the line, in its field `what`. */
   readonly what: string;
   readonly value: string;
   readonly dimensions?: Record<string, string>;

@@ -3,18 +3,18 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 /** The file of a package with the hash of what workers run (build.mjs). */
-const HASH = "dist/release";
+const HASH_FILE = "dist/release";
 
 /** `<version>+<hash>` of this checkout, as its workers report it. SST runs this in the root of the repository. */
 export function checkoutRelease(): string {
   execFileSync(process.execPath, ["build.mjs"]);
-  return `${readPackage().version}+${readFileSync(HASH, "utf8")}`;
+  return `${readPackage().version}+${readFileSync(HASH_FILE, "utf8")}`;
 }
 
 /** Throws unless the archive at this path contains release `wanted`. */
 export function refuseOtherArchive(archive: string, wanted: string): void {
   const { version } = JSON.parse(packed(archive, "package.json")) as { version: string };
-  const release = `${version}+${packed(archive, HASH)}`;
+  const release = `${version}+${packed(archive, HASH_FILE)}`;
   if (release !== wanted)
     throw new Error(
       `${archive} holds release ${release}, this checkout is ${wanted}: run npm run pack again, then deploy`,

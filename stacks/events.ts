@@ -1,6 +1,6 @@
 /**
- * @file The path of an object's event to a function: default event bus -> rule -> queue -> function. Only the failed event is retried.
- * After five deliveries it goes to the dead-letter queue, and a later tick does its work (functions/repair.ts).
+ * @file The path of an object's event to a function: default event bus -> rule -> queue -> function. Of a batch, only failed events are
+ * retried. After five deliveries an event goes to the dead-letter queue, and a later tick does its work (functions/repair.ts).
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 

@@ -1,4 +1,4 @@
-/** @file The functions, each with a role that allows only what it does, and what calls it: object events, the schedule, or for StartRun a user. */
+/** @file The functions, each with a role that allows only what it does, and what calls it: object events, the schedule or, for StartRun, a user. */
 /// <reference path="../.sst/platform/config.d.ts" />
 
 import { createInbox, type Inbox, receiveFrom } from "./events.ts";
@@ -38,14 +38,14 @@ export interface DeployedFunctions {
 interface Shared {
   readonly storage: Storage;
   readonly stage: string;
-  readonly project: boolean;
+  readonly hasProject: boolean;
   readonly judgeKey: $util.Output<string>;
 }
 
 interface Rights {
   readonly permissions: readonly Permission[];
   /** Whether it calls judges, or checks that they can be called. */
-  readonly judges?: boolean;
+  readonly needsJudgeKey?: boolean;
 }
 
 interface Spec extends Rights, FunctionSize {
@@ -54,12 +54,12 @@ interface Spec extends Rights, FunctionSize {
 
 export function createFunctions(
   storage: Storage,
-  { stage, project }: Settings,
+  { stage, hasProject }: Settings,
   schedule: TickSchedule,
   fleets: readonly DeployedFleet[],
   judge: sst.Secret,
 ): DeployedFunctions {
-  const shared: Shared = { storage, stage, project, judgeKey: plainKey(judge) };
+  const shared: Shared = { storage, stage, hasProject, judgeKey: plainKey(judge) };
   const rights = rightsOn(storage, schedule);
 
   const startRun = createFunction(shared, "StartRun", {
@@ -67,12 +67,12 @@ export function createFunctions(
     seconds: START_RUN.seconds,
     megabytes: START_RUN.megabytes,
     permissions: [...rights.advanceSteps, rights.switchSchedule("EnableRule")],
-    judges: true,
+    needsJudgeKey: true,
   });
   const tick = createEventFunction(shared, "Tick", "tick", {
     permissions: [
       ...rights.advanceSteps,
-      // Of workers that are long dead.
+      // The records of workers that are long dead.
       rights.records("DeleteItem"),
       rights.switchSchedule("DescribeRule", "EnableRule", "DisableRule"),
       {
@@ -85,7 +85,7 @@ export function createFunctions(
   });
   const scoreRollout = createEventFunction(shared, "ScoreRollout", "score-rollout", {
     permissions: rights.advanceSteps,
-    judges: true,
+    needsJudgeKey: true,
   });
   const enqueueEvaluation = createEventFunction(shared, "EnqueueEvaluation", "enqueue-evaluation", {
     permissions: [rights.records("GetItem", "PutItem"), rights.findObjects, rights.readObjects],
@@ -103,7 +103,7 @@ function rightsOn({ table, bucket }: Storage, schedule: TickSchedule) {
     actions: names.map((name) => `dynamodb:${name}`),
     resources: [table.arn],
   });
-  // Nothing lists objects. With s3:ListBucket, a missing object gives 404 instead of 403.
+  // No function lists objects. With s3:ListBucket, a missing object gives 404 instead of 403.
   const findObjects = { actions: ["s3:ListBucket"], resources: [bucket.arn] };
   return {
     records,
@@ -123,8 +123,8 @@ function rightsOn({ table, bucket }: Storage, schedule: TickSchedule) {
   };
 }
 
-function createFunction({ storage, stage, project, judgeKey }: Shared, name: string, spec: Spec): DeployedFunction {
-  const { handler, seconds, megabytes, permissions, judges } = spec;
+function createFunction({ storage, stage, hasProject, judgeKey }: Shared, name: string, spec: Spec): DeployedFunction {
+  const { handler, seconds, megabytes, permissions, needsJudgeKey } = spec;
   const log = new aws.cloudwatch.LogGroup(`${name}Log`, {
     name: `/mgrpo/${stage}/${handler}`,
     retentionInDays: LOG_DAYS,
@@ -144,10 +144,10 @@ function createFunction({ storage, stage, project, judgeKey }: Shared, name: str
     environment: {
       MGRPO_TABLE: storage.table.name,
       MGRPO_BUCKET: storage.bucket.name,
-      ...(judges && { [JUDGE_VARIABLE]: judgeKey }),
-      ...(project && { MGRPO_PROJECT: "/var/task/project" }),
+      ...(needsJudgeKey && { [JUDGE_VARIABLE]: judgeKey }),
+      ...(hasProject && { MGRPO_PROJECT: "/var/task/project" }),
     },
-    ...(project && { copyFiles: [{ from: PROJECT, to: "project" }] }),
+    ...(hasProject && { copyFiles: [{ from: PROJECT, to: "project" }] }),
     permissions: [...permissions, writeLog],
     transform: {
       role(args) {
@@ -165,7 +165,7 @@ function createEventFunction(
   shared: Shared,
   name: string,
   handler: keyof typeof EVENT_FUNCTIONS,
-  { permissions, judges }: Rights,
+  { permissions, needsJudgeKey }: Rights,
 ): EventFunction {
   const { pattern, batch, seconds, megabytes } = EVENT_FUNCTIONS[handler];
   const inbox = createInbox(name, shared.storage.bucket, pattern, seconds);
@@ -174,7 +174,7 @@ function createEventFunction(
     seconds,
     megabytes,
     permissions: [...permissions, receiveFrom(inbox)],
-    ...(judges !== undefined && { judges }),
+    ...(needsJudgeKey !== undefined && { needsJudgeKey }),
   });
   inbox.queue.subscribe(fn.arn, { batch: { size: batch, partialResponses: true } });
   return { name, fn, log, inbox };

@@ -4,8 +4,8 @@
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 
-/** Availability zones. More zones make spot capacity easier to find. */
-const ZONES = 4;
+/** Maximum number of availability zones. More zones make spot capacity easier to find. */
+const MAX_ZONES = 4;
 
 export interface Network {
   readonly subnets: readonly aws.ec2.Subnet[];
@@ -25,7 +25,7 @@ export async function createNetwork(port: number): Promise<Network> {
     state: "available",
     filters: [{ name: "opt-in-status", values: ["opt-in-not-required"] }],
   });
-  const subnets = names.slice(0, ZONES).map((availabilityZone, i) => {
+  const subnets = names.slice(0, MAX_ZONES).map((availabilityZone, i) => {
     const subnet = new aws.ec2.Subnet(`WorkersSubnet${i}`, {
       vpcId: vpc.id,
       cidrBlock: `10.0.${16 * i}.0/20`,

@@ -8,7 +8,7 @@ import type { FleetSettings } from "./fleet.ts";
 /** Value of an optional secret that is not set. `plainKey` and worker-boot.sh drop it. */
 const UNSET = "unset";
 
-/** Environment variable with the judge's API key, in functions that call or check judges, and evaluation workers. `judge.model.keyVariable` names it. */
+/** Holds the judge's API key in the environment of functions that call or check judges, and of evaluation workers. `judge.model.keyVariable` names it. */
 export const JUDGE_VARIABLE = "MGRPO_JUDGE_KEY";
 
 export const createJudgeKey = () => new sst.Secret("JudgeKey", UNSET);

@@ -9,11 +9,11 @@ export interface Settings {
   /** The monthly budget of the whole account, for notifications. */
   readonly monthlyUsd: number;
   /** False: only the serverless part, for workers on your own machines. */
-  readonly fleets: boolean;
+  readonly hasFleets: boolean;
   /** Fleet -> base model of the SkyRL server on its instance. */
   readonly servers: ReadonlyMap<string, string>;
   /** True: the recipes of the user's project are deployed too (MGRPO_PROJECT). */
-  readonly project: boolean;
+  readonly hasProject: boolean;
 }
 
 interface App {
@@ -48,9 +48,9 @@ export function readSettings(
     keep,
     alertEmail,
     monthlyUsd,
-    fleets: fleets !== "none",
+    hasFleets: fleets !== "none",
     servers: readServers(servers),
-    project: Boolean(MGRPO_PROJECT),
+    hasProject: Boolean(MGRPO_PROJECT),
   };
 }
 

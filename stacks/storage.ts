@@ -8,8 +8,8 @@ export interface Storage {
 }
 
 /**
- * Of conversations, and of their groups' records (core/training/retention.ts). Weights, manifests and the results of evaluations do not
- * expire.
+ * Must equal the number in core/training/retention.ts, by which the records of the conversations' groups expire. Weights, manifests and the
+ * results of evaluations do not expire.
  */
 const CONVERSATION_DAYS = 90;
 const LOG_DAYS = 30;

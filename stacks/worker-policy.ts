@@ -1,6 +1,6 @@
 /**
  * @file What AWS lets a fleet's instances do: read their deployment's table; list its bucket, and read the objects of runs, base models and the
- * release; write records and objects of runs, and their log; read their secrets; and terminate instances of their own group. Policies are made
+ * release; write records and objects of runs, and their logs; read their secrets; and terminate instances of their own group. Policies are made
  * before any run: they can name the agent of a version, but not the run; of a record, they can match the partition key, but not the sort key or
  * a value.
  */

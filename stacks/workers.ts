@@ -17,11 +17,11 @@ export interface DeployedFleet extends FleetSettings {
 }
 
 /** The port for delegations between workers. */
-const PORT = 7800;
+const DELEGATION_PORT = 7800;
 /** The version that the tests run on. */
 const NODE_VERSION = "20.20.2";
-/** AWS's machine image with the driver and CUDA, but no framework. Each deployment looks up the latest. */
-const IMAGE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id";
+/** Holds the id of AWS's latest machine image with the driver and CUDA, but no framework. Each deployment looks it up. */
+const IMAGE_PARAMETER = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id";
 const DISK_GB = 150;
 
 interface Common {
@@ -39,15 +39,15 @@ export async function createWorkers(
   wanted: readonly FleetSettings[],
   judge: sst.Secret,
 ): Promise<readonly DeployedFleet[]> {
-  if (!settings.fleets) return [];
+  if (!settings.hasFleets) return [];
   const fleets = withServers(wanted, settings.servers);
   refuseUnusable(fleets);
   const common: Common = {
     storage,
-    network: await createNetwork(PORT),
+    network: await createNetwork(DELEGATION_PORT),
     release: createRelease(storage.bucket),
     secrets: createWorkerSecrets(settings.stage, judge),
-    image: aws.ssm.getParameterOutput({ name: IMAGE }).value,
+    image: aws.ssm.getParameterOutput({ name: IMAGE_PARAMETER }).value,
   };
   return fleets.map((fleet) => ({ ...fleet, group: createFleet(fleet, common) }));
 }
@@ -106,12 +106,12 @@ function createFleet(fleet: FleetSettings, common: Common): aws.autoscaling.Grou
   );
   new aws.iam.RolePolicy(`${title}Policy`, {
     role: role.name,
-    policy: allowed(fleet, storage, common.secrets, group.arn).json,
+    policy: rolePolicy(fleet, storage, common.secrets, group.arn).json,
   });
   return group;
 }
 
-function allowed(
+function rolePolicy(
   fleet: FleetSettings,
   { table, bucket }: Storage,
   secrets: WorkerSecrets,
@@ -129,8 +129,8 @@ function allowed(
   });
 }
 
-/** The parameter of a key, and its environment variable. */
-const nameOf = ({ variable, parameter }: WorkerKey) => $interpolate`${variable}=${parameter.name}`;
+/** `<variable>=<parameter>`, as worker-boot.sh reads a key. */
+const pairOf = ({ variable, parameter }: WorkerKey) => $interpolate`${variable}=${parameter.name}`;
 
 /** worker-boot.sh, preceded by its settings. */
 function bootScript(fleet: FleetSettings, { storage, release, secrets }: Common): $util.Output<string> {
@@ -138,7 +138,7 @@ function bootScript(fleet: FleetSettings, { storage, release, secrets }: Common)
   const settings = {
     FLEET: fleet.name,
     GPU: fleet.gpu ? "yes" : "no",
-    PORT: String(PORT),
+    PORT: String(DELEGATION_PORT),
     SERVER_MODEL: fleet.server ?? "",
     SERVER_PORT: String(SERVER_PORT),
     NODE_VERSION,
@@ -150,7 +150,7 @@ function bootScript(fleet: FleetSettings, { storage, release, secrets }: Common)
     MGRPO_TABLE: storage.table.name,
     MGRPO_BUCKET: storage.bucket.name,
     TOKEN_PARAMETER: secrets.token.name,
-    KEYS: $resolve(secrets.keys.filter((key) => key.isFor(fleet)).map(nameOf)).apply((names) => names.join(" ")),
+    KEYS: $resolve(secrets.keys.filter((key) => key.isFor(fleet)).map(pairOf)).apply((pairs) => pairs.join(" ")),
   };
   return $resolve(settings).apply((values) => {
     const lines = Object.entries(values).map(([name, value]) => `${name}='${value}'\n`);

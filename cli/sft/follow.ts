@@ -24,7 +24,7 @@ export async function followTraining(
   let startedMilliseconds = performance.now();
   let evaluatedStep = 0;
   try {
-    const { progress, isNew } = await train({
+    const { progress, hasTrained } = await train({
       ...training,
       onOpen(resumed) {
         from = resumed;
@@ -44,7 +44,7 @@ export async function followTraining(
       },
     });
     writeCurve(training, progress);
-    live.print(resultLine(training, progress, isNew));
+    live.print(resultLine(training, progress, hasTrained));
     const warning = warningOf(progress);
     if (warning !== undefined) live.print(`warning: ${agent}: ${warning}`);
   } finally {
@@ -85,11 +85,11 @@ function progressLine(agent: string, progress: TrainingProgress, plannedTokens: 
   return parts.join(", ");
 }
 
-function resultLine({ agent, folder }: AgentTraining, progress: TrainingProgress, isNew: boolean): string {
+function resultLine({ agent, folder }: AgentTraining, progress: TrainingProgress, hasTrained: boolean): string {
   const loss = heldOutLossAt(progress, progress.best);
   const before = heldOutLossAt(progress, 0);
   const quality = loss === undefined ? "" : `, held-out loss ${before?.toFixed(4)} -> ${loss.toFixed(4)}`;
   const why = progress.ended === "patience" ? " (the held-out loss stopped falling)" : "";
-  const what = isNew ? `trained ${counted(progress.losses.length, "step")}${why}` : "already trained";
+  const what = hasTrained ? `trained ${counted(progress.losses.length, "step")}${why}` : "already trained";
   return `${agent}: ${what}; step ${progress.best} is in ${folder}${quality}`;
 }

@@ -6,13 +6,13 @@ import { readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import { refuseMalformed, refuseMalformedAppLine, refuseOtherAgent, type Teachable } from "../../sft/check.ts";
+import { refuseMalformed, refuseMalformedAppLine, refuseOtherAgent, type TargetAgent } from "../../sft/check.ts";
 import type { Example } from "../../sft/example.ts";
 import { type MessagesLine, type PlacedDemonstration, readMessages } from "../../sft/messages.ts";
 import { type AgentDemonstration, correctConversations } from "./correct-rollouts.ts";
 
 /** The demonstrations of one agent; at least one. @param tokenizer SHA-256 of its tokenizer.json. */
-export type ExampleSource = (teachable: Teachable, tokenizer: string) => readonly Taught[];
+export type ExampleSource = (target: TargetAgent, tokenizer: string) => readonly Taught[];
 
 /** A demonstration in the agent's own layout, a line of an app's messages, or tokens as they were sampled. */
 export type Taught = PlacedDemonstration | AppLine | PlacedExample;
@@ -54,17 +54,17 @@ export async function openDemonstrations(
   }
   if (fromRun === undefined) return fromRecipe(recipe, config);
   const found = await correctConversations(fromRun, minReward);
-  return (teachable, tokenizer) => {
-    const own = found.filter(({ agent }) => agent === teachable.agent);
+  return (target, tokenizer) => {
+    const own = found.filter(({ agent }) => agent === target.agent);
     if (own.length === 0) {
       // A wrong answer is no demonstration at any reward.
       const advice = minReward > 0 ? "lower --min-reward" : "name another run";
       throw none(
-        `'${fromRun}' has no answered conversation of agent '${teachable.agent}' in a correct rollout of reward ${minReward} or more: ${advice}`,
+        `'${fromRun}' has no answered conversation of agent '${target.agent}' in a correct rollout of reward ${minReward} or more: ${advice}`,
       );
     }
-    if (isApp) return asSampled(own, teachable.agent, fromRun, tokenizer);
-    for (const one of own) refuseMalformed(one, teachable);
+    if (isApp) return asSampled(own, target.agent, fromRun, tokenizer);
+    for (const one of own) refuseMalformed(one, target);
     return own;
   };
 }
@@ -131,19 +131,17 @@ function fromLines(
     const message = `${where} is for agent '${unknown}': the team has ${team.join(", ")}`;
     throw new MgrpoError("demonstrations-invalid", message, { unknownNames: [{ unknown, known: team }] });
   }
-  return (teachable) => {
-    const own = lines.filter(({ agent = only }) => agent === teachable.agent);
+  return (target) => {
+    const own = lines.filter(({ agent = only }) => agent === target.agent);
     if (own.length === 0)
-      throw none(
-        `${file} has no demonstrations of agent '${teachable.agent}': add some, or train another with --agent`,
-      );
+      throw none(`${file} has no demonstrations of agent '${target.agent}': add some, or train another with --agent`);
     if (isApp) {
-      for (const line of own) refuseMalformedAppLine(line, teachable.config);
+      for (const line of own) refuseMalformedAppLine(line, target.config);
       return own.map((line) => ({ line, where: line.where }));
     }
     for (const line of own) {
-      refuseOtherAgent(line, teachable);
-      refuseMalformed(line, teachable);
+      refuseOtherAgent(line, target);
+      refuseMalformed(line, target);
     }
     return own;
   };

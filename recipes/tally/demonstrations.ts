@@ -6,7 +6,7 @@ import { calculateText } from "../../adapters/tools/calculate.ts";
 import { type Random, stream } from "../../core/random.ts";
 import type { Demonstration, DemonstrationTurn } from "../../core/recipe.ts";
 import { answerTurn, callTurn } from "../small-models/turns.ts";
-import { COUNTS, draftOf, FIRST_DEMONSTRATION_VILLAGE, promptOf, type QuestionDraft } from "./questions.ts";
+import { draftOf, FIRST_DEMONSTRATION_VILLAGE, INVOCATION_COUNTS, promptOf, type QuestionDraft } from "./questions.ts";
 import { lookedUp } from "./tools.ts";
 import { entryOf, FIELDS, type LedgerEntry, type LedgerField, NAMES, pageOf, reportOf, taskOf } from "./world.ts";
 
@@ -20,7 +20,7 @@ const SEARCHER_ERROR_RATES = { wrongPerson: 0.1, wrongNumber: 0.15, wrongLine: 0
 export function* plannerDemonstrations(): Generator<Demonstration, never> {
   for (let village = FIRST_DEMONSTRATION_VILLAGE; ; village++) {
     const random = stream("tally-planner", village);
-    const people = COUNTS[random.integer(COUNTS.length)] as number;
+    const people = INVOCATION_COUNTS[random.integer(INVOCATION_COUNTS.length)] as number;
     yield planned(draftOf(village, people, random), random);
   }
 }

@@ -8,9 +8,9 @@ import { type Random, stream } from "../../core/random.ts";
 import { entryOf, FIELDS, type LedgerField, NAMES } from "./world.ts";
 
 /** Numbers of invocations that questions need: very unequal, and on both sides of the recipe's d. */
-export const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20] as const;
+export const INVOCATION_COUNTS = [0, 1, 2, 3, 5, 8, 13, 20] as const;
 /** The most invocations of a question of level 1 and of level 2; level 3 needs more. */
-const LEVELS = [2, 8] as const;
+const LEVEL_LIMITS = [2, 8] as const;
 
 const TRAIN = { first: 1, count: 2400 };
 const DEVELOPMENT = { first: 100_001, count: 96 };
@@ -32,14 +32,14 @@ export interface QuestionDraft {
 export const Facts = z.strictObject({ village: z.int().nonnegative() });
 
 export function questionSet(seed: number): QuestionSet {
-  const held = [...questionsOf("development", DEVELOPMENT, 0), ...questionsOf("test", TEST, 0)];
-  return { train: questionsOf("train", TRAIN, seed), heldOut: held };
+  const heldOut = [...questionsOf("development", DEVELOPMENT, 0), ...questionsOf("test", TEST, 0)];
+  return { train: questionsOf("train", TRAIN, seed), heldOut };
 }
 
-/** The counts cycle, so any prefix is a fair sample. */
+/** The counts cycle, so every prefix has each about equally often. */
 function questionsOf(split: string, { first, count }: typeof TRAIN, seed: number): Question[] {
   return Array.from({ length: count }, (_, i) => {
-    const people = COUNTS[i % COUNTS.length] as number;
+    const people = INVOCATION_COUNTS[i % INVOCATION_COUNTS.length] as number;
     return questionOf(`${split}-${i}`, draftOf(first + i, people, stream("tally-question", seed, first + i)));
   });
 }
@@ -47,11 +47,11 @@ function questionsOf(split: string, { first, count }: typeof TRAIN, seed: number
 export function draftOf(village: number, people: number, random: Random): QuestionDraft {
   const names = random.choose(NAMES.length, people).map((i) => NAMES[i] as string);
   const field = FIELDS[random.integer(FIELDS.length)] as LedgerField;
-  const given = people > 0 ? 0 : 2 + random.integer(MAX_NUMBERS - 1);
+  const count = people > 0 ? 0 : 2 + random.integer(MAX_NUMBERS - 1);
   const numbers =
     people > 0
       ? names.map((name) => entryOf(village, name)?.[field] ?? 0)
-      : Array.from({ length: given }, () => random.integer(40));
+      : Array.from({ length: count }, () => random.integer(40));
   return { village, field, names, numbers };
 }
 
@@ -64,7 +64,7 @@ const totalOf = ({ numbers }: QuestionDraft): number => numbers.reduce((sum, val
 
 function questionOf(id: string, draft: QuestionDraft): Question {
   const n = draft.names.length;
-  const level = LEVELS.filter((most) => n > most).length + 1;
+  const level = LEVEL_LIMITS.filter((most) => n > most).length + 1;
   const facts: z.infer<typeof Facts> = { village: draft.village };
   return { id, kind: `${n} calls`, level, prompt: promptOf(draft), answer: String(totalOf(draft)), facts };
 }

@@ -41,7 +41,7 @@ export const recipe: Recipe = {
         engine,
       },
     },
-    // The paper's d. Rollouts have between 0 and 20 searcher trajectories, so alignment duplicates some and drops others.
+    // The paper's d. Questions need 0 to 20 invocations, so alignment duplicates some trajectories and drops others.
     algorithm: { alignment: { d: 8 } },
     evaluation: {
       every: 15,

@@ -29,7 +29,7 @@ function judge(question: Question, { prompt, turns, answer }: Conversation): num
   return LOOKED_UP + (isCorrect ? NUMBER : 0) + PAGE * shareShown(page, pageOf(entry));
 }
 
-/** The share of a page's fields that a report repeats, in their places. */
+/** The share of a page's entries that a report repeats, each in its place. */
 function shareShown(reported: string, page: string): number {
   const [shown, expected] = [reported.split(", "), page.split(", ")];
   return expected.filter((line, i) => line === shown[i]).length / FIELDS.length;

@@ -11,13 +11,13 @@ export type LedgerField = (typeof FIELDS)[number];
 export type LedgerEntry = Readonly<Record<LedgerField, number>>;
 
 /** Every quantity is below this. */
-const QUANTITIES = 40;
+const QUANTITY_LIMIT = 40;
 
 /** What a person of the village owns; undefined for an unknown name. */
 export function entryOf(village: number, name: string): LedgerEntry | undefined {
   if (!NAMES.includes(name)) return undefined;
   const random = stream("tally-village", village, name);
-  return Object.fromEntries(FIELDS.map((field) => [field, random.integer(QUANTITIES)])) as LedgerEntry;
+  return Object.fromEntries(FIELDS.map((field) => [field, random.integer(QUANTITY_LIMIT)])) as LedgerEntry;
 }
 
 /** `hens 4, boats 12, …`: a person's page in the ledger. */

@@ -21,9 +21,9 @@ const Tools = z.array(ToolDefinition);
 
 /** Undefined: the span has no messages, or is an operation other than a model call. Throws `Unusable`. */
 export function readCall(span: OtlpSpan): RecordedCall | undefined {
-  if (NO_CALLS.includes(span.attributes["gen_ai.operation.name"] ?? "")) return;
+  if (OTHER_OPERATIONS.includes(span.attributes["gen_ai.operation.name"] ?? "")) return;
   return (
-    current(span.attributes) ??
+    openTelemetry(span.attributes) ??
     aiSdk(span.attributes) ??
     openInference(span.attributes) ??
     openLlmetry(span.attributes) ??
@@ -34,7 +34,7 @@ export function readCall(span: OtlpSpan): RecordedCall | undefined {
 /** Whether a span without messages is a model call whose content was not captured. */
 export function isModelCall({ attributes }: OtlpSpan): boolean {
   const operation = attributes["gen_ai.operation.name"] ?? attributes["llm.request.type"];
-  if (operation !== undefined) return CALLS.includes(operation);
+  if (operation !== undefined) return MODEL_CALLS.includes(operation);
   if (attributes["openinference.span.kind"] !== undefined) return attributes["openinference.span.kind"] === "LLM";
   const sdk = attributes["ai.operationId"];
   if (sdk !== undefined) return /\.do(Generate|Stream)$/.test(String(sdk));
@@ -42,10 +42,10 @@ export function isModelCall({ attributes }: OtlpSpan): boolean {
 }
 
 /** Operations other than model calls. Some frameworks record a tool's arguments and result as message events. */
-const NO_CALLS: readonly JsonValue[] = ["execute_tool", "create_agent", "embeddings", "retrieval"];
-const CALLS: readonly JsonValue[] = ["chat", "generate_content", "text_completion", "completion"];
+const OTHER_OPERATIONS: readonly JsonValue[] = ["execute_tool", "create_agent", "embeddings", "retrieval"];
+const MODEL_CALLS: readonly JsonValue[] = ["chat", "generate_content", "text_completion", "completion"];
 
-function current(attributes: JsonObject): RecordedCall | undefined {
+function openTelemetry(attributes: JsonObject): RecordedCall | undefined {
   const [input, output, system, tools] = [
     "input.messages",
     "output.messages",
@@ -88,10 +88,10 @@ function aiSdk(attributes: JsonObject): RecordedCall | undefined {
     reasoning_content: thinking ?? null,
     tool_calls: typeof calls === "string" ? (jsonIn(calls) ?? calls) : (calls ?? []),
   };
-  const returned = [text, object, calls].some((field) => field !== undefined);
+  const hasOutput = [text, object, calls].some((field) => field !== undefined);
   return {
     input: parseAttribute(Messages, prompt, "ai.prompt.messages"),
-    output: returned ? [parseAttribute(RawMessage, output, "ai.response")] : [],
+    output: hasOutput ? [parseAttribute(RawMessage, output, "ai.response")] : [],
     tools: tools === undefined ? undefined : parseAttribute(Tools, tools, "ai.prompt.tools"),
   };
 }

@@ -40,7 +40,7 @@ function merged(messages: readonly Message[]): Message[] {
   return result;
 }
 
-/** A line of the file that `mgrpo sft --demonstrations` reads. Throws `Unusable` if the conversation has no answer. */
+/** A line of the file that `mgrpo sft --demonstrations` reads. Throws `Unusable` if it is malformed or incomplete. */
 export function demonstrationLine(
   messages: readonly Message[],
   agent: string | undefined,
@@ -71,7 +71,7 @@ function refuseUnanswered({ text, calls }: Assistant): void {
   if (text.trim() === "") throw new Unusable("its answer is empty");
 }
 
-/** Ids are written only if every call and response of the turn has one. Otherwise the responses are in the order of the calls. */
+/** Ids are written only if every call and response of the turn has one. Otherwise the responses are taken to be in the order of the calls. */
 function turnOf({ text, thinking, calls }: Assistant, responses: readonly Response[]): object[] {
   const ids = calls.map(({ id }) => id);
   const answered = responses.map(({ id }) => id);

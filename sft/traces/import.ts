@@ -55,29 +55,29 @@ interface CallSource {
 export function importTraces(files: Iterable<TraceFile>, options: TraceImportOptions): Imported {
   const traces = new Traces();
   const report = new ImportReport();
-  const ofLines: Candidate[] = [];
+  const fromLines: Candidate[] = [];
   for (const { file, bytes } of files) {
-    for (const line of readTraceFile(bytes, file, traces)) ofLines.push(...ofLine(line, options, report));
+    for (const line of readTraceFile(bytes, file, traces)) fromLines.push(...candidatesOfLine(line, options, report));
   }
-  // A list, since `push(...)` of hundreds of thousands of calls would overflow the stack.
-  const candidates = [...ofLines, ...ofSpans(traces, options, report)];
+  // An array literal, since `push(...)` of hundreds of thousands of calls would overflow the stack.
+  const candidates = [...fromLines, ...candidatesOfSpans(traces, options, report)];
   const scored = scopesOf(candidates).flatMap((scope) => takeScored(scope, options, report));
   return { lines: joinOnce(scored, report).flatMap((one) => write(one, options, report)), report };
 }
 
-function ofLine(line: RawMessagesLine, options: TraceImportOptions, report: ImportReport): Candidate[] {
+function candidatesOfLine(line: RawMessagesLine, options: TraceImportOptions, report: ImportReport): Candidate[] {
   const { where, agent, attributes, messages, tools } = line;
   const attribute = (name: string) => attributes[name];
   report.found++;
   return report.attempt(where, () => {
     const source = { where, scope: where, agent, attribute, score: attribute };
     refuseFiltered(source, options);
-    const read = messages.flatMap((raw) => messagesOf(raw, { stringsHaveBlocks: false }));
+    const read = messages.flatMap((raw) => messagesOf(raw, { stringsMayBeBlocks: false }));
     return [candidateOf(source, read, tools, options)];
   });
 }
 
-function ofSpans(traces: Traces, options: TraceImportOptions, report: ImportReport): Candidate[] {
+function candidatesOfSpans(traces: Traces, options: TraceImportOptions, report: ImportReport): Candidate[] {
   const calls = modelCalls(traces.spans(), report);
   const enclosing = new Set(calls.flatMap(({ span }) => [...traces.lineage(span)].slice(1)));
   return calls.flatMap(({ span, exchanges }) =>
@@ -87,7 +87,7 @@ function ofSpans(traces: Traces, options: TraceImportOptions, report: ImportRepo
         if (enclosing.has(span)) throw new Unusable("it encloses other model calls, which count instead");
         const source = sourceOf(traces, span);
         refuseFiltered(source, options);
-        return ofExchange(source, span, exchange, options, report);
+        return candidatesOfExchange(source, span, exchange, options, report);
       }),
     ),
   );
@@ -140,7 +140,7 @@ function refuseFiltered({ agent, attribute }: CallSource, options: TraceImportOp
   }
 }
 
-/** What to set so that content is captured: every instrumentation leaves it out by default, or can hide it. */
+/** Says what to set so that content is captured: every instrumentation leaves it out by default, or can hide it. */
 function refuseWithoutContent({ attributes }: OtlpSpan): never {
   if (attributes["ai.operationId"] !== undefined) {
     throw new Unusable("no content: set recordInputs and recordOutputs of the AI SDK's telemetry to true");
@@ -153,7 +153,7 @@ function refuseWithoutContent({ attributes }: OtlpSpan): never {
   );
 }
 
-function ofExchange(
+function candidatesOfExchange(
   source: CallSource,
   span: OtlpSpan,
   exchange: RecordedCall | undefined,
@@ -167,9 +167,9 @@ function ofExchange(
   const isHidden = input.some(isMissing) || output.every(isEmpty) || [...input, ...output].some(isRedacted);
   if (input.length === 0 || isHidden) refuseWithoutContent(span);
   refuseCutOff(span, exchange);
-  const prompt = input.flatMap((raw) => messagesOf(raw, { stringsHaveBlocks: true }));
+  const prompt = input.flatMap((raw) => messagesOf(raw, { stringsMayBeBlocks: true }));
   const returned = output.map((raw) => {
-    return messagesOf({ ...raw, role: raw.role ?? "assistant" }, { stringsHaveBlocks: true });
+    return messagesOf({ ...raw, role: raw.role ?? "assistant" }, { stringsMayBeBlocks: true });
   });
   // Several output messages are alternative choices, each with its own conversation, unless tool responses stand between them.
   const isSequence = returned.flat().some(({ role }) => role === "tool");
@@ -238,9 +238,9 @@ function write({ longest }: Joined<Candidate>, options: TraceImportOptions, repo
   const { messages, agent, tools, isCut, where } = longest;
   return report.attempt(where, () => {
     const own = tools && ownTools(tools);
-    const written = options.as ?? agent;
-    const line = demonstrationLine(messages, written, own);
-    report.take(written, messages[0]?.role === "system" ? messages[0].text : undefined);
+    const agentName = options.as ?? agent;
+    const line = demonstrationLine(messages, agentName, own);
+    report.take(agentName, messages[0]?.role === "system" ? messages[0].text : undefined);
     if (isCut) report.cut++;
     report.providerTools += (tools?.length ?? 0) - (own?.length ?? 0);
     return [line];

@@ -18,7 +18,7 @@ export interface Joined<T> {
   readonly contained: readonly T[];
 }
 
-/** In the order of the longest conversations. A prefix that several branches share is in `contained` of each. */
+/** In the input order of `longest`. A prefix that several branches share is in `contained` of each. */
 export function joinConversations<T extends Joinable>(all: readonly T[]): Joined<T>[] {
   const owners = new Map<string, T[]>();
   const contained = new Map<T, T[]>();

@@ -5,7 +5,7 @@ import { MgrpoError } from "../../core/errors.ts";
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 export type JsonObject = Readonly<Record<string, JsonValue>>;
 
-/** Why one conversation cannot be taken. Its message quotes nothing of it, so that equal reasons can be counted. */
+/** Why one conversation cannot be imported. The message quotes none of it, so that equal reasons can be counted. */
 export class Unusable extends Error {}
 
 /** Undefined: it is not JSON. The parser's error is dropped because it quotes the text. */
@@ -41,7 +41,7 @@ function structured(value: JsonValue): JsonValue | undefined {
 
 /**
  * The list that is flattened into attributes such as `llm.input_messages.0.message.role`, without `prefix`. Throws `Unusable` if it lacks an
- * entry: recorders keep a limited number of attributes, and some drop the oldest, so the start of a conversation goes first.
+ * entry: recorders keep a limited number of attributes, and some drop the oldest, so the start of a conversation is lost first.
  */
 export function listAt(attributes: JsonObject, prefix: string): readonly JsonValue[] | undefined {
   const start = `${prefix}.`;

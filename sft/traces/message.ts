@@ -183,33 +183,39 @@ export function isRedacted({ parts, content }: RawMessage): boolean {
   });
 }
 
-/** Whether a string may be a list of content blocks. OpenAI's messages have lists instead. */
-interface Reading {
-  readonly stringsHaveBlocks: boolean;
+interface ReadingOptions {
+  /** Whether a string may be a list of content blocks. OpenAI's messages have lists instead. */
+  readonly stringsMayBeBlocks: boolean;
 }
 
 /** A raw message as one or more messages: each tool response becomes its own. Throws `Unusable`. */
-export function messagesOf(raw: RawMessage, reading: Reading): Message[] {
+export function messagesOf(raw: RawMessage, options: ReadingOptions): Message[] {
   const role = ROLES.get((raw.role ?? "").toLowerCase());
   if (role === undefined) throw new Unusable("a message has an unknown role");
-  const parts = partsOf(raw, role, reading);
+  const parts = partsOf(raw, role, options);
   for (const part of parts) if (part.kind === "other") throw new Unusable(unsupported(part.type));
   const written = joined(parts, "text", "");
   const responses = parts.filter((part) => part.kind === "response");
-  const answers = responses.map(({ id, text }): Message => ({ role: "tool", id, text }));
+  const toolMessages = responses.map(({ id, text }): Message => ({ role: "tool", id, text }));
   if (role === "tool") {
-    return answers.length > 0 ? answers : [{ role, id: raw.tool_call_id ?? raw.id, text: written }];
+    return toolMessages.length > 0 ? toolMessages : [{ role, id: raw.tool_call_id ?? raw.id, text: written }];
   }
   if (role === "system") return [{ role, text: written }];
-  if (role === "user") return answers.length > 0 && written === "" ? answers : [...answers, { role, text: written }];
-  if (answers.length > 0) throw new Unusable(PROVIDER_TOOLS);
+  if (role === "user") {
+    return toolMessages.length > 0 && written === "" ? toolMessages : [...toolMessages, { role, text: written }];
+  }
+  if (toolMessages.length > 0) throw new Unusable(PROVIDER_TOOLS);
   const calls = parts.filter((part) => part.kind === "call").map((part) => part.call);
   return [{ role, text: written, thinking: joined(parts, "thinking", "\n"), calls }];
 }
 
-function partsOf(raw: RawMessage, role: Message["role"], { stringsHaveBlocks }: Reading): readonly MessagePart[] {
+function partsOf(
+  raw: RawMessage,
+  role: Message["role"],
+  { stringsMayBeBlocks }: ReadingOptions,
+): readonly MessagePart[] {
   const { content, reasoning_content: thought } = raw;
-  const inString = (written: string) => (stringsHaveBlocks ? blocksIn(written, role) : [text(written)]);
+  const inString = (written: string) => (stringsMayBeBlocks ? blocksIn(written, role) : [text(written)]);
   const parts = raw.parts ?? (typeof content === "string" ? inString(content) : (content ?? []));
   // If both the parts and `tool_calls` list calls, they are the same calls.
   const calls = raw.tool_calls ?? [];

@@ -91,10 +91,10 @@ const OtlpDocument = z.object({
     .default([]),
 });
 
-const FAILED: readonly unknown[] = [2, "STATUS_CODE_ERROR"];
+const FAILED_STATUSES: readonly unknown[] = [2, "STATUS_CODE_ERROR"];
 /** The event that has the attributes of a span, where content is captured in events only. */
-const DETAILS = "gen_ai.client.inference.operation.details";
-const EVALUATION = "gen_ai.evaluation.result";
+const DETAILS_EVENT = "gen_ai.client.inference.operation.details";
+const EVALUATION_EVENT = "gen_ai.evaluation.result";
 
 export const isOtlp = (value: JsonValue): boolean =>
   value !== null && typeof value === "object" && ("resourceSpans" in value || "resourceLogs" in value);
@@ -123,7 +123,7 @@ export class Traces {
     }
     for (const [id, span] of this.#spans) {
       const events = [...span.events, ...(this.#logged.get(id)?.events ?? [])];
-      const details = events.filter(({ name }) => name === DETAILS).map(({ fields }) => fields);
+      const details = events.filter(({ name }) => name === DETAILS_EVENT).map(({ fields }) => fields);
       this.#spans.set(id, { ...span, events, attributes: Object.assign({}, ...details, span.attributes) });
     }
     this.#logged.clear();
@@ -149,7 +149,7 @@ export class Traces {
   score(span: OtlpSpan, name: string): JsonValue | undefined {
     for (const { attributes, events } of this.lineage(span)) {
       const result = events.findLast(({ name: event, fields }) => {
-        return event === EVALUATION && fields["gen_ai.evaluation.name"] === name;
+        return event === EVALUATION_EVENT && fields["gen_ai.evaluation.name"] === name;
       });
       const score = attributes[name] ?? result?.fields["gen_ai.evaluation.score.value"];
       if (score !== undefined) return score;
@@ -160,7 +160,7 @@ export class Traces {
   #addSpan(span: z.infer<typeof WrittenSpan>, resource: JsonObject, where: string): void {
     const { traceId, spanId, parentSpanId, attributes } = span;
     const events = span.events.map((event) => eventOf(event.name, event.attributes, null));
-    const failed = FAILED.includes(span.status.code);
+    const failed = FAILED_STATUSES.includes(span.status.code);
     const read: OtlpSpan = { trace: traceId, parent: parentSpanId, attributes, resource, events, failed, where };
     this.#spans.set(`${traceId}/${spanId}`, read);
   }

@@ -1,6 +1,6 @@
 /**
  * @file Reads a file of traces, recognized by its content: OTLP JSON, as one document or one per line, or OpenAI messages, one conversation
- * per line. A file that is neither, or a line that does not parse, is refused with its number.
+ * per line. A file that is neither, or has a line that does not parse, is refused; the error gives the line.
  */
 import { constants } from "node:buffer";
 import * as z from "zod";
@@ -42,10 +42,10 @@ const OpenAiLine = z.looseObject({
 const NOT_JSON =
   "not JSON: give traces as the OpenTelemetry collector's file exporter writes them (format: json, not compressed), or OpenAI messages as JSON Lines";
 
-const TOO_LONG =
+const DOCUMENT_TOO_LONG =
   "not JSON, and the file is too long to be read as one document: give it as JSON Lines, or as smaller files";
 
-const LONG_LINE = "the line is too long to be read: give one document or conversation per line, or smaller files";
+const LINE_TOO_LONG = "the line is too long to be read: give one document or conversation per line, or smaller files";
 
 /** Adds the spans to `traces`, and returns the conversations of OpenAI messages. */
 export function readTraceFile(bytes: Uint8Array, file: string, traces: Traces): RawMessagesLine[] {
@@ -71,7 +71,7 @@ function* valuesOf(bytes: Uint8Array, file: string): Generator<Value> {
     const value = jsonIn(text);
     if (value === undefined) {
       // Text has at most as many characters as bytes.
-      if (isFirst && bytes.length > constants.MAX_STRING_LENGTH) throw unreadableTrace(where, TOO_LONG);
+      if (isFirst && bytes.length > constants.MAX_STRING_LENGTH) throw unreadableTrace(where, DOCUMENT_TOO_LONG);
       const document = isFirst ? jsonIn(new TextDecoder().decode(bytes)) : undefined;
       if (document === undefined) throw unreadableTrace(where, NOT_JSON);
       return yield { value: document, where, whereIs: spanLines(bytes, file, where) };
@@ -81,20 +81,20 @@ function* valuesOf(bytes: Uint8Array, file: string): Generator<Value> {
   }
 }
 
-/** The lines that are not empty, counted from 1. A file may be longer than a string can be; a line may not. */
+/** The lines that are not empty, each with its number in the file. A file may be longer than a string can be; a line may not. */
 function* linesOf(bytes: Uint8Array, file: string): Generator<{ text: string; number: number }> {
   const decoder = new TextDecoder();
   for (let start = 0, number = 1; start < bytes.length; number++) {
     const end = bytes.indexOf(10, start);
     const stop = end < 0 ? bytes.length : end;
-    if (stop - start > constants.MAX_STRING_LENGTH) throw unreadableTrace(`${file}:${number}`, LONG_LINE);
+    if (stop - start > constants.MAX_STRING_LENGTH) throw unreadableTrace(`${file}:${number}`, LINE_TOO_LONG);
     const text = decoder.decode(bytes.subarray(start, stop));
     if (text.trim() !== "") yield { text, number };
     start = stop + 1;
   }
 }
 
-/** In a document that spans lines: the line that first names a span. */
+/** In a document of several lines: the first line with the span's `spanId`. */
 function spanLines(bytes: Uint8Array, file: string, where: string): (spanId: string) => string {
   const found = new Map<string, string>();
   for (const { text, number } of linesOf(bytes, file)) {
@@ -105,10 +105,10 @@ function spanLines(bytes: Uint8Array, file: string, where: string): (spanId: str
 }
 
 function lineOf(value: JsonValue, where: string): RawMessagesLine[] {
-  const kind = value !== null && typeof value === "object" && !Array.isArray(value) ? value : {};
+  const object = value !== null && typeof value === "object" && !Array.isArray(value) ? value : {};
   // The collector writes metrics into the same file if its pipelines share the exporter.
-  if ("resourceMetrics" in kind) return [];
-  if (!("messages" in kind)) {
+  if ("resourceMetrics" in object) return [];
+  if (!("messages" in object)) {
     throw unreadableTrace(where, "neither OTLP JSON (resourceSpans, resourceLogs) nor OpenAI messages (messages)");
   }
   const { messages, tools, agent, ...rest } = parse(OpenAiLine, value, where, "demonstrations-invalid");

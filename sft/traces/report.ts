@@ -21,7 +21,7 @@ export class ImportReport {
   readonly skipped = new Map<string, Skipped>();
   readonly #taken = new Map<string | undefined, { count: number; systems: Set<string> }>();
 
-  /** What `work` returns; if it throws `Unusable`, nothing, and the reason is counted. */
+  /** What `work` returns; if it throws `Unusable`, an empty list, and the reason is counted. */
   attempt<T>(where: string, work: () => T[]): T[] {
     try {
       return work();

@@ -8,7 +8,7 @@ import { openDemonstrations, type Taught } from "../../cli/sft/sources.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { openRecipe } from "../../recipes/registry.ts";
-import type { Teachable } from "../../sft/check.ts";
+import type { TargetAgent } from "../../sft/check.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
 import { mgrpo, parsedLines, RELAY, readReport, relaySettings, workHere } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
@@ -56,7 +56,7 @@ test("compare runs every arm with the app", { timeout: TIMEOUT }, async () => {
   expect(config).toMatchObject({ runner: "recipe", agents: { searcher: { tools: [] } } });
 });
 
-const teachable = (agent: string): Teachable => ({
+const target = (agent: string): TargetAgent => ({
   agent,
   config: {
     system: "",
@@ -72,14 +72,14 @@ test("sft --from-run trains on what the app's agents sampled, token by token", {
   const source = await openDemonstrations(recipe, config, { fromRun: "by-app" });
   const found = await correctConversations("by-app", 0.9);
   for (const agent of ["main", "searcher"]) {
-    const taught = source(teachable(agent), tokenizer);
+    const taught = source(target(agent), tokenizer);
     const sampled = found.flatMap((one) => (one.agent === agent ? (one.sampled?.examples ?? []) : []));
     expect(sampled.length).toBeGreaterThan(0);
     expect(taught.map((one: Taught) => ("example" in one ? one.example : undefined))).toEqual(sampled);
   }
-  expect(() => source(teachable("main"), "another")).toThrow(/has another tokenizer: start from a model with the same/);
+  expect(() => source(target("main"), "another")).toThrow(/has another tokenizer: start from a model with the same/);
   const native = await openDemonstrations(recipe, config, { fromRun: "by-program" });
-  expect(() => native(teachable("main"), tokenizer)).toThrow(/'by-program' did not run the app.*runner=native/);
+  expect(() => native(target("main"), tokenizer)).toThrow(/'by-program' did not run the app.*runner=native/);
 
   const models = relaySettings().slice(0, 4);
   const command = ["sft", RELAY, "--from-run", "by-app", ...models, "--held-out", "0"];

@@ -9,14 +9,14 @@ import { asSampled, openDemonstrations } from "../../cli/sft/sources.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { openRecipe } from "../../recipes/registry.ts";
-import type { Teachable } from "../../sft/check.ts";
+import type { TargetAgent } from "../../sft/check.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { config, fillFinishedRun, finishedRun, storeOfFinishedRun } from "./records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-sft-sources-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const teachable = (agent: string): Teachable => ({
+const target = (agent: string): TargetAgent => ({
   agent,
   config: {
     system: "",
@@ -114,9 +114,9 @@ async function fromFile(lines: readonly string[], only?: string) {
 
 test("a file's lines go to the agents that they name, and unnamed ones to the only agent", async () => {
   const named = await fromFile([line("main", "a"), line("searcher", "b")]);
-  expect(named(teachable("searcher"), "").map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:2`]);
+  expect(named(target("searcher"), "").map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:2`]);
   const mixed = await fromFile([line(undefined, "a"), line("searcher", "b")], "main");
-  expect(mixed(teachable("main"), "").map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:1`]);
+  expect(mixed(target("main"), "").map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:1`]);
   await expect(fromFile([line("main", "a"), line(undefined, "b")])).rejects.toThrow(
     'demos.jsonl:2 does not say which agent it is for: add "agent", or train one with --agent',
   );
@@ -131,7 +131,7 @@ test("a line for an agent that the team does not have is refused, not dropped", 
 test("if there are no demonstrations at all, one line says where they could come from", async () => {
   const recipe = await openRecipe("atlas");
   const none = await openDemonstrations({ ...recipe, demonstrations: () => [] }, config, {});
-  expect(() => none(teachable("main"), "")).toThrow(/has no demonstrations of agent 'main' in arm 'mgrpo': add them/);
+  expect(() => none(target("main"), "")).toThrow(/has no demonstrations of agent 'main' in arm 'mgrpo': add them/);
   const missing = openDemonstrations(recipe, config, { demonstrations: "nowhere.jsonl" });
   await expect(missing).rejects.toThrow("--demonstrations nowhere.jsonl: no such file");
   const notAFile = openDemonstrations(recipe, config, { demonstrations: folder });

@@ -84,5 +84,5 @@ test("invalid settings are refused, and the error names the variable", () => {
   expect(() => readSettings({ stage: "prod", protect: true }, {})).toThrow(/MGRPO_ALERT_EMAIL/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_MONTHLY_USD: "much" })).toThrow(/MGRPO_MONTHLY_USD=much/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_FLEETS: "main" })).toThrow(/MGRPO_FLEETS=main/);
-  expect(readSettings({ stage: "dev" }, {})).toMatchObject({ keep: false, monthlyUsd: 100, fleets: true });
+  expect(readSettings({ stage: "dev" }, {})).toMatchObject({ keep: false, monthlyUsd: 100, hasFleets: true });
 });

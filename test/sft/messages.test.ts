@@ -1,7 +1,7 @@
 /** @file Demonstrations as OpenAI messages: what they become, and which lines are refused. */
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { refuseMalformed, refuseOtherAgent, type Teachable } from "../../sft/check.ts";
+import { refuseMalformed, refuseOtherAgent, type TargetAgent } from "../../sft/check.ts";
 import { readMessages } from "../../sft/messages.ts";
 
 const search = (id: string, query: string) => ({
@@ -14,7 +14,7 @@ const ANSWER = { role: "assistant", content: "Paris" };
 const CALLS = { role: "assistant", content: null, tool_calls: [search("a", "x"), search("b", "y")] };
 const responses = (...ids: string[]) => ids.map((id) => ({ role: "tool", tool_call_id: id, content: `found ${id}` }));
 
-const SEARCHER: Teachable = {
+const SEARCHER: TargetAgent = {
   agent: "searcher",
   config: {
     system: "Search.",

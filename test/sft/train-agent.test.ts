@@ -97,7 +97,7 @@ test("half-written files that a kill leaves are replaced, and a finished trainin
   writeFileSync(join(again.stateFolder, "progress.json.new"), "{");
   const first = await trainAgent(again);
   const second = await trainAgent({ ...again, engine: killedAt("logProbs", 1) });
-  expect(second).toEqual({ ...first, isNew: false });
+  expect(second).toEqual({ ...first, hasTrained: false });
   rmSync(again.folder, { recursive: true });
   await trainAgent(again);
   expect(existsSync(join(again.folder, "adapter_model.safetensors"))).toBe(true);

@@ -11,7 +11,7 @@ import { openToolbox } from "../../../core/conversation/toolbox.ts";
 import type { Demonstration } from "../../../core/recipe.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
 import { plannerDemonstrations, searcherDemonstrations } from "../../../recipes/tally/demonstrations.ts";
-import { COUNTS, questionSet, villageAsked } from "../../../recipes/tally/questions.ts";
+import { INVOCATION_COUNTS, questionSet, villageAsked } from "../../../recipes/tally/questions.ts";
 import { recipe } from "../../../recipes/tally/recipe.ts";
 import { rewards } from "../../../recipes/tally/rewards.ts";
 import { lookedUp, tools } from "../../../recipes/tally/tools.ts";
@@ -25,7 +25,8 @@ test("questions are valid, need 0 to 20 invocations, and no village is in two sp
   const villages = [...set.train, ...set.heldOut].map(villageAsked);
   expect(new Set(villages).size).toBe(villages.length);
   for (const split of config.evaluation.suites.map((suite) => questionsAsked(suite, set.heldOut))) {
-    for (const n of COUNTS) expect(split.filter(({ kind }) => kind === `${n} calls`)).toHaveLength(split.length / 8);
+    for (const n of INVOCATION_COUNTS)
+      expect(split.filter(({ kind }) => kind === `${n} calls`)).toHaveLength(split.length / 8);
   }
   expect(questionSet(2).heldOut).toEqual(set.heldOut);
   expect(questionSet(2).train).not.toEqual(set.train);

@@ -1,13 +1,13 @@
 /** @file Every tracing convention gives the same conversation, which `mgrpo sft` reads. */
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { refuseMalformed, refuseOtherAgent, type Teachable } from "../../../sft/check.ts";
+import { refuseMalformed, refuseOtherAgent, type TargetAgent } from "../../../sft/check.ts";
 import { readMessages } from "../../../sft/messages.ts";
 import { importTraces } from "../../../sft/traces/import.ts";
 import { PROMPT, SYSTEM, span, spans, traceFile } from "../../fixtures/traces.ts";
 import { imported } from "./imported.ts";
 
-const SEARCHER: Teachable = {
+const SEARCHER: TargetAgent = {
   agent: "searcher",
   config: {
     system: SYSTEM,
