@@ -15,7 +15,7 @@ export interface ReceivedRequest {
 export type AuthenticationFault =
   /** There is no Authorization header. */
   | "unsigned"
-  /** The signature cannot be parsed, or does not cover what it must. */
+  /** The header or its date cannot be parsed, the signature is for another service, or it does not cover what it must. */
   | "malformed"
   /** Signed with the key of another cloud. */
   | "another-key"
@@ -36,10 +36,10 @@ export class AuthenticationError extends Error {
   }
 }
 
-/** Resolves when the request comes from a holder of the keys; rejects with AuthenticationError. */
+/** Resolves when the request comes from a holder of the keys; otherwise rejects with AuthenticationError. */
 export type VerifyRequest = (request: ReceivedRequest) => Promise<void>;
 
-/** Compares the access key id only. A caller on 127.0.0.1 who can read the id can read the secret, so a signature would prove no more. */
+/** Compares the access key ID only. A caller on 127.0.0.1 who can read the ID can read the secret, so a signature would prove no more. */
 export function openKeyVerifier({ accessKeyId }: Credentials): VerifyRequest {
   return async ({ headers: { authorization } }) => {
     if (authorization === undefined)

@@ -1,9 +1,9 @@
 /**
- * @file A cloud in one directory, by default on 127.0.0.1: DynamoDB (dynalite), S3 (our own, on files), and events and a clock that call the
- * functions in this process. Every acknowledged write survives kill -9, and unhandled events are delivered again.
+ * @file A cloud in one directory, by default on 127.0.0.1: DynamoDB (dynalite), S3 (our own, on files), and events and scheduled ticks that
+ * call the functions in this process. Every acknowledged write survives kill -9, and the next start delivers unhandled events again.
  *
  *     <directory>/table/    LevelDB        <directory>/buckets/     objects
- *     <directory>/events    journal        <directory>/uploads/     multipart uploads under way
+ *     <directory>/events    journal        <directory>/uploads/     multipart uploads in progress
  *     <directory>/lock/     one process at a time                   temporary/     bodies being received
  *     <directory>/owner     its pid                                 credentials.json
  *
@@ -49,13 +49,13 @@ export interface LocalCloudOptions {
   readonly host?: string;
   /** Fixed ports; default 0, any free one. */
   readonly ports?: { readonly dynamo: number; readonly s3: number };
-  /** False, on 127.0.0.1 only: the access key id is enough. */
+  /** Default true. False, on 127.0.0.1 only: the access key ID is enough. */
   readonly verifySignatures?: boolean;
-  /** A quota for the bytes of the directory's files; default: the disk's free space. */
+  /** A quota for the bytes of the directory's files, besides the disk's free space; default: none. */
   readonly maxBytes?: number;
   /** For tests: delays, drops and duplicates of events. */
-  readonly events?: DeliverySchedule;
-  /** Receives one line per failed tick, and per event that no attempt handled. Default: stderr. */
+  readonly deliveries?: DeliverySchedule;
+  /** Receives one line per failed tick, and per event that stays unhandled or cannot be recorded as handled. Default: stderr. */
   readonly report?: (line: string) => void;
 }
 
@@ -78,11 +78,11 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
     closers.add(await lockDirectory(directory));
     const credentials = await openCredentials(directory);
     const storage = await openStorage(options, report, closers);
-    const left = handlers ? await undelivered(storage) : [];
+    const unhandled = handlers ? await unhandledEvents(storage) : [];
     const servers = await startServers(options, credentials, storage, closers);
     await ensureTable(servers.dynamoEndpoint, credentials);
     closers.add(() => storage.dispatcher.close());
-    for (const event of left) storage.dispatcher.enqueue(event);
+    for (const event of unhandled) storage.dispatcher.enqueue(event);
     if (handlers) closers.add(startTicks(tickSeconds, () => handlers.tick(), report));
     const { objects, space } = storage;
     return {
@@ -131,7 +131,7 @@ interface StorageServices extends S3Services {
 }
 
 async function openStorage(
-  { directory, handlers, maxBytes, events = () => [0] }: LocalCloudOptions,
+  { directory, handlers, maxBytes, deliveries = () => [0] }: LocalCloudOptions,
   report: (line: string) => void,
   closers: Closers,
 ): Promise<StorageServices> {
@@ -142,7 +142,7 @@ async function openStorage(
   const dispatcher = openDispatcher({
     handle: async (event) => handlers?.objectCreated(event),
     handled: (id) => journal.handled(id),
-    deliveries: events,
+    deliveries,
     report,
   });
   const objects = await openObjectFiles({ directory, space, journal });
@@ -178,10 +178,10 @@ async function startServers(
 }
 
 /**
- * The events of an earlier process whose objects exist. All are looked up before the first is delivered: a start that fails must not wait for
- * a handler, which may itself wait for the start.
+ * The unhandled events of earlier processes whose objects exist; the others are marked as handled. All objects are looked up before the first
+ * event is delivered: a start that fails must not wait for a handler, which may itself wait for the start.
  */
-async function undelivered({ objects, journal }: StorageServices): Promise<PendingEvent[]> {
+async function unhandledEvents({ objects, journal }: StorageServices): Promise<PendingEvent[]> {
   const events: PendingEvent[] = [];
   for (const event of journal.unhandled) {
     const object = await objects.open(event.bucket, event.key);

@@ -1,7 +1,7 @@
 /**
  * @file Delivers "Object Created" events to the handlers: at least once, in any order, a few at a time per lane (the objects of one kind of one
- * run), so that a slow judge of one run delays neither its manifests nor other runs. A handler that throws is called again, with backoff.
- * After the last attempt the event stays in the journal until the next start; meanwhile the scheduled tick's repair does its work.
+ * run), so that a slow judge in one run delays neither that run's manifests nor other runs. A handler that throws is called again, with
+ * backoff. After the last attempt the event stays in the journal until the next start; meanwhile the scheduled tick repairs what it left undone.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
@@ -41,7 +41,7 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
 class DeliveryQueue {
   readonly #options: DispatcherOptions;
   readonly #closing = new AbortController();
-  /** By lane; absent while a lane has no calls. */
+  /** By name; absent while a lane has no calls. */
   readonly #lanes = new Map<string, LimitFunction>();
   readonly #running = new Set<Promise<unknown>>();
 
@@ -97,7 +97,7 @@ class DeliveryQueue {
 
   /** True when the handler succeeded. */
   async #call(event: PendingEvent, attempt: number): Promise<boolean> {
-    // A lane takes a call before it starts it: `close` may come in between.
+    // A lane dequeues a call before it starts it: `close` may come in between.
     this.#closing.signal.throwIfAborted();
     const call = this.#options.handle(objectCreated(event)).then(
       () => undefined,

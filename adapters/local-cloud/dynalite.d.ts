@@ -1,6 +1,6 @@
 /** @file The dynalite modules in use. The package has no types. */
 declare module "dynalite/db/index.js" {
-  /** A LevelDB with the tables in it. */
+  /** A LevelDB database that contains the tables. */
   export interface TableStore {
     readonly db: {
       open(): Promise<void>;

@@ -29,7 +29,7 @@ export interface Journal {
   close(): void;
 }
 
-/** An idle journal is truncated from this size on. */
+/** A journal of at least this size is truncated when no event is pending. */
 const TRUNCATE_BYTES = 2 ** 20;
 
 /** `onCreated` is called with each event whose object now exists. */

@@ -5,7 +5,7 @@
  *   both are usually in memory, so handing the read to another thread takes longer than the read itself. A value that cannot be decoded is
  *   reported as corruption. Otherwise dynalite would delete the table's description and report the table as missing.
  * - Iterators have the `return` by which dynalite closes them. An open one pins the version of the database that it reads: all the
- *   version's files and memory tables stay, though newer ones replace them.
+ *   version's files and memtables stay even after newer ones replace them.
  */
 import { ClassicLevel } from "classic-level";
 

@@ -4,9 +4,9 @@
  *
  *     Authorization: AWS4-HMAC-SHA256 Credential=<key id>/<day>/<region>/<service>/aws4_request, SignedHeaders=a;b, Signature=<hex>
  *
- * Nobody in transit can alter what the signature covers: method, path, query, the signed headers, the hash of the body. A body whose hash
- * is not covered (UNSIGNED-PAYLOAD, STREAMING-...) is refused, because over plain HTTP the signature is the only protection. Presigned URLs
- * are refused too; nothing here creates them.
+ * The signature covers method, path, query, the signed headers and the hash of the body: a change to them in transit is detected. A body
+ * whose hash is not covered (UNSIGNED-PAYLOAD, STREAMING-...) is refused, because over plain HTTP the signature is the only protection.
+ * Presigned URLs are refused too; nothing here creates them.
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
@@ -50,7 +50,7 @@ export function openSignatureVerifier(options: VerifierOptions): VerifyRequest {
     const covered = new Set(authorization.signedHeaders);
     requireCovered(headers, covered);
     const bodySha256 = body && createHash("sha256").update(body).digest("hex");
-    requireBody(headers["x-amz-content-sha256"], service, bodySha256);
+    requireHash(headers["x-amz-content-sha256"], service, bodySha256);
     const [path = "", search = ""] = url.split(/\?(.*)/s);
     const request = {
       method,
@@ -130,7 +130,7 @@ function requireCovered(headers: IncomingHttpHeaders, covered: ReadonlySet<strin
   if (absent !== undefined) throw new AuthenticationError("mismatch", `the signed header ${absent} is missing`);
 }
 
-function requireBody(header: string | string[] | undefined, service: Service, bodySha256: string | undefined): void {
+function requireHash(header: string | string[] | undefined, service: Service, bodySha256: string | undefined): void {
   // Only S3 requires the header. Without it, the signature covers the hash of the received body.
   if (header === undefined && service !== "s3") return;
   const declared = textOf(header);

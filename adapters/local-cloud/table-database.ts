@@ -12,13 +12,13 @@ import { storageFault } from "./storage-faults.ts";
 export type JsonBody = Readonly<Record<string, unknown>>;
 
 /** An error that the API returns, in dynalite's shape. */
-export interface TableError extends Error {
+export interface DynamoApiError extends Error {
   readonly statusCode: number;
   readonly body: { readonly __type: string; readonly message?: string; readonly Message?: string };
 }
 
 export interface TableDatabase {
-  /** Rejects with a TableError, or with a storage fault. */
+  /** Rejects with a DynamoApiError, or with a storage fault. */
   call(operation: string, input: JsonBody): Promise<JsonBody>;
   close(): Promise<void>;
 }
@@ -49,11 +49,11 @@ interface Operation {
   readonly custom?: unknown;
 }
 
-export const isApiError = (error: unknown): error is TableError =>
+export const isApiError = (error: unknown): error is DynamoApiError =>
   error instanceof Error && "statusCode" in error && "body" in error;
 
 /** `type`: the API's `<namespace>#<name>`. */
-export const apiError = (statusCode: number, type: string, message?: string): TableError =>
+export const apiError = (statusCode: number, type: string, message?: string): DynamoApiError =>
   Object.assign(new Error(message ?? type), {
     statusCode,
     body: { __type: type, ...(message !== undefined && { message }) },

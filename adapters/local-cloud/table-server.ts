@@ -10,15 +10,15 @@ import type { DiskSpace } from "./disk-space.ts";
 import { asS3Error } from "./s3/errors.ts";
 import {
   apiError,
+  type DynamoApiError,
   isApiError,
   type JsonBody,
   openTableDatabase,
   type TableDatabase,
-  type TableError,
 } from "./table-database.ts";
 
-const WRITES = new Set(["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"]);
-const DYNAMO = "com.amazonaws.dynamodb.v20120810#";
+const WRITE_OPERATIONS = new Set(["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"]);
+const NAMESPACE = "com.amazonaws.dynamodb.v20120810#";
 const MAX_BODY_BYTES = 16 * 2 ** 20;
 const FAULT_NAMES: Record<AuthenticationFault, string> = {
   unsigned: "MissingAuthenticationTokenException",
@@ -88,7 +88,7 @@ class MeteredTable {
     const input = parseInput(json);
     const fault = expressionFault(input);
     if (fault !== undefined) throw apiError(400, "com.amazon.coral.validate#ValidationException", fault);
-    if (!WRITES.has(operation)) return this.#database.call(operation, input);
+    if (!WRITE_OPERATIONS.has(operation)) return this.#database.call(operation, input);
     const bytes = Buffer.byteLength(json);
     const reservation = await this.#space.reserve(bytes);
     try {
@@ -167,14 +167,14 @@ function send(response: ServerResponse, status: number, output: object): void {
   response.end(body);
 }
 
-function asApiError(error: unknown): TableError {
+function asApiError(error: unknown): DynamoApiError {
   if (isApiError(error)) return error;
-  if (error instanceof AuthenticationError) return apiError(400, DYNAMO + FAULT_NAMES[error.reason], error.message);
+  if (error instanceof AuthenticationError) return apiError(400, NAMESPACE + FAULT_NAMES[error.reason], error.message);
   const { status, code, message } = asS3Error(error);
-  return apiError(status, DYNAMO + code, message);
+  return apiError(status, NAMESPACE + code, message);
 }
 
-function asSdkError({ statusCode, body }: TableError): Error {
+function asSdkError({ statusCode, body }: DynamoApiError): Error {
   const error = new Error(body.message ?? body.Message);
   return Object.assign(error, { name: body.__type.split("#").at(-1), $metadata: { httpStatusCode: statusCode } });
 }

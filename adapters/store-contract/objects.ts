@@ -5,10 +5,10 @@ import type { ContractCheck, FreshKeys } from "./check.ts";
 
 const WRITERS = 20;
 const UPLOADS = 4;
-/** More than S3 deletes in one request. */
-const MANY = 1005;
+/** More keys than S3 deletes in one request. */
+const BEYOND_A_REQUEST = 1005;
 const LENGTHS = [0, 1, 70_000, 3_000_001];
-const AWKWARD = ["a b+c.json", "é/ü.json", "a%2Fb", "~!*'()$&,;=@:?#[]", '<x>&"y"', "..x", "\u{1f30d}"];
+const AWKWARD_NAMES = ["a b+c.json", "é/ü.json", "a%2Fb", "~!*'()$&,;=@:?#[]", '<x>&"y"', "..x", "\u{1f30d}"];
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 /** A byte sequence with a period of 4 GiB, so that swapped blocks cannot go unnoticed. */
@@ -44,7 +44,7 @@ export const objectChecks: readonly ContractCheck<ObjectStore>[] = [
     },
   },
   {
-    name: "the first commit wins (If-None-Match: *); the same bytes again are ours, other bytes are not",
+    name: "the first commit wins (If-None-Match: *): the same bytes again succeed, other bytes are refused",
     async verify(store, keys) {
       const key = keys.objectKey();
       equal(await store.commit(key, bytes("one")), true);
@@ -63,7 +63,7 @@ export const objectChecks: readonly ContractCheck<ObjectStore>[] = [
       await expectBytes(store, key, bytes(`writer ${won.indexOf(true)}`));
     },
   },
-  ...AWKWARD.map((name) => ({
+  ...AWKWARD_NAMES.map((name) => ({
     name: `the key ${JSON.stringify(name)} is stored as it is`,
     async verify(store: ObjectStore, keys: FreshKeys) {
       const key = keys.objectKey(name);
@@ -76,7 +76,7 @@ export const objectChecks: readonly ContractCheck<ObjectStore>[] = [
   {
     name: "delete accepts many keys, missing ones too, and frees them for another commit",
     async verify(store, keys) {
-      const all = Array.from({ length: MANY }, (_, i) => keys.objectKey(`${i}`));
+      const all = Array.from({ length: BEYOND_A_REQUEST }, (_, i) => keys.objectKey(`${i}`));
       const stored = all.filter((_, i) => i % 100 === 0);
       for (const key of stored) await store.commit(key, bytes(key));
       await store.delete(all);
@@ -90,7 +90,7 @@ export const objectChecks: readonly ContractCheck<ObjectStore>[] = [
 /** For a store that uploads bodies over 5 MiB in parts of 5 MiB, the minimum that S3 allows. */
 export const multipartChecks: readonly ContractCheck<ObjectStore>[] = [
   {
-    name: "a multipart upload comes back whole, is committed once, and is compared by ranges",
+    name: "a multipart upload comes back whole: the same bytes again succeed, other bytes are refused",
     async verify(store, keys) {
       const [key, body] = [keys.objectKey("weights"), noise(5 * 2 ** 20 + 12_345)];
       equal(await store.commit(key, body), true);

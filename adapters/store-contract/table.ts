@@ -6,9 +6,11 @@ import { claimRollouts } from "../../core/training/writes.ts";
 import type { ContractCheck, FreshKeys } from "./check.ts";
 
 const WRITERS = 20;
-/** More keys than a batch of 100; ORDER's items of 60,000 bytes are together more than a page of 1 MB. */
-const [BEYOND_A_BATCH, BEYOND_A_PAGE] = [120, 60_000];
-const ORDER = [9, 3, 25, 1, 14, 7, 30, 2, 21, 11, 5, 18, 28, 16, 8, 23, 4, 12, 20, 6];
+/** More keys than a batch of 100. */
+const BEYOND_A_BATCH = 120;
+/** Twenty items of this size are together more than a page of 1 MB. */
+const LARGE_ITEM_BYTES = 60_000;
+const SHUFFLED = [9, 3, 25, 1, 14, 7, 30, 2, 21, 11, 5, 18, 28, 16, 8, 23, 4, 12, 20, 6];
 
 const ITEM = { s: "a", n: 1, none: null, map: { "x.y": "a", list: [1, { b: 2 }] } };
 const CONDITIONS: readonly (readonly [name: string, condition: TableCondition, applied: boolean])[] = [
@@ -25,7 +27,7 @@ const CONDITIONS: readonly (readonly [name: string, condition: TableCondition, a
   ["equals, absent", { equals: [["z"], "a"] }, false],
 ];
 
-async function inserted(table: Table, keys: FreshKeys, item: TableItem) {
+async function insertNew(table: Table, keys: FreshKeys, item: TableItem) {
   const key = keys.tableKey();
   equal(await table.insert(key, item), true);
   return key;
@@ -46,14 +48,14 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
         list: [1, "a", [], {}],
         map: { "odd.name-#:": { deep: [] } },
       };
-      deepEqual(await table.get(await inserted(table, keys, item)), item);
+      deepEqual(await table.get(await insertNew(table, keys, item)), item);
       equal(await table.get(keys.tableKey()), undefined);
     },
   },
   {
     name: "several items come back in the requested order, even more than a batch holds",
     async verify(table, keys) {
-      const each = Array.from({ length: BEYOND_A_BATCH }, (_, i) => inserted(table, keys, { i }));
+      const each = Array.from({ length: BEYOND_A_BATCH }, (_, i) => insertNew(table, keys, { i }));
       const inOrder = await Promise.all(each);
       const requested = [keys.tableKey(), ...inOrder.toReversed(), keys.tableKey()];
       const items = inOrder.map((_, i) => ({ i: inOrder.length - 1 - i }));
@@ -64,7 +66,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
   {
     name: "the first insert wins and the second changes nothing",
     async verify(table, keys) {
-      const key = await inserted(table, keys, { a: 1 });
+      const key = await insertNew(table, keys, { a: 1 });
       equal(await table.insert(key, { a: 2 }), false, "a second insert overwrote the first");
       deepEqual(await table.get(key), { a: 1 });
     },
@@ -81,7 +83,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
   {
     name: "a read sees every acknowledged write: one item, a batch, a query",
     async verify(table, keys) {
-      const key = await inserted(table, keys, { n: 0 });
+      const key = await insertNew(table, keys, { n: 0 });
       for (let n = 1; n <= WRITERS; n++) {
         await table.update({ key, add: [[["n"], 1]], when: [] });
         deepEqual(await table.get(key), { n });
@@ -93,7 +95,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
   {
     name: "an update sets, adds and removes, and returns the resulting item",
     async verify(table, keys) {
-      const key = await inserted(table, keys, { state: "open", claims: { "0": "w1", "1": "w2" }, counter: 1 });
+      const key = await insertNew(table, keys, { state: "open", claims: { "0": "w1", "1": "w2" }, counter: 1 });
       const result = await table.update({
         key,
         set: [
@@ -115,7 +117,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
   {
     name: "an update whose condition fails returns the item as it stands",
     async verify(table, keys) {
-      const key = await inserted(table, keys, { state: "finalized" });
+      const key = await insertNew(table, keys, { state: "finalized" });
       const change = { key, set: [[["x"], 1] as const], when: [{ equals: [["state"], "open"] as const }] };
       deepEqual(await table.update(change), { applied: false, item: { state: "finalized" } });
       deepEqual(await table.get(key), { state: "finalized" });
@@ -124,7 +126,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
   {
     name: "a missing map is set once",
     async verify(table, keys) {
-      const key = await inserted(table, keys, { state: "open" });
+      const key = await insertNew(table, keys, { state: "open" });
       const begin = { key, set: [[["claims"], { "0": "w1" }] as const], when: [{ absent: ["claims"] }] };
       const item = { state: "open", claims: { "0": "w1" } };
       deepEqual(await table.update(begin), { applied: true, item });
@@ -145,7 +147,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
   {
     name: "a deleted item is gone from every read, and a second delete changes nothing",
     async verify(table, keys) {
-      const key = await inserted(table, keys, { n: 1 });
+      const key = await insertNew(table, keys, { n: 1 });
       await table.delete(key);
       equal(await table.get(key), undefined);
       deepEqual(await table.getAll([key]), [undefined]);
@@ -158,16 +160,16 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
   ...CONDITIONS.map(([name, condition, applied]) => ({
     name: `condition: ${name}`,
     async verify(table: Table, keys: FreshKeys) {
-      const key = await inserted(table, keys, ITEM);
+      const key = await insertNew(table, keys, ITEM);
       equal((await table.update({ key, set: [[["done"], 1]], when: [condition] })).applied, applied);
       equal((await table.get(key))?.["done"], applied ? 1 : undefined);
     },
   })),
   {
-    name: "one write claims 50 rollouts, which takes 101 conditions, and an item may have 400 KB",
+    name: "one write claims 50 rollouts, which takes 101 conditions, in an item of nearly 400 KB",
     async verify(table, keys) {
       const text = "x".repeat(ITEM_BYTES - 2048);
-      const key = await inserted(table, keys, { state: "open", claims: {}, rollouts: {}, text });
+      const key = await insertNew(table, keys, { state: "open", claims: {}, rollouts: {}, text });
       const claim = claimRollouts({ run: "r", step: 0, group: 0 }, [...Array(50).keys()], "w");
       equal((await table.update({ ...claim, key })).applied, true);
       equal(Object.keys((await table.get(key))?.["claims"] ?? {}).length, 50);
@@ -176,7 +178,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
   {
     name: "all conditions of a change must hold",
     async verify(table, keys) {
-      const key = await inserted(table, keys, ITEM);
+      const key = await insertNew(table, keys, ITEM);
       const when = [{ equals: [["s"], "a"] }, { equals: [["n"], 2] }] as const;
       equal((await table.update({ key, set: [[["done"], 1]], when })).applied, false);
     },
@@ -184,7 +186,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
   {
     name: "no update is lost, and one of several mutually exclusive updates wins",
     async verify(table, keys) {
-      const key = await inserted(table, keys, { n: 0, rollouts: {} });
+      const key = await insertNew(table, keys, { n: 0, rollouts: {} });
       const all = Array.from({ length: WRITERS }, (_, i) =>
         table.update({
           key,
@@ -201,14 +203,14 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
     name: "a query lists a partition by prefix, in order, across pages",
     async verify(table, keys) {
       const { pk } = keys.tableKey();
-      const text = "x".repeat(BEYOND_A_PAGE);
-      for (const n of ORDER) await table.insert({ pk, sk: `STEP#${String(n).padStart(3, "0")}` }, { n, text });
+      const text = "x".repeat(LARGE_ITEM_BYTES);
+      for (const n of SHUFFLED) await table.insert({ pk, sk: `STEP#${String(n).padStart(3, "0")}` }, { n, text });
       await table.insert({ pk, sk: "AGENT#main" }, { n: -1 });
       await table.insert({ pk: `${pk}x`, sk: "STEP#000" }, { n: -2 });
       const items = await table.query(pk, "STEP#");
       deepEqual(
         items.map((item) => item["n"]),
-        [...ORDER].sort((a, b) => a - b),
+        [...SHUFFLED].sort((a, b) => a - b),
       );
       deepEqual(await table.query(pk, "JOB#"), []);
     },

@@ -33,7 +33,7 @@ export function calculateText(expression: string): string {
       ? format(value, { precision: SIGNIFICANT_DIGITS, upperExp: SIGNIFICANT_DIGITS })
       : "no finite value";
   } catch {
-    // With these characters, mathjs rejects only malformed expressions, among them `3.*4` (its dotMultiply).
+    // With these characters, mathjs rejects only malformed expressions, and `3.*4`, which it reads as dotMultiply.
     return "not an arithmetic expression";
   }
 }

@@ -78,7 +78,7 @@ test("check: a store that overwrites or ignores conditions is reported, with exi
     "one of 20 concurrent commits wins",
     "one of 20 concurrent inserts wins",
     "one of 4 concurrent multipart uploads wins",
-    "the first commit wins (If-None-Match: *); the same bytes again are ours, other bytes are not",
+    "the first commit wins (If-None-Match: *): the same bytes again succeed, other bytes are refused",
     "the first insert wins and the second changes nothing",
   ]);
   expect(process.exitCode).toBe(1);

@@ -60,7 +60,7 @@ const cloud = await startLocalCloud({
   directory,
   tickSeconds,
   verifySignatures: false,
-  events: () => DELIVERIES[events],
+  deliveries: () => DELIVERIES[events],
   handlers: {
     objectCreated: async (event) => cloudHandlers(await functions, log).objectCreated(event),
     tick: async () => cloudHandlers(await functions, log).tick(),

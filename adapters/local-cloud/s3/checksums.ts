@@ -38,12 +38,12 @@ const NOT_CHECKSUMS = new Set([`${PREFIX}mode`, `${PREFIX}algorithm`, `${PREFIX}
 
 export interface BodyVerifier {
   update(bytes: Uint8Array): void;
-  /** Throws unless every digest that headers or trailers declare matches. Returns the ETag and these digests. */
+  /** Throws unless every digest that headers or trailers declare matches. Returns the ETag and the x-amz-checksum-* digests. */
   finish(trailers: ReadonlyMap<string, string>): { etag: string; checksums: Record<string, string> };
 }
 
 /**
- * Computes the ETag and every digest that the headers or trailers declare. The ETag is the MD5. For a large object with a signed SHA-256
+ * Computes the ETag and every digest that the headers or trailers declare. The ETag is the MD5. For a large object with a declared SHA-256
  * and no Content-MD5, it is derived from the SHA-256, in the form of a multipart upload's ETag, which no client mistakes for an MD5.
  */
 export function openBodyVerifier(headers: IncomingHttpHeaders, isLarge = false): BodyVerifier {
@@ -54,9 +54,9 @@ export function openBodyVerifier(headers: IncomingHttpHeaders, isLarge = false):
     (name) => name.startsWith(PREFIX) && !NOT_CHECKSUMS.has(name),
   );
   const sums = named.map((name) => [name.slice(PREFIX.length), openDigest(name.slice(PREFIX.length))] as const);
-  const promisedSha256 = /^[0-9a-f]{64}$/.exec(String(headers["x-amz-content-sha256"]))?.[0];
-  const md5 = isLarge && promisedSha256 && !headers["content-md5"] ? undefined : createHash("md5");
-  const sha256 = promisedSha256 === undefined ? undefined : createHash("sha256");
+  const declaredSha256 = /^[0-9a-f]{64}$/.exec(String(headers["x-amz-content-sha256"]))?.[0];
+  const md5 = isLarge && declaredSha256 && !headers["content-md5"] ? undefined : createHash("md5");
+  const sha256 = declaredSha256 === undefined ? undefined : createHash("sha256");
   return {
     update(bytes) {
       md5?.update(bytes);
@@ -65,27 +65,28 @@ export function openBodyVerifier(headers: IncomingHttpHeaders, isLarge = false):
     },
     finish(trailers) {
       const digest = md5?.digest();
-      if (sha256 && sha256.digest("hex") !== promisedSha256)
+      if (sha256 && sha256.digest("hex") !== declaredSha256)
         throw new S3Error("XAmzContentSHA256Mismatch", "the body is not the one that was signed");
       if (digest) requireEqual("content-md5", headers["content-md5"], digest.toString("base64"));
       const checksums: Record<string, string> = {};
       for (const [algorithm, sum] of sums) {
-        const found = sum.base64();
-        requireEqual(algorithm, headers[PREFIX + algorithm] ?? trailers.get(PREFIX + algorithm) ?? "none", found);
-        checksums[algorithm] = found;
+        const computed = sum.base64();
+        requireEqual(algorithm, headers[PREFIX + algorithm] ?? trailers.get(PREFIX + algorithm) ?? "none", computed);
+        checksums[algorithm] = computed;
       }
-      return { etag: digest?.toString("hex") ?? `${promisedSha256?.slice(0, 32)}-1`, checksums };
+      return { etag: digest?.toString("hex") ?? `${declaredSha256?.slice(0, 32)}-1`, checksums };
     },
   };
 }
 
 function openDigest(algorithm: string): Hasher {
   const open = ALGORITHMS[algorithm];
-  if (!open) throw new S3Error("NotImplemented", `checksum ${algorithm}; use ${Object.keys(ALGORITHMS).join(", ")}`);
-  return open();
+  if (open) return open();
+  const supported = Object.keys(ALGORITHMS).join(", ");
+  throw new S3Error("NotImplemented", `checksum ${algorithm} is not supported; use ${supported}`);
 }
 
-function requireEqual(what: string, promised: string | string[] | undefined, found: string) {
-  if (promised !== undefined && promised !== found)
-    throw new S3Error("BadDigest", `the body's ${what} is ${found}, but the request declares ${promised}`);
+function requireEqual(what: string, declared: string | string[] | undefined, computed: string) {
+  if (declared !== undefined && declared !== computed)
+    throw new S3Error("BadDigest", `the body's ${what} is ${computed}, but the request declares ${declared}`);
 }

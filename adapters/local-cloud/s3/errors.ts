@@ -32,7 +32,7 @@ const STATUS = {
   PreconditionFailed: 412,
   RequestTimeTooSkewed: 403,
   SignatureDoesNotMatch: 403,
-  // Our own: a folder that is read-only, or another user's.
+  // Our own: a folder that cannot be written.
   UnwritableStorage: 422,
   XAmzContentSHA256Mismatch: 400,
 } as const;
@@ -60,7 +60,7 @@ const FAULT_CODES: Record<AuthenticationFault, S3ErrorCode> = {
   mismatch: "SignatureDoesNotMatch",
 };
 
-/** The error response to a request whose handler threw. */
+/** The error to respond with to a request whose handler threw. */
 export function asS3Error(thrown: unknown): S3Error {
   if (thrown instanceof S3Error) return thrown;
   if (thrown instanceof AuthenticationError) return new S3Error(FAULT_CODES[thrown.reason], thrown.message);

@@ -12,26 +12,26 @@ export const byteOrder = (a: string, b: string) => Buffer.compare(Buffer.from(a)
 export function listPage(bucket: string, all: readonly ObjectMetadata[], query: URLSearchParams): string {
   const prefix = query.get("prefix") ?? "";
   const delimiter = query.get("delimiter") ?? "";
-  const size = pageSizeOf(query);
+  const pageSize = pageSizeOf(query);
   const token = query.get("continuation-token");
   const after = token === null ? (query.get("start-after") ?? "") : Buffer.from(token, "base64url").toString();
 
   const contents: ObjectMetadata[] = [];
-  const folders = new Set<string>();
+  const commonPrefixes = new Set<string>();
   let last = "";
   let truncated = false;
   for (const object of all) {
     if (!object.key.startsWith(prefix)) continue;
     const cut = delimiter === "" ? -1 : object.key.indexOf(delimiter, prefix.length);
     const entry = cut < 0 ? object.key : object.key.slice(0, cut + delimiter.length);
-    // A folder is listed once; all its keys are then skipped.
-    if (folders.has(entry) || byteOrder(entry, after) <= 0) continue;
-    if (contents.length + folders.size >= size) {
+    // A common prefix is listed once; all its keys are then skipped.
+    if (commonPrefixes.has(entry) || byteOrder(entry, after) <= 0) continue;
+    if (contents.length + commonPrefixes.size >= pageSize) {
       truncated = true;
       break;
     }
     if (cut < 0) contents.push(object);
-    else folders.add(entry);
+    else commonPrefixes.add(entry);
     last = entry;
   }
 
@@ -42,18 +42,18 @@ export function listPage(bucket: string, all: readonly ObjectMetadata[], query: 
     Prefix: encode(prefix),
     ...(delimiter !== "" && { Delimiter: encode(delimiter) }),
     ...(encoded && { EncodingType: "url" }),
-    MaxKeys: size,
-    KeyCount: contents.length + folders.size,
+    MaxKeys: pageSize,
+    KeyCount: contents.length + commonPrefixes.size,
     IsTruncated: truncated,
     ...(truncated && { NextContinuationToken: Buffer.from(last).toString("base64url") }),
-    Contents: contents.map(({ key, modified, etag, size: bytes }) => ({
+    Contents: contents.map(({ key, modified, etag, size }) => ({
       Key: encode(key),
       LastModified: new Date(modified).toISOString(),
       ETag: `"${etag}"`,
-      Size: bytes,
+      Size: size,
       StorageClass: "STANDARD",
     })),
-    CommonPrefixes: [...folders].map((folder) => ({ Prefix: encode(folder) })),
+    CommonPrefixes: [...commonPrefixes].map((common) => ({ Prefix: encode(common) })),
   });
 }
 

@@ -81,7 +81,7 @@ export class MultipartUploads {
     }
   }
 
-  /** Synchronous: of two uploads of one part at once, the later one replaces the earlier one, whose bytes are released once. */
+  /** Synchronous: of two concurrent uploads of one part, the later one replaces the earlier one, whose bytes are released once. */
   #place(id: string, number: number, { path, etag }: ReceivedFile): void {
     if (!(Number.isInteger(number) && number >= 1 && number <= MAX_PART_NUMBER))
       throw new S3Error("InvalidArgument", `partNumber must be an integer from 1 to ${MAX_PART_NUMBER}`);
@@ -112,7 +112,7 @@ export class MultipartUploads {
   async abort(id: string): Promise<void> {
     const folder = this.#folder(id);
     const parts = storedParts(folder);
-    // Moved at once: of two calls, one finds no upload, and bytes are released once.
+    // Moved synchronously: of two concurrent calls, one finds no upload, and bytes are released once.
     const removed = join(this.#objects.temporary, id);
     renameSync(folder, removed);
     await rm(removed, { recursive: true });

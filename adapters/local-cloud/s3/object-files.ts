@@ -79,7 +79,7 @@ export class ObjectFiles {
   }
 
   async deleteBucket(bucket: string): Promise<void> {
-    if ((await this.all(bucket)).length > 0) throw new S3Error("BucketNotEmpty", bucket);
+    if ((await this.listObjects(bucket)).length > 0) throw new S3Error("BucketNotEmpty", bucket);
     this.#buckets.delete(bucket);
     this.#shards.clear();
     const folder = this.#folder(bucket);
@@ -140,7 +140,7 @@ export class ObjectFiles {
   }
 
   /** The metadata of all objects in a bucket, in the byte order of their keys. */
-  async all(bucket: string): Promise<ObjectMetadata[]> {
+  async listObjects(bucket: string): Promise<ObjectMetadata[]> {
     const all: ObjectMetadata[] = [];
     for (const entry of await readdir(this.#folder(bucket), { recursive: true, withFileTypes: true })) {
       const isObject = entry.isFile() && OBJECT_NAME.test(entry.name);

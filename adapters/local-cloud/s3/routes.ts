@@ -60,7 +60,7 @@ async function bucketRoute({ objects }: S3Services, { request, response, bucket,
   await objects.requireBucket(bucket);
   if (request.method === "HEAD") return send(response, 200);
   if (request.method === "GET" && query.has("location")) return send(response, 200, toXml("LocationConstraint", {}));
-  if (request.method === "GET") return send(response, 200, listPage(bucket, await objects.all(bucket), query));
+  if (request.method === "GET") return send(response, 200, listPage(bucket, await objects.listObjects(bucket), query));
   if (request.method === "DELETE") {
     await objects.deleteBucket(bucket);
     return send(response, 204);

@@ -5,9 +5,9 @@ import { asS3Error, S3Error } from "./errors.ts";
 import { route, type S3Services, send } from "./routes.ts";
 import { toXml } from "./xml.ts";
 
-export function createS3Server(routes: S3Services, verify: VerifyRequest): Server {
+export function createS3Server(services: S3Services, verify: VerifyRequest): Server {
   const server = createServer((request, response) => {
-    answer(routes, verify, request, response).catch((error: unknown) => refuse(request, response, error));
+    answer(services, verify, request, response).catch((error: unknown) => sendError(request, response, error));
   });
   // An upload of weights may take longer than Node's default of five minutes.
   server.requestTimeout = 0;
@@ -15,24 +15,24 @@ export function createS3Server(routes: S3Services, verify: VerifyRequest): Serve
   return server;
 }
 
-async function answer(routes: S3Services, verify: VerifyRequest, request: IncomingMessage, response: ServerResponse) {
+async function answer(services: S3Services, verify: VerifyRequest, request: IncomingMessage, response: ServerResponse) {
   const { method = "", url = "", headers } = request;
   await verify({ method, url, headers });
   const [path = "", search = ""] = url.split(/\?(.*)/s);
   // `new URL` would resolve `..` in a key.
   const [, bucket = "", ...rest] = path.split("/");
-  await route(routes, { request, response, bucket, key: decode(rest.join("/")), query: new URLSearchParams(search) });
+  await route(services, { request, response, bucket, key: decode(rest.join("/")), query: new URLSearchParams(search) });
 }
 
 function decode(path: string): string {
   try {
     return decodeURIComponent(path);
   } catch {
-    throw new S3Error("InvalidArgument", `${path} is not a key`);
+    throw new S3Error("InvalidArgument", `the key ${path} is not valid percent-encoding`);
   }
 }
 
-function refuse(request: IncomingMessage, response: ServerResponse, thrown: unknown): void {
+function sendError(request: IncomingMessage, response: ServerResponse, thrown: unknown): void {
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;

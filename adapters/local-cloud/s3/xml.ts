@@ -12,7 +12,7 @@ const parser = new XMLParser({
 
 export type XmlTree = { readonly [name: string]: XmlTree | readonly XmlTree[] | string | number | boolean | undefined };
 
-/** Control characters in keys become character references: a parser would drop or change them. */
+/** Control characters, which keys may contain, become character references: a parser would drop or change them. */
 export function toXml(root: string, tree: XmlTree): string {
   const body = String(builder.build({ [root]: tree }));
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these have to be escaped

@@ -1,7 +1,7 @@
 /**
  * @file The text of a document: HTML as Markdown, PDF by page, Excel workbooks by sheet; plain text is only trimmed. Runs in its own process
- * (reader-child.ts), because a document can take any amount of time and memory. What it returns is cut here. Libraries are loaded when a
- * document first needs them.
+ * (reader-child.ts), because a document can take any amount of time and memory. The result is cut to its limits here. The libraries for HTML,
+ * PDF and Excel are loaded when a document first needs them.
  */
 import sniff from "html-encoding-sniffer";
 import { type Document, type Extracted, MAX_REASON, MAX_TITLE } from "./document.ts";

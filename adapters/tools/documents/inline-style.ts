@@ -1,6 +1,6 @@
 /**
  * @file What an inline style hides from people, by its declarations alone. Lengths are estimated in pixels, as in a window of 1000 x 1000
- * with a font size of 16: enough to tell hidden from visible. Style sheets are not read, and neither are colors compared with backgrounds.
+ * with a font size of 16: enough to tell hidden from visible. Style sheets are not read, and colors are not compared with backgrounds.
  */
 import { evaluate } from "mathjs/number";
 
@@ -31,7 +31,7 @@ function unescaped(_escape: string, hex: string | undefined, character: string |
   return character ?? (code <= 0x10ffff ? String.fromCodePoint(code) : "");
 }
 
-/** Nobody sees the element, nor anything in it. */
+/** Nobody sees the element or anything in it. */
 export function hidesAll(style: InlineStyle): boolean {
   const value = (name: string) => style.get(name) ?? "";
   const opacity = pixels(value("opacity").replace(/([\d.]+)%/, "($1/100)"));
@@ -52,8 +52,8 @@ export const isInvisible = (style: InlineStyle): boolean => /^(?:hidden|collapse
 export const isVisibleAgain = (style: InlineStyle): boolean =>
   /^(?:visible|initial)$/.test(style.get("visibility") ?? "");
 
-/** Nobody sees the element's own text. Descendants with a size or color of their own are visible: layouts set 0 to remove gaps. */
-export const hidesText = (style: InlineStyle): boolean => hasTinyFont(style) || hasClearColor(style);
+/** Nobody sees the element's own text. Descendants with a size or color of their own are visible: layouts set a font size of 0 to remove gaps. */
+export const hidesText = (style: InlineStyle): boolean => hasTinyFont(style) || hasTransparentColor(style);
 
 /** The style undoes what hides the text of an ancestor with style `above`. */
 export function restoresText(style: InlineStyle, above: InlineStyle): boolean {
@@ -62,11 +62,11 @@ export function restoresText(style: InlineStyle, above: InlineStyle): boolean {
     // Relative to 0, any size is 0. Another tiny one is handled separately, so no text is visited twice.
     if (size === undefined || (RELATIVE_SIZE.test(size) && !hasTinyFont(style))) return false;
   }
-  if (!hasClearColor(above)) return true;
+  if (!hasTransparentColor(above)) return true;
   const color = textColor(style);
   if (color !== undefined && !INHERITED.test(color)) return true;
   // The text then has its inherited `color`, whatever the fill above.
-  return style.get(FILL) === "currentcolor" && !CLEAR_COLOR.test(above.get("color") ?? "");
+  return style.get(FILL) === "currentcolor" && !TRANSPARENT_COLOR.test(above.get("color") ?? "");
 }
 
 /** Values that leave a color as the parent has it. */
@@ -98,7 +98,7 @@ const UNITS: Readonly<Record<string, number>> = {
 const LENGTH = /((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(px|pt|pc|in|cm|mm|q|rem|em|ex|ch|lh|%|vw|vh|vmin|vmax)/g;
 const MAX_LENGTH = 200;
 
-/** A length or number, `calc()` included. Undefined: the value is none, or depends on the page (`auto`, `var()`). */
+/** A length or number, `calc()` included. Undefined: the value is neither, or depends on the page (`auto`, `var()`). */
 function pixels(value: string): number | undefined {
   if (value === "" || value.length > MAX_LENGTH) return undefined;
   const expression = value
@@ -133,17 +133,17 @@ function hasTinyFont(style: InlineStyle): boolean {
 
 const FILL = "-webkit-text-fill-color";
 
-/** A fill comes before `color`, unless it is `currentcolor`: the element's own `color`. */
+/** A fill overrides `color`, unless it is `currentcolor`: the element's own `color`. */
 function textColor(style: InlineStyle): string | undefined {
   const fill = style.get(FILL);
   return fill === undefined || fill === "currentcolor" ? style.get("color") : fill;
 }
 
 /** By its alpha: the fourth value, the one after a slash, or in `rgba(var(…), 0)` the one after a variable with three values. */
-const CLEAR_COLOR =
+const TRANSPARENT_COLOR =
   /^(?:transparent|#[\da-f]{3}0|#[\da-f]{6}0[\da-f]|(?:rgb|hsl)(?:a?\((?:(?:[^,]+,){3}|[^,/]+\/)|a\(\s*var\([^()]*\)\s*,)\s*0*\.?0+%?\s*\))$/;
 
-const hasClearColor = (style: InlineStyle): boolean => CLEAR_COLOR.test(textColor(style) ?? "");
+const hasTransparentColor = (style: InlineStyle): boolean => TRANSPARENT_COLOR.test(textColor(style) ?? "");
 
 /** Clipped to nothing, or to a point. */
 function isClipped(style: InlineStyle): boolean {
@@ -157,7 +157,7 @@ function isClipped(style: InlineStyle): boolean {
   return isEmptyRect || isEmptyPath || (isCut && isFlat(style));
 }
 
-/** Has no width or no height. Content flows over into the padding on the right and at the bottom, and is visible there. */
+/** Has no width or no height. Content overflows into the padding on the right and at the bottom, and is visible there. */
 function isFlat(style: InlineStyle): boolean {
   const isTiny = (name: string) => {
     const size = pixels(style.get(name) ?? "");

@@ -4,11 +4,11 @@ import { partsWithin } from "../../../core/conversation/token-room.ts";
 import type { ToolContext } from "../../../core/ports.ts";
 
 /** Characters of the heading above a part, besides title and source. */
-const HEADING = 40;
-const HEADING_NOTE = "part 999, continues in part 1000";
+const NOTE_CHARACTERS = 40;
+const LONG_NOTE = "part 999, continues in part 1000";
 const MAX_HEADING_TITLE = 120;
 const MAX_HEADING_SOURCE = 300;
-const MIN_PART = 100;
+const MIN_PART_CHARACTERS = 100;
 
 export interface TitledText {
   readonly title: string;
@@ -19,8 +19,8 @@ export interface TitledText {
 
 /** The part under its heading, or a sentence saying that it does not exist. */
 export async function showPart(document: TitledText, part: number, context: ToolContext): Promise<string> {
-  const { shown, isLast, parts } = await findPart(partsFor(document, context), part);
-  if (shown === undefined) return `${document.source} has no part ${part}: its last part is ${parts}`;
+  const { shown, isLast, seen } = await findPart(partsFor(document, context), part);
+  if (shown === undefined) return `${document.source} has no part ${part}: its last part is ${seen}`;
   const note = isLast ? `part ${part}, the last one` : `part ${part}, continues in part ${part + 1}`;
   return withHeading(document, isLast && part === 1 ? "" : note, shown);
 }
@@ -28,31 +28,31 @@ export async function showPart(document: TitledText, part: number, context: Tool
 /** Parts that fit together with their heading, in characters and in the agent's tokens. */
 function* partsFor(page: TitledText, { responseCharacters, responseTokens }: ToolContext): Iterable<string> {
   const heading =
-    Math.min(page.source.length, MAX_HEADING_SOURCE) + Math.min(page.title.length, MAX_HEADING_TITLE) + HEADING;
-  const characters = Math.max(responseCharacters - heading, MIN_PART);
+    Math.min(page.source.length, MAX_HEADING_SOURCE) + Math.min(page.title.length, MAX_HEADING_TITLE) + NOTE_CHARACTERS;
+  const characters = Math.max(responseCharacters - heading, MIN_PART_CHARACTERS);
   if (!responseTokens) return yield* partsOf(page.text, characters);
   const { tokens, count } = responseTokens;
-  const room = { tokens: Math.max(tokens - count(withHeading(page, HEADING_NOTE, "")), 1), count };
+  const room = { tokens: Math.max(tokens - count(withHeading(page, LONG_NOTE, "")), 1), count };
   for (const part of partsWithin(page.text, room)) yield* partsOf(part, characters);
 }
 
 /**
- * One part, and whether it is the last. The event loop runs between parts, so that counting the tokens of a long text does not
- * block this process.
+ * One part, whether it is the last, and how many were seen up to it. The event loop runs between parts, so that counting the tokens of a long
+ * text does not block this process.
  */
 async function findPart(
   parts: Iterable<string>,
   wanted: number,
-): Promise<{ shown: string | undefined; isLast: boolean; parts: number }> {
+): Promise<{ shown: string | undefined; isLast: boolean; seen: number }> {
   let shown: string | undefined;
   let seen = 0;
   for (const part of parts) {
-    if (shown !== undefined) return { shown, isLast: false, parts: seen };
+    if (shown !== undefined) return { shown, isLast: false, seen };
     seen += 1;
     if (seen === wanted) shown = part;
     await nextTurn();
   }
-  return { shown, isLast: true, parts: seen };
+  return { shown, isLast: true, seen };
 }
 
 /** The text under its title, its source and a note; empty ones are left out. */

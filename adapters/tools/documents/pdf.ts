@@ -1,4 +1,4 @@
-/** @file The text of a PDF, page by page, by unpdf. */
+/** @file The text of a PDF, page by page, through unpdf. */
 import { getDocumentProxy, getMeta } from "unpdf";
 import type { Document, Extracted } from "./document.ts";
 

@@ -2,7 +2,7 @@
  * @file The process that reads documents, one after the other, for reader-process.ts.
  *
  * It ends when its parent ends, and when it uses too much memory. The thread memory-watch.ts handles both, since a document can keep this
- * thread busy. On Linux, it is the first process to be killed if the machine runs out of memory.
+ * thread busy. On Linux, this process is among the first to be killed if the machine runs out of memory.
  */
 import { writeFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
@@ -11,7 +11,7 @@ import { type Document, READY, type Reply, STARTED, unreadableBy } from "./docum
 import { extract } from "./extract.ts";
 
 /** A process with more resident memory than this takes no further document. Libraries and the memory watch take about 100 MB. */
-const MAX_BYTES_AT_START = 384e6;
+const MAX_IDLE_BYTES = 384e6;
 
 const send = process.send?.bind(process);
 if (!send) throw new Error("adapters/tools/documents/reader-child.ts runs as a child process only");
@@ -22,11 +22,11 @@ process.on("disconnect", () => process.exit());
 process.on("message", async (document: Document) => {
   send(STARTED);
   const extracted = await extract(document).catch(unreadableBy);
-  const reply: Reply = { extracted, isSpent: process.memoryUsage.rss() > MAX_BYTES_AT_START };
+  const reply: Reply = { extracted, isSpent: process.memoryUsage.rss() > MAX_IDLE_BYTES };
   send(reply);
 });
 
-// A sandbox may keep /proc read-only or away; the memory watch works without it.
+// A sandbox may make /proc read-only or hide it; the memory watch works without it.
 await writeFile("/proc/self/oom_score_adj", "1000").catch(() => {});
 const watch = new Worker(builtModule("adapters/tools/documents/memory-watch"), { execArgv: [], env: {} });
 watch.once("message", () => send(READY));

@@ -52,9 +52,9 @@ export class ReaderProcess {
   async read(document: Document, seconds: number): Promise<ReadOutcome> {
     this.#keepParentAlive(true);
     try {
-      await this.#start();
+      await this.#waitUntilReady();
       this.#hasStarted = false;
-      const message = this.#message(seconds);
+      const message = this.#nextMessage(seconds);
       this.#child.send(document, () => {});
       const reply = await message;
       if (reply !== undefined) return ReplySchema.parse(reply);
@@ -71,14 +71,14 @@ export class ReaderProcess {
     await once(this.#child, "exit");
   }
 
-  async #start(): Promise<void> {
+  async #waitUntilReady(): Promise<void> {
     if (this.#isReady) return;
-    this.#isReady = (await this.#message(START_SECONDS)) === READY;
+    this.#isReady = (await this.#nextMessage(START_SECONDS)) === READY;
     if (!this.#isReady) throw noReader();
   }
 
   /** `READY` or a reply. Undefined: the process ends, or the wait times out, first. */
-  #message(seconds: number): Promise<unknown> {
+  #nextMessage(seconds: number): Promise<unknown> {
     return new Promise((resolve) => {
       const settle = (message?: unknown) => {
         clearTimeout(timer);

@@ -24,13 +24,13 @@ export interface Reader {
   close(): Promise<void>;
 }
 
-const SECONDS = 20;
-const PROCESSES = 2;
+const TIMEOUT_SECONDS = 20;
+const MAX_PROCESSES = 2;
 /** Limits the attempts with processes that end before they receive the document. */
 const MAX_ATTEMPTS = 3;
 
-export function openReader(seconds = SECONDS): Reader {
-  return new ReaderPool(seconds, PROCESSES);
+export function openReader(timeoutSeconds = TIMEOUT_SECONDS): Reader {
+  return new ReaderPool(timeoutSeconds, MAX_PROCESSES);
 }
 
 interface ReadTask {
@@ -47,7 +47,7 @@ interface ReadTask {
 type Standing = "suspect" | "rejected";
 
 class ReaderPool implements Reader {
-  readonly #seconds: number;
+  readonly #timeoutSeconds: number;
   readonly #maxProcesses: number;
   readonly #queue = new FairQueue<ReadTask>();
   readonly #processes = new Set<ReaderProcess>();
@@ -61,8 +61,8 @@ class ReaderPool implements Reader {
   #isExclusive = false;
   #isClosed = false;
 
-  constructor(seconds: number, maxProcesses: number) {
-    this.#seconds = seconds;
+  constructor(timeoutSeconds: number, maxProcesses: number) {
+    this.#timeoutSeconds = timeoutSeconds;
     this.#maxProcesses = maxProcesses;
   }
 
@@ -133,7 +133,7 @@ class ReaderPool implements Reader {
   async #readBy(process: ReaderProcess, document: Document): Promise<ReadOutcome> {
     let outcome: ReadOutcome = "undelivered";
     try {
-      outcome = await process.read(document, this.#seconds);
+      outcome = await process.read(document, this.#timeoutSeconds);
       return outcome;
     } finally {
       if (typeof outcome === "object" && !outcome.isSpent) this.#idle.push(process);

@@ -81,7 +81,7 @@ test("a cloud without handlers leaves unhandled events to the next one", async (
 
 test("injected faults drop, double and delay events; ticks come on schedule", async () => {
   const deliveries: Record<string, readonly number[]> = { drop: [], double: [0, 0], delay: [1] };
-  const store = await listening({ events: (key) => deliveries[key] ?? [0], tickSeconds: 0.3 });
+  const store = await listening({ deliveries: (key) => deliveries[key] ?? [0], tickSeconds: 0.3 });
   const started = performance.now();
   for (const key of ["drop", "double", "delay", "plain"]) await store.objects.commit(key, bytes("1"));
   await expect.poll(() => store.keys).toEqual(expect.arrayContaining(["double", "plain", "delay"]));

@@ -33,5 +33,5 @@ test("a file that a file browser left is neither a bucket nor an object", async 
   const received = await receiveBytes(new TextEncoder().encode("one"), objects.temporary, space);
   await objects.commit("mgrpo", { key: "weights", received, headers: {}, onlyIfAbsent: true });
   expect(await objects.buckets()).toEqual(["mgrpo"]);
-  expect((await objects.all("mgrpo")).map(({ key }) => key)).toEqual(["weights"]);
+  expect((await objects.listObjects("mgrpo")).map(({ key }) => key)).toEqual(["weights"]);
 });
