@@ -26,7 +26,7 @@ export interface RunContext {
   readonly log: Log;
 }
 
-export async function readRunContext(name: string, program: string, store: Store, log: Log): Promise<RunContext> {
+export async function readRunContext(name: string, codeRelease: string, store: Store, log: Log): Promise<RunContext> {
   const { configSha256, questionsSha256 } = await readRecord(name, store);
   const configKey = objectKeys.config(name);
   const questionsKey = objectKeys.questions(name);
@@ -36,8 +36,8 @@ export async function readRunContext(name: string, program: string, store: Store
   return {
     name,
     config,
-    release: `${program}/${configSha256.slice(0, 16)}/${base.slice(0, 16)}`,
-    ...lookUp(parseJson(QuestionSet, bytes, questionsKey), questionsKey),
+    release: `${codeRelease}/${configSha256.slice(0, 16)}/${base.slice(0, 16)}`,
+    ...questionLookups(parseJson(QuestionSet, bytes, questionsKey), questionsKey),
     store,
     log,
   };
@@ -52,7 +52,7 @@ async function readRecord(name: string, { table }: Store): Promise<RunRecord> {
   );
 }
 
-function lookUp(set: QuestionSet, key: string): Pick<RunContext, "question" | "suiteQuestions"> {
+function questionLookups(set: QuestionSet, key: string): Pick<RunContext, "question" | "suiteQuestions"> {
   const suites = new Map(Object.entries(set.suites ?? {}).map(([name, suite]) => [name, decryptQuestions(suite)]));
   const all = [...set.train, ...set.heldOut, ...[...suites.values()].flatMap(({ questions }) => questions)];
   const byId = new Map(all.map((question) => [question.id, question]));

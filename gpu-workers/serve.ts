@@ -26,7 +26,10 @@ import {
 /** Seconds that a draining worker gives running invocations to end. */
 const DRAIN_SECONDS = 5;
 
-/** `over`: the run has ended; `stopped`: the signal aborted; `unneeded`: its fleet had no free slot in the run. */
+/**
+ * `over`: the run has ended or, for an evaluator of a fleet, has no job due; `stopped`: the signal aborted; `unneeded`: its fleet had no
+ * free slot in the run.
+ */
 export type ServiceEnd = Exclude<IncarnationEnd, "lost"> | "unneeded";
 
 export async function serveWorker(
@@ -53,7 +56,7 @@ async function serveIncarnation(worker: WorkerProcess, stop: AbortSignal): Promi
   const registration = { agent: options.agent, roles: options.roles, url: invocations?.url ?? "" };
   const membership = await register(run, registration, observer, stop, () => worker.meter.isStalled).catch(
     (error: unknown) => {
-      // It was stopped while it waited for workers of another release to end.
+      // It was stopped while it waited for workers of another release to leave.
       if (stop.aborted && isMgrpoError(error, "canceled")) return undefined;
       throw error;
     },
@@ -81,8 +84,8 @@ async function serveIncarnation(worker: WorkerProcess, stop: AbortSignal): Promi
 }
 
 /**
- * Evaluates, if that is its role. Resolves when nothing is left to do, to the run if it has ended; never for a supervised worker, which
- * another process stops.
+ * Evaluates, if that is its role. Resolves when an evaluator of a fleet has no job due; otherwise to the ended run, or never for a supervised
+ * worker, which another process stops.
  */
 async function untilOver(
   worker: WorkerProcess,

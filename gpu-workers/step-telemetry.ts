@@ -1,9 +1,9 @@
 /**
  * @file What a worker measured during a step: when its engine was busy, and how long the turns of its conversations took. One object per
- * step, for readers alone (telemetry.ts): records of rollouts hold no times, since their bytes are hashed, and are the same for every run of
+ * step, for display only (telemetry.ts): records of rollouts hold no times, since their bytes are hashed, and are the same for every run of
  * one config.
  *
- *     write   waits for: RUN.step to move on, then one poll   unblocked by: tick; the signal, which writes what is left
+ *     write   waits for: RUN.step to move on, then one poll interval   unblocked by: tick; the signal, after which the rest is written
  */
 import { objectKeys, tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parse, parseJson } from "../core/contracts/parse.ts";
@@ -46,7 +46,7 @@ export async function writeTelemetry(
       taken.push({ run: name, step: one, worker, agent, sampling, training, conversations });
     }
   };
-  /** The first object of a step stands: a conversation that ends after it is lost to readers. */
+  /** The first object of a step stands: a conversation that ends after it was written is not in it. */
   const commit = async () => {
     for (const record of taken.splice(0)) {
       await store.objects
@@ -69,7 +69,7 @@ export async function writeTelemetry(
   }
 }
 
-/** What the workers of a run stored about a step: not those that were killed, or that still work on it. */
+/** What the workers of a run stored about a step. One that was killed in it, or still works on it, has stored nothing. */
 export async function readTelemetry(
   { table, objects }: Pick<Store, "table" | "objects">,
   run: string,

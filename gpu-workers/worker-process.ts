@@ -81,7 +81,7 @@ export async function openWorkerProcess(
   network: WorkerNetwork,
 ): Promise<WorkerProcess> {
   const { run } = parts;
-  requireKnownAgent(run, options);
+  refuseInvalidOptions(run, options);
   if (hasRole(options, "eval")) await Promise.all(run.config.evaluation.suites.map((suite) => parts.scorerOf(suite)));
   const meter = createBusyMeter({ limits: run.config.limits });
   const checkpoints = openCheckpoints(run.name, run.store, parts.openExternalPart);
@@ -134,7 +134,7 @@ export function hasRole({ roles }: Pick<ServeWorkerOptions, "roles">, role: Work
   return roles.includes(role);
 }
 
-function requireKnownAgent({ name, config }: RunContext, { agent, roles }: ServeWorkerOptions): void {
+function refuseInvalidOptions({ name, config }: RunContext, { agent, roles }: ServeWorkerOptions): void {
   if (agent !== "*" && config.agents[agent] === undefined) {
     const known = Object.keys(config.agents).join(", ");
     throw new MgrpoError("config-invalid", `run '${name}' has no agent '${agent}', only ${known}`);

@@ -82,26 +82,26 @@ function readArguments(args: string[]): z.infer<typeof Arguments> {
 }
 
 async function main(): Promise<void> {
-  const found = readArguments(process.argv.slice(2));
+  const args = readArguments(process.argv.slice(2));
   const environment = readEnvironment(process.env);
-  const who = found.run === undefined ? { fleet: found.fleet } : { run: found.run, agent: found.agent };
+  const who = args.run === undefined ? { fleet: args.fleet } : { run: args.run, agent: args.agent };
   const log = logOf(who);
   const stop = stopSignal(environment, log);
   const store = openStore(environment);
   const serve = (parts: ComposedParts, assignment: Assignment) => {
     if (assignment.roles.every((role) => role === "eval")) yieldToTraining();
-    // Not earlier: loading a recipe's tools may block the main thread for any time.
+    // Not earlier: loading a recipe's tools may block the main thread for any length of time.
     const { name, config } = parts.run;
     const endWatchdog = startWatchdog(maxBlockedSeconds(config), { ...who, run: name });
-    return serveWorker(parts, serveOptions(environment, found.address, assignment), stop)
+    return serveWorker(parts, serveOptions(environment, args.address, assignment), stop)
       .finally(() => parts.close())
       .finally(endWatchdog);
   };
-  if (found.run !== undefined) {
-    await serve(await compose(found.run, store, log), { agent: found.agent, roles: found.roles });
+  if (args.run !== undefined) {
+    await serve(await compose(args.run, store, log), { agent: args.agent, roles: args.roles });
     return;
   }
-  const fleet = await readFleet(store, found.fleet);
+  const fleet = await readFleet(store, args.fleet);
   const { agent, roles } = fleet;
   await serveFleet(
     {

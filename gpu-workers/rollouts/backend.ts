@@ -1,5 +1,5 @@
 /**
- * @file What generates an agent's turns in one conversation: tokens of a checkpoint (token-backend.ts) or a model behind an API
+ * @file What generates an agent's turns in one conversation: a checkpoint, token by token (token-backend.ts), or a model behind an API
  * (endpoint/backend.ts). The conversation is the same for both.
  */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
@@ -31,11 +31,11 @@ export interface AgentBackend<T extends AnyTrajectory = AnyTrajectory> {
   readonly toolbox: Toolbox;
   /** Tokens that a text occupies in the conversation; absent if only the server can count them. */
   count?(text: string): number;
-  /** Shows the question. Returns the known number of tokens before the first turn. */
+  /** Shows the prompt. Returns the number of tokens before the first turn; 0 if only the server can count them. */
   start(prompt: string): number;
   /** Rejects with `canceled` when the signal aborts. */
   generate(turn: number, maxTokens: number, signal: AbortSignal): Promise<GeneratedTurn>;
-  /** Shows the responses to the calls of the last turn, in order. Returns their known number of tokens. */
+  /** Shows the responses to the calls of the last turn, in order. Returns the number of tokens that they add; 0 as in `start`. */
   observe(responses: readonly string[]): number;
   /** The record of the conversation. What was shown after the last turn is left out. */
   trajectory(): T;

@@ -31,7 +31,7 @@ export class Claiming {
   readonly #attempts: Attempts;
   readonly #pacing: Pacing;
   /** The workers as of when this worker began the step, so that the claim order stays the same throughout. */
-  readonly #peers: readonly WorkerRecord[];
+  readonly #workers: readonly WorkerRecord[];
   /** Seconds, on the monotonic clock. */
   #surveyedAt = Number.NEGATIVE_INFINITY;
   #hasSuspects = false;
@@ -40,11 +40,11 @@ export class Claiming {
     this.#work = work;
     this.#attempts = attempts;
     this.#pacing = pacing;
-    this.#peers = work.role.observer.workers();
+    this.#workers = work.role.observer.workers();
   }
 
   /** Whether a rollout of this step has to run alone now: then nothing of a later step may start. */
-  get needsAlone(): boolean {
+  get mustRunAlone(): boolean {
     const isQuarantined = this.#work.views.some(({ quarantined }) => quarantined.size > 0);
     return isOldest(this.#work) && (isQuarantined || this.#hasSuspects);
   }
@@ -53,7 +53,7 @@ export class Claiming {
   async round({ groups }: StepRecord): Promise<boolean> {
     const { role, host, views } = this.#work;
     while (views.length < groups.length) views.push(newLocalGroupView(views.length));
-    const order = claimOrder(role.membership.id, role.agent, this.#peers, views);
+    const order = claimOrder(role.membership.id, role.agent, this.#workers, views);
     const hasRoom = this.#attempts.room > 0;
     await this.#readOrClaim(order, hasRoom);
     if (!hasRoom) return false;
@@ -62,12 +62,12 @@ export class Claiming {
       await role.observer.refresh(true);
       if (!host.hasLiveSubAgents()) return true;
     }
-    const hasClaimed = await this.#startFree(order, claimable);
+    const hasTried = await this.#startFree(order, claimable);
     this.#hasSuspects = [...claimable.values()].some(({ suspects }) => suspects.size > 0);
-    if (this.#attempts.inFlight === 0 && !hasClaimed) await this.#startAlone(claimable);
+    if (this.#attempts.inFlight === 0 && !hasTried) await this.#startAlone(claimable);
     const isUnread = claimable.size < views.length;
     return (
-      hasClaimed ||
+      hasTried ||
       isUnread ||
       [...claimable.values()].some((group) => group.elsewhere.length + group.suspects.size > 0)
     );
@@ -170,8 +170,8 @@ export class Claiming {
   async #takeOver(view: LocalGroupView, k: number, deadWorker: string): Promise<void> {
     // The dead worker may have committed an outcome that is not scored yet, in a fresh group too.
     if ((await this.#withoutOutcome(view, [k])).length === 0) return;
-    const instead = new Map([[k, deadWorker]]);
-    const change = claimRollouts(groupAddress(this.#work, view), [k], this.#me, instead);
+    const takenOver = new Map([[k, deadWorker]]);
+    const change = claimRollouts(groupAddress(this.#work, view), [k], this.#me, takenOver);
     if (!(await this.#write(view, change))) return;
     const crashes = view.record ? crashesOf(view.record, k) : 0;
     if (crashes < crashLimit(this.#work.role.run.config)) {

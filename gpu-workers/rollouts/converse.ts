@@ -30,7 +30,7 @@ import {
   secondsSince,
   throwIfAborted,
 } from "./answer-calls.ts";
-import type { AgentBackend } from "./backend.ts";
+import type { AgentBackend, GeneratedTurn } from "./backend.ts";
 
 export interface ConverseOptions<T extends AnyTrajectory = AnyTrajectory> {
   readonly backend: AgentBackend<T>;
@@ -42,11 +42,11 @@ export interface ConverseOptions<T extends AnyTrajectory = AnyTrajectory> {
   readonly delegate: Delegate;
   /** Names the conversation in errors. */
   readonly sequence: string;
-  /** Tools do not run and return the empty text; delegations run. */
+  /** Tools do not run: their responses are empty. Delegations run. */
   readonly closedBook: boolean;
   /** Limit on the time of one tool call; undefined: none. */
   readonly toolSeconds?: number | undefined;
-  /** Limit on tool calls, those of its delegations included; undefined: none. */
+  /** Its tool budget, that of its delegations included; undefined: no limit. */
   readonly allowance?: Allowance | undefined;
   /** Called as the conversation proceeds. */
   readonly onProgress?: ((progress: ConversationProgress) => void) | undefined;
@@ -58,7 +58,7 @@ export type ConversationProgress =
   | {
       readonly kind: "asked";
       readonly prompt: string;
-      /** Names of the tools that an app offers it. */
+      /** Names of the tools that an app offers the agent. */
       readonly tools?: readonly string[];
     }
   | { readonly kind: "said"; readonly turn: Turn }
@@ -70,7 +70,7 @@ export interface ConversationResult<T extends AnyTrajectory = AnyTrajectory> {
   readonly trajectory: T;
   /** In call order, each followed by those that it led to. */
   readonly invocations: InvocationRef[];
-  /** Tool calls of the agent and its sub-agents. */
+  /** The part of the tool budget that the agent and its sub-agents used. */
   readonly spent: Spent;
   /** One per turn. */
   readonly latencies: TurnLatency[];
@@ -84,8 +84,8 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
   const invocations: InvocationRef[] = [];
   const latencies: TurnLatency[] = [];
   const prompt = escapeSpecialTokens(options.prompt);
-  /** A turn that is still running after the signal has aborted. */
-  let abandoned: Promise<unknown> | undefined;
+  /** The turn that is being generated. It may outlast an abort. */
+  let generating: Promise<GeneratedTurn> | undefined;
   try {
     onProgress({ kind: "asked", prompt });
     const opened: ConversationEvent = { kind: "opened", promptTokens: backend.start(prompt) };
@@ -94,10 +94,9 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
       if (command.kind === "sample") {
         throwIfAborted(signal, sequence);
         const since = performance.now();
-        const generating = backend.generate(command.turn, command.maxTokens, signal);
-        abandoned = generating;
+        generating = backend.generate(command.turn, command.maxTokens, signal);
         const turn = await cancelable(generating, signal);
-        abandoned = undefined;
+        generating = undefined;
         latencies.push({ sampling: secondsSince(since), calls: [] });
         ({ state, command } = advanceConversation(state, { kind: "sampled", ...turn }, rules));
         const last = state.turns.at(-1);
@@ -118,7 +117,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
     throw signal.aborted && isMgrpoError(error, "canceled") ? abortError(signal, sequence) : error;
   } finally {
     const close = () => backend.close();
-    if (abandoned) abandoned.then(close, close);
+    if (generating) generating.then(close, close);
     else close();
   }
 }

@@ -12,11 +12,11 @@ export interface Caller extends Pick<InvocationRequest, "address" | "questionId"
   readonly path: CallPath;
   /** What the step pins for the agents below it. */
   readonly below: Readonly<Record<string, PinnedAgent>>;
-  /** Resolves when the step is open: time limits start then. Absent: immediately. */
+  /** Time limits start once it resolves; absent: immediately. */
   readonly opened?: Promise<unknown> | undefined;
 }
 
-/** @param agents the team: an invocation takes along what is pinned for the agents that it may lead to. */
+/** @param agents the team: an invocation carries what is pinned for the agents below its own. */
 export function delegateOf(
   delegation: Delegation,
   agents: Readonly<Record<string, AgentConfig>>,

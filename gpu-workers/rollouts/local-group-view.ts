@@ -37,7 +37,7 @@ export function newLocalGroupView(index: number): LocalGroupView {
 /** Maximum number of groups that one survey reads, however large the step is. */
 const GROUPS_PER_SURVEY = 16;
 
-export interface ReadPolicy {
+export interface ReadCriteria {
   /** The id of this worker. */
   readonly me: string;
   /** A view that was read before this time is stale. */
@@ -52,16 +52,16 @@ export interface ReadPolicy {
  */
 export function dueViews(
   views: readonly LocalGroupView[],
-  { me, staleBefore, isSurvey }: ReadPolicy,
+  { me, staleBefore, isSurvey }: ReadCriteria,
 ): Set<LocalGroupView> {
   const open = views.filter(({ record }) => record?.state !== "finalized");
   const running = open.filter(({ running, readAt }) => running.size > 0 && readAt < staleBefore);
   if (!isSurvey) return new Set(running);
-  const others = open.filter(({ record }) => !record || isElsewhere(record, me));
+  const others = open.filter(({ record }) => !record || hasOtherClaims(record, me));
   return new Set([...running, ...others.toSorted((a, b) => a.readAt - b.readAt).slice(0, GROUPS_PER_SURVEY)]);
 }
 
-function isElsewhere({ claims = {}, rollouts }: GroupRecord, me: string): boolean {
+function hasOtherClaims({ claims = {}, rollouts }: GroupRecord, me: string): boolean {
   return Object.entries(claims).some(([k, worker]) => worker !== me && !rollouts[k]);
 }
 
@@ -71,8 +71,8 @@ function isElsewhere({ claims = {}, rollouts }: GroupRecord, me: string): boolea
  */
 export function claimOrder<T>(me: string, agent: string, workers: readonly WorkerRecord[], groups: readonly T[]): T[] {
   const peers = workers.filter((worker) => worker.agent === agent && worker.state === "alive");
-  const names = peers.filter(({ roles }) => roles.includes("rollout")).map(({ worker }) => worker);
-  const all = [...new Set([...names, me])].sort();
+  const ids = peers.filter(({ roles }) => roles.includes("rollout")).map(({ worker }) => worker);
+  const all = [...new Set([...ids, me])].sort();
   const shares = all.map((_, i) => groups.filter((_group, g) => g % all.length === i));
   const mine = all.indexOf(me);
   return [...shares.slice(mine), ...shares.slice(0, mine)].flat();

@@ -35,7 +35,7 @@ async function runNative(team: NativeTeam, plan: RolloutPlan, signal: AbortSigna
       version: versionOf(plan, main.name),
       question,
       prompt: question.prompt,
-      delegate: noting(plan, delegateOf(delegation, run.config.agents, caller)),
+      delegate: trackUnanswered(plan, delegateOf(delegation, run.config.agents, caller)),
       sampling: samplingOf(plan, main.name),
       purpose: plan.purpose,
       path: [],
@@ -48,7 +48,7 @@ async function runNative(team: NativeTeam, plan: RolloutPlan, signal: AbortSigna
 }
 
 /** Notes in the plan which calls are not answered yet. */
-function noting({ unanswered }: RolloutPlan, delegate: Delegate): Delegate {
+function trackUnanswered({ unanswered }: RolloutPlan, delegate: Delegate): Delegate {
   return async (request, signal) => {
     const call = String(request.call);
     unanswered?.set(call, request.agent);

@@ -44,7 +44,7 @@ export async function runRollouts(role: RolloutRole, stop: AbortSignal): Promise
   const pacing = new Pacing(role.run.config.liveness.pollSeconds);
   const slots = { capacity: role.capacity, inFlight: 0, isAlone: false };
   const loop: RolloutLoop = { role, pacing, slots, steps: new Map(), stop };
-  role.membership.setRolloutCounter(() => ({ running: slots.inFlight, quarantined: quarantined(loop) }));
+  role.membership.setRolloutCounter(() => ({ running: slots.inFlight, quarantined: quarantinedCount(loop) }));
   try {
     for (;;) {
       const seen = await role.watch.until((now) => (isIdle(loop, now) ? undefined : now), stop);
@@ -59,7 +59,7 @@ export async function runRollouts(role: RolloutRole, stop: AbortSignal): Promise
 }
 
 /** Number of rollouts that wait to run alone, of all steps. */
-const quarantined = ({ steps }: RolloutLoop): number =>
+const quarantinedCount = ({ steps }: RolloutLoop): number =>
   sum([...steps.values()].flatMap(({ work }) => work.views.map((view) => view.quarantined.size)));
 
 const isIdle = ({ steps }: RolloutLoop, seen: RunSnapshot) => steps.size === 0 && stepsToSample(seen).length === 0;
@@ -90,8 +90,8 @@ async function claimInOrder(loop: RolloutLoop, open: readonly StepRecord[]): Pro
     const { claiming, attempts } = sampledStep(loop, step);
     const found = await claiming.round(step);
     attempts.throwFault();
-    mayFindMore ||= found || claiming.needsAlone;
-    if (claiming.needsAlone) break;
+    mayFindMore ||= found || claiming.mustRunAlone;
+    if (claiming.mustRunAlone) break;
   }
   return mayFindMore;
 }

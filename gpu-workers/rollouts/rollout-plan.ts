@@ -9,10 +9,11 @@ export interface RolloutPlan extends SamplingPlan {
   readonly question: Question;
   /** Agent -> its pinned version. */
   readonly versions: Readonly<Record<string, number>>;
+  /** First parts of the names of its random streams: run seed and purpose. */
   readonly purpose: StreamName;
   readonly closedBook: boolean;
   /** Time limits start once it resolves; absent: immediately. */
   readonly opened?: Promise<unknown>;
-  /** Calls of sub-agents that are not answered yet, by any name of the call: the agent. The attempt keeps it, for its caller. */
+  /** Calls to sub-agents that are not answered yet: any key of the call -> the agent. The attempt updates it; its caller reads it. */
   readonly unanswered?: Map<string, string>;
 }

@@ -74,7 +74,7 @@ export function rolloutAddress(work: StepWork, view: LocalGroupView, rollout: nu
   return { ...groupAddress(work, view), phase: "train", rollout };
 }
 
-/** Updates the view from a GROUP record, and aborts attempts whose result would no longer count. */
+/** Updates the view from a GROUP record, and aborts attempts that are no longer needed here. */
 export function updateView({ role, step }: StepWork, view: LocalGroupView, item: TableItem | undefined): void {
   const me = role.membership.id;
   const isFirstRead = view.record === undefined;

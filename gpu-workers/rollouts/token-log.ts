@@ -1,6 +1,6 @@
 /**
  * @file The token stream of one conversation, append-only: tokens that the policy was shown, and exactly the tokens that it sampled.
- * The trainer trains on this record, so a sample that does not fit its request is refused: `prefix-drift`.
+ * The trainer trains on this record, so a sample that does not fit it or its own request is refused: `prefix-drift`.
  */
 import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -44,7 +44,7 @@ export class TokenLog {
   }
 }
 
-/** How the request differs from the log, or the sample violates its request; undefined if neither does. */
+/** How the request differs from the log, or the sample violates the request; undefined if neither is so. */
 function mismatchOf(
   tokens: readonly number[],
   request: SampleRequest,

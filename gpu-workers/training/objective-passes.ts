@@ -27,7 +27,7 @@ export interface TrainStepConfig {
   readonly minibatchStream: StreamName;
   /**
    * Called in each pass for each named trajectory, with its log-probs before the step's first update if the objective computes them, else those of
-   * this pass; and with the indices of its clipped tokens.
+   * this pass; and with the indices of the action tokens that the pass clips.
    */
   readonly onTokens?: (name: string, logProbs_A: ArrayLike<number>, clippedTokens: readonly number[]) => void;
 }

@@ -5,7 +5,7 @@
  *     step s open ──> claim taken ──> manifest s ──> gradient of groups as they are finalized (parts.ts)
  *     step s ready ─────────────────────────────────> gradient of the last ones ──> Adam ──> files ──> manifest s+1 (If-None-Match)
  *
- * Steps are trained in order, and step s trains version s, even with `staleness`, when older versions sampled its rollouts.
+ * Steps are trained in order, and step s starts from version s, even with `staleness`, when older versions sampled its rollouts.
  *
  *     a step    waits for: RUN to point to it            unblocked by: tick
  *     a claim   waits for: no trainer of this agent      unblocked by: its release; in a ready step, its holder's death
@@ -47,7 +47,7 @@ export interface TrainRole extends TrainerParts {
   readonly watch: StepWatch;
   readonly trajectories: TrajectoryCache;
   readonly meter: BusyMeter;
-  /** Called with the published version that a step trains. */
+  /** Called with the published version that a step starts from. */
   prepare(version: number): Promise<void>;
   /** Called with the version that a step makes, once this trainer or another has published it. */
   published(version: number): Promise<void>;
@@ -55,13 +55,13 @@ export interface TrainRole extends TrainerParts {
 
 type TrainResult = "published" | "replaced" | "halted" | "stalled";
 
-/** A trainer between its steps. */
+/** The state of a training loop. */
 interface TrainLoop {
   readonly role: TrainRole;
   readonly claim: TrainerClaim;
   readonly trainer: TrainerState;
   readonly signal: AbortSignal;
-  /** The newest step whose version is published. */
+  /** The newest step that is trained: the version that it makes is published. */
   lastStep: number;
   /** Whether this worker held the claim when it last looked. */
   hasClaim: boolean;

@@ -50,10 +50,10 @@ type Reference = Pick<Trainer, "logProbs">;
 
 /**
  * Trains on a batch that arrives in parts, each with all trajectories of its questions. A trajectory whose gradient is zero by construction
- * (weight 0, or every turn's advantage 0 without a KL term or an entropy bonus) is not computed, but the counts in `stats` include it.
+ * (weight 0, or every turn's advantage 0 without a KL term or an entropy bonus) is skipped, but the counts in `stats` include it.
  * `maxRatioDeviation` and `kl` measure what is computed before the first optimizer step; they are only reported, and the caller warns.
- * `reference` is required when the KL coefficient is not 0. `trained`: the agents that share the policy, with one optimizer and the same
- * numbers of minibatches and epochs; a part's trajectories name theirs. A single one takes every trajectory.
+ * `reference` is required when the KL coefficient is positive. `trained`: the agents that share the policy, with one optimizer and the same
+ * numbers of minibatches and epochs; each takes the trajectories that name it. A single one takes every trajectory.
  */
 export async function trainStep(
   trainer: GradientTrainer,
@@ -72,11 +72,11 @@ export async function trainStep(
   for (let epoch = 0; epoch < epochs; epoch++) await trainEpoch(step, epoch);
   const isTrained = step.gradientNorms.length > 0;
   if (roles.length === 1) return { trained: isTrained, stats: statsOf(step, roles) };
-  const took = roles.filter(({ counts }) => counts.trajectories > 0);
+  const contributing = roles.filter(({ counts }) => counts.trajectories > 0);
   return {
     trained: isTrained,
     stats: statsOf(step, roles),
-    roles: Object.fromEntries(took.map((role) => [role.agent, roleStats(step, role)])),
+    roles: Object.fromEntries(contributing.map((role) => [role.agent, roleStats(step, role)])),
   };
 }
 
@@ -91,12 +91,12 @@ async function takePart(
   reference: Reference | undefined,
 ): Promise<void> {
   const { algorithm, entropyCoefficient } = role.config;
-  // The schedule of an entropy bonus may begin at 0.
-  const pulls = entropyCoefficient === 0 ? { ...algorithm, entropy: null } : algorithm;
+  // The schedule of an entropy bonus may be at 0.
+  const effective = entropyCoefficient === 0 ? { ...algorithm, entropy: null } : algorithm;
   const entries = part.map(prepare);
   countPart(role, part, entries);
-  const learning = entries.filter((_, i) => part[i] && hasGradient(part[i], pulls));
-  const complete = await withEarlierPolicies(step.trainer, learning, role.config, reference);
+  const withGradient = entries.filter((_, i) => part[i] && hasGradient(part[i], effective));
+  const complete = await withEarlierPolicies(step.trainer, withGradient, role.config, reference);
   if (step.roles.length > 1 || needsWholeBatch(algorithm)) role.buffered.push(...complete);
   else if (complete.length > 0) await accumulateGradient(step, role, complete);
 }
@@ -164,7 +164,7 @@ async function accumulateGradient(
   passes.push({ loss: pass.loss, moved, ...measurePass(entries, pass.current, config) });
 }
 
-/** Adds the norm of the gradient that a role has just accumulated, if it is not the whole gradient and the engine sees it. */
+/** Adds the norm of the gradient that a role has just accumulated, unless it is the only role. Null if the engine does not see gradients. */
 async function measureGradient({ trainer, roles }: StepState, role: RoleState, minibatches: number): Promise<void> {
   if (roles.length === 1) return;
   const norm = await trainer.gradientNorm?.();

@@ -1,5 +1,5 @@
 /**
- * @file What the trainer computes about the tokens of a step, for display only: one object per agent and step, written after the version
+ * @file What the trainer computes about the tokens of a step, for display only: one object per policy and step, written after the version
  * that the step makes, so that nothing waits for it.
  */
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -8,7 +8,7 @@ import { trainedTokensFile } from "../../engine/trained-tokens.ts";
 import type { RunContext } from "../run-context.ts";
 
 /** Four megabytes. The trajectories of a larger step that come last are left out. */
-const MOST_TOKENS = 1 << 20;
+const MAX_TOKENS = 1 << 20;
 
 export class TrainedTokenLog {
   readonly #trajectories = new Map<string, { readonly logProbs_A: Float32Array; readonly clipped: Set<number> }>();
@@ -19,7 +19,7 @@ export class TrainedTokenLog {
     const known = this.#trajectories.get(name);
     if (!known) {
       this.#tokens += logProbs_A.length;
-      if (this.#tokens > MOST_TOKENS) return;
+      if (this.#tokens > MAX_TOKENS) return;
       this.#trajectories.set(name, { logProbs_A: Float32Array.from(logProbs_A), clipped: new Set(clipped) });
     } else for (const token of clipped) known.clipped.add(token);
   };

@@ -1,6 +1,6 @@
 /**
  * @file The claim to be the only trainer of an agent. It is taken when free or, in a ready step, taken over from a dead worker. It only
- * saves duplicate work; the commit of the manifest decides.
+ * avoids duplicate work; the commit of the manifest decides.
  *
  * Nobody takes over in an open step: the worker may have died of a rollout, the crash counts against that rollout, and its suspects run while
  * nothing trains this policy. In a ready step it may have died of a later step's rollouts. Those are suspects then, and wait until RUN points
