@@ -11,7 +11,7 @@ import * as z from "zod";
 import { AlgorithmSettings } from "../core/contracts/algorithm-config.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { mean, sum } from "../core/statistics.ts";
-import { MODES, type Mode, type Trained, trainSearcher } from "./alignment/train.ts";
+import { MODES, type Mode, type TrainingResult, trainSearcher } from "./alignment/train.ts";
 import { LENGTHS, tasksOf, WORLDS } from "./alignment/world.ts";
 
 const [SEEDS, STEPS] = [24, 40];
@@ -31,7 +31,7 @@ const deviation = (values: readonly number[]): number => {
 const rounded = (value: number): number => Number(value.toFixed(4));
 
 for (const world of WORLDS) {
-  const runs = new Map<Mode, Trained[]>(
+  const runs = new Map<Mode, TrainingResult[]>(
     MODES.map((mode) => [
       mode,
       Array.from({ length: SEEDS }, (_, seed) => trainSearcher(world, mode, seed, STEPS, options)),
@@ -47,8 +47,10 @@ for (const world of WORLDS) {
       bench: ["alignment", ...variant, world, mode].join("."),
       during: rounded(mean(during)),
       end: rounded(mean(trained.map(({ scores }) => scores.at(-1) ?? 0))),
-      perCall: rounded(mean(trained.map((one) => sum(tasks.map(({ ofCalls }, i) => ofCalls * (one.tasks[i] ?? 0)))))),
-      kinds: tasks.map((_, i) => rounded(mean(trained.map((one) => one.tasks[i] ?? 0)))),
+      perCall: rounded(
+        mean(trained.map((one) => sum(tasks.map(({ ofCalls }, i) => ofCalls * (one.qualities[i] ?? 0))))),
+      ),
+      kinds: tasks.map((_, i) => rounded(mean(trained.map((one) => one.qualities[i] ?? 0)))),
       betweenSeeds: rounded(deviation(during)),
       fromResample: rounded(mean(differences)),
       interval: [rounded(mean(differences) - half), rounded(mean(differences) + half)],

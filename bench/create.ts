@@ -68,8 +68,8 @@ function pack(location: string): void {
   run(location, "npm", "pack", "--ignore-scripts=false", "--pack-destination", folder, "--silent");
 }
 
-/** With an npm cache of its own, which is empty at first. */
-function run(cwd: string, command: string, ...parameters: string[]): void {
+/** Uses the benchmark's own npm cache, which is empty at first. */
+function run(cwd: string, command: string, ...args: string[]): void {
   const env = { ...process.env, npm_config_cache: join(folder, "npm-cache") };
-  execFileSync(command, parameters, { cwd, env, stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync(command, args, { cwd, env, stdio: ["ignore", "ignore", "inherit"] });
 }

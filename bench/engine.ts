@@ -58,7 +58,7 @@ export async function engineTrain(repeats = REPEATS, provider: ExecutionProvider
 
 /** Generated tokens/s: 64 sequences, prompt 128, 128 new tokens, temperature 1; prefill included. */
 export async function engineSample(repeats = REPEATS, provider: ExecutionProvider = "cpu"): Promise<Measurement> {
-  const [sequences, prompt, fresh] = [64, 128, 128];
+  const [sequences, prompt, newTokens] = [64, 128, 128];
   const sampler = await compiledEngine.openSampler(checkpoint(), { ...OPTIONS, provider });
   const round = (number: number) =>
     Promise.all(
@@ -67,7 +67,7 @@ export async function engineSample(repeats = REPEATS, provider: ExecutionProvide
         await sampler.sample({
           sequence,
           tokens: randomTokens(i, prompt),
-          maxTokens: fresh,
+          maxTokens: newTokens,
           stop: [],
           sampling: { temperature: 1, topP: 1, topK: 0 },
           stream: ["bench", number, i],
@@ -77,8 +77,8 @@ export async function engineSample(repeats = REPEATS, provider: ExecutionProvide
     );
   const seconds = await medianOf(repeats, (number) => secondsOf(() => round(number)));
   await sampler.close();
-  const config = { ...MODEL_FIGURES, threads: OPTIONS.threads, sequences, prompt, newTokens: fresh, temperature: 1 };
-  return { name: "engine.sample", value: Math.round((sequences * fresh) / seconds), unit: "tokens/s", config };
+  const config = { ...MODEL_FIGURES, threads: OPTIONS.threads, sequences, prompt, newTokens, temperature: 1 };
+  return { name: "engine.sample", value: Math.round((sequences * newTokens) / seconds), unit: "tokens/s", config };
 }
 
 function checkpoint(): CheckpointFiles {

@@ -2,32 +2,33 @@
 import { spawnSync } from "node:child_process";
 
 /** Time limit of each command. */
-const MINUTES = 5;
+const LIMIT_MINUTES = 5;
 
 export interface CommandResult {
   /** The exit code; null if there is none. */
   readonly status: number | null;
   /** Why there is no exit code; undefined if there is one. */
-  readonly killed: string | undefined;
+  readonly noExitReason: string | undefined;
   readonly stdout: string;
   readonly stderr: string;
 }
 
 /** A command that takes too long gets SIGKILL. On SIGTERM, a run would first drain its workers, and one that hangs would never end. */
-export function runCommand(program: string, args: readonly string[], minutes = MINUTES): CommandResult {
+export function runCommand(program: string, args: readonly string[], minutes = LIMIT_MINUTES): CommandResult {
   const { status, signal, error, stdout, stderr } = spawnSync(program, args, {
     encoding: "utf8",
     timeout: minutes * 60_000,
     killSignal: "SIGKILL",
     maxBuffer: 1 << 28,
   });
-  const isLate = (error as NodeJS.ErrnoException | undefined)?.code === "ETIMEDOUT";
-  const reason = isLate ? `killed after ${minutes} minutes` : (error?.message ?? `killed by ${signal}`);
+  const isTimedOut = (error as NodeJS.ErrnoException | undefined)?.code === "ETIMEDOUT";
+  const reason = isTimedOut ? `killed after ${minutes} minutes` : (error?.message ?? `killed by ${signal}`);
+  const noExitReason = status === null ? reason : undefined;
   // Both outputs are null if the program could not be started.
-  return { status, killed: status === null ? reason : undefined, stdout: stdout ?? "", stderr: stderr ?? "" };
+  return { status, noExitReason, stdout: stdout ?? "", stderr: stderr ?? "" };
 }
 
-/** Why a command failed: what killed it, the last line of its stderr or, if that is empty, its exit code. */
-export function failureOf({ status, killed, stderr }: Omit<CommandResult, "stdout">): string {
-  return killed ?? (stderr.trim().split("\n").at(-1) || `exit code ${status}`);
+/** Why a command failed: why it has no exit code, the last line of its stderr or, if that is empty, its exit code. */
+export function failureOf({ status, noExitReason, stderr }: Omit<CommandResult, "stdout">): string {
+  return noExitReason ?? (stderr.trim().split("\n").at(-1) || `exit code ${status}`);
 }

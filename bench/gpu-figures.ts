@@ -3,7 +3,7 @@
 import type { RoleStats, TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { ExecutionProvider, Precision } from "../core/contracts/engine.ts";
 
-/** A device and a precision of the compiled engine. */
+/** An execution provider and a precision of the compiled engine. */
 export interface Device {
   readonly name: string;
   readonly provider: ExecutionProvider;

@@ -1,5 +1,5 @@
 /**
- * @file `npm run gpu -- --models <folder>`: everything that a GPU has to prove, in about ten minutes, and the figures for docs/gpu.md: what
+ * @file `npm run gpu -- --models <folder>`: the checks of a GPU, in about ten minutes, and the figures for docs/gpu.md: what
  * `doctor` finds (gradient, log-probs and samples on each provider against the CPU), the tests of the providers, `bench gpu`, and one step of
  * recipes/gazetteer on the CPU and on each device. A part that fails is reported, and the others still run; the exit code is then 1. Needs no
  * network.
@@ -54,8 +54,8 @@ function mgrpo(...args: string[]): CommandResult {
   return runCommand(process.execPath, ["dist/cli/mgrpo.js", ...args]);
 }
 
-function show(title: string, { status, killed, stdout, stderr }: CommandResult): void {
+function show(title: string, { status, noExitReason, stdout, stderr }: CommandResult): void {
   if (status !== 0) process.exitCode = 1;
-  const ended = status === 0 ? "" : `\n${stderr.trim()}\n(${killed ?? `exit code ${status}`})`;
-  console.log(`\n## ${title}\n\n${stdout.trim()}${ended}`);
+  const failure = status === 0 ? "" : `\n${stderr.trim()}\n(${noExitReason ?? `exit code ${status}`})`;
+  console.log(`\n## ${title}\n\n${stdout.trim()}${failure}`);
 }

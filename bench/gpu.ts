@@ -1,5 +1,5 @@
 /**
- * @file engine.gpu.*: engine.train and engine.sample on every GPU provider that works on this machine, and on the CPU for comparison; the same of
+ * @file engine.gpu.*: engine.train and engine.sample on every GPU provider that works on this machine, and on the CPU for comparison; the same for
  * a model of Qwen3-0.6B's shape with LoRA, on CUDA also in bf16.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ import { writeLoraModel } from "./qwen3/work.ts";
 
 const REPEATS = 3;
 
-/** The devices that work on this machine, the GPUs' first. */
+/** The devices that work on this machine, GPUs first. */
 const available: Device[] = [];
 /** Why the others do not. */
 const reasons: string[] = [];

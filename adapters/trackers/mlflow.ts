@@ -1,5 +1,5 @@
 /**
- * @file MLflow by its REST API (2.0). The run in MLflow carries the name and the start of ours as tags, so that the next process finds it if
+ * @file MLflow through its REST API (2.0). The run in MLflow carries the name and start of ours as tags, so that the next process finds it if
  * one is killed after it has created the run. MLflow's database keeps one row per metric, time, step and value, so a repeated batch changes
  * nothing.
  */
@@ -19,15 +19,15 @@ export interface MlflowOptions {
   readonly authorization: string;
   readonly experiment: string;
   readonly run: string;
-  /** Tells runs of one name apart. */
+  /** Tells runs with the same name apart. */
   readonly identity: string;
-  /** The run's settings, flat. */
+  /** The run's settings, flattened: `agents.main.model`. */
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** MLflow's own limits of a batch; the length of a value is that of older servers. */
+/** MLflow's own limits on a batch; the length of a value is that of older servers. */
 const BATCH = { metrics: 1000, parameters: 100, parameterCharacters: 500 };
-const SECONDS = 20;
+const REQUEST_SECONDS = 20;
 
 const Experiment = z.object({ experiment: z.object({ experiment_id: z.string() }) });
 const Created = z.object({ experiment_id: z.string() });
@@ -82,7 +82,7 @@ async function openRun(options: MlflowOptions, signal: AbortSignal): Promise<str
   const search = { experiment_ids: [experiment_id], filter, max_results: 1 };
   const [known] = (await call(options, Found, "runs/search", search, signal)).runs;
   const run_id = known?.info.run_id ?? (await createRun(options, experiment_id, signal));
-  // The process that created a known run may have been killed before it sent them all. MLflow refuses another value of one that it has.
+  // The process that created a known run may have been killed before it sent all parameters. MLflow refuses a changed value.
   const has = new Set(known?.data?.params.map(({ key }) => key));
   const params = Object.entries(options.parameters)
     .map(([key, value]) => ({ key: nameOf(key), value: clip(value, BATCH.parameterCharacters) }))
@@ -145,7 +145,7 @@ async function request(
   const init = body ? { method: "POST", body: JSON.stringify(body) } : { method: "GET" };
   const where = `${url.replace(/\/$/, "")}/api/2.0/mlflow/${path}`;
   try {
-    return await withAnySignal([signal, AbortSignal.timeout(SECONDS * 1000)], async (either) => {
+    return await withAnySignal([signal, AbortSignal.timeout(REQUEST_SECONDS * 1000)], async (either) => {
       const response = await fetch(where, { ...init, headers, signal: either });
       return { status: response.status, text: await response.text() };
     });

@@ -1,7 +1,7 @@
 /** @file The fields of OTLP's ExportTraceServiceRequest (opentelemetry-proto 1.x) that a run has values for. */
 import protobuf from "protobufjs";
 
-export const Request = protobuf
+export const ExportTraceRequest = protobuf
   .parse(`
   syntax = "proto3";
   message Request { repeated ResourceSpans resource_spans = 1; }

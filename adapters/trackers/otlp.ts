@@ -8,14 +8,14 @@ import { withAnySignal } from "../../core/any-signal.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Span, type SpanAttributes, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Tracker } from "../../core/tracker.ts";
-import { Request } from "./otlp-request.ts";
+import { ExportTraceRequest } from "./otlp-request.ts";
 
 export interface OtlpOptions {
   /** Of the traces: `…/v1/traces`. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly run: string;
-  /** Tells runs of one name apart. */
+  /** Tells runs with the same name apart. */
   readonly identity: string;
   /** The finished rollouts of a closed step. */
   readonly rollouts: (step: number) => Promise<readonly TracedRollout[]>;
@@ -27,7 +27,7 @@ export interface OtlpOptions {
 const BATCH = 32;
 /** The HTTP status of a request that is too large for the receiver. */
 const TOO_LARGE = 413;
-const SECONDS = 20;
+const REQUEST_SECONDS = 20;
 
 /** Attributes that are integers. All other numbers are doubles. */
 const INTEGERS = new Set(["gen_ai.usage.output_tokens", "mgrpo.policy.version"]);
@@ -48,7 +48,7 @@ export function openOtlp(options: OtlpOptions): Tracker {
         let left = 0;
         for (let i = 0; i < rollouts.length; i += BATCH) {
           const batch = rollouts.slice(i, i + BATCH);
-          const traces = batch.map((one) => encodedSpans(options.identity, one, start, time));
+          const traces = batch.map((one) => spanMessages(options.identity, one, start, time));
           left += await post(options, traces, signal);
         }
         if (left > 0) options.report(leftOut(options.url, left, step));
@@ -61,8 +61,8 @@ export function openOtlp(options: OtlpOptions): Tracker {
 const leftOut = (url: string, count: number, step: number): string =>
   `step ${step}: the OTLP receiver at ${url} answered ${TOO_LARGE}: ${count} of its rollouts ${count === 1 ? "is" : "are"} too large even alone and left out; raise the receiver's limit for requests`;
 
-/** `start` and `end` in ms. */
-function encodedSpans(identity: string, traced: TracedRollout, start: number, end: number): object[] {
+/** The messages of a rollout's spans. `start` and `end`: of its step, in ms. */
+function spanMessages(identity: string, traced: TracedRollout, start: number, end: number): object[] {
   const { step, group, rollout } = traced.outcome.address;
   const address = `${identity}/${step}/${group}/${rollout}`;
   const { spans, seconds } = spansOf(traced);
@@ -105,7 +105,8 @@ async function post(options: OtlpOptions, traces: readonly object[][], signal: A
   const { url, run } = options;
   const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": run }) };
   const scopeSpans = [{ scope: { name: "mgrpo" }, spans: traces.flat() }];
-  const body = Request.encode(Request.create({ resourceSpans: [{ resource, scopeSpans }] })).finish();
+  const traceRequest = ExportTraceRequest.create({ resourceSpans: [{ resource, scopeSpans }] });
+  const body = ExportTraceRequest.encode(traceRequest).finish();
   const { status, text } = await request(options, body, signal);
   if (status >= 200 && status < 300) return 0;
   if (status === TOO_LARGE) {
@@ -130,7 +131,7 @@ async function request(
   signal: AbortSignal,
 ): Promise<OtlpResponse> {
   try {
-    return await withAnySignal([signal, AbortSignal.timeout(SECONDS * 1000)], async (either) => {
+    return await withAnySignal([signal, AbortSignal.timeout(REQUEST_SECONDS * 1000)], async (either) => {
       const response = await fetch(url, {
         method: "POST",
         headers: { ...headers, "content-type": "application/x-protobuf" },

@@ -37,8 +37,8 @@ const MASK = 0xa282ead8;
 /** @param folder one run's log directory. */
 export function openTensorBoard(folder: string): Tracker {
   const file = join(folder, "events.out.tfevents.0.mgrpo");
-  /** Bytes of complete records. Undefined: the file is not written yet. */
-  let complete: number | undefined;
+  /** Of complete records. Undefined: the file is not written yet. */
+  let completeBytes: number | undefined;
   /** Returns the bytes of the new file. */
   const open = async (): Promise<number> => {
     await mkdir(folder, { recursive: true });
@@ -52,11 +52,11 @@ export function openTensorBoard(folder: string): Tracker {
     name: "tensorboard",
     startsOver: true,
     async send(lines) {
-      const begin = complete ?? (await open());
+      const begin = completeBytes ?? (await open());
       const events = Buffer.concat(lines.map(eventOf));
       await truncate(file, begin);
       await appendFile(file, events);
-      complete = begin + events.length;
+      completeBytes = begin + events.length;
     },
     async finish() {},
   };

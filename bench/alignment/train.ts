@@ -32,14 +32,14 @@ const [QUESTIONS, K, D] = [8, 8, 8];
 const LEARNING_RATE = 0.05;
 const [BETA1, BETA2, EPSILON] = [0.9, 0.99, 1e-8];
 
-export interface Trained {
+export interface TrainingResult {
   /** After each step: the mean quality of the tasks, weighted by their shares of the rollouts. */
   readonly scores: readonly number[];
-  /** At the end: the quality of each of the world's tasks. */
-  readonly tasks: readonly number[];
+  /** At the end: of each of the world's tasks. */
+  readonly qualities: readonly number[];
 }
 
-export interface Options {
+export interface TrainingOptions {
   readonly lengths?: ReportLengths;
   readonly aggregation?: AlgorithmConfig["aggregation"];
 }
@@ -49,8 +49,8 @@ export function trainSearcher(
   mode: Mode,
   seed: number,
   steps: number,
-  { lengths = "equal", aggregation = "trajectory-mean" }: Options = {},
-): Trained {
+  { lengths = "equal", aggregation = "trajectory-mean" }: TrainingOptions = {},
+): TrainingResult {
   const alignment = { mode: mode === "pooled" ? ("none" as const) : mode, d: D };
   const algorithm = AlgorithmConfig.parse({ alignment, aggregation });
   const random = stream("alignment", world, seed);
@@ -71,7 +71,7 @@ export function trainSearcher(
     scores.push(tasks.reduce((sum, task) => sum + task.ofRollouts * quality(after, task), 0));
   }
   const last = policyOf(logits);
-  return { scores, tasks: tasks.map((task) => quality(last, task)) };
+  return { scores, qualities: tasks.map((task) => quality(last, task)) };
 }
 
 interface WeightedQuestion {

@@ -105,12 +105,12 @@ test("training is determined by the seed; where few calls are of another kind, a
     trainSearcher("by-rollout", "weighted", 0, 30),
     trainSearcher("by-rollout", "none", 0, 30),
   ];
-  expect((aligned.tasks[1] ?? 0) - (unaligned.tasks[1] ?? 1)).toBeGreaterThan(0.1);
+  expect((aligned.qualities[1] ?? 0) - (unaligned.qualities[1] ?? 1)).toBeGreaterThan(0.1);
 });
 
 test("long reports of few calls: token-mean weights them by their tokens, so they lose less where nothing is aligned", () => {
   const ofFew = (aggregation: "trajectory-mean" | "token-mean", lengths: (typeof LENGTHS)[number]) =>
-    trainSearcher("by-rollout", "none", 0, 20, { lengths, aggregation }).tasks[1] ?? 0;
+    trainSearcher("by-rollout", "none", 0, 20, { lengths, aggregation }).qualities[1] ?? 0;
   expect(ofFew("token-mean", "unequal")).toBeGreaterThan(ofFew("trajectory-mean", "unequal"));
   // Reports of one length have the same weights either way.
   expect(ofFew("token-mean", "equal")).toBeCloseTo(ofFew("trajectory-mean", "equal"), 6);

@@ -7,7 +7,7 @@ import * as z from "zod";
 import { HttpUrl } from "../../../core/contracts/http-url.ts";
 import { LanguageModelSpec, TokenPrices } from "../../../core/contracts/language-model.ts";
 
-/** A name only: a key entered by mistake does not match, and the error does not repeat it. */
+/** A name only: a key entered by mistake seldom matches, and the error does not repeat it. */
 const Variable = z.string().regex(/^[A-Z_][A-Z0-9_]*$/, "must be the name of an environment variable");
 
 const rate = (perSecond: number) =>
@@ -19,7 +19,7 @@ const rate = (perSecond: number) =>
       "Requests per second of each worker process. They share no counter: divide your plan's rate by their number.",
     );
 const price = (usd: number) =>
-  z.number().nonnegative().default(usd).describe("Dollars per request that reaches the backend, which budgets count.");
+  z.number().nonnegative().default(usd).describe("The price of a request in dollars, which budgets count.");
 /** At most the longest wait of a Node.js timer, 2^31 - 1 ms: a longer one ends at once. */
 const Seconds = z.number().positive().max(2_147_483);
 
@@ -68,7 +68,7 @@ export type SearchSettings = z.infer<typeof SearchSettings>;
 const Visit = z.strictObject({
   maxBytes: z.int().positive().default(10_000_000).describe("Bytes of a body, after decompression."),
   seconds: Seconds.default(30).describe(
-    "Seconds of one attempt to fetch a page, redirects and body included. There are up to three.",
+    "Seconds of one attempt to fetch a page, redirects and body included. There are up to three attempts.",
   ),
   redirects: z.int().nonnegative().default(5).describe("Redirects that are followed."),
   maxCharacters: z.int().positive().default(500_000).describe("Characters of a page's text. The rest is cut."),
@@ -81,7 +81,7 @@ const Visit = z.strictObject({
 });
 export type VisitSettings = z.infer<typeof Visit>;
 
-/** The faults of a server's settings, as those of the kind that they name; or that they name no kind, or both. */
+/** The faults of a server's settings, as those of a command or a url; or that they have neither or both. */
 function mcpFault(input: unknown, [ofCommand = [], ofUrl = []]: readonly (readonly z.core.$ZodIssue[])[]): string {
   const names = input !== null && typeof input === "object" ? Object.keys(input) : [];
   const isCommand = names.includes("command");

@@ -1,6 +1,7 @@
 /**
  * @file One request to a backend that responds with JSON. Any failure is `tool-backend`: an infrastructure failure, which never becomes text
- * for the agent and is one line. Retryable failures are retried with backoff, which begins after Retry-After; a long one ends the attempts.
+ * for the agent and whose message is one line. Retryable failures are retried with backoff, which begins after Retry-After; a long one ends
+ * the attempts.
  */
 import { TokenBucket } from "limiter";
 import pRetry from "p-retry";
@@ -19,8 +20,9 @@ export interface BackendRequest<T> {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: unknown;
   /** The environment variable that holds its key, if it needs one. */
-  readonly key?: string;
-  readonly answer: z.ZodType<T>;
+  readonly keyVariable?: string;
+  /** Of the response. */
+  readonly schema: z.ZodType<T>;
 }
 
 export interface Backends {
@@ -113,9 +115,9 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
   }
 }
 
-/** Throws if the key cannot be sent. The error is without its cause, whose message may have the key. */
+/** Throws if the key cannot be sent. The error has no cause: its message could contain the key. */
 function headersOf(request: BackendRequest<unknown>): Headers {
-  const { headers, body, key = "its settings" } = request;
+  const { headers, body, keyVariable = "its settings" } = request;
   try {
     return new Headers({
       accept: "application/json",
@@ -123,29 +125,31 @@ function headersOf(request: BackendRequest<unknown>): Headers {
       ...headers,
     });
   } catch {
-    throw failure(request, `its key has characters that no header can hold: check ${key}`, { retryable: false });
+    throw failure(request, `its key has characters that no header can hold: check ${keyVariable}`, {
+      retryable: false,
+    });
   }
 }
 
 function resultOf<T>(request: BackendRequest<T>, { status, type, text, pauseSeconds }: Response): T {
   if (status >= 200 && status < 300) return parseResponse(request, type, text);
   const detail = `HTTP ${status}${firstLine(text)}`;
-  const meant = status === 400 && OF_THE_ACCOUNT.test(text) ? 402 : status;
-  const known = ADVICE.find(([codes]) => codes.includes(meant));
-  if (known) throw failure(request, `${detail}: ${known[1](request.key)}`, { retryable: false });
+  const effectiveStatus = status === 400 && ACCOUNT_FAULT.test(text) ? 402 : status;
+  const known = ADVICE.find(([statuses]) => statuses.includes(effectiveStatus));
+  if (known) throw failure(request, `${detail}: ${known[1](request.keyVariable)}`, { retryable: false });
   const advice = status === 429 ? ": its plan does not allow this rate: lower its requestsPerSecond" : "";
   const retryable = status === 408 || status === 429 || status >= 500;
   throw failure(request, detail + advice, { retryable, evidence: { pauseSeconds } });
 }
 
 function parseResponse<T>(request: BackendRequest<T>, type: string, text: string): T {
-  const { name, url, answer } = request;
+  const { name, url, schema } = request;
   if (/^\s*</.test(text)) {
     const advice = "check the backend's url in the settings";
-    throw failure(request, `answered a page (${type}) where JSON was expected: ${advice}`, { retryable: false });
+    throw failure(request, `responded with a page (${type}) where JSON was expected: ${advice}`, { retryable: false });
   }
   try {
-    return parseJson(answer, text, `answer of ${name} at ${url.origin}`, "tool-backend");
+    return parseJson(schema, text, `answer of ${name} at ${url.origin}`, "tool-backend");
   } catch (cause) {
     // One malformed response must not end a run, and a retry a moment later would get the same: only this attempt at the rollout fails.
     if (!isMgrpoError(cause)) throw cause;
@@ -162,14 +166,19 @@ function failure(
 }
 
 /** With these words, Serper's 400 is about the account: it has no credits left, or is free and may not use operators such as `site:`. */
-const OF_THE_ACCOUNT = /not enough credits|not allowed for free accounts/i;
+const ACCOUNT_FAULT = /not enough credits|not allowed for free accounts/i;
 
 /** HTTP statuses that no retry fixes, and what does. */
-const ADVICE: readonly (readonly [readonly number[], (key: string | undefined) => string])[] = [
-  [[401, 403], (key) => (key ? `it refuses the key: check ${key}` : "it forbids this: check its own settings")],
+const ADVICE: readonly (readonly [readonly number[], (keyVariable: string | undefined) => string])[] = [
+  [
+    [401, 403],
+    (keyVariable) =>
+      keyVariable ? `it refuses the key: check ${keyVariable}` : "it forbids this: check its own settings",
+  ],
   [
     [402, 432, 433],
-    (key = "its key") => `its plan or credits do not cover this: top them up, or give ${key} another value`,
+    (keyVariable = "its key") =>
+      `its plan or credits do not cover this: top them up, or give ${keyVariable} another value`,
   ],
   [[301, 302, 303, 307, 308], () => "it redirects elsewhere: check the backend's url in the settings"],
   [[400, 404, 405, 422], () => "it does not accept such requests: check the backend's url in the settings"],

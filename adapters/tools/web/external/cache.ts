@@ -1,5 +1,5 @@
 /**
- * @file The cache of backends' answers, addressed by content: the hash of tool, backend and arguments names one object with the request and
+ * @file The cache of backends' answers, keyed by request: the hash of tool, backend and arguments names one object with the request and
  * its answer. The first writer wins, so every rollout of a run gets the same answer to the same request, and so does a replay.
  *
  *     live     calls, stores nothing

@@ -1,7 +1,7 @@
 /**
  * @file The stages of every external call of a tool, in order:
  *
- *     rollout's budget ──spent──> text               (context.budget, charged by the tool before any await, so in text order)
+ *     rollout's budget ──spent──> text               (context.budget, charged by the tool before any await, so in call order)
  *     cache ──hit──> the answer                      (cache)
  *     run's budget ──spent──> the run is halted      (runBudget)
  *     rate limit of the backend, retries             (backends)

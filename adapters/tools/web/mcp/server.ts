@@ -35,12 +35,12 @@ export interface McpServer {
   tools(): Promise<McpTool[]>;
   /** The tool's text response, which may report a faulty call. */
   call(name: string, args: Readonly<Record<string, unknown>>): Promise<string>;
-  /** Resolves once all connections are closed, also those that calls have given up. Later calls reject with `canceled`. */
+  /** Resolves once all connections are closed, including those that calls have given up. Later calls reject with `canceled`. */
   close(): Promise<void>;
 }
 
 /** The value of an environment variable that the settings name. */
-export type Variables = (name: string) => string;
+export type ReadVariable = (name: string) => string;
 
 const MAX_TEXT_CHARACTERS = 500_000;
 /** Per HTTP response. The SDK's limit for stdio is about the same. */
@@ -51,7 +51,7 @@ interface Connection {
   readonly client: Promise<Client>;
   /** Undefined: the transport has not been closed. */
   readonly closing: () => Promise<void> | undefined;
-  /** The end of what a process wrote on standard error. */
+  /** The end of what a process wrote to standard error. */
   readonly errorOutput: () => string;
   /** In flight. */
   calls: number;
@@ -63,8 +63,13 @@ const REFUSALS: readonly (readonly [number, string])[] = [
   [402, "it requires payment"],
 ];
 
-export function openMcpServer(name: string, settings: McpSettings, variables: Variables, redact: Redact): McpServer {
-  const values = readVariables(settings, variables);
+export function openMcpServer(
+  name: string,
+  settings: McpSettings,
+  readVariable: ReadVariable,
+  redact: Redact,
+): McpServer {
+  const values = readVariables(settings, readVariable);
   if ("url" in settings) refuseUnsendableHeaders(name, settings.headers, values);
   return new McpConnection(name, settings, values, redact);
 }
@@ -189,11 +194,11 @@ class McpConnection implements McpServer {
     return new MgrpoError("tool-backend", `${server}, ${operation}: ${why}`, { retryable, cause });
   }
 
-  /** One line: an HTTP error has the whole page that came with it. Redacts before truncating, too. */
+  /** One line: an HTTP error contains the whole page that came with it. Redacts before truncating, too. */
   #reason(cause: unknown, connection: Connection | undefined): string {
     const hasEnded = cause instanceof McpError && cause.code === ErrorCode.ConnectionClosed;
     const last = hasEnded ? lastReason(this.#redact(connection?.errorOutput() ?? "")) : undefined;
-    const said = last === undefined ? "" : `; it wrote on standard error: ${last}`;
+    const said = last === undefined ? "" : `; it wrote to standard error: ${last}`;
     return boundReason(`${this.#redact(reasonOf(cause))}${said}`.replace(/\s+/g, " ").trim());
   }
 }
@@ -212,14 +217,14 @@ function toMcpTool({ name, description = "", inputSchema }: ListedTool): McpTool
 }
 type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
 
-/** For the server process's environment or the request headers. Read when the tools are opened, so that a missing one is reported then. */
-function readVariables(settings: McpSettings, variables: Variables): Record<string, string> {
+/** The server process's variables or the request headers. Read when the tools are opened, so that a missing one is reported then. */
+function readVariables(settings: McpSettings, readVariable: ReadVariable): Record<string, string> {
   const named =
     "command" in settings ? settings.environment.map((name) => [name, name]) : Object.entries(settings.headers);
-  return Object.fromEntries(named.map(([key = "", name = ""]) => [key, variables(name)]));
+  return Object.fromEntries(named.map(([key = "", name = ""]) => [key, readVariable(name)]));
 }
 
-/** The error is without its cause, whose message may have the value. */
+/** The error has no cause: its message could contain the value. */
 function refuseUnsendableHeaders(
   server: string,
   headers: Readonly<Record<string, string>>,
@@ -275,7 +280,7 @@ function watchClose(transport: Transport): Connection["closing"] {
 const addressOf = (settings: McpSettings): string =>
   "command" in settings ? settings.command : new URL(settings.url).origin;
 
-/** Text content; for other content, only its name or kind. */
+/** Text content; for other content, a link or only its kind. */
 function textOf({ content, structuredContent }: z.infer<typeof CallToolResultSchema>): string {
   const texts = content.map((block) => {
     if (block.type === "text") return block.text;

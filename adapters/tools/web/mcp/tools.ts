@@ -26,7 +26,7 @@ export async function mcpTools(
   const backend = "command" in settings ? [settings.command, ...settings.arguments].join(" ") : settings.url;
   const all = await calls.call({ tool: `mcp ${name}`, backend, arguments: null }, z.array(McpTool), 0, async () => {
     const listed = await server.tools();
-    // Here too, so that no list is stored that is refused: the next opening asks the server again.
+    // Here too: a list that is refused is not stored, so the next opening asks the server again.
     selectTools(name, settings, listed);
     return listed;
   });
@@ -77,13 +77,13 @@ function selectTools(name: string, { only, without }: McpSettings, all: readonly
   return offered.map((tool) => ({ ...tool, parameters: validatedBy(tool.schema, `${name}_${tool.name}`) }));
 }
 
-/** The chat template inserts descriptions verbatim: a role marker would take effect, and only the model would see invisible text. */
+/** The chat template inserts definitions verbatim: a role marker would take effect, and only the model would see invisible text. */
 function refuseMarkers(server: string, tool: McpTool): void {
   const text = JSON.stringify(tool);
   if (escapeSpecialTokens(text) === text) return;
   throw new MgrpoError(
     "config-invalid",
-    `tools.mcp.${server}: the description of its tool '${escapeSpecialTokens(tool.name)}' contains role markers or protocol tags, which would take effect, or invisible characters: exclude the tool with tools.mcp.${server}.without`,
+    `tools.mcp.${server}: the definition of its tool '${escapeSpecialTokens(tool.name)}' contains role markers or protocol tags, which would take effect, or invisible characters: exclude the tool with tools.mcp.${server}.without`,
   );
 }
 

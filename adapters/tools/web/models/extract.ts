@@ -13,7 +13,7 @@ interface PageText {
 
 /**
  * Begins an extraction, before the caller's first `await`: holds what it may cost, or what is left of the rollout's budget if that is less
- * but may be enough. The result reads the page; it says so if the page may cost more than it holds.
+ * but may be enough. The returned function reads the page, or says that the page may cost more than that.
  */
 export type BeginExtraction = (goal: string, context: ToolContext) => (page: PageText) => Promise<string>;
 

@@ -16,7 +16,7 @@ const Answer = z
     (web?.results ?? []).map(({ title, url, description }) => ({ title, url, snippet: description })),
   );
 
-export function brave(url: string, variable: string, key: string): SearchBackend {
+export function brave(url: string, keyVariable: string, key: string): SearchBackend {
   return {
     request(query, results) {
       const address = new URL(url);
@@ -27,8 +27,8 @@ export function brave(url: string, variable: string, key: string): SearchBackend
         name: "Brave",
         url: address,
         method: "GET",
-        key: variable,
-        answer: Answer,
+        keyVariable,
+        schema: Answer,
         headers: { "x-subscription-token": key },
       };
     },

@@ -1,6 +1,6 @@
 /**
  * @file SearXNG: a self-hosted metasearch engine. GET `/search?format=json`, which its settings.yml must allow (`search.formats`). An empty
- * result while engines are unresponsive is an outage, not an answer.
+ * list of results while engines are unresponsive is an outage, not an answer.
  */
 import * as z from "zod";
 import type { SearchBackend } from "./backend.ts";
@@ -29,7 +29,7 @@ export function searxng(url: string): SearchBackend {
       const address = new URL(base.endsWith("/search") ? base : `${base}/search`);
       address.searchParams.set("q", query);
       address.searchParams.set("format", "json");
-      return { name: "SearXNG", url: address, method: "GET", headers: {}, answer: Answer };
+      return { name: "SearXNG", url: address, method: "GET", headers: {}, schema: Answer };
     },
   };
 }

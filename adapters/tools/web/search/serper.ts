@@ -10,14 +10,14 @@ const Answer = z
   })
   .transform(({ organic }) => organic.map(({ title, link, snippet }) => ({ title, url: link, snippet })));
 
-export function serper(url: string, variable: string, key: string): SearchBackend {
+export function serper(url: string, keyVariable: string, key: string): SearchBackend {
   return {
     request: (query, results) => ({
       name: "Serper",
       url: new URL(url),
       method: "POST",
-      key: variable,
-      answer: Answer,
+      keyVariable,
+      schema: Answer,
       headers: { "x-api-key": key },
       body: { q: query, num: results },
     }),

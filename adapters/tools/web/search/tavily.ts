@@ -1,4 +1,4 @@
-/** @file Tavily: search for language models. POST with a bearer key; 432 and 433 mean an exhausted plan; https://docs.tavily.com. */
+/** @file Tavily: search for language models. POST with a bearer key; 432 and 433 mean an exceeded plan or limit; https://docs.tavily.com. */
 import * as z from "zod";
 import type { SearchBackend } from "./backend.ts";
 
@@ -10,14 +10,14 @@ const Answer = z
     results.map(({ title, url, content }) => ({ title: title ?? "", url, snippet: content ?? "" })),
   );
 
-export function tavily(url: string, variable: string, key: string): SearchBackend {
+export function tavily(url: string, keyVariable: string, key: string): SearchBackend {
   return {
     request: (query, results) => ({
       name: "Tavily",
       url: new URL(url),
       method: "POST",
-      key: variable,
-      answer: Answer,
+      keyVariable,
+      schema: Answer,
       headers: { authorization: `Bearer ${key}` },
       body: { query, max_results: results, search_depth: "basic" },
     }),

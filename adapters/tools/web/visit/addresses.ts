@@ -1,5 +1,5 @@
 /**
- * @file The addresses that `visit` may open: public ones, and ranges that its caller allows. So a page cannot make it reach this machine, its
+ * @file The addresses that `visit` may open: public ones, and ranges that the settings allow. So a page cannot make it reach this machine, its
  * network or its cloud's metadata service. ipaddr.js knows the IANA registries; this file adds the few ranges that they lack.
  */
 import ipaddr from "ipaddr.js";

@@ -1,6 +1,6 @@
 /**
  * @file Fetches one page from the public internet and trusts nothing in it. A fault of the site (404, a redirect loop, 200 MB, a slow body)
- * is a result: the reason why there is no document. A fault of this machine's network is `tool-backend`.
+ * is a result: the reason why there is no document. A fault of this machine or its network is `tool-backend`.
  *
  *     address ──check──> connect ──3xx──> address …          at most `redirects`, none twice
  *                           └──2xx──> body, decompressed     at most `maxBytes`, and `seconds` for all of it
@@ -104,17 +104,17 @@ async function read(response: Response, url: URL, maxBytes: number): Promise<Fet
   return { kind: "document", url, type, bytes: Buffer.concat(chunks) };
 }
 
-/** Faults of this machine's network, not of the site. */
-const OUR_NETWORK = ["EAI_AGAIN", "ENETUNREACH", "ENETDOWN", "EMFILE", "ENFILE", "EADDRNOTAVAIL"];
-/** Of an IPv6 address, these say nothing about the rest of the internet: this machine may have only IPv4. */
+/** Faults of this machine or its network, not of the site. */
+const LOCAL_FAULTS = ["EAI_AGAIN", "ENETUNREACH", "ENETDOWN", "EMFILE", "ENFILE", "EADDRNOTAVAIL"];
+/** For an IPv6 address, these say nothing about the rest of the internet: this machine may have only IPv4. */
 const NO_ROUTE = ["ENETUNREACH", "EADDRNOTAVAIL"];
 
 /** A host with several addresses fails with an error for each, in an `AggregateError`. */
-function isOurNetwork(error: Error): boolean {
+function isLocalFault(error: Error): boolean {
   if (error instanceof AggregateError)
-    return error.errors.some((one: unknown) => one instanceof Error && isOurNetwork(one));
+    return error.errors.some((one: unknown) => one instanceof Error && isLocalFault(one));
   const { code = "", address = "" } = error as NodeJS.ErrnoException & { readonly address?: string };
-  return OUR_NETWORK.includes(code) && !(NO_ROUTE.includes(code) && isIPv6(address));
+  return LOCAL_FAULTS.includes(code) && !(NO_ROUTE.includes(code) && isIPv6(address));
 }
 
 const resolvesRootServer = () =>
@@ -131,9 +131,9 @@ async function failure(
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof AddressRefused) return none(cause.message);
     const { code } = cause as NodeJS.ErrnoException;
-    // A domain whose own name servers fail causes it too.
+    // A domain whose own name servers fail causes EAI_AGAIN too.
     if (code === "EAI_AGAIN" && (await resolvesNames())) return none(`the name ${hostname} cannot be resolved`, true);
-    if (isOurNetwork(cause)) {
+    if (isLocalFault(cause)) {
       throw new MgrpoError(
         "tool-backend",
         `visit ${hostname}: this machine cannot reach the internet (${reasonOf(error)})`,

@@ -79,7 +79,7 @@ test.each([
   ["a line", 'console.error("loading\\nthe key s3cret is not known")', "the key *** is not known"],
   ["an error that nothing catches", 'throw new Error("TOKEN required")', "Error: TOKEN required"],
   ["a line after more than is kept", 'console.error("x".repeat(20_000)); console.error("no port")', "no port"],
-])("a process that ends with %s on standard error: the error has it, redacted", async (_, code, last) => {
+])("a process that ends with %s on standard error: the error contains it, redacted", async (_, code, last) => {
   const settings = { ...COMMON, command: process.execPath, arguments: ["-e", code], environment: [] };
   const server = openMcpServer(
     "sums",
@@ -90,7 +90,7 @@ test.each([
   const failed = await server.tools().catch((error: unknown) => error);
   expect(failed).toMatchObject({ code: "tool-backend", retryable: true });
   const { message } = failed as Error;
-  expect(message.slice(message.indexOf("Connection"))).toBe(`Connection closed; it wrote on standard error: ${last}`);
+  expect(message.slice(message.indexOf("Connection"))).toBe(`Connection closed; it wrote to standard error: ${last}`);
   await server.close();
 });
 

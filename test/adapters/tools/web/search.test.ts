@@ -57,7 +57,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
     ["HTTP 403", /refuses the key|forbids this/, false],
     ["long refusal", /refuses the key|forbids this/, false],
     ["HTTP 301", /HTTP 301 .*: it redirects elsewhere: check the backend's url/, false],
-    ["HTML", /answered a page \(text\/html\) where JSON was expected: check/, false],
+    ["HTML", /responded with a page \(text\/html\) where JSON was expected: check/, false],
     ["odd", /answer of \w+ at http:\/\/127\.0\.0\.1:\d+: /, true],
   ])("%s is reported in one clear line, without the key", async (query, line, retryable) => {
     const { call } = await over(backend);
