@@ -10,8 +10,8 @@ import {
   OPTIONS,
   PROMPT_TOKENS,
   SAMPLED_SEQUENCES,
-  sample,
   TRAINED_SEQUENCES,
+  timeSampling,
   timeTrainStep,
 } from "./qwen3/work.ts";
 
@@ -22,7 +22,7 @@ export async function measureLora(files: CheckpointFiles, { provider, precision 
   const sampler = await compiledEngine.openSampler(files, options);
   const trainer = await compiledEngine.openTrainer(files, options);
   const sampling = async () => {
-    const seconds = await sample(sampler, QWEN3_06B, NEW_TOKENS);
+    const seconds = await timeSampling(sampler, QWEN3_06B, NEW_TOKENS);
     for (let i = 0; i < SAMPLED_SEQUENCES; i++) sampler.release(String(i));
     return seconds;
   };

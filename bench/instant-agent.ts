@@ -38,8 +38,8 @@ export function openInstantAgent(turns: number) {
 
 /** Returns the same tokens instantly, so that only the code around the policy is measured. */
 function instantSampler({ encodeText, endOfTurn }: Tokenizer): Sampler {
-  const words = encodeText("country with borders Cuba, currency Qatari riyal and more").slice(0, REPLY_TOKENS - 1);
-  const tokens = [...words, endOfTurn];
+  const content = encodeText("country with borders Cuba, currency Qatari riyal and more").slice(0, REPLY_TOKENS - 1);
+  const tokens = [...content, endOfTurn];
   const logProbs = tokens.map(() => -0.5);
   return { sample: async () => ({ tokens, logProbs, stop: "stop" }), release() {}, async close() {} };
 }
@@ -66,7 +66,7 @@ export function rolloutPrompt(rollout: number): string {
   return `Which country borders Cuba and uses the Qatari riyal, in world ${rollout}?`;
 }
 
-/** A gateway on a free port. Its attempts have a team of that agent alone. */
+/** A gateway on a free port. Its attempts have a team of this agent alone. */
 export async function openGateway(agent: ReturnType<typeof openInstantAgent>["agent"], maxBranches: number) {
   let base = "";
   const attempts = openAttempts("a secret of the bench", () => base);

@@ -16,8 +16,8 @@ import {
   OPTIONS,
   PROMPT_TOKENS,
   SAMPLED_SEQUENCES,
-  sample,
   TRAINED_SEQUENCES,
+  timeSampling,
   timeTrainStep,
   watchMemory,
   writeLoraModel,
@@ -31,7 +31,7 @@ try {
   const files = writeLoraModel(folder);
   const memory = watchMemory();
   const sampler = await compiledEngine.openSampler(files, OPTIONS);
-  const sampling = await sample(sampler, QWEN3_06B, NEW_TOKENS);
+  const sampling = await timeSampling(sampler, QWEN3_06B, NEW_TOKENS);
   // The sampler stays open, as in a worker. A short step traces the graphs before the measured one.
   const trainer = await compiledEngine.openTrainer(files, OPTIONS);
   await timeTrainStep(trainer, QWEN3_06B, 2);

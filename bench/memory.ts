@@ -1,8 +1,8 @@
 /**
  * @file engine.memory: the measured memory of workers compared with the prediction of `mgrpo doctor --model`, or for a team, of `mgrpo train`. Each
- * worker is a process: it samples, trains one step, saves, and opens the next version while the previous one is still open. The model has 4 of
+ * worker is a process that samples, trains one step, saves, and opens the next version while the previous one is still open. The model has 4 of
  * Qwen3-0.6B's 28 layers and a third of its vocabulary, so that full training fits into 8 GB. The figure is measured / predicted; a page that
- * two workers map counts once in both.
+ * two workers map counts once in each.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -22,20 +22,20 @@ import { isOptimizer } from "../gpu-workers/checkpoints.ts";
 import { print } from "./measurement.ts";
 import { peakOf, requireProc } from "./process-tree.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
-import { OPTIONS, sample, timeTrainStep, withFreshAdapter } from "./qwen3/work.ts";
+import { OPTIONS, timeSampling, timeTrainStep, withFreshAdapter } from "./qwen3/work.ts";
 
 interface Case {
   readonly trained: "adapter" | "all weights";
   readonly dtype: WrittenType;
   /** Workers on the same base. */
-  readonly roles: number;
+  readonly workers: number;
 }
 
 const CASES: Readonly<Record<string, Case>> = {
-  "lora-fp32": { trained: "adapter", dtype: "F32", roles: 1 },
-  "lora-bf16": { trained: "adapter", dtype: "BF16", roles: 1 },
-  "full-fp32": { trained: "all weights", dtype: "F32", roles: 1 },
-  "lora-two-roles": { trained: "adapter", dtype: "F32", roles: 2 },
+  "lora-fp32": { trained: "adapter", dtype: "F32", workers: 1 },
+  "lora-bf16": { trained: "adapter", dtype: "BF16", workers: 1 },
+  "full-fp32": { trained: "all weights", dtype: "F32", workers: 1 },
+  "lora-two-workers": { trained: "adapter", dtype: "F32", workers: 2 },
 };
 const MODEL = { ...QWEN3_06B, layers: 4, vocabulary: 50_000 };
 const NEW_TOKENS = 4;
@@ -53,14 +53,14 @@ else await work(only, folder);
 
 async function measure(name: string): Promise<void> {
   requireProc("mgrpo bench memory");
-  const { trained, dtype, roles } = caseOf(name);
+  const { trained, dtype, workers } = caseOf(name);
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-memory-"));
   try {
     const files = writeRandomModel(folder, MODEL, OPTIONS.contextTokens, dtype);
     const worker = () => spawn(process.execPath, [script, name, folder], { stdio: ["ignore", "inherit", "inherit"] });
-    const peak = await peakOf(Array.from({ length: roles }, worker), EVERY_MILLISECONDS);
+    const peak = await peakOf(Array.from({ length: workers }, worker), EVERY_MILLISECONDS);
     const { plan, mapped } = planOf(name, files);
-    const predicted = totalOfProcesses(Array.from({ length: roles }, () => ({ plan, mapped })));
+    const predicted = totalOfProcesses(Array.from({ length: workers }, () => ({ plan, mapped })));
     const parts = { peakPss: peak.bytes, predicted, worker: totalBytes(plan), mapped: mapped.bytes, ...plan };
     const megabytes = Object.fromEntries(
       Object.entries(parts).map(([part, bytes]) => [part, Math.round(bytes / MEGABYTE)]),
@@ -69,7 +69,7 @@ async function measure(name: string): Promise<void> {
       case: name,
       trained,
       dtype,
-      roles,
+      workers,
       megabytes,
     });
   } finally {
@@ -107,10 +107,10 @@ async function work(name: string, folder: string): Promise<void> {
   const files = lora ? withFreshAdapter(base, MODEL, lora) : base;
   const { options } = planOf(name, base);
   const sampler = await compiledEngine.openSampler(files, options);
-  await sample(sampler, MODEL, NEW_TOKENS);
+  await timeSampling(sampler, MODEL, NEW_TOKENS);
   const trainer = await compiledEngine.openTrainer(files, options);
   await timeTrainStep(trainer, MODEL, OPTIONS.contextTokens);
   const saved = [...(await trainer.save())].filter(([file]) => !isOptimizer(file));
   const next = await compiledEngine.openSampler(new Map([...files, ...saved]), options);
-  await sample(next, MODEL, NEW_TOKENS);
+  await timeSampling(next, MODEL, NEW_TOKENS);
 }

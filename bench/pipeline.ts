@@ -1,7 +1,7 @@
 /**
- * @file pipeline.rollouts: training rollouts per hour of the atlas team at `staleness` 0, 1 and 2, with tools slowed to seconds with a long tail
- * (tool-latency.ts), with one worker per agent and with two; pipeline.gain: the rate at 1 and 2, relative to that at 0. Runs at the settings alternate,
- * because other processes change this machine's speed. Takes about half an hour.
+ * @file pipeline.rollouts: training rollouts per hour of the atlas team at `staleness` 0, 1 and 2, with tools that take seconds, with a long
+ * tail (tool-latency.ts), for one worker per agent and for two; pipeline.gain: the rate at 1 and 2, relative to that at 0. Runs at different settings
+ * alternate, because other processes change this machine's speed. Takes about half an hour.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ const REPETITIONS = 2;
  * flight, at each staleness.
  */
 const [STEPS, WARM_UP_STEPS] = [15, 3];
-const TEAM = { questionsPerStep: 4, rolloutsPerQuestion: 8 };
+const BATCH = { questionsPerStep: 4, rolloutsPerQuestion: 8 };
 const LATENCY: ToolLatency = { medianSeconds: 1, sigma: 1 };
 
 interface Setting {
@@ -54,7 +54,7 @@ try {
       const report = train(folder, setting, repetition);
       const rollouts = rolloutsPerHour(report);
       rates[i]?.push(rollouts);
-      const config = { recipe: "atlas", ...TEAM, latency: LATENCY, ...setting, repetition };
+      const config = { recipe: "atlas", ...BATCH, latency: LATENCY, ...setting, repetition };
       const stale = { kl: worst(report, "kl"), truncated: worst(report, "truncatedFraction") };
       print("pipeline.rollouts", rollouts, "rollouts/hour", { ...config, ...stale });
     }
@@ -88,7 +88,7 @@ function writeRecipe(path: string): void {
 function train(cwd: string, { staleness, workers }: Setting, repetition: number): Report {
   const run = `n${staleness}-w${workers}-${repetition}`;
   const perAgent = Object.fromEntries(["main", "searcher"].map((agent) => [`agents.${agent}.workers`, workers]));
-  const settings = { ...TEAM, ...perAgent, staleness, "algorithm.tisCap": 2, "evaluation.suites": "[]" };
+  const settings = { ...BATCH, ...perAgent, staleness, "algorithm.tisCap": 2, "evaluation.suites": "[]" };
   const set = Object.entries(settings).flatMap(([path, value]) => ["--set", `${path}=${value}`]);
   const command = ["train", "./slow-tools", "--steps", String(STEPS), "--seed", "1", "--run", run, ...set];
   execFileSync(process.execPath, [fileURLToPath(builtModule("cli/mgrpo")), ...command], {

@@ -1,7 +1,8 @@
 /**
- * @file power.<comparison>.<arm>: what comparisons like the recorded ones can show. For each arm of results/<comparison> that shares at least two
- * seeds with the first on a suite: the standard deviations of its paired difference from it (between seeds, between questions, and of what neither
- * explains; core/training/power.ts), and `detectable`, by number of seeds and of questions: the difference that is found in 80% of cases.
+ * @file power.<comparison>.<arm>: the differences that comparisons like the recorded ones can detect. For each arm of results/<comparison> that
+ * shares at least two seeds with the first arm on a suite: the standard deviations of their paired difference (between seeds, between questions, and
+ * of what neither explains; core/training/power.ts), and `detectable`, the smallest difference that is detected in 80% of cases, by number of seeds
+ * and of questions.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,11 +19,11 @@ const RESULTS = "results";
 const SEEDS = [1, 3, 5, 10];
 const QUESTIONS = [64, 96, 320, 336];
 
-/** What is read of a comparison's files, which older releases wrote too: the rest has changed. */
+/** The parts of a comparison's files that are read. Files of older releases differ only elsewhere. */
 const Summary = z.object({
   arms: z.array(z.object({ label: z.string(), runs: z.array(z.object({ run: z.string() })) })),
 });
-const Record = z.object({
+const RunFile = z.object({
   report: z.object({ run: z.string(), seed: z.int(), steps: z.int() }),
   heldOut: z.array(HeldOutScores),
 });
@@ -56,7 +57,7 @@ for (const line of lines) console.log(JSON.stringify(line));
 
 function readRun(folder: string, run: string): EvaluatedRun {
   const path = join(folder, "runs", `${run}.json.gz`);
-  const { report, heldOut } = parseJson(Record, gunzipSync(readFileSync(path)), path);
+  const { report, heldOut } = parseJson(RunFile, gunzipSync(readFileSync(path)), path);
   return { ...report, heldOut };
 }
 
@@ -77,8 +78,8 @@ function linesOf(bench: string, runs: readonly EvaluatedRun[], first: readonly E
     const parts = varianceComponents(table);
     const [seed, question, noise] = [parts.seed, parts.question, parts.noise].map((part) => rounded(Math.sqrt(part)));
     const byQuestions = (S: number) => QUESTIONS.map((Q) => [Q, rounded(detectableDifference(parts, S, Q))]);
-    const found = SEEDS.map((S) => [S, Object.fromEntries(byQuestions(S))]);
+    const bySeeds = SEEDS.map((S) => [S, Object.fromEntries(byQuestions(S))]);
     const deviations = { seed, question, noise };
-    return { bench, suite, seeds: pairs.length, deviations, detectable: Object.fromEntries(found) };
+    return { bench, suite, seeds: pairs.length, deviations, detectable: Object.fromEntries(bySeeds) };
   });
 }

@@ -38,7 +38,7 @@ export async function peakOf(children: readonly ChildProcess[], everyMillisecond
     const ends = await Promise.all(children.map((child) => once(child, "exit")));
     for (const [code, signal] of ends) {
       if (code === 0) continue;
-      throw new MgrpoError("canceled", `what was measured ended with ${signal ?? `exit code ${code}`}`);
+      throw new MgrpoError("canceled", `a measured process ended with ${signal ?? `exit code ${code}`}`);
     }
     return peak;
   } finally {
@@ -46,7 +46,7 @@ export async function peakOf(children: readonly ChildProcess[], everyMillisecond
   }
 }
 
-/** The live processes of the tree, the root first: one that has exited but is not reaped yet (a zombie) holds nothing. */
+/** The live processes of the tree, the root first. Zombies, which hold nothing, are left out. */
 export function processTree(root: number): ProcessUse[] {
   const children = new Map<number, number[]>();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {

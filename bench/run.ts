@@ -1,5 +1,5 @@
 /**
- * @file Measures a short atlas run, started as a user would: `store.bytes`, the bytes of all DynamoDB write requests per rollout (claims
+ * @file Measures a short atlas run, started as a user would start it: `store.bytes`, the bytes of all DynamoDB write requests per rollout (claims
  * and heartbeats included), and `step.overhead`, the share of wall time in which no engine is busy.
  */
 import { execFileSync } from "node:child_process";

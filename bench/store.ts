@@ -1,7 +1,7 @@
 /**
- * @file The local cloud over HTTP, as a worker uses it, from one process. store.reward: rollout scores per second that it records, with 16
- * calls in flight. store.commit.known and store.commit.hashed: processor time of a commit of a checkpoint's file, the cloud's own included,
- * with its SHA-256 given, as trainers do, and without, so that it is computed to sign the request; the median of several, in alternation.
+ * @file The local cloud over HTTP, as a worker uses it, from one process. store.reward: rollout scores that it records per second, with 16
+ * calls in flight. store.commit.known and store.commit.hashed: median processor time of committing a checkpoint file, the cloud's own included,
+ * with its SHA-256 passed in, as trainers do, and with the hash computed to sign the request. The two alternate.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ const CONCURRENCY = 16;
 const K = 8;
 const [WARM_UP_GROUPS, MEASURED_GROUPS] = [64, 512];
 const COMMIT_BYTES = 32 * 2 ** 20;
-/** Per form; the first of each warms up. */
+/** Of each kind, the first of which warms up. */
 const COMMITS = 21;
 
 const directory = await mkdtemp(join(tmpdir(), "mgrpo-bench-"));

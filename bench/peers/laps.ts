@@ -1,5 +1,5 @@
 /**
- * @file How a side of the comparison answers. It is a process that opens its model once, does the same work, a lap, for each line on its stdin,
+ * @file How a side of the comparison answers. It is a process that opens its model once, does one lap of the work for each line on its stdin,
  * answers with one line of JSON, and exits when its stdin closes. Between laps it only waits: all sides stay open while they alternate (alternate.ts).
  */
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { Work } from "./work.ts";
 
-/** What one lap took. trl_step.py writes it too. */
+/** The result of one lap. trl_step.py writes it too. */
 export const Lap = z.strictObject({
   seconds: z.number().positive(),
   /** The part of `seconds` that sampling took; the rest counts as training. */

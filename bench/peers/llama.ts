@@ -1,14 +1,14 @@
 /**
- * @file Sampling alone with llama.cpp, through node-llama-cpp, which is no dependency of this project: it is imported from the folder that it is installed
- * in. All sequences share a context and take every step together, so that they decode in one batch. As a process (laps.ts):
- * `llama.js <work.json> <file.gguf> <folder of node_modules>`.
+ * @file Sampling alone with llama.cpp, through node-llama-cpp, which is not a dependency of this project: it is imported from the folder where it is
+ * installed. All sequences share a context and take every step together, so that they decode in one batch. As a process (laps.ts):
+ * `llama.js <work.json> <file.gguf> <folder that contains node_modules>`.
  */
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { answerLaps, readWork } from "./laps.ts";
 import { decodingPrompts } from "./work.ts";
 
-/** What is used of node-llama-cpp 3. */
+/** The part of node-llama-cpp 3 that is used. */
 interface LlamaModule {
   getLlama(options: { gpu: false; build: "never"; logLevel: "error"; maxThreads: number }): Promise<{
     loadModel(options: { modelPath: string }): Promise<{ createContext(options: object): Promise<LlamaContext> }>;
@@ -44,8 +44,8 @@ await answerLaps(async (lap) => {
 });
 
 /**
- * The number of tokens sampled from the whole distribution at temperature 1. No sequence requests its next token before all have the current one:
- * left to itself, node-llama-cpp decodes seven of eight sequences at a time, which takes more passes.
+ * Samples from the full distribution at temperature 1. Returns the number of tokens. No sequence requests its next token before all have the
+ * current one: left to itself, node-llama-cpp decodes seven of eight sequences at a time, which takes more passes.
  */
 async function generate(prompts: readonly (readonly number[])[], firstSeed: number): Promise<number> {
   await Promise.all(sequences.map((sequence) => sequence.clearHistory()));

@@ -33,7 +33,7 @@ export interface Stepper {
   close(): Promise<void>;
 }
 
-/** A trainer that stays open from step to step, beside a sampler of its own for every step. */
+/** One trainer for all steps, and a new sampler for each. */
 export async function openStepper(base: CheckpointFiles, work: Work): Promise<Stepper> {
   const { threads, prompts, rollouts, newTokens, optimizer } = work;
   const contextTokens = Math.max(...prompts.map(({ tokens }) => tokens.length)) + newTokens;
@@ -78,11 +78,11 @@ async function train(trainer: Trainer, { prompts, clip }: Work, groups: readonly
   await trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: clip.low, clipHigh: clip.high }, 1);
 }
 
-/** Rewards in units of the group's standard deviation around its mean; every sampled token of a question weighs the same. */
+/** Advantages are rewards normalized by their group's mean and standard deviation; all sampled tokens of a question weigh the same. */
 export function trainingSequences(prompt: readonly number[], group: readonly Sample[]): TrainingSequence[] {
   const rewards_K = group.map(({ tokens }) => rewardOf(tokens));
-  const equal_K = group.map(() => 1 / group.length);
-  const { advantages_N } = groupAdvantages(rewards_K, equal_K, { advantageScale: "std", epsilon: 1e-4 });
+  const weights_K = group.map(() => 1 / group.length);
+  const { advantages_N } = groupAdvantages(rewards_K, weights_K, { advantageScale: "std", epsilon: 1e-4 });
   const sampledTokens = sum(group.map(({ tokens }) => tokens.length));
   return group.map(({ tokens, logProbs }, k) => {
     const after = (values: readonly number[]) => Float32Array.from([...prompt.map(() => 0), ...values]);

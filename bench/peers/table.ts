@@ -104,7 +104,7 @@ function mapValues<V, W>(record: Readonly<Record<string, V>>, change: (value: V)
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]));
 }
 
-/** Columns as wide as their widest cell: the first to the left, figures to the right. */
+/** Columns as wide as their widest cell: the first left-aligned, the others right-aligned. */
 function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const pad = (cell: string, column: number) =>

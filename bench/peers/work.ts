@@ -14,7 +14,7 @@ export const Work = z.strictObject({
   threads: z.int().positive(),
   /** Measured laps of each side; one more, the first, warms up. */
   rounds: z.int().positive(),
-  /** One question each: its text, and its tokens as every tokenizer of the model must read it. Questions share no prefix. */
+  /** One per question: its text, and the tokens into which every side must split it. Questions share no prefix. */
   prompts: z.array(z.strictObject({ text: z.string(), tokens: z.array(z.int()) })).min(1),
   /** K rollouts of each question. */
   rollouts: z.int().min(2),
@@ -68,19 +68,19 @@ const OPTIMIZER = { learningRate: 1e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, 
 /** Tokens between the starts of a question's prompts in two consecutive laps. */
 const STRIDE = 7;
 
-export function makeWork({ questions, promptTokens, ...size }: WorkSize, tokenizer: Words): Work {
+export function makeWork({ questions, promptTokens, ...size }: WorkSize, tokenizer: PromptTokenizer): Work {
   const prompts = Array.from({ length: questions }, (_, question) => makePrompt(question, promptTokens, tokenizer));
   const settings = { lora: LoraConfig.parse({}), optimizer: OPTIMIZER, clip: { low: 0.2, high: 0.28 } };
   return { seed: SEED, threads: THREADS, prompts, ...size, ...settings };
 }
 
-/** What the generator needs of a model's tokenizer. */
-export interface Words extends Pick<Tokenizer, "encodeText" | "decode"> {
+/** What `makeWork` needs of a model's tokenizer. */
+export interface PromptTokenizer extends Pick<Tokenizer, "encodeText" | "decode"> {
   readonly vocabulary: number;
 }
 
-/** Words that are one token each, so that the text has exactly these tokens. */
-function makePrompt(question: number, count: number, { vocabulary, encodeText, decode }: Words) {
+/** A text of words that are one token each, so that it has exactly these tokens. */
+function makePrompt(question: number, count: number, { vocabulary, encodeText, decode }: PromptTokenizer) {
   const { integer } = stream(SEED, "peers", "prompt", question);
   const tokens: number[] = [];
   for (let draws = 0; tokens.length < count; draws++) {
@@ -94,13 +94,13 @@ function makePrompt(question: number, count: number, { vocabulary, encodeText, d
     if (only === token && others.length === 0) tokens.push(token);
   }
   const text = decode(tokens);
-  if (encodeText(text).join() !== tokens.join()) throw damaged("reads a text of single words as other tokens");
+  if (encodeText(text).join() !== tokens.join()) throw damaged("splits a text of single-token words into other tokens");
   return { text, tokens };
 }
 
 const damaged = (fault: string) => new MgrpoError("tokenizer-damaged", `the model's tokenizer ${fault}: use SmolLM2's`);
 
-/** The prompts of one lap of sampling alone. They differ from lap to lap, so that no cache of the lap before is of use. */
+/** The prompts of one lap of sampling alone. They differ from lap to lap, so that no earlier lap's cache is of use. */
 export function decodingPrompts({ prompts, decoding: { promptTokens } }: Work, lap: number): number[][] {
   return prompts.map(({ tokens }) => {
     const start = (STRIDE * lap) % (tokens.length - promptTokens + 1);
@@ -108,6 +108,6 @@ export function decodingPrompts({ prompts, decoding: { promptTokens } }: Work, l
   });
 }
 
-/** The reward of a rollout on every side: the share of its tokens that are even numbers. It depends on nothing but what was sampled. */
+/** The reward of a rollout on every side: the share of even numbers among its token ids. It depends only on what was sampled. */
 export const rewardOf = (tokens: readonly number[]): number =>
   tokens.filter((token) => token % 2 === 0).length / tokens.length;

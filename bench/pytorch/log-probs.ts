@@ -1,4 +1,4 @@
-/** @file The counterpart of open.py: this program's tokens and log-probs for a checkpoint and a question, as one JSON line. */
+/** @file The counterpart of open.py: this program's tokens of a question and their log-probs under a checkpoint, as one JSON line. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { compiledEngine } from "../../engine/compiled/engine.ts";

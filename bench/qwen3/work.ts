@@ -26,7 +26,7 @@ const ADAM = { learningRate: 1e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weigh
 const EVERY_MILLISECONDS = 100;
 
 /** Seconds for `newTokens` of each sequence, prefill included. */
-export async function sample(sampler: Sampler, { vocabulary }: ModelConfig, newTokens: number): Promise<number> {
+export async function timeSampling(sampler: Sampler, { vocabulary }: ModelConfig, newTokens: number): Promise<number> {
   const start = performance.now();
   await Promise.all(
     Array.from({ length: SAMPLED_SEQUENCES }, (_, i) =>
@@ -57,7 +57,7 @@ export async function timeTrainStep(trainer: Trainer, { vocabulary }: ModelConfi
   return (performance.now() - start) / 1000;
 }
 
-/** Writes a model of Qwen3-0.6B's shape, 2.4 GB, to an empty folder, and adds an adapter. */
+/** Writes a model of Qwen3-0.6B's shape, 2.4 GB, to a folder. Returns it with a new adapter, which is in memory. */
 export function writeLoraModel(folder: string): CheckpointFiles {
   const base = writeRandomModel(folder, QWEN3_06B, OPTIONS.contextTokens, "F32");
   return withFreshAdapter(base, QWEN3_06B, LORA);

@@ -6,7 +6,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { Load } from "./plan.ts";
 
 const OPTIONS = {
-  /** Of all runs together. */
+  /** The rate of all runs together. */
   "rollouts-per-minute": { type: "string" },
   /** The same, per hour. */
   "rollouts-per-hour": { type: "string" },

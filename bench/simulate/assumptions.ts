@@ -25,16 +25,16 @@ export const COLD_START_SECONDS = 0.4;
 /** How long Lambda keeps an idle instance. */
 export const KEEP_WARM_SECONDS = 300;
 /** Maximum requests in flight per process and service. */
-export const IN_FLIGHT = CONNECTIONS;
+export const MAX_IN_FLIGHT = CONNECTIONS;
 
 /** Sequences that a worker samples together, on a machine for models of a few billion parameters. */
 export const SLOTS = 256;
 /** Index: number of sub-agent calls in a rollout; value: its probability. Roughly as in atlas. */
-export const CALLS = [0.1, 0.55, 0.35] as const;
-/** Probability that an answer after a call is correct; one without a call always is. Equal rewards would give no gradient. */
-export const CORRECT = 0.6;
+export const CALL_PROBABILITIES = [0.1, 0.55, 0.35] as const;
+/** Probability that an answer after the first turn is correct; one in the first turn always is. Equal rewards would give no gradient. */
+export const CORRECT_PROBABILITY = 0.6;
 /** Probability of a malformed turn. */
-export const MALFORMED = 0.05;
+export const MALFORMED_PROBABILITY = 0.05;
 
 /** Shares of a step's duration: the time in which its rollouts should end, and the minimum for training. */
 export const ROLLOUT_SHARE = 0.7;

@@ -1,4 +1,4 @@
-/** @file Scales a window's counts to the requested hours: use of each limit, and dollars by line item. */
+/** @file A window's peaks as shares of their limits, and its counts scaled to the requested hours, with dollars by line item. */
 import { EVENT_FUNCTIONS, START_RUN } from "../../stacks/sizes.ts";
 import { LIMITS } from "./limits.ts";
 import type { Meter, Rates } from "./meter.ts";
@@ -6,7 +6,7 @@ import type { Load, SimulationPlan } from "./plan.ts";
 import { IDLE_POLLS_PER_SECOND, LOG_BYTES, PRICES } from "./prices.ts";
 import type { MeasurementWindow } from "./run.ts";
 
-/** All totals are for `hours`, scaled from the window. */
+/** All totals are for `hours`, scaled from the window; `limits` are of its busiest moments. */
 export interface Figures extends Load {
   readonly hours: number;
   /** Rollouts per minute that the runs reached together. */
@@ -19,7 +19,7 @@ export interface Figures extends Load {
   readonly units: { readonly writes: number; readonly reads: number };
   readonly s3: { readonly writes: number; readonly reads: number };
   readonly functions: { readonly invocations: number; readonly seconds: number };
-  /** `<caller> <operation> <what>` -> requests per rollout. */
+  /** `<caller> <operation> <kind>` -> requests per rollout. */
   readonly requestsPerRollout: Readonly<Record<string, number>>;
   /** Dollars by line item; `monthlyUsd`: to store for a month what the hours produced. */
   readonly usd: Readonly<Record<string, number>>;

@@ -8,20 +8,21 @@ export interface Rate {
   peak: number;
 }
 
-interface Running extends Rate {
+interface RunningRate extends Rate {
+  /** The latest second, and its count so far. */
   second: number;
-  now: number;
+  current: number;
 }
 
 export class Rates {
-  private readonly rates = new Map<string, Running>();
+  private readonly rates = new Map<string, RunningRate>();
 
   add(name: string, second: number, n: number): void {
-    const rate = this.rates.get(name) ?? { total: 0, peak: 0, second, now: 0 };
-    if (rate.second !== second) Object.assign(rate, { second, now: 0 });
-    rate.now += n;
+    const rate = this.rates.get(name) ?? { total: 0, peak: 0, second, current: 0 };
+    if (rate.second !== second) Object.assign(rate, { second, current: 0 });
+    rate.current += n;
     rate.total += n;
-    rate.peak = Math.max(rate.peak, rate.now);
+    rate.peak = Math.max(rate.peak, rate.current);
     this.rates.set(name, rate);
   }
 
@@ -97,7 +98,7 @@ export class Meter {
     this.table.add("read", second, readUnits);
     this.table.add("write", second, writeUnits);
     this.countRequest(`${caller} ${operation} ${kind}`, requests, readUnits + writeUnits, applied);
-    if (writeUnits > 0 && applied) grow(this.items, kind, bytes);
+    if (writeUnits > 0 && applied) countWrite(this.items, kind, bytes);
   }
 
   bucketUsed(caller: string, { operation, key, bytes, applied, tagged }: BucketUse): void {
@@ -106,11 +107,11 @@ export class Meter {
     this.bucket.add(isRead ? "read" : "write", this.second(), 1);
     this.countRequest(`${caller} ${operation} ${kind}`, 1, 1, applied);
     if (operation !== "PutObject" || !applied) return;
-    grow(this.objects, kind, bytes);
+    countWrite(this.objects, kind, bytes);
     if (tagged) this.tags += 1;
   }
 
-  functionUsed(name: string): FunctionUse {
+  functionUse(name: string): FunctionUse {
     const none = { invocations: 0, coldStarts: 0, failed: 0, timedOut: 0, seconds: 0, longest: 0 };
     const use = this.functions.get(name) ?? none;
     this.functions.set(name, use);
@@ -126,7 +127,7 @@ export class Meter {
   }
 }
 
-function grow(sizes: Map<string, SizeStatistics>, kind: string, bytes: number): void {
+function countWrite(sizes: Map<string, SizeStatistics>, kind: string, bytes: number): void {
   const size = sizes.get(kind) ?? { writes: 0, bytes: 0, largest: 0 };
   size.writes += 1;
   size.bytes += bytes;
@@ -134,5 +135,5 @@ function grow(sizes: Map<string, SizeStatistics>, kind: string, bytes: number): 
   sizes.set(kind, size);
 }
 
-/** The folder in a key: `outcomes` for `runs/<run>/outcomes/000003/1/2.json`. A file directly in the run's folder: its name. */
+/** The folder in a key: `outcomes` for `runs/<run>/outcomes/000003/1/2.json`. Of a file directly in the run's folder, its name. */
 const kindOf = (key: string) => key.split("/")[2]?.replace(/\.json$/, "") ?? "";

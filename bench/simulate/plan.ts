@@ -2,7 +2,7 @@
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
-import { CALLS, ROLLOUT_SHARE, SECONDS } from "./assumptions.ts";
+import { CALL_PROBABILITIES, ROLLOUT_SHARE, SECONDS } from "./assumptions.ts";
 import { teamConfig } from "./team.ts";
 
 export interface Load {
@@ -17,7 +17,7 @@ export interface Load {
 /** All runs have the same plan, apart from their names. */
 export interface SimulationPlan {
   readonly configs: readonly [RunConfig, ...RunConfig[]];
-  /** Rollouts of a step, and the seconds it lasts at this rate. */
+  /** Rollouts of a step, and the seconds that it lasts at this rate. */
   readonly rolloutsPerStep: number;
   readonly stepSeconds: number;
   /** Steps before the window, and in it. */
@@ -30,14 +30,14 @@ export interface SimulationPlan {
 /** A step has at least MIN_QUESTIONS, and lasts about STEP_SECONDS if it has more. */
 const MIN_QUESTIONS = 8;
 const STEP_SECONDS = 60;
-/** Target rollouts of a window, and its maximum steps. */
+/** The window has at least this many rollouts, or MAX_STEPS steps. */
 const WINDOW_ROLLOUTS = 200;
 const MAX_STEPS = 3;
 /**
  * With at least this many rollouts per step, the first step is the window: warm-up is a small part of it, and a second step would double the
  * duration of the simulation.
  */
-const NO_WARM_UP = 3000;
+const NO_WARM_UP_ROLLOUTS = 3000;
 
 export function planOf({ rolloutsPerMinute, runs, agents, set }: Load): SimulationPlan {
   const perSecond = rolloutsPerMinute / runs / 60;
@@ -52,7 +52,7 @@ export function planOf({ rolloutsPerMinute, runs, agents, set }: Load): Simulati
   const { questionsPerStep } = resolveConfig(recipe(questions, 1), choice);
   const rolloutsPerStep = questionsPerStep * rolloutsPerQuestion;
   const measured = Math.min(MAX_STEPS, Math.ceil(WINDOW_ROLLOUTS / rolloutsPerStep));
-  const warmUp = rolloutsPerStep < NO_WARM_UP ? 1 : 0;
+  const warmUp = rolloutsPerStep < NO_WARM_UP_ROLLOUTS ? 1 : 0;
   const steps = warmUp + measured + 1;
   const config = resolveConfig(recipe(questions, steps), choice);
   if (config.steps !== steps)
@@ -81,7 +81,7 @@ function workersOf(config: RunConfig, rollouts: number, stepSeconds: number): Re
   const slowRollout = 1.5 * (2 * SECONDS.turn + callSeconds);
   const waves = Math.max(1, Math.floor((ROLLOUT_SHARE * stepSeconds) / slowRollout));
   const inFlight = rollouts / waves;
-  const callsPerRollout = CALLS.reduce((sum, chance, calls) => sum + chance * calls, 0);
+  const callsPerRollout = CALL_PROBABILITIES.reduce((sum, chance, calls) => sum + chance * calls, 0);
   const names = Object.keys(config.agents);
   return Object.fromEntries(
     names.map((name) => {

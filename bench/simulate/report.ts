@@ -19,13 +19,13 @@ export function formatReport(figures: Figures, plan: SimulationPlan, window: Mea
     verdict(figures),
     limitTable(figures),
     partitionTable(meter, scaled),
-    sizeTable("items of DynamoDB", "writes", meter.items, scaled),
-    sizeTable("objects of S3", "PUTs", meter.objects, scaled),
+    sizeTable("DynamoDB items", "writes", meter.items, scaled),
+    sizeTable("S3 objects", "PUTs", meter.objects, scaled),
     functionTable(meter, scaled),
     requestTable(meter, rollouts, scaled),
     dollarTable(figures, rollouts),
     table(
-      ["dollars a month of storage", ""],
+      ["storage, dollars a month", ""],
       Object.entries(figures.monthlyUsd).map(([line, usd]) => [line, usd.toFixed(4)]),
     ),
   ];
@@ -139,7 +139,7 @@ export const count = (n: number) =>
   n.toLocaleString("en-US", { maximumFractionDigits: n > 0 && n < 10 && !Number.isInteger(n) ? 1 : 0 });
 const percent = (share: number) => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)}%`;
 
-/** Left-aligns the first column and text columns, right-aligns numbers. */
+/** Left-aligns the first column and columns of text; right-aligns columns with numbers. */
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((name, i) => Math.max(name.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const isText = head.map((_, i) => i === 0 || rows.every((row) => !/^[\d.,]/.test(row[i] ?? "")));

@@ -1,4 +1,4 @@
-/** @file One simulation: runs, started together, from their start to the end of the measurement window. */
+/** @file One simulation: starts all runs together and lets them work until the measurement window ends. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { stream } from "../../core/random.ts";

@@ -16,7 +16,7 @@ import { OPTIMIZER_FILE } from "../../engine/checkpoint/shards.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { WEIGHTS } from "../../gpu-workers/checkpoints.ts";
-import { CALLS, CORRECT, MALFORMED, SECONDS, SLOTS } from "./assumptions.ts";
+import { CALL_PROBABILITIES, CORRECT_PROBABILITY, MALFORMED_PROBABILITY, SECONDS, SLOTS } from "./assumptions.ts";
 import { jitter, pause } from "./cloud/store.ts";
 
 const MODELS = join(import.meta.dirname, "../../recipes/atlas/models");
@@ -143,10 +143,12 @@ function scriptedTurn(
 ) {
   const turn = name.at(-1);
   const isMain = name.at(-3) === "asked";
-  if (draw < MALFORMED) return "<tool_call>nonsense</tool_call>";
-  const share = (draw - MALFORMED) / (1 - MALFORMED);
-  const calls = isMain ? CALLS.findIndex((_, i) => share < CALLS.slice(0, i + 1).reduce((sum, p) => sum + p, 0)) : 1;
-  if (turn !== 0 || calls < 1) return `<answer>${share < CORRECT ? ANSWER : "Brussels"}</answer>`;
+  if (draw < MALFORMED_PROBABILITY) return "<tool_call>nonsense</tool_call>";
+  const share = (draw - MALFORMED_PROBABILITY) / (1 - MALFORMED_PROBABILITY);
+  const calls = isMain
+    ? CALL_PROBABILITIES.findIndex((_, i) => share < CALL_PROBABILITIES.slice(0, i + 1).reduce((sum, p) => sum + p, 0))
+    : 1;
+  if (turn !== 0 || calls < 1) return `<answer>${share < CORRECT_PROBABILITY ? ANSWER : "Brussels"}</answer>`;
   const call = (tool: string, args: object) =>
     `<tool_call>\n${JSON.stringify({ name: tool, arguments: args })}\n</tool_call>`;
   if (!isMain) return call("search", { query: "country, Belgium, euro" });

@@ -1,6 +1,6 @@
 /**
- * @file Virtual time for a whole process: replaces timers, clocks and AbortSignal timeouts, and jumps to the next timer as soon as
- * nothing is left to do. Code in the process must wait only for timers and promises, never for the network or a disk.
+ * @file Virtual time for a whole process: replaces timers, `Date.now`, `performance.now` and AbortSignal timeouts, and jumps to the next timer
+ * as soon as nothing is left to do. Code in the process must wait only for timers and promises, never for the network or a disk.
  */
 import { createRequire, syncBuiltinESMExports } from "node:module";
 import { MgrpoError } from "../../core/errors.ts";
@@ -67,7 +67,7 @@ class Timeline implements VirtualTime {
     }
   }
 
-  /** Resolves when every promise that can settle at this moment has: callbacks run between two turns of the event loop. */
+  /** Resolves when every promise that can settle at this moment has: promise callbacks run before the next immediate. */
   #settled(): Promise<void> {
     return new Promise((resolve) => setImmediate(() => setImmediate(() => resolve())));
   }

@@ -1,4 +1,4 @@
-/** @file Simulated workers: the real ones, on a simulated store and network, with the scripted policy. */
+/** @file Runs the real workers on a simulated store and network, with the scripted policy. */
 import type { Hono } from "hono";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -51,7 +51,7 @@ function noApi({ policy }: AgentConfig): never {
   throw new RangeError(`no agent of a simulation is behind an API (${policy})`);
 }
 
-/** Calls between workers in this process. */
+/** A network between the workers in this process. */
 function openNetwork(): WorkerNetwork {
   const apps = new Map<string, Hono>();
   return {

@@ -1,6 +1,6 @@
 /**
  * @file `npm run soak -- --minutes 60`: trains the atlas team for that long, started as a user would start it, and takes a sample once a
- * minute, or more often if the soak is short: the memory and open files of each process, the files on the disk, the records in the store,
+ * minute, or more often if the soak is short: the memory and open files of each process, the files on disk, the records in the store,
  * the duration of a step, and the time that `mgrpo show` takes. Plots each, and prints whether it is flat (trend.ts). Exit code 1 if any grows.
  * With `--collect`, garbage is collected twice a minute, so that memory grows only with what is in use (collect.ts). Linux only.
  */
@@ -90,10 +90,10 @@ async function soak(project: string, minutes: number, collect: boolean): Promise
   try {
     let access = accessOf(project);
     for (; !access; access = accessOf(project)) await later(POLL_MS);
-    const begun = performance.now();
-    const soaked = { pid: child.pid ?? 0, project, run: RUN, mgrpo, access, begun };
-    for (let n = 1; performance.now() - begun < minutes * 60_000; n++) {
-      await later(Math.max(0, begun + n * everySeconds(minutes) * 1000 - performance.now()));
+    const firstSeen = performance.now();
+    const soaked = { pid: child.pid ?? 0, project, run: RUN, mgrpo, access, firstSeen };
+    for (let n = 1; performance.now() - firstSeen < minutes * 60_000; n++) {
+      await later(Math.max(0, firstSeen + n * everySeconds(minutes) * 1000 - performance.now()));
       const sample = await unlessEnded(takeSample(soaked, samples.at(-1)?.steps ?? 0));
       console.error(JSON.stringify(sample));
       samples.push(sample);

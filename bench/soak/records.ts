@@ -6,11 +6,11 @@ import { paginateQuery } from "@aws-sdk/client-dynamodb";
 import { openClients, type StoreAccess } from "../../adapters/aws/clients.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 
-const IGNORED = { sent() {}, answered() {} };
+const NO_OBSERVER = { sent() {}, answered() {} };
 
 /** @param access the environment of the run's cloud. */
 export async function countRecords(access: StoreAccess, run: string): Promise<Record<string, number>> {
-  const clients = openClients({ dynamo: IGNORED, s3: IGNORED }, access);
+  const clients = openClients({ dynamo: NO_OBSERVER, s3: NO_OBSERVER }, access);
   const counts: Record<string, number> = {};
   try {
     const input = {

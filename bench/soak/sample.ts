@@ -1,4 +1,4 @@
-/** @file One sample of a soak test: what the run's processes hold, what the run has left on the disk and in its store, and how fast it is. */
+/** @file One sample of a soak test: what the run's processes hold, what the run has left on disk and in its store, and how fast it is. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
@@ -14,7 +14,7 @@ export interface SoakSample {
   /** Since the run's cloud was first seen running. */
   readonly minutes: number;
   readonly steps: number;
-  /** Median over the steps since the last sample; undefined if there was none. */
+  /** Median over the steps since the previous sample; undefined if there are none. */
   readonly stepSeconds: number | undefined;
   /** How long `mgrpo show` takes. */
   readonly showSeconds: number;
@@ -39,34 +39,34 @@ export interface SoakedRun {
   /** The environment variables that give access to its cloud. */
   readonly access: Readonly<Record<string, string>>;
   /** When its cloud was first seen running, on the clock of `performance.now`. */
-  readonly begun: number;
+  readonly firstSeen: number;
 }
 
-/** @param before number of steps in the last sample. */
+/** @param before number of steps in the previous sample. */
 export async function takeSample(soaked: SoakedRun, before: number): Promise<SoakSample> {
-  const { pid, project, run, mgrpo, access, begun } = soaked;
+  const { pid, project, run, mgrpo, access, firstSeen } = soaked;
   const folder = join(project, "runs", run);
   const uses = processTree(pid).filter((use) => !isEvaluator(use));
   const names = [...new Set(uses.map(nameOf))];
-  const of = (key: "bytes" | "openFiles") =>
+  const byProcess = (key: "bytes" | "openFiles") =>
     Object.fromEntries(
       names.map((name) => [name, sum(uses.filter((use) => nameOf(use) === name).map((use) => use[key]))]),
     );
-  const steps = await stepSeconds(folder);
+  const steps = await readStepSeconds(folder);
   const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
   const recent = steps.slice(before).filter((seconds) => seconds !== null);
-  const asked = performance.now();
+  const start = performance.now();
   await promisify(execFile)(process.execPath, [mgrpo, "show", run], { maxBuffer: 1e8, cwd: project });
-  const now = performance.now();
+  const end = performance.now();
   return {
-    minutes: (asked - begun) / 60_000,
+    minutes: (start - firstSeen) / 60_000,
     steps: steps.length,
     stepSeconds: recent.length > 0 ? median(recent) : undefined,
-    showSeconds: (now - asked) / 1000,
+    showSeconds: (end - start) / 1000,
     files: files.length,
     records: await countRecords(access, run),
-    bytes: of("bytes"),
-    openFiles: of("openFiles"),
+    bytes: byProcess("bytes"),
+    openFiles: byProcess("openFiles"),
   };
 }
 
@@ -74,9 +74,9 @@ const argumentOf = (use: ProcessUse, name: string) => use.arguments[use.argument
 const isEvaluator = (use: ProcessUse) => use.arguments.includes("--roles") && argumentOf(use, "--roles") === "eval";
 const nameOf = (use: ProcessUse) => (use.arguments.includes("--agent") ? argumentOf(use, "--agent") : "command");
 
-async function stepSeconds(folder: string): Promise<(number | null)[]> {
+async function readStepSeconds(folder: string): Promise<(number | null)[]> {
   const path = join(folder, "steps.jsonl");
-  // The first step writes it.
+  // The first step creates it.
   const text = existsSync(path) ? await readFile(path, "utf8") : "";
   const lines = text.split("\n").slice(0, -1);
   return lines.map((line) => parseJson(StepLine, line, "steps.jsonl").seconds);

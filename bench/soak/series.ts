@@ -23,8 +23,8 @@ const ADDED_BY_STEPS: ReadonlySet<string> = new Set(["STEP", "JOB"]);
 /** By the name of the chart's file. */
 export function seriesOf(samples: readonly SoakSample[]): Readonly<Record<string, Series>> {
   const processes = namesOf(samples, "bytes");
-  const perProcess = (key: "bytes" | "openFiles", scale: number) =>
-    processes.map((name) => lineOf(name, samples, (sample) => scaled(sample[key][name], scale)));
+  const perProcess = (key: "bytes" | "openFiles", divisor: number) =>
+    processes.map((name) => lineOf(name, samples, (sample) => dividedBy(sample[key][name], divisor)));
   return {
     memory: { title: "Memory of each process", unit: "MB", lines: perProcess("bytes", MEGABYTE) },
     "open-files": { title: "Open files of each process", unit: "files", lines: perProcess("openFiles", 1) },
@@ -58,7 +58,7 @@ export function seriesOf(samples: readonly SoakSample[]): Readonly<Record<string
   };
 }
 
-const scaled = (value: number | undefined, scale: number) => (value === undefined ? undefined : value / scale);
+const dividedBy = (value: number | undefined, divisor: number) => (value === undefined ? undefined : value / divisor);
 
 const namesOf = (samples: readonly SoakSample[], key: "bytes" | "records"): string[] =>
   [...new Set(samples.flatMap((sample) => Object.keys(sample[key])))].sort();

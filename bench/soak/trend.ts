@@ -1,14 +1,14 @@
 /**
  * @file Whether a series is flat: by how much it grows over its second half, when the program has warmed up. The slope is the Theil-Sen
  * estimate, the median of the slopes between all pairs of points (Sen 1968, "Estimates of the regression coefficient based on Kendall's
- * tau"), which single outliers hardly affect. It counts as growth only if Kendall's test finds a rise at 95%: noise has a slope too.
+ * tau"), which single outliers hardly affect. It counts as growth only if the Mann-Kendall test finds a rise at 95%: noise has a slope too.
  */
 import { median, sum } from "../../core/statistics.ts";
 
 export type Point = readonly [minutes: number, value: number];
 
 export interface Trend {
-  /** Over the second half, as a share of its median. NaN if it is too short. */
+  /** Over the second half, as a share of its median. NaN if it has too few points. */
   readonly growth: number;
   readonly verdict: "flat" | "grows" | "too short";
 }
@@ -17,7 +17,7 @@ export interface Trend {
 export const TOLERANCE = 0.05;
 /** Points of the second half that a verdict needs. */
 export const MIN_POINTS = 8;
-/** The 95% quantile of the normal distribution: only growth counts, not decline. */
+/** The 95% quantile of the normal distribution: the test is one-sided. */
 const NORMAL_95 = 1.645;
 
 /** Points in order of time. */
@@ -36,7 +36,7 @@ function theilSen(points: readonly Point[]): number {
   return median(pairsOf(points).map(([[t, a], [u, b]]) => (b - a) / (u - t)));
 }
 
-/** Kendall's test of the number of pairs that rise, with its correction for ties (Kendall 1975, "Rank Correlation Methods"). */
+/** The Mann-Kendall test for a rise, with its correction for ties (Kendall 1975, "Rank Correlation Methods"). */
 function hasRisen(points: readonly Point[]): boolean {
   const score = sum(pairsOf(points).map(([[, a], [, b]]) => Math.sign(b - a)));
   const counts = new Map<number, number>();

@@ -15,13 +15,13 @@ import {
   stepFigures,
   stepTable,
 } from "../../bench/peers/table.ts";
-import { decodingPrompts, makeWork, rewardOf, SMOKE, type Words, Work } from "../../bench/peers/work.ts";
+import { decodingPrompts, makeWork, type PromptTokenizer, rewardOf, SMOKE, Work } from "../../bench/peers/work.ts";
 import { nodeArguments } from "../../cli/local/workers.ts";
 import type { Sample } from "../../core/ports.ts";
 import { TINY, tinyCheckpoint } from "../engine/tiny.ts";
 
 /** Token t is the word of its digits as letters; every third is a punctuation mark, and every fifth word is read as two tokens. */
-const words: Words = {
+const words: PromptTokenizer = {
   vocabulary: 1000,
   decode: (tokens) => tokens.map((token) => (token % 3 === 0 ? "!" : ` ${letters(token)}`)).join(""),
   encodeText: (text) =>

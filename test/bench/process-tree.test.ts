@@ -34,6 +34,6 @@ test.skipIf(process.platform !== "linux")(
     expect(processes).toBe(2);
     expect(bytes).toBeGreaterThan(0);
     const failing = ["exit 0", "sleep 0.1; exit 3"].map((script) => spawn("sh", ["-c", script], { stdio: "ignore" }));
-    await expect(peakOf(failing, 20)).rejects.toThrow("what was measured ended with exit code 3");
+    await expect(peakOf(failing, 20)).rejects.toThrow("a measured process ended with exit code 3");
   },
 );

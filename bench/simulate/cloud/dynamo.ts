@@ -176,7 +176,7 @@ function query({ items, used }: MeteredItems, input: QueryCommandInput) {
   };
 }
 
-/** Ends with the row that reaches the page size. */
+/** Ends with the row that reaches the page size, if any does. */
 function firstPage(rows: readonly [string, Stored][]): readonly [string, Stored][] {
   let bytes = 0;
   const end = rows.findIndex(([, item]) => {

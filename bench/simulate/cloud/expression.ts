@@ -18,7 +18,7 @@ export function conditionHolds(input: Input, item: ItemAttributes | undefined): 
     const [, absent] = /^attribute_not_exists\((.+)\)$/.exec(text) ?? [];
     if (absent) return path(absent) === undefined;
     const [, left, right] = /^(\S+) = (\S+)$/.exec(text) ?? [];
-    if (!left || !right) throw validationException(`condition '${text}'`);
+    if (!left || !right) throw validationException(`unsupported condition '${text}'`);
     return isDeepStrictEqual(path(left), input.ExpressionAttributeValues?.[right]);
   };
   return input.ConditionExpression?.split(" AND ").every(holds) ?? true;

@@ -1,5 +1,5 @@
 /**
- * @file Lambda in the simulation: instances of the real handlers, each with the memory of a separate process.
+ * @file Lambda in the simulation: instances of the real handlers, each with its own state, as in a process of its own.
  *
  *     call ──> a warm instance, or a cold one ──> result
  *                        └── over its time limit: killed
@@ -54,10 +54,10 @@ export class Lambda {
     return this.#busy < LIMITS.lambdaConcurrency.limit;
   }
 
-  /** Undefined: the function failed as a whole, or was killed. */
+  /** Resolves to undefined if the function failed as a whole or was killed. */
   async call(name: FunctionName, event: unknown): Promise<Awaited<ReturnType<LambdaHandler>> | undefined> {
     const { meter } = this.#cloud();
-    const use = meter.functionUsed(name);
+    const use = meter.functionUse(name);
     this.#busy += 1;
     use.invocations += 1;
     meter.largestConcurrency = Math.max(meter.largestConcurrency, this.#busy);

@@ -1,6 +1,6 @@
 /**
  * @file SQS in front of a function, as Lambda polls it. A failed event returns when the visibility timeout of its delivery is over; after
- * the fifth delivery, it becomes a dead letter.
+ * its fifth failed delivery, it becomes a dead letter.
  */
 import { EVENT_BYTES } from "../../../adapters/aws/limits.ts";
 import { EVENT_FUNCTIONS } from "../../../stacks/sizes.ts";
@@ -24,7 +24,7 @@ export class EventQueue {
   readonly #cloud: () => Cloud;
   readonly #messages: QueuedMessage[] = [];
   /** Batches in flight. */
-  #polling = 0;
+  #inFlight = 0;
   #backlogSince: number | undefined;
   #sent = 0;
 
@@ -36,7 +36,7 @@ export class EventQueue {
 
   send(body: string): void {
     const bytes = Buffer.byteLength(body);
-    if (bytes > EVENT_BYTES) throw new Error(`an event of ${bytes} bytes: AWS accepts ${EVENT_BYTES}`);
+    if (bytes > EVENT_BYTES) throw new Error(`an event of ${bytes} bytes: AWS accepts at most ${EVENT_BYTES}`);
     this.#cloud().meter.queueRequests += 1;
     this.#put({ messageId: String(this.#sent++), body, deliveries: 0 });
   }
@@ -47,11 +47,11 @@ export class EventQueue {
   }
 
   #poll(): void {
-    while (this.#messages.length > 0 && this.#polling < this.#maxBatches() && this.#lambda.hasRoom) {
-      this.#polling += 1;
+    while (this.#messages.length > 0 && this.#inFlight < this.#maxBatches() && this.#lambda.hasRoom) {
+      this.#inFlight += 1;
       const batch = this.#messages.splice(0, EVENT_FUNCTIONS[this.#name].batch);
       this.#handle(batch).finally(() => {
-        this.#polling -= 1;
+        this.#inFlight -= 1;
         this.#poll();
       });
     }
@@ -60,10 +60,10 @@ export class EventQueue {
       return;
     }
     this.#backlogSince ??= now();
-    if (this.#polling === 0) pause(1).then(() => this.#poll());
+    if (this.#inFlight === 0) pause(1).then(() => this.#poll());
   }
 
-  /** The concurrent batches that Lambda has scaled to, given how long the backlog has lasted. */
+  /** The number of concurrent batches to which Lambda has scaled, given how long the backlog has lasted. */
   #maxBatches(): number {
     if (this.#backlogSince === undefined) return QUEUE_SCALING.initial;
     const grown = QUEUE_SCALING.initial + ((now() - this.#backlogSince) / 60) * QUEUE_SCALING.perMinute;
@@ -82,7 +82,7 @@ export class EventQueue {
 
   #fail(message: QueuedMessage, visibleAt: number): void {
     const { meter } = this.#cloud();
-    meter.functionUsed(this.#name).failed += 1;
+    meter.functionUse(this.#name).failed += 1;
     message.deliveries += 1;
     if (message.deliveries >= DELIVERIES) meter.deadLetters += 1;
     else pause(visibleAt - now()).then(() => this.#put(message));

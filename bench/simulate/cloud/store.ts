@@ -5,7 +5,7 @@ import { openObjectStore } from "../../../adapters/aws/object-store.ts";
 import { type DynamoApi, openTable } from "../../../adapters/aws/table.ts";
 import type { Store } from "../../../core/ports.ts";
 import type { Random } from "../../../core/random.ts";
-import { IN_FLIGHT, SECONDS } from "../assumptions.ts";
+import { MAX_IN_FLIGHT, SECONDS } from "../assumptions.ts";
 import type { Meter } from "../meter.ts";
 import type { MemoryBucket } from "./bucket.ts";
 import type { MemoryTable } from "./dynamo.ts";
@@ -34,7 +34,7 @@ export function openSimulatedStore(
   const processor = semaphore(1);
   /** Each service has its own connections. */
   const service = () => {
-    const enter = semaphore(IN_FLIGHT);
+    const enter = semaphore(MAX_IN_FLIGHT);
     return <T>(meanSeconds: number, call: () => Promise<T>): Promise<T> =>
       enter(async () => {
         if (cpuSeconds > 0) await processor(() => pause(cpuSeconds));
@@ -64,7 +64,7 @@ export function openSimulatedStore(
   const records = openTable({ api, name: "simulated", endpoint });
   const clock = openClock(() => records.get({ pk: "CLOCK", sk: "CLOCK" }));
   const objects = openObjectStore({
-    // All that the adapter uses of a client, except for objects so large that they are uploaded in parts.
+    // All that the adapter uses of a client, except for multipart uploads.
     s3: { send, middlewareStack: { add() {} } } as unknown as S3Client,
     bucket: "simulated",
     endpoint,
