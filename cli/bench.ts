@@ -21,7 +21,7 @@ const DEFAULT = [
   "run-memory",
 ];
 /**
- * They run only when named: `gpu` needs a GPU, `create` the registry, `pipeline` takes about 16 minutes, `alignment` measures an algorithm and
+ * They run only when named: `gpu` needs a GPU, `create` the registry, `pipeline` takes half an hour, `alignment` measures an algorithm and
  * `power` comparisons, not this machine, and `peers` needs other projects installed (bench/peers/README.md).
  */
 const ALL = [...DEFAULT, "gpu", "create", "pipeline", "alignment", "power", "peers"];
