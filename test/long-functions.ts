@@ -4,8 +4,8 @@ import { type ESTree, parseSync, Visitor } from "rolldown/utils";
 type FunctionNode = ESTree.Function | ESTree.ArrowFunctionExpression;
 
 /**
- * One line for each function of a file that spans more than `maxLines`, nested functions, JSX and comments counted. The callback of
- * `describe` is exempt: it only lists tests.
+ * One line for each function of more than `maxLines` lines; nested functions, JSX and comments count. The callback of `describe` is exempt:
+ * it only lists tests.
  */
 export function longFunctions(file: string, source: string, maxLines: number): string[] {
   const { program, errors } = parseSync(file, source);

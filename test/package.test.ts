@@ -11,7 +11,7 @@ import * as z from "zod";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const Contents = z.object({ files: z.array(z.object({ path: z.string() })) });
-/** Newer versions of npm name the package. */
+/** Newer versions of npm list the contents under the name of the package. */
 const Listing = z.union([Contents, z.record(z.string(), Contents).transform((named) => Object.values(named)[0])]);
 const Package = z.object({
   bin: z.record(z.string(), z.string()),
@@ -54,7 +54,7 @@ test.each(FOLDERS)("%s: npm would correct nothing and warn of nothing", (folder)
   expect(packages.get(folder)?.warnings).toEqual([]);
 });
 
-test("every export and command is packed, and a release declares its types beside it", () => {
+test("every export and command is packed, and a release has the types of each export beside it", () => {
   const { bin, exports } = Package.parse(JSON.parse(read("package.json")));
   const declared = z.object({ include: z.array(z.string()) }).parse(JSON.parse(read("tsconfig.build.json"))).include;
   const entries = Object.values(exports).filter((entry) => typeof entry !== "string");
@@ -118,7 +118,7 @@ function linksOf(folder: string, page: string): string[] {
   return targets.filter((target) => !/^[a-z]+:/.test(target)).map((target) => join(dirname(page), target));
 }
 
-test.each(FOLDERS)("%s: links of packed pages lead to packed files, or to the repository's folders", (folder) => {
+test.each(FOLDERS)("%s: packed pages link to packed files, or into folders that only the repository has", (folder) => {
   const files = filesOf(folder);
   const unpacked = unpackedFolders();
   const isUnpacked = (path: string) => unpacked.some((name) => path.startsWith(name));

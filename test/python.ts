@@ -1,4 +1,4 @@
-/** @file A Python environment of its own, with packages from PyPI, for checks that are not part of CI. */
+/** @file Makes a Python virtual environment with packages from PyPI, for checks that are not part of CI. */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 

@@ -1,4 +1,4 @@
-/** @file The training step on a toy policy: both routes give the same update, which follows the objective's gradient under all options. */
+/** @file The training step on a toy policy: one pass and the linear route give the same update, which follows the objective's gradient. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
@@ -40,10 +40,10 @@ describe("one pass of clipped-token gives the same update as the linear route", 
     const directCalls = ["forwardBackward:clipped-token", "optimizerStep"];
     expect(direct.calls).toEqual(Array.from({ length: minibatches }, () => directCalls).flat());
     expect(linear.calls).toEqual(Array.from({ length: minibatches }, () => linearCalls).flat());
-    close([...linear.logits], [...direct.logits]);
+    expectClose([...linear.logits], [...direct.logits]);
     const { maskedFraction, ...stats } = two.stats;
     expect(maskedFraction).toBe(0);
-    close(Object.values(stats), Object.values(one.stats));
+    expectClose(Object.values(stats), Object.values(one.stats));
   });
 });
 
@@ -100,22 +100,22 @@ function lossOf(
     algorithm,
   );
   return batch.reduce((sum, { trajectory, advantage, turns }, i) => {
-    const of = (policy: ToyTrainer) => {
+    const logProbs_A = (policy: ToyTrainer) => {
       const logProbs_T = policy.logProbsOf(trajectory.tokens, temperature);
       return trajectory.actions.flatMap(([from, to]) => logProbs_T.slice(from, to));
     };
     const ofTurns_A = turns ? spreadTurns(trajectory, turns) : trajectory.logProbs.map(() => 0);
     const inReward = algorithm.kl.in === "reward" ? algorithm.kl.coefficient : 0;
-    const toGo_A = klToGo_A(of(proximal), of(reference), inReward);
+    const toGo_A = klToGo_A(logProbs_A(proximal), logProbs_A(reference), inReward);
     const { loss } = trajectoryLoss(
       {
         advantage,
         offsets_A: ofTurns_A.map((offset, a) => offset - (toGo_A[a] ?? 0)),
         tokenWeight: weights[i] ?? 0,
-        current_A: of(current),
+        current_A: logProbs_A(current),
         behavior_A: trajectory.logProbs,
-        proximal_A: of(proximal),
-        reference_A: of(reference),
+        proximal_A: logProbs_A(proximal),
+        reference_A: logProbs_A(reference),
       },
       algorithm,
     );
@@ -140,15 +140,15 @@ test("micro-batching changes nothing: an engine that takes one sequence at a tim
     const batch = batchOf(8, whole, 1, options);
     const one = await trainAlone(whole, [batch], configOf(options), toy(9));
     const two = await trainAlone(cut, [batch], configOf(options), toy(9));
-    close([...cut.logits], [...whole.logits]);
-    close(Object.values(two.stats), Object.values(one.stats));
+    expectClose([...cut.logits], [...whole.logits]);
+    expectClose(Object.values(two.stats), Object.values(one.stats));
   }
 });
 
-describe("nothing to learn", () => {
-  const still = { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0 };
+describe("without advantages", () => {
+  const zeros = { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0 };
 
-  test("if all advantages are 0, neither the policy nor Adam is called, but the counts are reported", async () => {
+  test("if all advantages are 0, the trainer is not called, but the entropy and the counts are reported", async () => {
     const trainer = toy(1);
     const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
     const { trained, stats } = await trainAlone(trainer, [batch], configOf());
@@ -159,7 +159,7 @@ describe("nothing to learn", () => {
     const actionTokens = batch.reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
     const tokens = batch.reduce((sum, { trajectory }) => sum + trajectory.tokens.length, 0);
     expect(stats).toEqual({
-      ...still,
+      ...zeros,
       entropy: expect.closeTo(surprisal / actionTokens, 10),
       trajectories: 5,
       actionTokens,
@@ -167,9 +167,9 @@ describe("nothing to learn", () => {
     });
   });
 
-  test("without trajectories, nothing is trained, and all statistics are 0", async () => {
+  test("without trajectories, nothing is trained, there is no entropy, and all other statistics are 0", async () => {
     const result = await trainAlone(toy(1), [], configOf());
-    expect(result).toEqual({ trained: false, stats: { ...still, trajectories: 0, actionTokens: 0, tokens: 0 } });
+    expect(result).toEqual({ trained: false, stats: { ...zeros, trajectories: 0, actionTokens: 0, tokens: 0 } });
   });
 
   test("with a KL term, trajectories of advantage 0 still pull toward the reference", async () => {
@@ -196,9 +196,9 @@ test("a zero-variance question counts in the mean: beside one, the other questio
   const [alone, beside] = [toy(1), toy(1)];
   const start = [...alone.logits];
   const learning = batchOf(1, alone, 0.5).filter(({ group }) => group === 0);
-  const still = learning.map((entry) => ({ ...entry, group: 1, groupStd: 0, advantage: 0 }));
+  const zeroVariance = learning.map((entry) => ({ ...entry, group: 1, groupStd: 0, advantage: 0 }));
   const one = await trainAlone(alone, [learning], configOf());
-  const two = await trainAlone(beside, [[...learning, ...still]], configOf());
+  const two = await trainAlone(beside, [[...learning, ...zeroVariance]], configOf());
   expect(two.stats.loss).toBeCloseTo(one.stats.loss / 2, 12);
   start.forEach((value, i) => {
     expect((beside.logits[i] ?? Number.NaN) - value).toBeCloseTo(((alone.logits[i] ?? Number.NaN) - value) / 2, 6);
@@ -226,7 +226,7 @@ test("a disagreement between sampler and trainer is reported, and does not stop 
   const batch = [{ ...first, trajectory: { ...first.trajectory, logProbs } }, ...rest];
   const { stats } = await trainAlone(trainer, [batch], configOf());
   expect(stats.maxRatioDeviation).toBeCloseTo(Math.E - 1, 5);
-  // Advantage > 0 and ratio e > 1.28: among the tokens of the four trajectories with an advantage, only that one is clipped.
+  // Advantage > 0 and ratio e > 1.28: among the tokens of the four trajectories whose advantage is not 0, only that one is clipped.
   const tokens = batch.slice(0, 4).reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
   expect(stats.clipFraction).toBeCloseTo(1 / tokens, 9);
   expect(stats.kl).toBeCloseTo((Math.E - 2) / tokens, 6);
@@ -264,7 +264,7 @@ describe("refusals", () => {
     await expect(step).rejects.toSatisfy((error) => isMgrpoError(error, "config-invalid"));
   });
 
-  test("a trajectory whose log-probs do not match its action spans is refused before any call of the trainer", async () => {
+  test("a trajectory whose log-probs do not match its action spans is refused before any call to the trainer", async () => {
     const trainer = toy(1);
     const [entry] = batchOf(1, trainer, 0);
     if (!entry) throw new Error("empty batch");
@@ -286,7 +286,7 @@ describe("refusals", () => {
   });
 });
 
-function close(actual: readonly number[], expected: readonly number[]): void {
+function expectClose(actual: readonly number[], expected: readonly number[]): void {
   expect(actual).toHaveLength(expected.length);
   actual.forEach((value, i) => {
     expect(value).toBeCloseTo(expected[i] ?? Number.NaN, 5);

@@ -1,4 +1,4 @@
-/** @file The claim to be an agent's trainer: who gets it, and when it is taken over from a dead worker. */
+/** @file The claim to be an agent's trainer: who gets it, and when another worker takes it over from a dead one. */
 import { beforeEach, expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";
@@ -25,7 +25,7 @@ beforeEach(async () => {
   await store.table.insert(key, { run: "test", agent: "main", version: 0, trainer: "", fence: 0, takeovers: 0 });
 });
 
-test("one worker acquires a free claim, whether or not the step is ready, and its release frees the claim", async () => {
+test("only one worker acquires a free claim, even before the step is ready, and its release frees the claim", async () => {
   expect(await claimOf("a").acquire(false)).toBe(true);
   expect(await claimOf("a").acquire(false)).toBe(true);
   expect(await claimOf("b").acquire(true)).toBe(false);

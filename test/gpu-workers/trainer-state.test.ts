@@ -1,4 +1,4 @@
-/** @file What a trainer loads, and which of its calls are detected when they hang. */
+/** @file What a trainer loads, and that a hanging engine call that opens, loads or saves is detected. */
 import { expect, test, vi } from "vitest";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
@@ -86,6 +86,7 @@ test.each(hanging)("an engine whose %s hangs counts as stalled after its limit",
   void call(world);
   await vi.waitFor(() => expect(hung).toBeGreaterThan(before), 60_000);
   expect(world.meter.isStalled).toBe(false);
+  // The limit is 100 seconds, and the grace period 120.
   world.time.now = 221;
   expect(world.meter.isStalled).toBe(true);
 });

@@ -1,4 +1,4 @@
-/** @file Turn rewards, from the recipe to the weights: they are recorded, aligned and trained on, and a verdict without them halts the run. */
+/** @file Turn rewards, from the recipe to the weights: they are recorded and trained on, and a verdict without them halts the run. */
 import { expect, test } from "vitest";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Rewards } from "../../core/ports.ts";
@@ -9,17 +9,17 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
 
 /** 1 for a turn that makes exactly one call, else 0. The last turn has no reward of its own. */
-const turnsOf = ({ turns }: Conversation) =>
+const turnRewardsOf = ({ turns }: Conversation) =>
   turns.map(({ calls }, i) => (i === turns.length - 1 ? null : Number(calls.length === 1)));
 
 const byTurn: Rewards = {
   correct: async (question, conversation) => ({
     score: Number(await rewards.correct(question, conversation)),
-    turns: turnsOf(conversation),
+    turns: turnRewardsOf(conversation),
   }),
   expert: async (question, agent, conversation) => ({
     score: Number(await rewards.expert(question, agent, conversation)),
-    turns: turnsOf(conversation),
+    turns: turnRewardsOf(conversation),
   }),
 };
 

@@ -11,10 +11,10 @@ const configOf = (algorithm: object) => ({
   ...{ entropyCoefficient: 0, temperature, minibatchStream: ["minibatches"] },
 });
 
-test("one pass of clipped-token updates the policy as the linear route's two passes do, even if only turns have an advantage", async () => {
+test("one pass of clipped-token updates the policy as the linear route's two passes do, even if only turns have advantages; without any, nothing is trained", async () => {
   const [direct, linear] = [toy(1), toy(1)];
-  const flat = batchOf(2, direct, 1).map((entry) => ({ ...entry, advantage: 0 }));
-  const turns = flat.map((entry, i) => ({ ...entry, turns: [0.8, -0.8].map((offset) => offset * (-1) ** i) }));
+  const zeroed = batchOf(2, direct, 1).map((entry) => ({ ...entry, advantage: 0 }));
+  const turns = zeroed.map((entry, i) => ({ ...entry, turns: [0.8, -0.8].map((offset) => offset * (-1) ** i) }));
   await trainAlone(direct, [turns], configOf({}));
   await trainAlone(linear, [turns], configOf({ ratioMask: { low: 0, high: 1e9 } }));
   expect(direct.calls).toEqual(["forwardBackward:clipped-token", "optimizerStep"]);
@@ -23,5 +23,5 @@ test("one pass of clipped-token updates the policy as the linear route's two pas
     expect(linear.logits[i]).toBeCloseTo(value, 6);
   });
   expect(direct.logits).not.toEqual(toy(1).logits);
-  expect((await trainAlone(toy(1), [flat], configOf({}))).trained).toBe(false);
+  expect((await trainAlone(toy(1), [zeroed], configOf({}))).trained).toBe(false);
 });

@@ -48,13 +48,13 @@ test.concurrent.for(["for (;;);", '/^(a+)+$/.test("a".repeat(60) + "b");'])(
 
 test.concurrent.for<[string, string]>([
   ["blocked after its watchdog has ended", "await end(); block(5);"],
-  ["blocked while it can be debugged", 'process.getBuiltinModule("inspector").open(0); await pause(0.7); block(5);'],
+  ["blocked while its inspector is open", 'process.getBuiltinModule("inspector").open(0); await pause(0.7); block(5);'],
 ])("a process that is %s lives", async ([_what, code], context) => {
   const child = await startWatched(code, context);
   expect(await once(child, "exit")).toEqual([0, null]);
 });
 
-/** Seconds: far more than a busy machine adds to what a process does in a few. */
+/** In seconds: so long that delays on a busy machine do not reach it. */
 const LONG_LIMIT = 10;
 
 test.concurrent("a process that is blocked repeatedly, each time for less than the limit, lives", async (context) => {

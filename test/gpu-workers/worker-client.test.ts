@@ -17,7 +17,7 @@ function callThatFails(failure: Error): Promise<unknown> {
   return client.call(worker, { path: "/invocations/a", method: "GET", signal: new AbortController().signal });
 }
 
-test("when a worker stays silent until the time limit, the error names the timeout", async () => {
+test("a worker that is silent until the time limit counts as dead, and the error names the timeout", async () => {
   const timeout = Object.assign(new Error("The operation was aborted due to timeout"), { name: "TimeoutError" });
   await expect(callThatFails(timeout)).rejects.toMatchObject({
     ...{ isWorkerAtFault: true, workerDied: true },

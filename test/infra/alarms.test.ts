@@ -1,4 +1,4 @@
-/** @file The alarms, who receives them, and the metrics that are read from tick's log line. */
+/** @file The alarms, who receives them, and the metrics that are read from tick's log lines. */
 import { expect, inject, test } from "vitest";
 import { metricsLines } from "../../functions/reconciling.ts";
 import { readSettings } from "../../stacks/settings.ts";
@@ -66,9 +66,9 @@ test("the metrics of runs come from tick's own log lines", () => {
 });
 
 test.each([
-  ["StuckStep", "RunIdleMinutes", "is without a score and a version for 30 minutes", 30],
+  ["StuckStep", "RunIdleMinutes", "has had no new score or version for 30 minutes", 30],
   ["RunSpend", "RunSpent", "has spent 80% of its budget", 0.8],
-])("%s alarms by %s, separately for each run that %s", (name, metric, _what, threshold) => {
+])("%s alarms on %s, separately for each run that %s", (name, metric, _what, threshold) => {
   const { inputs } = theOne(alarms, name);
   expect(inputs).toMatchObject({ evaluationPeriods: 1, threshold });
   const [query, ...others] = inputs.metricQueries;
@@ -80,7 +80,7 @@ test.each([
   expect(Object.keys(logged.dimensions ?? {})).toEqual(["run"]);
 });
 
-test("invalid settings are refused, and the error names the variable", () => {
+test("invalid settings are refused, and the error names the variable; an unprotected stage needs none", () => {
   expect(() => readSettings({ stage: "prod", protect: true }, {})).toThrow(/MGRPO_ALERT_EMAIL/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_MONTHLY_USD: "much" })).toThrow(/MGRPO_MONTHLY_USD=much/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_FLEETS: "main" })).toThrow(/MGRPO_FLEETS=main/);

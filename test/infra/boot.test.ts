@@ -147,7 +147,7 @@ test.each([
   expect(read("etc/mgrpo/worker.env")).toBeUndefined();
 });
 
-test("a server is installed with a verified uv, and responds before its worker is started", () => {
+test("a server is installed and responds before its worker is started, and gets neither keys nor credentials", () => {
   const { read, unit, calls, ended } = boot("", "FleetMain", "served");
   expect(ended).toBeUndefined();
   const first = (part: string) => calls.findIndex((call) => call.includes(part));

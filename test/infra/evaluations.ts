@@ -5,7 +5,7 @@ import { type Deployment, evaluate } from "./resources.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Stage prod, with everything. */
+    /** Stage prod: protected, with fleets, without servers. */
     prod: Deployment;
     /** A stage whose fleet of the main agent has a SkyRL server. */
     served: Deployment;

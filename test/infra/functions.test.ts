@@ -18,7 +18,7 @@ test("every handler is deployed, and nothing else", () => {
   expect(NAMES.map(handlerOf).sort()).toEqual(Object.keys(FUNCTION_ACTIONS).sort());
 });
 
-test.each(NAMES)("%s: arm64, with a time limit, the store's names, and a JSON log that expires", (name) => {
+test.each(NAMES)("%s: arm64, with a time limit, the names of table and bucket, and a JSON log that expires", (name) => {
   const fn = functionOf(name);
   expect(fn).toMatchObject({ architectures: ["arm64"], runtime: "nodejs22.x" });
   // Scoring may wait for a judge.
@@ -59,7 +59,7 @@ test.each(NAMES)("%s: its role allows only its bundle's requests, its own queue 
   ]);
 });
 
-test.each(TRIGGERED)("%s: redelivery after six time limits, five deliveries, then a dead-letter queue", (name) => {
+test.each(TRIGGERED)("%s: redelivery after at least six time limits, five deliveries, a dead-letter queue", (name) => {
   const queue = queueOf(name);
   const dead = theOne(ofKind(prod, "Queue"), `${name}DeadQueue`).inputs;
   expect(queue.visibilityTimeoutSeconds).toBeGreaterThanOrEqual(6 * functionOf(name).timeout);
@@ -128,11 +128,11 @@ test("the schedule is deployed turned off; while it is on, it calls tick every m
 });
 
 test("only tick scales the fleets and turns the schedule off; start-run may turn it on", () => {
-  const moving = statementsOf(prod).filter(({ of, statement }) => {
+  const controlling = statementsOf(prod).filter(({ of, statement }) => {
     return of.endsWith("Role") && statement.actions.some((action) => /^(events|autoscaling):/.test(action));
   });
   const groups = ofKind(prod, "Group").map(({ name }) => `arn:aws:Group:us-east-1:123456789012:${name}`);
-  expect(moving.map(({ of, statement: { actions, resources } }) => ({ of, actions, resources }))).toEqual([
+  expect(controlling.map(({ of, statement: { actions, resources } }) => ({ of, actions, resources }))).toEqual([
     { of: "StartRunRole", actions: ["events:EnableRule"], resources: [ruleArn("Clock")] },
     {
       ...{ of: "TickRole", actions: ["events:DescribeRule", "events:EnableRule", "events:DisableRule"] },
@@ -155,8 +155,8 @@ test("no allow statement has a wildcard where the ARN is known", () => {
       statement.actions.filter((action) => action.includes("*")),
       of,
     ).toEqual([]);
-    // Only for resources without an ARN yet: objects under a prefix, streams of a log group.
     if (statement.actions.join() === "autoscaling:DescribeAutoScalingGroups") continue;
+    // Only for resources without an ARN yet: objects under a prefix, streams of a log group.
     const open = statement.resources.filter((resource) => resource.includes("*"));
     for (const resource of open)
       expect(resource, of).toMatch(

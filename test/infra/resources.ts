@@ -21,7 +21,7 @@ interface Rule {
   readonly applyServerSideEncryptionByDefault: { readonly sseAlgorithm: string };
 }
 
-/** Inputs that tests compare as a whole. */
+/** Inputs whose types the tests do not need. */
 type Compared =
   | "alarmActions"
   | "assumeRolePolicy"
@@ -57,7 +57,7 @@ type Compared =
   | "visibilityTimeoutSeconds"
   | "vpcEndpointType";
 
-/** The inputs that tests inspect, of all resource types together. One that a resource lacks is undefined, and fails the test. */
+/** The inputs that tests inspect, of all resource types together. One that a resource lacks is undefined, whatever its type says. */
 export interface Inputs extends Readonly<Record<Compared, unknown>> {
   readonly arn: string;
   readonly attributes: readonly { readonly type: string }[];
@@ -144,7 +144,7 @@ export function theOne(found: readonly Resource[], name: string): Resource {
   return one;
 }
 
-/** Every statement of every policy of an AWS resource, trust policies excepted, with the name of that resource. */
+/** Every statement of every policy of an AWS resource, trust policies excepted, with the name of the resource. */
 export function statementsOf(deployment: Deployment): { of: string; statement: Statement }[] {
   return deployment.resources.flatMap(({ name, type, inputs }) => {
     const inline = (inputs.inlinePolicies ?? []) as { policy?: string }[];

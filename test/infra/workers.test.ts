@@ -32,7 +32,7 @@ test.each(FLEETS)("%s is empty until a run needs it, and a deployment never chan
   expect(launchTemplate.launchTemplateSpecification.launchTemplateId).toBe(`${fleet}Template`);
 });
 
-test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, terminated on shutdown, AWS's image", (fleet) => {
+test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, terminated on shutdown, AWS's image, no SSH key", (fleet) => {
   const template = templateOf(fleet);
   expect(template.metadataOptions).toMatchObject({ httpTokens: "required", httpPutResponseHopLimit: 1 });
   expect(template.blockDeviceMappings[0]?.ebs).toMatchObject({ encrypted: "true", deleteOnTermination: "true" });
@@ -60,7 +60,7 @@ test("a fleet with a server is one on-demand instance, and its policy is in the 
   expect(ofKind(served, "SecurityGroup")[0]?.inputs.ingress).toEqual(ofKind(prod, "SecurityGroup")[0]?.inputs.ingress);
 });
 
-test("only workers reach workers; no part of the network is billed by the hour", () => {
+test("only workers reach workers; no part of the network is billed while no instance runs", () => {
   const [group] = ofKind(prod, "SecurityGroup");
   expect(group?.inputs.ingress).toEqual([{ protocol: "tcp", fromPort: 7800, toPort: 7800, self: true }]);
   const endpoints = ofKind(prod, "VpcEndpoint").map(({ inputs }) => inputs);

@@ -50,7 +50,7 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
   const died: Name[] = [];
   const never = new AbortController().signal;
 
-  // Commits of the functions cause events too: they write through `store`, which calls the functions.
+  // The functions' own commits cause events too.
   const mortal = mortalStore(
     withEvents(memory, () => functions, log),
     at["functions"],
@@ -127,7 +127,7 @@ export function testDeaths(config: RunConfig, parts: Partial<WorkerParts> = {}):
         }
       };
       await Promise.all(Array.from({ length: 4 }, lane));
-      // Scores that arrive together share a write.
+      // Some deaths do not happen: scores that arrive together share a write.
       for (const [name, count = 0] of Object.entries(expected.steady))
         expect(deaths[name], name).toBeGreaterThan(count * 0.6);
     });

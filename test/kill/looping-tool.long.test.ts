@@ -5,7 +5,7 @@ import { recipe } from "../fixtures/relay/recipe.ts";
 import { buildProcesses } from "./build.ts";
 import { calm, play } from "./processes.ts";
 
-/** The limit of the watchdog: the shortest that it has, since the engine's limits are not longer. */
+/** The watchdog's limit: its minimum, since the engine's limits are not longer. */
 const LIMIT_SECONDS = 60;
 
 test("the rollout is lost after three crashes while it runs alone, and the run finishes", {
@@ -31,7 +31,7 @@ test("the rollout is lost after three crashes while it runs alone, and the run f
     1: { excluded: "infrastructure: its worker crashed 3 times while it ran alone" },
   };
   expect(records, log.join("\n")).toMatchObject({ status: "finished", steps: [{ groups: [{ rollouts }, {}] }] });
-  // The first crash happens beside other rollouts, then three while it runs alone.
+  // The first crash happens beside other rollouts, three more while it runs alone.
   expect(started["main"]).toBe(5);
   const ends = log.filter((line) => line.includes('"code":"deadline"'));
   expect(ends.map((line) => JSON.parse(line))).toEqual(

@@ -24,7 +24,7 @@ export interface ParentOptions {
   readonly tickSeconds: number;
   /** How events are delivered. */
   readonly events: "once" | "dropped" | "doubled" | "late";
-  /** Starts a worker that evaluates too, and exits only when its evaluations are done. */
+  /** Starts an evaluation worker too, and exits only when all evaluations are done. */
   readonly evaluates?: boolean;
 }
 
@@ -34,7 +34,7 @@ const WORKERS: Readonly<Record<string, readonly string[]>> = {
 };
 const EVALUATOR = ["--agent", "*", "--roles", "eval"];
 
-/** A run that needs more restarts fails permanently. */
+/** For all workers together. A run that needs more never ends. */
 const MAX_RESTARTS = 8;
 /** Seconds until each delivery of an event. */
 const DELIVERIES = { once: [0], dropped: [], doubled: [0, 0], late: [0.3] };

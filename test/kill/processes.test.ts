@@ -39,6 +39,6 @@ test.concurrent.each(scenarios)("the records are the same if %s", { timeout: 240
   const { parent = 0, ...workers } = ended.started;
   expect(parent).toBe(1 + (scenario.parentCrashes ?? []).length);
   for (const name of Object.keys(scenario.crashes ?? {})) expect(workers[name], name).toBeGreaterThan(1);
-  // A worker may take two seconds to exit; the rest allows for a busy machine. One that does not notice waits 30 seconds for the store.
+  // A worker may take two seconds to exit; the rest allows for a busy machine. One that misses its parent's death waits 30 seconds for the store.
   expect(ended.orphanMilliseconds).toBeLessThan(20_000);
 });

@@ -1,4 +1,4 @@
-/** @file Questions can be answered with the real tools: a scripted team does so, using only what it reads. */
+/** @file Questions can be answered with the real tools: a scripted team does so, from the tasks of each question and what it reads. */
 import { expect, test } from "vitest";
 import type { Question } from "../../../core/contracts/question.ts";
 import { openToolBudget } from "../../../core/conversation/tool-budget.ts";

@@ -40,7 +40,7 @@ test.each(all)("$folder was made with the current settings and demonstrations", 
   expect(record).toMatchObject({ ...base.training, seed: base.seed });
 });
 
-test("there is no other model; planner and searcher have two sizes and two vocabularies; all are under 15 MB together", () => {
+test("there is no other model; planner and searcher differ in width and vocabulary size; all together are under 15 MB", () => {
   expect(readdirSync(MODELS).sort()).toEqual(all.map(({ folder }) => basename(folder)).sort());
   const shapes = [...built.values()].map((files) => parseModelConfig(files.get("config.json") ?? ""));
   expect(new Set(shapes.slice(0, 2).map(({ width }) => width)).size).toBe(2);

@@ -43,7 +43,7 @@ describe("tool choice", () => {
     ["calculating a fact instead of looking it up", false, hop, [calculate]],
     ["looking up a fact, then a needless calculation", false, hop, [...correctCalls(hop), calculate]],
     ["looking up a fact without delegating", true, hop, [{ name: "search", arguments: { query: "x" } }]],
-    ["looking up two numbers, but no calculation", false, compare, correctCalls(compare).slice(0, -1)],
+    ["looking up two numbers without a calculation", false, compare, correctCalls(compare).slice(0, -1)],
     ["calculating with numbers that were not looked up", false, compare, [calculate]],
   ])("%s: correct is %s", (_what, correct, question, calls) =>
     expect(checks("tool choice", question, calls)).toEqual([correct]),

@@ -7,7 +7,7 @@ import { atlas } from "./target.ts";
 
 const [CASES, EACH] = [250, 40];
 
-/** Every composition, with its reward and that of honest work on the same task. */
+/** Every composition, with its reward, that of honest work on the same task, and its reward with each call repeated. */
 function* rewarded(): Generator<
   Composition & { readonly reward: number; readonly ofHonest: number; readonly repeated: number }
 > {

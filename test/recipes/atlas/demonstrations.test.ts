@@ -99,7 +99,7 @@ test("practice covers all names of held-out look-ups", () => {
   expect(names.filter((name) => !practiced.has(name))).toEqual([]);
 });
 
-test("no practice holds the terms of a held-out look-up, in any order", () => {
+test("no practice consists of the terms of a held-out look-up, in any order", () => {
   const key = (names: readonly string[]) => [...names].sort().join(", ");
   const heldOut = new Set(heldOutLookUps.map((lookUp) => key(termsOf(lookUp))));
   expect(practices(40_000).filter((names) => heldOut.has(key(names.split(", "))))).toEqual([]);

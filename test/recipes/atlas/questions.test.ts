@@ -80,8 +80,8 @@ const conditionsIn = (text: string): Condition[] =>
   });
 
 /**
- * The look-ups that the single agent makes. It writes no tasks: what it looks up is in the question, and from the second look-up on, about the
- * name that it searches for.
+ * The look-ups that the single agent makes. It writes no tasks, so they are read from the question and, after the first look-up, from the names
+ * that it searches for.
  */
 function lookUpsOfSingle(demonstration: Demonstration): LookUp[] {
   const { prompt } = demonstration;
@@ -110,7 +110,7 @@ test("questions are valid records of under 1,000 characters, with distinct ids",
   for (const question of all) expect(JSON.stringify(question).length).toBeLessThan(1000);
 });
 
-test("the suites ask two splits of the held-out questions, at least 336 in the one that is reported, all kinds equally often", () => {
+test("development and test split the held-out questions, with all kinds equally often and at least 336 in test; no kind is rare in training", () => {
   expect(testSplit.length).toBeGreaterThanOrEqual(336);
   expect([...development, ...testSplit]).toEqual(set.heldOut);
   for (const split of [development, testSplit]) {
@@ -172,7 +172,7 @@ test("training questions are about twelve permuted worlds, held-out questions ab
   expect(new Set(set.train.map((question) => factsOf(question).world)).size).toBe(12);
 });
 
-test("questions about permuted worlds say so, those about the real one do not", () => {
+test("questions about permuted worlds have a note that says so; those about the real one have none", () => {
   const { train, heldOut } = questionSet(1);
   for (const question of train) expect(worldNote(question)).toMatch(/^world \d+: the facts are shuffled .* on purpose/);
   for (const question of [...heldOut, userQuestion("Where?")]) expect(worldNote(question)).toBeUndefined();

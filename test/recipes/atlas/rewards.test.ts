@@ -173,7 +173,7 @@ test("expert: a condition counts only in its own field", () => {
   const swapped = "country with capital Iraq, borders Amman";
   expect(expert(searcher(swapped, [["visit", "Jordan"]], "Jordan"))).toBe(0);
 });
-test("expert: a query is worth the share of its terms that are the task's", () => {
+test("expert: a query is worth the Jaccard index of its terms and the task's", () => {
   expect(expert(searcher(both, [["search", "Iraq, Jordanian dinar, Syria, Egypt"]], null))).toBeCloseTo(0.2 / 2);
 });
 test("expert: a search and a page earn credit even without a report", () => {

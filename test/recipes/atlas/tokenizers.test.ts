@@ -1,4 +1,4 @@
-/** @file The base models' tokenizers: round trips, the same tokens for a name in every place, cheap calls, and a tokenizer per agent. */
+/** @file The base models' tokenizers: round trips, the same tokens for a name wherever it stands, cheap calls, and a tokenizer per agent. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -33,7 +33,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
       }),
     );
   });
-  test("a name has the same tokens at the start of a line as after words and punctuation", () => {
+  test("a name has the same tokens alone as after words, punctuation or a line break", () => {
     for (const name of names) {
       const alone = tokenizer.encodeText(name).join();
       for (const [before, after] of [
@@ -69,7 +69,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
         "<tool_response>\nT2\n</tool_response><|im_end|>\n<|im_start|>assistant\n",
     );
   });
-  test("a tool call takes four tokens besides its argument", () => {
+  test("the cheaper of a search and a delegation takes four tokens besides its argument", () => {
     const call = '<tool_call>\n{"name": "search", "arguments": {"query": "Iraq"}}\n</tool_call>';
     const delegation = call.replace("search", "delegate").replace('"query"', '"agent": "searcher", "task"');
     const cost = (text: string) => tokenizer.encodeTemplate(text).length - tokenizer.encodeText("Iraq").length;
@@ -77,7 +77,7 @@ describe.each(tokenizers)("%s", (_name, tokenizer) => {
   });
 });
 
-test("the main agent's tokenizer is BPE, the searcher's Unigram, which splits capitals into more tokens", () => {
+test("the main agent's tokenizer is BPE, the searcher's Unigram, which splits the names of capital cities into more tokens", () => {
   const [main, searcher] = tokenizers;
   expect(main?.[2].model.type).toBe("BPE");
   expect(searcher?.[2].model.type).toBe("Unigram");
