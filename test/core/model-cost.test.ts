@@ -27,7 +27,7 @@ test("if only one of request and payment fails, its error is thrown as it is", a
   expect(await run({ unpaid: outage })).toBe(outage);
 });
 
-test("if both fail, the payment's error decides, and has the request's as its cause", async () => {
+test("if both fail, the error has the payment's code, both messages, and the request's error as its cause", async () => {
   const message = "no answer from the store; the request to be paid for had failed: took more than 1 s";
   const both = await run({ failure: late, unpaid: outage });
   expect(both).toMatchObject({ code: "store-unreachable", retryable: true, evidence: "PAID", cause: late, message });

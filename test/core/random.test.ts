@@ -39,7 +39,7 @@ test("uniform: mean 1/2, variance 1/12, a tenth of the draws in each tenth, over
   }
 });
 
-test("choose: distinct, in range, and as many as requested or available", () => {
+test("choose gives distinct indices in range, as many as requested or available", () => {
   fc.assert(
     fc.property(fc.nat(40), fc.nat(50), fc.nat(), (n, count, seed) => {
       const chosen = stream("choose", seed).choose(n, count);

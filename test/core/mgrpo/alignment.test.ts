@@ -10,7 +10,7 @@ const mode = fc.constantFrom("resample" as const, "weighted" as const, "none" as
 const seeded = (seed: number) => (k: number) => stream(seed, k);
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-test("'resample' gives a rollout with calls exactly d trajectories, and one without calls none", () => {
+test("'resample' fills each rollout with calls up to d trajectories or cuts it down to d, and counts the copied and the dropped", () => {
   fc.assert(
     fc.property(counts, target, fc.nat(), (calls_K, d, seed) => {
       const { multiplicities, duplicated, dropped } = align(calls_K, { mode: "resample", d }, seeded(seed));
@@ -26,7 +26,7 @@ test("'resample' gives a rollout with calls exactly d trajectories, and one with
   );
 });
 
-test("weights sum to 1; under 'resample' and 'weighted', every rollout with calls has the same share", () => {
+test("weights sum to 1, shared equally among the rollouts with calls, or under 'none' among the trajectories", () => {
   fc.assert(
     fc.property(counts, target, mode, fc.nat(), (calls_K, d, which, seed) => {
       fc.pre(sum(calls_K) > 0);
@@ -64,7 +64,7 @@ test("'resample' draws nothing for a rollout with d calls or no calls", () => {
   expect(asked).toEqual([2, 4]);
 });
 
-test("a rollout with d_k = 0 borrows nothing: the other shares are the same without it", () => {
+test("a rollout with d_k = 0 borrows nothing: the shares of the others are the same without it", () => {
   const random = seeded(3);
   const among = align([2, 0, 3], { mode: "resample", d: 4 }, (k) => random(k === 2 ? 1 : k));
   const alone = align([2, 3], { mode: "resample", d: 4 }, random);
@@ -104,12 +104,12 @@ test("averaged over all draws, the weights of 'resample' are those of 'weighted'
   }
 });
 
-test("eq 11: share of rollouts with more than d calls", () => {
+test("shareAboveTarget (eq 11) is the share of rollouts with more than d calls", () => {
   expect(shareAboveTarget([3, 1, 2, 3, 1], 2)).toBeCloseTo(0.4);
   expect(shareAboveTarget([], 2)).toBe(0);
 });
 
-/** Visits every sequence of draws once, with its probability: a Random whose `integer(n)` counts through all values like an odometer. */
+/** Visits every sequence of draws once, with its probability. `integer(n)` of its Random counts through all values like an odometer. */
 function everyDraw(visit: (random: () => Random, probability: () => number) => void): void {
   const digits: { value: number; base: number }[] = [];
   for (;;) {

@@ -1,4 +1,4 @@
-/** @file The weights of a step's loss: each aggregation by its definition, independent of how a batch is split. */
+/** @file The weights of a step's loss, its minibatches, and what has a signal or a gradient. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
@@ -25,7 +25,7 @@ const entry = fc.record({
 const entries = fc.array(entry, { minLength: 1, maxLength: 20 });
 const total = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0);
 
-test("by hand: two trajectories of one question, w = 1/2 each, 2 and 6 action tokens", () => {
+test("token weights by hand: two trajectories of one question, w = 1/2 each, with 2 and 6 action tokens", () => {
   const given = [
     { group: 0, weight: 0.5, actionTokens: 2 },
     { group: 0, weight: 0.5, actionTokens: 6 },
@@ -40,7 +40,7 @@ test("by hand: two trajectories of one question, w = 1/2 each, 2 and 6 action to
   expect(tokenWeights(given, { aggregation: "constant", constantTokens })).toEqual([0.005, 0.005]);
 });
 
-test("trajectory-mean: a trajectory's tokens sum to its weight. token-mean: a question's tokens sum to its weight, equal per unit of weight", () => {
+test("trajectory-mean: a trajectory's token weights sum to its share. token-mean: a question's sum to its shares, each in proportion to its trajectory's", () => {
   fc.assert(
     fc.property(entries, (given) => {
       const byTrajectory = tokenWeights(given, { aggregation: "trajectory-mean", constantTokens });
@@ -59,7 +59,7 @@ test("trajectory-mean: a trajectory's tokens sum to its weight. token-mean: a qu
   );
 });
 
-test("a trajectory without action tokens has weight 0; under token-mean, its question's other tokens get its share", () => {
+test("a trajectory without action tokens has token weight 0; under token-mean, its question's other tokens get its share", () => {
   const silent = { group: 0, weight: 0.5, actionTokens: 0 };
   const other = { group: 0, weight: 0.5, actionTokens: 4 };
   // trajectory-mean: 1/2/4. token-mean: 4 tokens, 1/4 each. constant: 1/2/100.
@@ -85,7 +85,7 @@ const questions = (...sizes: number[]) =>
 const split = (given: readonly { group: number; i: number }[], count: number, seed: number) =>
   splitMinibatches(given, count, stream("minibatches", seed));
 
-test("agents of one policy: after the mean over all questions, each counts by its share and its own questions", () => {
+test("each agent of a shared policy counts by its share times the mean over its own questions", () => {
   // Main has questions 0, 1, 2, the searcher only 1; every question's plain sum is 6. By hand: 0.75 * 6 + 0.25 * 6 = 6.
   const all = 3;
   const main = 3 * 6 * roleScale(0.75, { own: 3, all });
@@ -95,7 +95,7 @@ test("agents of one policy: after the mean over all questions, each counts by it
   fc.assert(fc.property(fc.integer({ min: 1, max: 1000 }), (n) => roleScale(1, { own: n, all: n }) === 1));
 });
 
-test("minibatches: every entry once, none empty, sizes within one, of the batch and of each question; the same stream gives the same split", () => {
+test("minibatches partition the batch in its order, none empty; their sizes differ by at most one, overall and per question; the same stream gives the same split", () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 6 });
   fc.assert(
     fc.property(sizes, fc.integer({ min: 1, max: 12 }), fc.nat(), (perQuestion, count, seed) => {
@@ -139,7 +139,7 @@ test("first and second calls are mixed: over many steps, every trajectory is in 
   expect(firstCalls.size).toBeGreaterThan(4);
 });
 
-test("a group's loss terms: its advantages, and token weights from shares that may be stored as one", () => {
+test("loss terms pair a group's advantages with token weights; one stored share is every trajectory's, and a missing advantage is refused", () => {
   // Shares 1/4 and 3/4 of trajectories with 2 and 3 action tokens: 1/4/2 and 3/4/3. One stored share of 1/2 is both trajectories'.
   const batch = { trajectories: ["0/0", "1/0"], advantages: [0.5, -1], mean: 0, std: 1, duplicated: 0, dropped: 0 };
   const aggregation = { aggregation: "trajectory-mean", constantTokens } as const;
@@ -150,7 +150,7 @@ test("a group's loss terms: its advantages, and token weights from shares that m
   expect(lossTerms({ ...batch, weights: [0.5] }, [2, 4], aggregation).map(({ tokenWeight }) => tokenWeight)).toEqual([
     0.25, 0.125,
   ]);
-  // A trajectory of which no tokens are known has no weight; the others keep theirs.
+  // A trajectory without a token count has weight 0; the others keep theirs.
   expect(lossTerms({ ...batch, weights: [0.5] }, [2], aggregation).map(({ tokenWeight }) => tokenWeight)).toEqual([
     0.25, 0,
   ]);
@@ -178,14 +178,14 @@ test("a trajectory has a gradient if its tokens have weight and it has an advant
   }
 });
 
-test("trajectories without a share have weight 0, never NaN, even if their question has no other", () => {
+test("trajectories without a share or without action tokens have token weight 0, never NaN, even if their question has no other", () => {
   for (const aggregation of ["trajectory-mean", "token-mean", "constant"] as const) {
     expect(tokenWeights([{ group: 0, weight: 0, actionTokens: 4 }], { aggregation, constantTokens })).toEqual([0]);
     expect(tokenWeights([{ group: 0, weight: 1, actionTokens: 0 }], { aggregation, constantTokens })).toEqual([0]);
   }
 });
 
-test("a sub-agent that only one rollout called has no signal under leave-one-out, whose advantages are 0, but has one under the paper's baseline", () => {
+test("a sub-agent that only one rollout called has no signal under leave-one-out, where its advantages are 0, but has one under the paper's baseline", () => {
   const called = (own: number) => ({ id: String(own).padEnd(22, "a"), reward: own, expert: 0 });
   const rollout = (reward: number, calls: readonly number[]): RolloutScore => ({
     ...{ reward, correct: reward, wellFormed: true, tokens: 1, invocations: { s: calls.map(called) } },

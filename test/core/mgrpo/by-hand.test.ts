@@ -41,7 +41,7 @@ const rollouts = (): Record<string, RolloutScore> => ({
 
 const finalized = () => finalizeGroup(rollouts(), "main", ["searcher"], algorithm, [1, "train", 0, 0]);
 
-test("main: mean and std over all K rollouts (eq 9-10)", () => {
+test("main: mean and std are over all K rollouts (eq 9-10)", () => {
   // mean = (1 + 0.1 + 0)/3 = 0.366667
   // deviations 0.633333, -0.266667, -0.366667; squares 0.401111, 0.071111, 0.134444; variance = 0.606667/3 = 0.202222; std = 0.449691
   // advantages 0.633333/0.449691 = 1.408373, -0.266667/0.449691 = -0.593000, -0.366667/0.449691 = -0.815374
@@ -53,7 +53,7 @@ test("main: mean and std over all K rollouts (eq 9-10)", () => {
   close(main?.advantages, [1.408373, -0.593, -0.815374]);
 });
 
-test("searcher: rollout 2 has no calls, so two rollouts have equal weight; statistics after alignment (eq 12-13)", () => {
+test("searcher: rollout 2 has no calls, the other two have equal weight, and mean and std are over the aligned trajectories (eq 12-13)", () => {
   // weights: a 1/2*1 = 0.5; b, c, d 1/2*1/3 = 0.166667
   // mean = 0.5*1 + (0.6 + 0.1 + 0)/6 = 0.5 + 0.116667 = 0.616667      (without alignment, the pooled mean would be 1.7/4 = 0.425)
   // squares: 0.383333^2 = 0.146944, 0.016667^2 = 0.000278, 0.516667^2 = 0.266944, 0.616667^2 = 0.380278
@@ -67,7 +67,7 @@ test("searcher: rollout 2 has no calls, so two rollouts have equal weight; stati
   close(searcher?.advantages, [0.900059, -0.039133, -1.213123, -1.447921]);
 });
 
-test("resample: rollout 0 duplicates its only call, rollout 1 drops one of three; mean over the four aligned trajectories", () => {
+test("resample: rollout 0 duplicates its only call, rollout 1 drops one of three; the mean is over the four aligned trajectories", () => {
   const resampled = finalizeGroup(
     rollouts(),
     "main",
@@ -90,7 +90,7 @@ test("resample: rollout 0 duplicates its only call, rollout 1 drops one of three
   expect(searcher?.mean).toBeCloseTo((Number(first) * 2 + Number(second) + Number(third)) / 4, 12);
 });
 
-test("from advantages to the loss: two questions, the clip, the mean over tokens", () => {
+test("the loss of main's rollout 0 averages its clipped terms over tokens, trajectories and two questions", () => {
   // Each trajectory of main has weight 1/3 in its question. Rollout 0 has 2 action tokens: 1/6 each, or 1/12 averaged over two questions.
   const main = finalized()["main"];
   if (!main) throw new Error("not finalized");

@@ -12,7 +12,7 @@ type Rollouts = Record<string, RolloutScore>;
 
 const modes = ["resample", "weighted", "none"] as const;
 const algorithm = (mode: (typeof modes)[number], d = 2) => AlgorithmConfig.parse({ alignment: { mode, d } });
-const name = (k: number, agent: string, i: number) => `${agent}-${k}-${i}`.padEnd(22, "_");
+const callId = (k: number, agent: string, i: number) => `${agent}-${k}-${i}`.padEnd(22, "_");
 
 /** Scores of K rollouts with two sub-agents. */
 const rollouts = fc
@@ -50,7 +50,7 @@ function scored(k: number, reward: number, calls: Record<string, number[]>): Ext
     invocations: Object.fromEntries(
       Object.entries(calls).map(([agent, rewards]) => [
         agent,
-        rewards.map((own, i) => ({ id: name(k, agent, i), reward: own, expert: own })),
+        rewards.map((own, i) => ({ id: callId(k, agent, i), reward: own, expert: own })),
       ]),
     ),
   };
@@ -58,7 +58,7 @@ function scored(k: number, reward: number, calls: Record<string, number[]>): Ext
 
 const weightsOf = (finalized: AgentBatch | undefined) => (finalized ? trajectoryWeights(finalized) : []);
 
-test("every finalized agent fits the contract: weights sum to 1, weighted advantages to 0, names are distinct and of this group", () => {
+test("every finalized batch fits the contract: weights sum to 1, weighted advantages to 0, trajectories are distinct and of this group", () => {
   fc.assert(
     fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
       const finalized = finalizeGroup(group, "main", ["searcher", "reader"], algorithm(mode), [seed]);
@@ -79,7 +79,7 @@ test("every finalized agent fits the contract: weights sum to 1, weighted advant
   );
 });
 
-test("renaming the rollouts renames the trajectories and changes no number", () => {
+test("without resampling, renumbering the rollouts changes no trajectory's weight or advantage, and neither mean nor std", () => {
   fc.assert(
     fc.property(rollouts, fc.constantFrom("weighted" as const, "none" as const), (group, mode) => {
       const last = Object.keys(group).length - 1;
@@ -104,7 +104,7 @@ test("renaming the rollouts renames the trajectories and changes no number", () 
   );
 });
 
-test("an excluded rollout changes nothing for any agent, as if it had not been planned", () => {
+test("an excluded rollout changes nothing for any agent, as if it had never been planned", () => {
   fc.assert(
     fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
       const finalize = (given: Rollouts) =>
@@ -144,7 +144,7 @@ test("resample draws from the named stream: the same name gives the same draws, 
   expect(new Set([0, 1, 2, 3, 4].map((step) => draw(1, "train", step, 0))).size).toBeGreaterThan(1);
 });
 
-test("an unaligned group (the ablation) keeps everything and favors rollouts with more calls", () => {
+test("without alignment (the ablation), all calls have the same weight, so a rollout with more calls counts more", () => {
   const group: Rollouts = { 0: scored(0, 1, { searcher: [1] }), 1: scored(1, 0, { searcher: [0, 0, 0] }) };
   const none = finalizeGroup(group, "main", ["searcher"], algorithm("none"), [1])["searcher"];
   expect(weightsOf(none)).toEqual([0.25, 0.25, 0.25, 0.25]);
@@ -156,20 +156,20 @@ test("an unaligned group (the ablation) keeps everything and favors rollouts wit
 test("a sub-agent without calls is absent; a group with fewer than two remaining rollouts has no agents", () => {
   const group: Rollouts = { 0: scored(0, 1, {}), 1: scored(1, 0, {}) };
   expect(Object.keys(finalizeGroup(group, "main", ["searcher"], algorithm("resample"), [1]))).toEqual(["main"]);
-  const lonely: Rollouts = { 0: scored(0, 1, { searcher: [1, 0] }), 1: { excluded: "judge" } };
-  expect(finalizeGroup(lonely, "main", ["searcher"], algorithm("resample"), [1])).toEqual({});
+  const oneLeft: Rollouts = { 0: scored(0, 1, { searcher: [1, 0] }), 1: { excluded: "judge" } };
+  expect(finalizeGroup(oneLeft, "main", ["searcher"], algorithm("resample"), [1])).toEqual({});
 });
 
-test("the calls of a masked rollout teach a sub-agent nothing: nobody knows whether the main agent would have been correct", () => {
+test("the calls of a masked rollout count for no sub-agent: whether the main agent would have been correct is unknown", () => {
   const call = (letter: string, reward: number, expert: number) => ({ s: [{ id: letter.repeat(22), reward, expert }] });
   const weighted = AlgorithmConfig.parse({ alignment: { mode: "weighted", d: 2 }, overlong: "mask", epsilon: 1e-12 });
   const group: Record<string, RolloutScore> = {
     0: { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: call("a", 1, 1) }, // 0.1 + 0.4*1 + 0.5*1
     1: { reward: 0.1, correct: 0, wellFormed: true, tokens: 1, invocations: call("b", 0.1, 0) }, // 0.1 + 0 + 0
-    // Truncated: its call was correct, and would have 1 or 0.6 if the answer were known.
+    // Truncated: if the answer were known, the reward of its call would be 1 or 0.6.
     2: { reward: 0, correct: 0, wellFormed: false, tokens: 1, masked: true, invocations: call("c", 0.6, 1) },
   };
-  // K' = 2: mean (1 + 0.1)/2 = 0.55, std 0.45, advantages (1 - 0.55)/0.45 = 1 and -1.
+  // Two calls count: mean (1 + 0.1)/2 = 0.55, std 0.45, advantages (1 - 0.55)/0.45 = 1 and -1.
   const { s } = finalizeGroup(group, "main", ["s"], weighted, [1, "train", 0, 0]);
   expect(s).toMatchObject({ trajectories: ["0/0", "1/0"], weights: [0.5], advantages: [1, -1] });
   expect(s?.mean).toBeCloseTo(0.55, 12);
@@ -200,7 +200,7 @@ test("leave-one-out compares a sub-agent's calls with those of other rollouts on
   expect(searcher?.advantages).toEqual([0.8, 0.3, -0.55]);
 });
 
-test("a sub-agent's own d aligns that sub-agent alone", () => {
+test("a sub-agent's own d applies to that sub-agent alone", () => {
   const calls = { searcher: [1, 0, 1, 0], reader: [0, 1, 0, 1] };
   const group: Rollouts = { 0: scored(0, 1, calls), 1: scored(1, 0, calls) };
   const own = { searcher: { algorithm: { alignment: { d: 3 } } } };
@@ -215,18 +215,18 @@ test("a sub-agent's own d aligns that sub-agent alone", () => {
 
 const control = (mode: (typeof modes)[number]) => ({ ...algorithm(mode), shuffleAdvantages: true });
 
-test("shuffleAdvantages permutes the advantages and changes nothing else", () => {
+test("shuffleAdvantages permutes main's advantages, keeps every weighted sum at 0, and changes no trajectory, weight or count", () => {
   fc.assert(
     fc.property(rollouts, fc.constantFrom(...modes), fc.nat(), (group, mode, seed) => {
       const agents = ["searcher", "reader"];
       const earned = finalizeGroup(group, "main", agents, algorithm(mode), [seed]);
-      const dealt = finalizeGroup(group, "main", agents, control(mode), [seed]);
-      expect(Object.keys(dealt)).toEqual(Object.keys(earned));
+      const shuffled = finalizeGroup(group, "main", agents, control(mode), [seed]);
+      expect(Object.keys(shuffled)).toEqual(Object.keys(earned));
       const sorted = (values: readonly number[] = []) => [...values].sort((a, b) => a - b);
-      sorted(dealt["main"]?.advantages).forEach((advantage, i) => {
+      sorted(shuffled["main"]?.advantages).forEach((advantage, i) => {
         expect(advantage).toBeCloseTo(sorted(earned["main"]?.advantages)[i] ?? Number.NaN, 6);
       });
-      for (const [agent, { trajectories, weights, advantages, duplicated, dropped }] of Object.entries(dealt)) {
+      for (const [agent, { trajectories, weights, advantages, duplicated, dropped }] of Object.entries(shuffled)) {
         expect({ trajectories, weights, duplicated, dropped }).toMatchObject(
           Object.fromEntries(
             (["trajectories", "weights", "duplicated", "dropped"] as const).map((key) => [key, earned[agent]?.[key]]),
@@ -240,7 +240,7 @@ test("shuffleAdvantages permutes the advantages and changes nothing else", () =>
   );
 });
 
-test("over many groups, shuffleAdvantages favors no trajectory; the same stream name gives the same draw", () => {
+test("over many draws, shuffleAdvantages favors no trajectory; the same stream name gives the same draw", () => {
   const group: Rollouts = Object.fromEntries(
     [1, 0, 0, 0.1].map((reward, k) => [String(k), scored(k, reward, { searcher: [reward, 1 - reward] })]),
   );
@@ -273,7 +273,7 @@ test("a masked call of a sub-agent counts in mean and std but is not trained on"
   expect(weightsOf(found)).toEqual([expect.closeTo(1 / 3, 12), expect.closeTo(2 / 3, 12)]);
 });
 
-test("draws are those of the streams `alignment` and `shuffle`: a run that is resumed draws the same", () => {
+test("draws come from the streams `alignment` and `shuffle`, so a resumed run draws the same", () => {
   const rewards = [0, 0.2, 0.5, 0.9, 1];
   const group: Rollouts = { 0: scored(0, 1, { searcher: rewards }), 1: scored(1, 0, { searcher: [0.3, 0.4] }) };
   const aligned = align([5, 2], { mode: "resample", d: 2 }, (k) => stream(7, 3, "alignment", "searcher", k));

@@ -1,4 +1,4 @@
-/** @file The clipped objective: its gradient against central differences for every combination of ratio, KL, TIS and mask, and what each means. */
+/** @file The clipped objective: its gradient against central differences for every combination of ratio, KL, TIS and mask, and each by hand. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isClippedTokenLoss, type LossOptions, type LossTrajectory, trajectoryLoss } from "../../../core/mgrpo/loss.ts";
@@ -101,7 +101,7 @@ describe("the clip is pessimistic: it only limits changes that the advantage fav
   });
 });
 
-test("on policy all ratio levels have the same gradient up to a factor: -A*w per token; sequence: -A*w*n for n tokens", () => {
+test("on policy, a token's gradient is -A*w under token and sequence-mean ratios, and n times that under the sequence ratio of n tokens", () => {
   // A = 2, n = 4 equal tokens, w = 1/4 each (trajectory-mean): -2/4 = -0.5; sequence: all n terms -w*r*A depend on each token: -2/4 * 4 = -2
   const gradient = (ratio: LossOptions["ratio"]) =>
     trajectoryLoss(trajectoryOf({ advantage: 2, ratios: [1, 1, 1, 1], tokenWeight: 0.25 }), { ...plain, ratio })
@@ -120,7 +120,7 @@ test("sequence ratios by hand: product 1.2*1.2 = 1.44 is clipped, geometric mean
   expect(at("sequence-mean").clipped).toBe(0);
 });
 
-test("TIS: the gradient is -min(proximal/behavior, cap) * A, and the ratio's old policy is the proximal policy", () => {
+test("TIS: at ratio 1 the gradient is -min(proximal/behavior, cap) * A, and the ratio is to the proximal policy", () => {
   const given = trajectoryOf({ advantage: 1, ratios: [1, 1] });
   const shifted = { ...given, behavior_A: [-1 - Math.log(1.5), -1 - Math.log(5)] };
   const { gradient_A, clipped, truncated, masked } = trajectoryLoss(shifted, { ...plain, tisCap: 2 });
@@ -130,7 +130,7 @@ test("TIS: the gradient is -min(proximal/behavior, cap) * A, and the ratio's old
   expect([clipped, truncated, masked]).toEqual([0, 1, 0]);
 });
 
-test("under TIS the mask still uses the ratio to the sampler, the behavior policy, not to the proximal one", () => {
+test("under TIS the mask still uses the ratio to the behavior policy, the sampler's, not to the proximal one", () => {
   const masked = { ...plain, tisCap: 10, ratioMask: { low: 0.5, high: 2 } };
   const given = trajectoryOf({ advantage: 1, ratios: [1, 1] });
   // The trainer has not moved (ratio 1 to the proximal policy), but the sampler gave the second token a third of the trainer's probability.
@@ -144,7 +144,7 @@ test("under TIS the mask still uses the ratio to the sampler, the behavior polic
   expect(moved.loss).toBeCloseTo(-1 - 1.28 / 3, 12);
 });
 
-test("a masked token has no loss and no gradient, and does not count in a sequence's ratio", () => {
+test("a masked token has no policy loss and no gradient from it, and does not count in a sequence's ratio", () => {
   const ratioMask = { low: 0.5, high: 2 };
   const byToken = trajectoryLoss(trajectoryOf({ advantage: 1, ratios: [1.1, 7, 0.1] }), { ...plain, ratioMask });
   expect(byToken.loss).toBeCloseTo(-1.1, 12);
@@ -165,7 +165,7 @@ test("a masked token has no loss and no gradient, and does not count in a sequen
   expect([nothingLeft.loss, ...nothingLeft.gradient_A]).toEqual([0, 0, 0]);
 });
 
-test("KL has value and gradient zero at the reference (k2, k3), is never negative, and does not depend on the advantage", () => {
+test("the KL terms k2 and k3 are never negative, have value and gradient 0 at the reference, and do not depend on the advantage", () => {
   for (const estimator of ["k2", "k3"] as const) {
     const options = { ...plain, kl: { coefficient: 1, estimator } };
     const there = trajectoryLoss(trajectoryOf({ advantage: 0, ratios: [1, 1] }), options);
@@ -182,7 +182,7 @@ test("KL has value and gradient zero at the reference (k2, k3), is never negativ
       }),
     );
   }
-  // current twice as likely as the reference: x = ln 2; k1 = 0.693147, k2 = 0.240227, k3 = 1/2 - 1 + 0.693147 = 0.193147
+  // A token twice as likely as under the reference: x = ln 2; k1 = 0.693147, k2 = 0.240227, k3 = 1/2 - 1 + 0.693147 = 0.193147
   for (const [estimator, value] of [
     ["k1", Math.LN2],
     ["k2", 0.240227],

@@ -4,7 +4,7 @@ import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";
 import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";
 
-test("calls whose caller was truncated under overlong: mask count in no mean, std or batch, and the others keep their indices", () => {
+test("calls whose caller was truncated under `overlong: mask` count in no mean, std or batch, and the others keep their indices", () => {
   const weighted = AlgorithmConfig.parse({ alignment: { mode: "weighted", d: 2 }, overlong: "mask", epsilon: 1e-12 });
   const call = (letter: string, reward: number) => ({ id: letter.repeat(22), reward, expert: 0 });
   const score = { reward: 0, correct: 0, wellFormed: true, tokens: 1 };

@@ -32,6 +32,6 @@ test("the expected estimate under the behavior policy is KL(behavior || current)
   expect(estimate).toBeCloseTo(0.25 * Math.LN2, 12);
 });
 
-test("a missing log-prob gives NaN", () => {
+test("a missing log-prob makes the ratio deviation NaN", () => {
   expect(mismatch([-1, -2], [-1]).maxRatioDeviation).toBeNaN();
 });

@@ -1,4 +1,4 @@
-/** @file Bugs of the public M-GRPO code that concern the algorithm, and tests that they are impossible here. */
+/** @file Bugs of the public M-GRPO code that concern the algorithm, and tests that this code does not have them. */
 import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";
@@ -23,7 +23,7 @@ test("theirs: a sub-agent's group is any 8 adjacent items of any questions. Ours
   const [first, second] = [easy, hard].map(
     (group) => finalizeGroup(group, "main", ["searcher"], algorithm, [1])["searcher"],
   );
-  // Pooled with the easy question, both calls of the hard one would be negative. Within its own group the better one is positive.
+  // Pooled with the easy question, both calls of the hard one would have negative advantages. Alone, the better one's is positive.
   expect(second?.advantages.map(Math.sign)).toEqual([-1, 1]);
   expect(first?.trajectories).toEqual(expect.arrayContaining(["1/0"]));
 });

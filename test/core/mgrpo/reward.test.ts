@@ -1,4 +1,4 @@
-/** @file Rewards, eq 4 and 5, against the paper's numbers. */
+/** @file Rewards: eq 4 and 5, the correctness that a caller passes on, and DAPO's overlong penalty. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { callerCorrect, mainReward, overlongPenalty, subReward } from "../../../core/mgrpo/reward.ts";
@@ -12,7 +12,7 @@ test("eq 4: a well-formed wrong answer gets the format reward, a correct one the
   expect(mainReward(true, 1, a)).toBeCloseTo(1);
 });
 
-test("eq 5: 0.1 + 0.4*1 + 0.5*0.6 = 0.8", () => {
+test("eq 5 by hand: 0.1 + 0.4*1 + 0.5*0.6 = 0.8, and 0.4 less if the caller is wrong", () => {
   expect(subReward(true, 1, 0.6, b)).toBeCloseTo(0.8);
   expect(subReward(true, 0, 0.6, b)).toBeCloseTo(0.4);
 });
@@ -32,7 +32,7 @@ test("the sub-agent's correctness is the raw score, even if the main agent's for
   expect(subReward(true, correctMain, 0, b)).toBeCloseTo(0.5);
 });
 
-test("what a caller passes on is eq 5 without the format term: the mean of its scores weighted by b2 and b3, in [0, 1]", () => {
+test("what a caller passes on is eq 5 without the format term: the mean of its scores weighted by b2 and b3, and 0 if malformed", () => {
   // (0.4*1 + 0.5*0.1) / 0.9 = 0.5
   expect(callerCorrect(true, 1, 0.1, b)).toBeCloseTo(0.5, 12);
   expect(callerCorrect(false, 1, 1, b)).toBe(0);

@@ -1,4 +1,4 @@
-/** @file Tokens and action tokens: only action tokens have a loss, and damaged trajectories are refused. */
+/** @file Tokens and action tokens: values are mapped between them, and damaged trajectories are refused. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isMgrpoError } from "../../../core/errors.ts";

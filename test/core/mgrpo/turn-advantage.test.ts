@@ -16,7 +16,7 @@ const close = (found: readonly number[] | undefined, expected: readonly number[]
   });
 };
 
-test("MT-GRPO's case: two turns, of which only the first is rewarded, by 1 or 0: its offset is turnWeight or -turnWeight, that of the last turn 0", () => {
+test("MT-GRPO's case: if only the first of two turns is rewarded, by 1 or 0, its offset is turnWeight or -turnWeight, and the second turn's is 0", () => {
   // mean 0.5, std 0.5
   const half = { ...options, turnWeight: 0.5 };
   const rewards = [
@@ -26,7 +26,7 @@ test("MT-GRPO's case: two turns, of which only the first is rewarded, by 1 or 0:
   close(turnOffsets(rewards, [0.5, 0.5], half).flat(), [0.5, 0, -0.5, 0]);
 });
 
-test("trajectories of different lengths: each has its weight, divided among its rewarded turns", () => {
+test("a trajectory's weight is divided equally among its rewarded turns, however many", () => {
   // weights 0.25, 0.25 and 0.5; mean 0.25*1 + 0.25*0.5 = 0.375
   // variance 0.25*0.625^2 + 0.25*0.125^2 + 0.5*0.375^2 = 0.097656 + 0.003906 + 0.070313 = 0.171875; std 0.414578
   // 0.625/0.414578 = 1.507557, 0.125/0.414578 = 0.301511, -0.375/0.414578 = -0.904534
@@ -79,7 +79,7 @@ const scored = (
   },
 });
 
-test("each agent's turns are compared with its own: main's with main's, a sub-agent's with their aligned weights", () => {
+test("turns are compared within one agent, a sub-agent's with their aligned weights; with turnWeight 0 they give no signal", () => {
   const group = {
     0: scored(
       1,
@@ -108,7 +108,7 @@ test("each agent's turns are compared with its own: main's with main's, a sub-ag
   expect(hasSignal(off["main"])).toBe(false);
 });
 
-test("a turn's offset reaches each of its tokens; a trajectory with another number of turns than its record is refused", () => {
+test("a turn's offset reaches each of its tokens; offsets for another number of turns are refused", () => {
   const trajectory = { agent: "s", version: 0, tokens: [1, 2, 3, 4, 5], logProbs: [-1, -1, -1] };
   const actions: [number, number][] = [
     [1, 3],

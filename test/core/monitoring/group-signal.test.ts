@@ -1,4 +1,4 @@
-/** @file Why an agent learns nothing from a group: the reason holds for the rollouts and invocations that count. */
+/** @file Why an agent learns nothing from a group: the reason is true of the rollouts and invocations that count. */
 import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import type { GroupRecord, ScoredRollout } from "../../../core/contracts/records.ts";
@@ -34,7 +34,7 @@ test("there is no reason if rewards differ", () => {
   expect(reasons([scored(1, [0.9]), scored(0, [0.1])])).toEqual({ main: undefined, searcher: undefined });
 });
 
-test("equal rewards are a reason, and so are no calls", () => {
+test("equal rewards are a reason, and so is a sub-agent without calls", () => {
   expect(reasons([scored(1, [0.5]), scored(1, [0.5])])).toEqual({
     main: "every rollout is correct",
     searcher: "every invocation has reward 0.500",

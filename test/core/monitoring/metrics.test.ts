@@ -1,4 +1,4 @@
-/** @file The metrics of steps and evaluations: their names, and that what was not measured is absent. */
+/** @file The metrics of steps and evaluations: their values, and that what was not measured is absent. */
 import { expect, test } from "vitest";
 import { evaluationMetrics, MetricLine, stepMetrics } from "../../../core/monitoring/metrics.ts";
 import { summarizeStep } from "../../../core/monitoring/step-summary.ts";
@@ -6,7 +6,7 @@ import { config, groups, manifests, step } from "../../cli/records.ts";
 
 const byAgent = new Map(manifests.map((one) => [one.agent, one]));
 
-test("a step's metrics have the names in docs/trackers.md and the values of its summary", () => {
+test("a step's metrics have the values of its summary, and are logged at the number of closed steps", () => {
   const summary = summarizeStep(config, step, groups, byAgent, 8);
   const measured = stepMetrics(summary);
   expect(MetricLine.parse({ ...measured, time: 0 })).toMatchObject({ step: summary.step + 1, source: "step" });

@@ -1,4 +1,4 @@
-/** @file Spans: measured times are laid out in order, without them the spans share the time; which calls have one; and why messages ended. */
+/** @file The spans of a rollout: their times, measured or in shares; which calls have one; why each message ended; the question's note. */
 import { expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { TurnLatency } from "../../../core/contracts/telemetry.ts";
@@ -7,7 +7,7 @@ import { finishedRun, groups } from "../../cli/records.ts";
 
 const { outcome, invocation } = finishedRun;
 const [group = expect.fail()] = groups;
-if (outcome.status !== "finished") throw new Error("records.ts holds a finished rollout");
+if (outcome.status !== "finished") throw new Error("the rollout in records.ts is not finished");
 
 const call = { name: "delegate", arguments: {} };
 const delegated = { name: "delegate", text: "", invocation: invocation.id };
@@ -58,7 +58,7 @@ test("a turn's calls begin together when it ends, and the next turn begins when 
   });
 });
 
-test("unless every conversation was measured, the spans share the time", () => {
+test("unless every conversation was measured, the spans share the step's time", () => {
   const { seconds, times } = timesOf(new Map([[name, [{ sampling: 1, calls: [4, 0.5] }]]]));
   expect(seconds).toBeUndefined();
   expect(times["main"]).toEqual([0, 1]);
@@ -86,7 +86,7 @@ test("every output message says why its generation ended", () => {
   expect(reasonsOf({ stop: "token-limit", answer: null })).toEqual([...turns, "main/1 length"]);
 });
 
-test("with content, the root alone has the recipe's note on the question", () => {
+test("with content, only the root span has the recipe's note on the question", () => {
   const notesIn = (part: { readonly note?: string; readonly content: boolean }) =>
     spansOf({ ...traced, ...part }).spans.flatMap(({ id, attributes }) => {
       const note = attributes["mgrpo.question.note"];

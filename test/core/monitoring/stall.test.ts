@@ -50,7 +50,7 @@ test.each<[string, Partial<RunState>, string[]]>([
     ["main-1 has sent no heartbeat for 8 s"],
   ],
   [
-    "a rollout in progress, one that waits for its score",
+    "a rollout in progress, and one that waits for its score",
     {
       groups: unscored({ claims: { "0": "main-1", "1": "main-1" } }),
       workers: [seen(worker("main"), { running: 1 }), seen(worker("searcher"))],
@@ -61,7 +61,7 @@ test.each<[string, Partial<RunState>, string[]]>([
     ],
   ],
   [
-    "a rollout in progress, one that waits to run alone after it",
+    "a rollout in progress, and one that waits to run alone after it",
     {
       groups: unscored({ claims: { "0": "main-1", "1": "main-1" } }),
       workers: [seen(worker("main"), { running: 1, quarantined: 1 }), seen(worker("searcher"))],
@@ -85,12 +85,12 @@ test.each<[string, Partial<RunState>, string[]]>([
     ["2 rollouts are claimed by searcher-2, which is dead: they may only run alone"],
   ],
   [
-    "a tool's budget that is spent",
+    "a tool budget that is exceeded",
     { tools: { run: RUN, calls: 11, microUsd: 0, blocked: 0, maxCalls: 10, maxUsd: null } },
     ["its tools' budget is spent: 10 calls to backends; allow more with --budget-tool-calls <calls in all>"],
   ],
   [
-    "a tool's budget that is left",
+    "a tool budget that is used up exactly",
     { tools: { run: RUN, calls: 10, microUsd: 0, blocked: 0, maxCalls: 10, maxUsd: null } },
     [],
   ],
@@ -175,7 +175,7 @@ test("the end of the wait for a single rollout is described in the singular", ()
   expect(ends({})).toEqual(["a worker claims it once it has room"]);
 });
 
-test("a silent worker is likely the cause within its lease, and certainly beyond it", () => {
+test("a worker is a likely cause once it has been silent for more than half its lease, and a certain one beyond its lease", () => {
   const silent = (seconds: number) => {
     const workers = [seen(worker("main"), { seenAt: NOW - seconds * 1000 }), seen(worker("searcher"))];
     return causesOf(config, { ...healthy, workers }, NOW).map(({ likelihood }) => likelihood);
@@ -183,23 +183,23 @@ test("a silent worker is likely the cause within its lease, and certainly beyond
   expect([silent(4), silent(8), silent(12)]).toEqual([[], ["likely"], ["certain"]]);
 });
 
-test("after 90 s, training that was taken over twice is reported, training that was taken over once is not", () => {
-  const detector = (takeovers: number) => {
+test("after 90 s, training that was taken over twice counts as stalled, and training that was taken over once does not", () => {
+  const stallAfter = (takeovers: number) => {
     const state = {
       ...healthy,
       step: ready,
       agents: [agent("main", { trainer: "main-1", takeovers }), agent("searcher", { version: 1 })],
     };
-    const own = new StallDetector(config);
-    own.look(state, NOW, null);
-    return own.look(
+    const detector = new StallDetector(config);
+    detector.look(state, NOW, null);
+    return detector.look(
       { ...state, workers: state.workers.map((one) => ({ ...one, seenAt: NOW + 90_000 })) },
       NOW + 90_000,
       null,
     );
   };
-  expect(detector(1)).toBeUndefined();
-  expect(detector(2)?.causes[0]?.likelihood).toBe("likely");
+  expect(stallAfter(1)).toBeUndefined();
+  expect(stallAfter(2)?.causes[0]?.likelihood).toBe("likely");
 });
 
 test("a worker whose latest heartbeat no tick has recorded yet does not count as silent", () => {

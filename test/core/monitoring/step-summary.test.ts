@@ -1,4 +1,4 @@
-/** @file What a step's records say, worked by hand. */
+/** @file The summary of a step's records, worked by hand. */
 import { expect, test } from "vitest";
 import { StepSummary, summarizeStep } from "../../../core/monitoring/step-summary.ts";
 import { config, groups, manifests, step } from "../../cli/records.ts";
@@ -23,7 +23,7 @@ test("means, shares, counts and histograms leave the lost rollout out", () => {
   expect(summary.training["searcher"]).toBeNull();
 });
 
-test("the cost of judges is summed over the counted rollouts; programs have none", () => {
+test("the cost of judges is summed over the counted rollouts, and is unknown if that of one is; programs have none", () => {
   const cost = (usd: number | null) => ({ inputTokens: 100, outputTokens: 10, usd });
   const scored = { reward: 1, correct: 1, wellFormed: true, tokens: 10, invocations: {} };
   const judgedBy = (...usd: (number | null)[]) =>

@@ -6,7 +6,7 @@ import { wilson } from "../../../core/training/confidence-interval.ts";
 const answers = (...counts: [label: boolean, judged: boolean, times: number][]): LabeledAnswer[] =>
   counts.flatMap(([label, judged, times]) => Array.from({ length: times }, () => ({ label, judged })));
 
-test("by hand: 20 correct by both, 15 wrong by both, 5 and 10 different", () => {
+test("accuracy and kappa by hand: label and verdict agree on 20 correct and 15 wrong answers, and differ on 5 and 10", () => {
   const found = agreementOf(answers([true, true, 20], [true, false, 5], [false, true, 10], [false, false, 15]));
   // p_o = 35 / 50 = 0.7; p_e = 0.5 * 0.6 + 0.5 * 0.4 = 0.5; (0.7 - 0.5) / 0.5 = 0.4
   expect(found).toMatchObject({ n: 50, accuracy: 0.7, kappa: expect.closeTo(0.4, 12) });
@@ -22,7 +22,7 @@ test("a judge that always says the opposite has accuracy 0 and kappa -1", () => 
   expect(agreementOf(answers([true, false, 5], [false, true, 5]))).toMatchObject({ accuracy: 0, kappa: -1 });
 });
 
-test("kappa is null if all answers are correct", () => {
+test("kappa is null if all labels and verdicts are correct", () => {
   expect(agreementOf(answers([true, true, 3]))).toMatchObject({ accuracy: 1, kappa: null });
 });
 
@@ -46,7 +46,7 @@ test("scores: a judge that is too lenient has an error but correlates; one that 
   expect(opposite).toMatchObject({ meanError: expect.closeTo(0, 12), correlation: expect.closeTo(-1, 12) });
 });
 
-test("kappa and the confusion matrix keep labels and verdicts apart", () => {
+test("kappa and the confusion matrix do not mix up labels and verdicts", () => {
   const found = agreementOf(answers([true, true, 6], [true, false, 3], [false, true, 1], [false, false, 2]));
   // p_o = 8/12; labels correct 9/12, verdicts correct 7/12; p_e = 63/144 + 15/144 = 78/144; kappa = (96 - 78)/(144 - 78) = 3/11.
   expect(found.kappa).toBeCloseTo(3 / 11, 12);

@@ -1,4 +1,4 @@
-/** @file What a run spends on anything but workers: what is booked before, during and after a request, in micro-dollars, in a table in memory. */
+/** @file The costs of a run besides its workers: what is charged before and after a request, in micro-dollars, in a table in memory. */
 import { describe, expect, test } from "vitest";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import { AgentSpendingRecord } from "../../../core/contracts/spending.ts";
@@ -21,12 +21,12 @@ const judges = (verdicts: number, microUsd: number, reserved: Record<string, num
   microUsd,
   reserved,
 });
-const named = (name: string) => ({ name, claimedAt: 0, heldUntil: 100 });
+const claimOf = (name: string) => ({ name, claimedAt: 0, heldUntil: 100 });
 
 describe("the charge of a judge's request", () => {
-  test("the maximum cost is booked first, rounded up; the actual cost replaces it and counts the verdict", async () => {
+  test("the maximum cost is reserved first, rounded up; settling replaces it with the actual cost and counts the verdict", async () => {
     const table = memoryTable();
-    const charge = new JudgeCharge(table, "r", named("ask"));
+    const charge = new JudgeCharge(table, "r", claimOf("ask"));
     await charge.reserve(0.0100001);
     expect(await judgesOf(table)).toEqual(judges(0, 10_001, { "ask-0": 100 }));
     await charge.settle(1, 0.004);
@@ -38,16 +38,16 @@ describe("the charge of a judge's request", () => {
 
   test("votes are reserved one by one, and settled together", async () => {
     const table = memoryTable();
-    const charge = new JudgeCharge(table, "r", named("ask"));
+    const charge = new JudgeCharge(table, "r", claimOf("ask"));
     for (const usd of [0.001, 0.002]) await charge.reserve(usd);
     expect(await judgesOf(table)).toEqual(judges(0, 3000, { "ask-0": 100, "ask-1": 100 }));
     await charge.settle(1, 0.003);
     expect(await judgesOf(table)).toEqual(judges(1, 3000));
   });
 
-  test("concurrent reservations are all booked, and all replaced by the cost", async () => {
+  test("concurrent reservations are all charged, and all replaced by the actual cost", async () => {
     const table = memoryTable();
-    const charge = new JudgeCharge(table, "r", named("ask"));
+    const charge = new JudgeCharge(table, "r", claimOf("ask"));
     await Promise.all([charge.reserve(0.02), charge.reserve(0.1)]);
     expect(await judgesOf(table)).toEqual(judges(0, 120_000, { "ask-0": 100, "ask-1": 100 }));
     await charge.settle(1, 0.05);
@@ -56,11 +56,11 @@ describe("the charge of a judge's request", () => {
 
   test("a request that was cut off costs what was reserved; one that failed for free costs nothing", async () => {
     const table = memoryTable();
-    const cutOff = new JudgeCharge(table, "r", named("ask"));
+    const cutOff = new JudgeCharge(table, "r", claimOf("ask"));
     await cutOff.reserve(0.005);
     await cutOff.settle(0, "unknown");
     expect(await judgesOf(table)).toEqual(judges(0, 5000));
-    const failed = new JudgeCharge(table, "r", named("again"));
+    const failed = new JudgeCharge(table, "r", claimOf("again"));
     await failed.reserve(0.005);
     await failed.settle(0, 0);
     expect(await judgesOf(table)).toEqual(judges(0, 5000));
@@ -68,7 +68,7 @@ describe("the charge of a judge's request", () => {
 
   test("what costs nothing is not recorded", async () => {
     const table = memoryTable();
-    const charge = new JudgeCharge(table, "r", named("ask"));
+    const charge = new JudgeCharge(table, "r", claimOf("ask"));
     for (const usd of [0, -1, Number.NaN]) await charge.reserve(usd);
     await charge.settle(1, 0);
     expect(await judgesOf(table)).toBeUndefined();
@@ -85,14 +85,14 @@ describe("a judge's charge, when answers are lost, callers race and callers die"
         return table.update(change);
       },
     };
-    const charge = new JudgeCharge(twice, "r", named("ask"));
+    const charge = new JudgeCharge(twice, "r", claimOf("ask"));
     await charge.reserve(0.007);
     expect(await judgesOf(table)).toEqual(judges(0, 7000, { "ask-0": 100 }));
     await charge.settle(1, 0.002);
     expect(await judgesOf(table)).toEqual(judges(1, 2000));
   });
 
-  test("the first payments of a run are all counted, even if concurrent", async () => {
+  test("the first reservations of a run are all charged, even if concurrent", async () => {
     const table = memoryTable();
     // A caller that loses the race for the record reads the winner's.
     const racing: Table = {
@@ -103,22 +103,22 @@ describe("a judge's charge, when answers are lost, callers race and callers die"
         return { applied, item: item ?? (await table.get(change.key)) };
       },
     };
-    const charges = ["a", "b", "c"].map((ask) => new JudgeCharge(racing, "r", named(ask)));
+    const charges = ["a", "b", "c"].map((ask) => new JudgeCharge(racing, "r", claimOf(ask)));
     await Promise.all(charges.map((charge) => charge.reserve(0.001)));
     expect(await judgesOf(table)).toMatchObject({ microUsd: 3000 });
   });
 
   test("a dead caller's reservation stays charged", async () => {
     const table = memoryTable();
-    await new JudgeCharge(table, "r", named("ask")).reserve(0.007);
-    const next = new JudgeCharge(table, "r", named("again"));
+    await new JudgeCharge(table, "r", claimOf("ask")).reserve(0.007);
+    const next = new JudgeCharge(table, "r", claimOf("again"));
     await next.settle(1, 0.001);
     expect(await judgesOf(table)).toEqual(judges(1, 8000, { "ask-0": 100 }));
   });
 });
 
 describe("reservations of dead callers", () => {
-  test("after 10,000 killed requests only the open ones keep their names, and the bill is the sum of all", async () => {
+  test("after 10,000 killed requests only the open ones keep their names, and the charge is the sum of all", async () => {
     const table = memoryTable();
     // One request per ms; each is held for 5 ms, so that 5 are open at any time.
     for (let now = 1; now <= 10_000; now++) {
@@ -142,7 +142,7 @@ describe("reservations of dead callers", () => {
     expect(await judgesOf(table)).toEqual(judges(1, 7500));
   });
 
-  test("many reservations whose callers died at once are dropped by the next requests, each write within the store's limits", async () => {
+  test("the names of many callers that died at once are dropped by the next requests, each write within the store's limits", async () => {
     const table = memoryTable();
     const dead = Object.fromEntries(Array.from({ length: 4000 }, (_, i) => [`dead${i}-0`, 50]));
     await table.insert(tableKeys.judgeSpending("r"), judges(0, 4_000_000, dead));
@@ -178,7 +178,7 @@ test("a run's spending is the sum of each kind, in dollars; kinds without a reco
   const table = memoryTable();
   expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 });
   await agentPayments(table, "r")(0.25);
-  await new JudgeCharge(table, "r", named("ask")).reserve(1.5);
+  await new JudgeCharge(table, "r", claimOf("ask")).reserve(1.5);
   const tools = { run: "r", calls: 3, blocked: 0, microUsd: 2_000_000, maxCalls: null, maxUsd: null };
   await table.insert(tableKeys.toolSpending("r"), tools);
   expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 2, judgesUsd: 1.5, agentsUsd: 0.25 });

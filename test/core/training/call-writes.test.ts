@@ -48,7 +48,7 @@ checkLaws({
 test.each([
   ["claimCalls", callsKey, () => claimCalls("r", "main", "w2")],
   ["recordOptimizer", agentKey, () => recordOptimizer("r", "main", probe)],
-] as const)("%s is refused for an item that is not such a record", async (_name, key, change) => {
+] as const)("%s is refused for an item without the attributes of its record", async (_name, key, change) => {
   const table = memoryTable();
   await table.insert(key, { run: "r" });
   expect(await table.update(change())).toEqual({ applied: false, item: { run: "r" } });

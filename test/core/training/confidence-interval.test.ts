@@ -21,7 +21,7 @@ test("Wilson's interval at 8 of 10, and at the edges", () => {
   expect(wilson({ n: 5, correct: 0 }).low).toBe(0);
 });
 
-test("four questions, two runs, by hand", () => {
+test("by hand: the interval of four questions with two runs each is Wilson's at their effective size", () => {
   // Means 1, 1/2, 1/2, 0: p = 1/2, v = (1/4 + 0 + 0 + 1/4) / 16 = 1/32, effective size (1/4) / (1/32) = 8: as for eight independent rollouts.
   const halves = scores([
     [1, 1],

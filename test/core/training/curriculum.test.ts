@@ -79,7 +79,7 @@ test.each([
     ],
     /curriculum\.1\.from/,
   ],
-])("stages that contradict each other are refused: %j", (curriculum, message) => {
+])("invalid stages are refused: %j", (curriculum, message) => {
   const recipe = { name: "tiny", config: { steps: 4, agents: { main: { model: "m" } } } };
   const set = [`curriculum=${JSON.stringify(curriculum)}`];
   expect(() => resolveConfig(recipe, { run: "r", seed: 1, arm: "mgrpo", set })).toThrow(message);

@@ -8,13 +8,13 @@ const CANARY = "a canary";
 const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (stored: Uint8Array | undefined) => new TextDecoder().decode(stored);
 
-function world() {
+function stores() {
   const { objects } = memoryStore();
   return { objects, encrypted: encryptedObjects(objects, CANARY), decrypted: decryptedObjects(objects) };
 }
 
 test("a committed object is encrypted at rest, and plain text when it is read through either store", async () => {
-  const { objects, encrypted, decrypted } = world();
+  const { objects, encrypted, decrypted } = stores();
   const plain = '{"answer":"Zoë, 東京"}';
   expect(await encrypted.commit("key", bytes(plain))).toBe(true);
   const stored = text(await objects.get("key"));
@@ -26,15 +26,15 @@ test("a committed object is encrypted at rest, and plain text when it is read th
 });
 
 test("repeating a commit with the same text succeeds; with another text it is refused", async () => {
-  const { encrypted } = world();
+  const { encrypted } = stores();
   expect(await encrypted.commit("key", bytes("one"))).toBe(true);
   expect(await encrypted.commit("key", bytes("one"))).toBe(true);
   expect(await encrypted.commit("key", bytes("two"))).toBe(false);
   expect(text(await encrypted.get("key"))).toBe("one");
 });
 
-test("plain objects are read as they are, whatever their length; a missing one is undefined", async () => {
-  const { objects, encrypted, decrypted } = world();
+test("plain objects are read as they are, however short; a missing one is undefined", async () => {
+  const { objects, encrypted, decrypted } = stores();
   const plain = ["", "{", '{"canary"', '{"run":"r"}', ' {"canary":1}'];
   for (const [i, one] of plain.entries()) {
     await objects.commit(`plain/${i}`, bytes(one));
@@ -45,7 +45,7 @@ test("plain objects are read as they are, whatever their length; a missing one i
 });
 
 test("the decrypting store commits plain text; both stores pass size and deletion through", async () => {
-  const { objects, encrypted, decrypted } = world();
+  const { objects, encrypted, decrypted } = stores();
   expect(await decrypted.commit("plain", bytes("plain"))).toBe(true);
   expect(text(await objects.get("plain"))).toBe("plain");
   await encrypted.commit("secret", bytes("secret"));
@@ -60,8 +60,8 @@ test("the decrypting store commits plain text; both stores pass size and deletio
   expect(objects.keys()).toEqual([]);
 });
 
-test("an encrypted object is decrypted with its own canary; a damaged one is refused, with its key", async () => {
-  const { objects, encrypted } = world();
+test("an encrypted object is decrypted with its own canary; a damaged one is refused, and the error names its key", async () => {
+  const { objects, encrypted } = stores();
   await objects.commit("other", bytes(JSON.stringify({ canary: "another", encrypted: encrypt("text", "another") })));
   expect(text(await encrypted.get("other"))).toBe("text");
   for (const [key, damaged] of Object.entries({

@@ -92,7 +92,7 @@ test("an agent outside the team needs no workers, and a frozen agent no trainer"
   expect(workersNeeded(viewOf(), trainFleet, 0)).toBe(1);
 });
 
-test("a finished run needs evaluators until its last job is done, a halted one needs no workers", () => {
+test("a finished run needs evaluators until its last job is done; a halted one needs no workers", () => {
   const jobs = [jobOf("all", "queued", 3), jobOf("ends", "queued", 3)];
   expect(needs(viewOf({ record: { status: "finished", step: 3 }, jobs }))).toEqual([0, 0, 1]);
   const done = jobs.map((job): JobRecord => ({ ...job, state: "done" }));
@@ -100,7 +100,7 @@ test("a finished run needs evaluators until its last job is done, a halted one n
   expect(needs(viewOf({ record: { status: "halted" }, jobs }))).toEqual([0, 0, 0]);
 });
 
-test("a run over its budget needs no workers in any state, and a run that has ended, with no job left, needs no ticks", () => {
+test("a run over its budget needs no workers in any state; a run needs ticks exactly while it is running or needs workers", () => {
   const status = fc.constantFrom<RunRecord["status"]>("running", "finished", "halted");
   const states = fc.array(fc.constantFrom<JobRecord["state"]>("queued", "leased", "done"), { maxLength: 4 });
   fc.assert(
@@ -142,7 +142,7 @@ test("a capacity is 0 if no run needs the fleet; else it is raised to the need w
   );
 });
 
-test("slots: one per needed worker, free unless a live worker holds it", () => {
+test("a run has one slot per needed worker, free unless a live worker holds it", () => {
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 3 }, searcher: { model: "s" } };
   const fleetSlots = { "0": "w0", "1": "w1", "7": "old" };
   const workers = [workerOf("w0", "alive"), workerOf("w1", "dead"), workerOf("old", "alive")];
@@ -177,17 +177,17 @@ test("a capacity request counts for the runs with a free slot, or, if none has o
 });
 
 test("after too many capacity requests at one step the run gives up on the fleet and is halted; progress resets the count", () => {
-  const raised = (capacityRequests: number, progress: number) =>
+  const withRequests = (capacityRequests: number, progress: number) =>
     viewOf({ fleets: [{ ...emptyFleetRecord("test", "searcher"), capacityRequests, progress }] });
-  expect(workersNeeded(raised(MAX_CAPACITY_REQUESTS, 1), SEARCHER, 0)).toBe(1);
-  expect(haltUnserved(raised(MAX_CAPACITY_REQUESTS, 1), FLEETS)).toEqual([]);
-  const lost = raised(MAX_CAPACITY_REQUESTS + 1, 1);
+  expect(workersNeeded(withRequests(MAX_CAPACITY_REQUESTS, 1), SEARCHER, 0)).toBe(1);
+  expect(haltUnserved(withRequests(MAX_CAPACITY_REQUESTS, 1), FLEETS)).toEqual([]);
+  const lost = withRequests(MAX_CAPACITY_REQUESTS + 1, 1);
   expect(needs(lost)).toEqual([1, 0, 0]);
   const [halt] = haltUnserved(lost, FLEETS);
   const reason = expect.stringMatching(/fleet searcher came up 5 times without completing step 1; .*logs\/searcher\//);
   expect(halt).toEqual({ kind: "update", change: endRun("test", { code: "unserved", reason }) });
-  expect(needs(raised(MAX_CAPACITY_REQUESTS + 1, 0))).toEqual([1, 1, 0]);
-  expect(haltUnserved(raised(MAX_CAPACITY_REQUESTS + 1, 0), FLEETS)).toEqual([]);
+  expect(needs(withRequests(MAX_CAPACITY_REQUESTS + 1, 0))).toEqual([1, 1, 0]);
+  expect(haltUnserved(withRequests(MAX_CAPACITY_REQUESTS + 1, 0), FLEETS)).toEqual([]);
 });
 
 test("giving up on an evaluation fleet halts no run; the end of training resets its count", () => {
@@ -236,10 +236,10 @@ test("after a refusal, a run keeps its workers and gets no new ones of that rele
     [],
   ]);
   expect(capacityOf(MAIN, [kept], 1, 0)).toBe(1);
-  const alone = refused("1", [workerOf("gone", "dead"), workerOf("w", "dead")]);
-  expect([workersNeeded(alone, MAIN, 0), capacityOf(MAIN, [alone], 0, 0)]).toEqual([0, 0]);
+  const unserved = refused("1", [workerOf("gone", "dead"), workerOf("w", "dead")]);
+  expect([workersNeeded(unserved, MAIN, 0), capacityOf(MAIN, [unserved], 0, 0)]).toEqual([0, 0]);
   const reason = "instances of fleet main do not serve it: why; fix it, then launch the run again";
-  expect(haltUnserved(alone, FLEETS)).toEqual([
+  expect(haltUnserved(unserved, FLEETS)).toEqual([
     { kind: "update", change: endRun("test", { code: "unserved", reason }) },
   ]);
   // A worker that was started by hand.

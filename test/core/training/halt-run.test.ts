@@ -51,7 +51,7 @@ test("only a finished run needs a second write", async () => {
 });
 
 test("an error halts the run with its own message; a failed judge is an outage, any other error a refusal", () => {
-  const refusal = (code: "endpoint-refused" | "judge-failed") => haltOf(new MgrpoError(code, "no key"));
-  expect(refusal("endpoint-refused")).toEqual({ code: "refused", reason: "no key" });
-  expect(refusal("judge-failed")).toEqual({ code: "judge-outage", reason: "no key" });
+  const haltAfter = (code: "endpoint-refused" | "judge-failed") => haltOf(new MgrpoError(code, "no key"));
+  expect(haltAfter("endpoint-refused")).toEqual({ code: "refused", reason: "no key" });
+  expect(haltAfter("judge-failed")).toEqual({ code: "judge-outage", reason: "no key" });
 });

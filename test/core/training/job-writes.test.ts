@@ -37,7 +37,7 @@ checkLaws({
     ...{ key, before: item(leased), after: { owner: "w2", fence: 4, suspects }, repeat: "is refused" },
     refusedWith: [{ fence: 2 }],
   },
-  "leaseJob, without any: those of before stay": {
+  "leaseJob, without suspects: earlier ones stay": {
     change: () => leaseJob({ ...leased, suspects }, "w2", {}),
     ...{ key, before: item({ ...leased, suspects }), after: { owner: "w2", fence: 4 }, repeat: "is refused" },
     refusedWith: [{ fence: 2 }],

@@ -28,7 +28,7 @@ test("a moving counter is recorded at most twice per lease", () => {
   ]);
 });
 
-test("a worker is dead if its counter does not move for a lease, nor for half a lease after a tick notices", () => {
+test("a worker is marked dead once its counter has not moved for a lease, nor for half a lease after a tick notices", () => {
   const still = workerOf({ seenAt: 1000 });
   expect(observeWorkers(config, [still], [], 11_000)).toEqual([]);
   expect(observeWorkers(config, [still], [], 11_001)).toEqual([

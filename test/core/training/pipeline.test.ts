@@ -51,7 +51,7 @@ test("staleness 1: the later step may be sampled first, but the earlier one is t
   const sampled: StepRecord = { ...second, state: "ready" };
   const manifests = new Map(["main", "searcher"].map((agent) => [agent, manifestOf(agent, 1)]));
   expect(advance({ ...both, steps: [first, sampled], manifests })).toEqual([]);
-  // Only the first step's versions close anything.
+  // The versions close only the first step, once it is sampled.
   const ready: StepRecord = { ...first, state: "ready" };
   const closing = advance({ ...both, steps: [ready, sampled], planned: true, manifests });
   expect(closing).toMatchObject([
@@ -72,12 +72,12 @@ test("staleness 1: the later step may be sampled first, but the earlier one is t
   ]);
 });
 
-test("the age of rollouts: up to `staleness` for a trained agent, 0 for a frozen one", () => {
+test("the age of rollouts is at most `staleness` for a trained agent, and 0 for a frozen one", () => {
   const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } };
-  const half = teamConfig({ agents, steps: 9, staleness: 2, algorithm: { tisCap: 2 } });
+  const halfFrozen = teamConfig({ agents, steps: 9, staleness: 2, algorithm: { tisCap: 2 } });
   const ages = [0, 1, 2, 3, 8].map((number) => {
-    const record = planned(half, number, after(undefined));
-    return ["main", "searcher"].map((agent) => ageOf(half, record, agent));
+    const record = planned(halfFrozen, number, after(undefined));
+    return ["main", "searcher"].map((agent) => ageOf(halfFrozen, record, agent));
   });
   expect(ages).toEqual([
     [0, 0],

@@ -1,4 +1,4 @@
-/** @file Lost rollouts, due evaluations, references and retention, worked by hand. */
+/** @file Retention, references, due evaluations and the limit on lost rollouts, worked by hand. */
 import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord } from "../../../core/contracts/records.ts";
@@ -33,7 +33,7 @@ test("1% of ten steps of 8 x 8 rollouts is 6.4: six lost rollouts are tolerated,
   expect(lostRollouts([groupWith(3, 2)])).toEqual(["3/0/0: tool backend", "3/0/1: tool backend"]);
 });
 
-test("team 0 and the last are always evaluated, and every `every`-th in between, but suites with `when: ends` only on those two", () => {
+test("team 0 and the last are evaluated on every suite, and every `every`-th in between on all but those with `when: ends`", () => {
   const config = teamConfig({ steps: 5 });
   const names = (team: number) => dueSuites(config, team).map(({ name }) => name);
   expect([0, 1, 2, 3, 4, 5].map(names)).toEqual([["all", "ends"], [], ["all"], [], ["all"], ["all", "ends"]]);
@@ -41,7 +41,7 @@ test("team 0 and the last are always evaluated, and every `every`-th in between,
   expect([0, 1, 2].map((team) => dueSuites(rare, team).length)).toEqual([1, 0, 1]);
 });
 
-test("a job's id is a function of team and suite, and a valid `phase` of a rollout address", () => {
+test("a job's id depends on the team, is the same each time, and is a valid `phase` of a rollout address", () => {
   const suite = teamConfig().evaluation.suites[0] ?? expect.fail();
   expect(jobId("a", suite, sha)).toBe(jobId("a", suite, sha));
   expect(jobId("a", suite, sha)).not.toBe(jobId("b", suite, sha));
