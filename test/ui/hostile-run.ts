@@ -29,7 +29,7 @@ const hostile = (conversation: Conversation): Conversation => ({
 
 const { outcome, invocation } = finishedRun;
 const [first, second] = groups;
-if (outcome.status !== "finished" || !first || !second) throw new Error("records.ts holds a finished rollout");
+if (outcome.status !== "finished" || !first || !second) throw new Error("records.ts holds no finished rollout");
 
 export const hostileRun: RecordedRun = {
   reason: HOSTILE,
