@@ -97,6 +97,6 @@ test.each(DOCUMENTS)("%s: `npm run` scripts exist", (document) => {
   expect(named.filter((name) => !scripts.includes(name))).toEqual([]);
 });
 
-test("README.md fits on a few screens: at most 160 lines", () => {
+test("README.md has at most 160 lines", () => {
   expect(read("README.md").split("\n").length - 1).toBeLessThanOrEqual(160);
 });

@@ -18,7 +18,7 @@ const CONFIG = { learningRate: 0.1, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weig
 test("two steps by hand, the first clipped", () => {
   const weights = Float32Array.of(1, -2);
   const state = freshAdamState(2);
-  // |(3, -4)| = 5, clipped to norm 1: g = (0.6, -0.8). m = 0.1 g, v = 0.01 g^2; both corrections give back g and g^2:
+  // |(3, -4)| = 5, clipped to norm 1: g = (0.6, -0.8). m = 0.1 g, v = 0.01 g^2; the corrections give back g and g^2:
   // w = w - 0.1 (g/|g| + 0.5 w) = (1 - 0.1 - 0.05, -2 + 0.1 + 0.1)
   expect(adamStep(weights, Float32Array.of(3, -4), state, CONFIG)).toBe(5);
   expect(weights[0]).toBeCloseTo(0.85, 6);
@@ -33,7 +33,7 @@ test("two steps by hand, the first clipped", () => {
   expect(state.step).toBe(2);
 });
 
-test("an excluded range has the same update without decay; its neighbors keep theirs", () => {
+test("a range excluded from decay has the same update without it; its neighbors keep theirs", () => {
   const run = (config: typeof CONFIG, undecayed: { offset: number; length: number }[]) => {
     const weights = Float32Array.of(1, -2, 3, 4);
     adamStep(weights, Float32Array.of(0.1, -0.2, 0.3, 0.4), freshAdamState(4), config, 1, undecayed);

@@ -58,7 +58,7 @@ function emptyBatch() {
 test.each<[string, string, SampleRequest["branchOf"]]>([
   ["a sequence that returns", "a", undefined],
   ["a branch of a parked sequence", "d", { sequence: "a", sharedTokens: 3 }],
-])("%s is served again after memory did not suffice for its cache", async (_name, sequence, branchOf) => {
+])("%s is served after an allocation for its cache has failed once", async (_name, sequence, branchOf) => {
   const { cache, ask } = emptyBatch();
   // c takes the slot of a, which is parked.
   for (const name of ["a", "b", "c"]) expect(await ask(name)).toBeDefined();

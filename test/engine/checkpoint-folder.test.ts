@@ -54,7 +54,7 @@ test("a checkpoint is written over its own files; a reader of the earlier ones k
   expect((await readCheckpoint(folder)).get("model.safetensors")).toEqual(files.get("model.safetensors"));
   expect(await readFile(join(folder, "config.json"), "utf8")).toBe("[]");
   expect(await readers[1].readFile("utf8")).toBe("{}");
-  // 0 names: the file that is open is not the one in the folder.
+  // 0 links: the open file is no longer the one in the folder.
   expect((await readers[0].stat()).nlink).toBe(0);
 });
 

@@ -1,4 +1,4 @@
-/** @file Checkpoints: a round trip keeps every bit; F32, F16 and BF16 are read; damaged and unsupported files are refused by name. */
+/** @file Checkpoints: a round trip keeps every bit; F32, F16 and BF16 are read; damaged and unsupported files are refused, with the reason. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
@@ -214,7 +214,7 @@ describe("checkpoint", () => {
     expect(() => readOptimizer(withFile("optimizer.safetensors", foreign), 5)).toThrow(/not the state of this model/);
   });
 
-  test("weights are the same from memory and from disk, from shards and from one file", () => {
+  test("weights are the same from memory and from disk, and a single file wins over shards", () => {
     const shards = checkpointFiles(SHARDED);
     const { config, layout, weights } = parseCheckpoint(shards);
     expect(parseCheckpoint(localFiles(SHARDED))).toEqual({ config, layout, weights });

@@ -35,7 +35,7 @@ const expected: {
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-gguf-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A linear congruential generator, whose high bits choose. */
+/** Texts that the high bits of a linear congruential generator choose. */
 function drawnTexts({ words, prefix }: Family, count: number): string[] {
   let state = expected.seed;
   const below = (n: number): number => {

@@ -12,7 +12,7 @@ import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } fro
 
 const BIASED = { ...UNTIED, queryKeyNorm: false, projectionBias: true };
 
-/** With beta1 = 0, the first moment after one unclipped step is the gradient. */
+/** The results of one pass, and its gradient: with beta1 = 0, the first moment after one unclipped step. */
 async function passOf(files: Map<string, Uint8Array>, batch: TrainingSequence[], options: EngineOptions) {
   const trainer = await compiledEngine.openTrainer(files, options);
   const pass = await trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }, 0.9);
@@ -62,10 +62,11 @@ test("auto keeps activations if the worker, prefix trees aside, then needs at mo
 });
 
 test("a small model is trained in one graph on every provider, and with checkpointing on, layer by layer", () => {
-  const full = (gradientCheckpointing: "auto" | "on", provider: "cpu" | "webgpu" | "cuda" = "cpu") => {
+  const inOneGraph = (gradientCheckpointing: "auto" | "on", provider: "cpu" | "webgpu" | "cuda" = "cpu") => {
     const options = { ...OPTIONS, gradientCheckpointing, provider };
     const resolved = resolveGradientCheckpointing(TINY, null, options, { mapped: true, bytes: 1 });
     return computesWhole(TINY, { ...options, gradientCheckpointing: resolved });
   };
-  expect([full("auto"), full("auto", "webgpu"), full("auto", "cuda"), full("on")]).toEqual([true, true, true, false]);
+  const found = [inOneGraph("auto"), inOneGraph("auto", "webgpu"), inOneGraph("auto", "cuda"), inOneGraph("on")];
+  expect(found).toEqual([true, true, true, false]);
 });

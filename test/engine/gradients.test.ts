@@ -58,11 +58,11 @@ test.each<[string, ModelConfig, LoraConfig | null, Loss, Partial<EngineOptions>]
     { kind: "linear" },
     { ...LAYERED, threads: 2 },
   ],
-  ["an adapter on every layer, clipped", TINY, LORA, CLIPPED, {}],
+  ["an adapter on every projection, clipped", TINY, LORA, CLIPPED, {}],
   ["tied, entropy", TINY, null, ENTROPY, {}],
   ["untied, entropy, layer by layer, two lanes", UNTIED, null, ENTROPY, { ...LAYERED, threads: 2 }],
-  ["an adapter on every layer, entropy", TINY, LORA, ENTROPY, {}],
-  ["an adapter on some layers, with biases, linear, two lanes", BIASED, SOME, { kind: "linear" }, { threads: 2 }],
+  ["an adapter on every projection, entropy", TINY, LORA, ENTROPY, {}],
+  ["an adapter on two projections, with biases, linear, two lanes", BIASED, SOME, { kind: "linear" }, { threads: 2 }],
 ])("compiled gradients equal eager ones and central differences: %s", async (_name, config, lora, loss, options) => {
   await openBackend("cpu");
   const files = lora ? tinyAdapter(config, lora, 3) : tinyCheckpoint(config, 3);

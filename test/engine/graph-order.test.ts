@@ -9,7 +9,7 @@ import { TINY } from "./tiny.ts";
  * onnxruntime's order without settings: from each node whose outputs no node reads, the last listed first, depth first through its
  * inputs, each node after all that it depends on.
  */
-function computed(nodes: readonly GraphNode[]): GraphNode[] {
+function executionOrder(nodes: readonly GraphNode[]): GraphNode[] {
   const makers = new Map(nodes.flatMap((node) => node.outputs.map((output) => [output, node] as const)));
   const read = new Set(nodes.flatMap(({ inputs }) => inputs));
   const order = new Set<GraphNode>();
@@ -25,7 +25,7 @@ function computed(nodes: readonly GraphNode[]): GraphNode[] {
 
 test("gradients are computed from the head down, a layer's before the backward pass reaches the layer below", () => {
   const { nodes } = traceTrain("sequences")({ config: TINY, lora: null }).graph;
-  const order = computed(nodes);
+  const order = executionOrder(nodes);
   expect(order).toHaveLength(nodes.length);
   const gradients = order.flatMap(({ outputs }) => outputs).filter((name) => name.startsWith("d:"));
   const stages = gradients.map((name) => /layers\.\d+/.exec(name)?.[0] ?? name.slice(2));

@@ -1,6 +1,6 @@
 /**
- * @file Matmuls in bfloat16: which ones, and their results. The CPU provider cannot multiply bfloat16: it rounds the inputs and results of matmuls
- * to it, so a GPU's numerics can be tested without a GPU.
+ * @file Matmuls in bfloat16: which ones, and their results. The CPU provider cannot multiply bfloat16: there, inputs and results of
+ * matmuls are rounded to it, so a GPU's numerics can be tested without a GPU.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { expect, test } from "vitest";
@@ -78,7 +78,7 @@ test("a stored bfloat16 weight is multiplied as it is, a float16 weight is cast,
   expect(nodes.find(({ op }) => op === "Add")?.inputs).toEqual(["fp16Weight:float32", "bf16Weight:float32"]);
 });
 
-test("a matmul's inputs and result are rounded to bfloat16, unless it has a single row", async () => {
+test("a matmul's inputs and result are rounded to bfloat16, unless the result is a single row", async () => {
   const traced = traceGraph("rounded", (scope) => {
     const [a, b] = [scope.input<tf.Tensor2D>("a", [4, 32]), scope.input<tf.Tensor2D>("b", [5, 32])];
     scope.output("product", tf.matMul(a, b, false, true));
@@ -116,7 +116,7 @@ const BATCH: TrainingSequence[] = [
 test.each<[string, CheckpointFiles]>([
   ["all weights", tinyCheckpoint()],
   ["an adapter", tinyAdapter()],
-])("log-probs and the gradient norm match fp32 within rounding: %s", async (_name, files) => {
+])("log-probs and the gradient norm differ from fp32 by rounding only: %s", async (_name, files) => {
   const pass = async (precision: "fp32" | "bf16") => {
     const trainer = await compiledEngine.openTrainer(files, { ...OPTIONS, precision });
     const { logProbs } = await trainer.forwardBackward(BATCH, LOSS, 1);

@@ -1,4 +1,4 @@
-/** @file A GPU whose driver hangs or crashes while it is checked is refused; the check's process is ended. */
+/** @file A GPU whose driver hangs or crashes while it is checked is refused. */
 import { afterEach, expect, test, vi } from "vitest";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { OPTIONS } from "./tiny.ts";
@@ -27,7 +27,7 @@ test("a driver that hangs is refused after two minutes", async () => {
   await rejects;
 });
 
-test("a driver that crashes is refused; this process goes on", async () => {
+test("a driver that crashes is refused, and this process keeps running", async () => {
   await checkOf("crash").toMatchObject({
     code: "engine-unsupported",
     message:

@@ -29,7 +29,7 @@ test("by hand: variance components that would be negative are 0", () => {
   expect(parts).toEqual({ seed: 0, question: 0, noise: 8 / 3 });
 });
 
-test("differenceTable has the paired differences, less their mean", () => {
+test("differenceTable returns the paired differences, less their mean", () => {
   const arm = (correct: readonly (readonly number[])[]): Tallies_SQ =>
     correct.map((row) => row.map((value) => ({ n: 1, correct: value })));
   const a = [
@@ -46,13 +46,13 @@ test("differenceTable has the paired differences, less their mean", () => {
     expect(value).toBeCloseTo(expected[i] ?? 0, 12);
 });
 
-test("by hand: one seed, whose interval is normal: 1.96 + 0.8416 standard deviations", () => {
-  // The seed component is not in the interval of one team. sqrt((0.03 + 0.13) / 64) = 0.05, and 2.8016 * 0.05 = 0.1401.
+test("by hand: one seed, whose interval is normal: 1.96 + 0.8416 standard deviations; without variance: 0", () => {
+  // The seed component is not in the interval of one seed. sqrt((0.03 + 0.13) / 64) = 0.05, and 2.8016 * 0.05 = 0.1401.
   expect(detectableDifference({ seed: 1, question: 0.03, noise: 0.13 }, 1, 64)).toBeCloseTo(0.1401, 4);
   expect(detectableDifference({ seed: 0, question: 0, noise: 0 }, 3, 64)).toBe(0);
 });
 
-test("by hand: two seeds and no other variance", () => {
+test("by hand: two seeds and no other variance: 8.42 standard deviations", () => {
   // The interval ends at the estimate -+ (12.706 / 1.96) * |half the seeds' difference| = -+ 6.4827 |v|, v of the estimate's own standard deviation,
   // 1 / sqrt(2) for seeds of variance 1. Found at d: P(d + u > 6.4827 |v|) + P(d + u < - 6.4827 |v|), u and v independent. For d = 8.42
   // standard deviations of u, P(|v| < (8.42 + u) / 6.4827) is P(|v| < 1.2988) = 0.806 at u = 0; averaged over u (its curvature
@@ -82,10 +82,10 @@ const normal = (random: Random) =>
   Math.sqrt(-2 * Math.log(1 - random.uniform())) * Math.cos(2 * Math.PI * random.uniform());
 
 const SIMULATIONS = 150;
-/** Three standard errors of a share that is p. */
+/** Three standard errors of a share whose true value is p. */
 const tolerance = (p: number) => 3 * Math.sqrt((p * (1 - p)) / SIMULATIONS);
 
-/** An arm that is `difference` above one that scores 0 everywhere, with planted variances. */
+/** An arm that is `difference` above one that scores 0 everywhere, with these variances. */
 function simulatedArm(difference: number, parts: VarianceComponents, S: number, Q: number, random: Random): Tallies_SQ {
   const draw = (variance: number) => Math.sqrt(variance) * normal(random);
   const questions_Q = Array.from({ length: Q }, () => draw(parts.question));
@@ -110,7 +110,7 @@ test.each([
       const arm = simulatedArm(difference, parts, S, Q, random);
       const { low, high } = differenceEstimate(arm, zeros, [i]) ?? expect.fail();
       if (low > 0 || high < 0) found++;
-      // The interval moves with the difference: without it, it would exclude 0 when it now excludes the difference.
+      // The interval moves with the difference: at 0, it would exclude 0 when here it excludes the difference.
       if (low > difference || high < difference) wrong++;
     }
     expect(Math.abs(found / SIMULATIONS - 0.8)).toBeLessThan(tolerance(0.8));

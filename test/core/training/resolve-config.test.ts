@@ -145,11 +145,11 @@ test("single-agent needs a recipe with one agent", () => {
 test("a recipe whose team is under a mistyped key is refused like any other unknown key", () => {
   const mistyped = { name: "tiny", config: { steps: 4, agent: { main: { model: "m" } } } } as unknown as Recipe;
   expect(() => resolveConfig(mistyped, choice)).toThrow(/config of run 'r': .*agents: .*Unrecognized key: "agent"/);
-  // A comparison with --from reads the team before.
+  // A comparison with --from calls this on a config that is not yet checked.
   expect(policiesOf(mistyped, "mgrpo")).toEqual([]);
 });
 
-test("a tool in the place of its name is refused", () => {
+test("a tool in place of its name is refused", () => {
   const tools = [{ name: "search", run: () => "" }];
   const withTool = { name: "tiny", config: { steps: 4, agents: { main: { model: "m", tools } } } } as unknown as Recipe;
   expect(() => resolveConfig(withTool, choice)).toThrow("a tool, for instance, is given by its name");
@@ -173,7 +173,7 @@ test("shared-policy gives every sub-agent the main agent's policy, whose setting
   );
 });
 
-test("an agent that --set gives a shared policy has the settings of its owner, too; settings in which the two differ are refused", () => {
+test("--set may give an agent another's policy, with its settings; different settings and unknown agents are refused", () => {
   const set = ["agents.main.model=warm/main", "agents.main.engine.slots=8", "agents.searcher.policy=of:main"];
   const { agents } = resolveConfig(gazetteer, { ...choice, set });
   expect(agents["searcher"]).toMatchObject({ policy: "of:main", model: "warm/main", engine: { slots: 8 } });

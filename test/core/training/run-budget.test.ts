@@ -61,7 +61,7 @@ test("a night without live workers costs hours but no dollars", () => {
   expect((morning?.hours ?? 0) - (evening?.hours ?? 0)).toBe(8);
 });
 
-test("a run halts at the limit and not before; the reason says what was spent and how to continue", () => {
+test("a run is halted at the limit and not before; the reason says what was spent and how to continue", () => {
   expect(haltIfOverBudget(config, runOf(), [], NO_API_SPENDING, 3 * HOUR - 1)).toEqual([]);
   const timeSpent =
     "its budget is spent: 2.00 of 2 hours since it began; allow more with --budget-hours <hours in all>";
@@ -113,7 +113,7 @@ test("a raised limit is the new total: a repeat changes nothing, a lower or spen
   );
 });
 
-test("the write of a raised budget has the status and the old limits as its condition", () => {
+test("the write of a raised budget has the status and the old limits as its conditions", () => {
   const halted = runOf({ status: "halted", reason: "spent", maxUsd: null });
   expect(raiseBudget(halted, { maxHours: 4, maxUsd: null })).toMatchObject({
     set: [

@@ -39,7 +39,7 @@ const worker = (name: string, state: WorkerRecord["state"]): WorkerRecord => ({
   ...{ counter: 9, seenCounter: 9, seenAt: 0, inFlight: [] },
 });
 
-test("runs are listed unless they have expired; all runs are those and the archived ones, each once, sorted", async () => {
+test("runs are listed unless they have an expiry; all runs are those and the archived ones, each once, sorted", async () => {
   const table = memoryTable();
   for (const run of ["b", "a"]) await table.insert(tableKeys.listed(run), { run });
   await table.insert(tableKeys.listed("old"), { run: "old", progress: "finished", progressAt: 1, expiresAt: 2 });
@@ -54,7 +54,7 @@ test("a damaged entry of the list is refused", async () => {
   await expect(listedRuns(table)).rejects.toMatchObject({ message: expect.stringMatching(/^list of runs: progress/) });
 });
 
-test("a resumed run is listed, without progress, whether it is listed, archived or gone", async () => {
+test("a resumed run is listed, without progress, whether it was listed, archived or gone", async () => {
   const fresh = { run: "r", progress: "", progressAt: NOW };
   for (const before of [
     { run: "r", progress: "0/open/3/1", progressAt: 1 },
@@ -93,7 +93,7 @@ test("progress is recorded if it has changed, at most once a minute, and at once
   expect(await table.get(key)).toEqual({ run: "r", progress: "0/open/4/1", progressAt: NOW });
   expect(noteProgress(before, "0/open/3/1", NOW)).toEqual([]);
   expect(noteProgress(before, "0/open/4/1", NOW - 1)).toEqual([]);
-  // Store times begin anywhere: an entry without one is due.
+  // A store's clock may start anywhere: an entry without a time is due.
   expect(noteProgress({ run: "r" }, "0/open/4/1", -5)).toHaveLength(1);
 });
 

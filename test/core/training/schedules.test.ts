@@ -32,7 +32,7 @@ test("the first step after the warm-up has the full rate, and the decay begins t
   expect(rateAt(0.75)).toBeCloseTo(0.5, 12);
 });
 
-test("without `refreshEvery` no version is kept as a reference; with it, every multiple is", () => {
+test("without `refreshEvery` no version is kept as a reference; with it, every multiple of it is", () => {
   for (const version of [0, 1, 6]) expect(isReference({}, version)).toBe(false);
   expect([0, 1, 2, 3, 4].filter((version) => isReference({ refreshEvery: 2 }, version))).toEqual([0, 2, 4]);
 });
@@ -44,7 +44,7 @@ test("a group expires 90 days after it is finalized, rounded up to a second", ()
   expect(completedAt(expiryOf(1001))).toBe(2000);
 });
 
-test("the base and the last version are always kept; without `keepEvery`, evaluations and references no other is", () => {
+test("the base and the last version are always kept; without `keepEvery`, evaluations and references, no other is", () => {
   const none = teamConfig({ steps: 9, evaluation: { suites: [] } });
   const kept = (config: typeof none) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].filter((version) => isKept(config, version));
   expect(kept(none)).toEqual([0, 9]);
@@ -52,7 +52,7 @@ test("the base and the last version are always kept; without `keepEvery`, evalua
   expect(kept(every)).toEqual([0, 4, 8, 9]);
 });
 
-test("neighbors of an expired version: the base, the nearest kept one before it, and the window after it", () => {
+test("an expired version's neighbors are the base, the nearest kept one before it, and the window after it", () => {
   const every = teamConfig({ steps: 20, evaluation: { suites: [] }, retention: { keepEvery: 5 } });
   const { last } = every.retention;
   const window = (version: number) => Array.from({ length: last }, (_, i) => version + 1 + i);
@@ -63,7 +63,7 @@ test("neighbors of an expired version: the base, the nearest kept one before it,
   expect(neighbors(every, 1)).toEqual([0, ...window(1)]);
 });
 
-test("nothing expires before the window is full", () => {
+test("nothing expires until version 1 leaves the window", () => {
   const config = teamConfig({ steps: 20, evaluation: { suites: [] } });
   const { last } = config.retention;
   for (let newest = 0; newest <= last; newest++) expect(expiredVersion(config, newest)).toBeUndefined();

@@ -41,7 +41,7 @@ const outcomeOf = (invocations: readonly Invocation[]): FinishedOutcome => ({
   invocations: invocations.map(refOf),
 });
 
-/** main (correct c) calls the searcher twice; the first asks the reader twice. */
+/** main calls the searcher twice; the first of these invocations calls the reader twice. */
 function tree(firstStops: StopReason = "answered") {
   const readers = [invocation([0, 0]), invocation([0, 1])];
   return [invocation([0], firstStops, readers), ...readers, invocation([1])];
@@ -76,7 +76,7 @@ test("a malformed caller passes on nothing: nobody read its report", () => {
   });
 });
 
-test("under overlong: mask, what a truncated caller passes on is unknown, so the calls that it made are masked too", () => {
+test("under `overlong: mask`, what a truncated caller passes on is unknown, so the calls that it made are masked too", () => {
   const mask = teamConfig({ agents, algorithm: { overlong: "mask" } });
   expect(rewardsOf(tree("token-limit"), 1, [0, 1, 1, 1], mask)).toEqual({
     searcher: [
@@ -105,7 +105,7 @@ test("responses that overflow the context cost the whole overlong penalty, thoug
   expect(rewardsWith([{ name: "visit", text: "a long page" }])).toEqual([-0.5, -0.5]);
 });
 
-test("invocations are in the order of the text, whatever their order in the outcome", () => {
+test("scored invocations are in call order, whatever their order in the outcome", () => {
   const [first, a, b, second] = tree() as [Invocation, Invocation, Invocation, Invocation];
   const shuffled = [b, second, a, first];
   expect(rewardsOf(shuffled, 1, [0, 1, 1, 0.2])).toEqual(rewardsOf(tree(), 1, [0.2, 1, 0, 1]));

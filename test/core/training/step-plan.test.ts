@@ -41,7 +41,7 @@ function snapshot(part: Partial<StepSnapshot>): StepSnapshot {
   };
 }
 
-/** What the plan after this step follows from, in a synchronous run. */
+/** What the plan of the step after `sampled` depends on, in a synchronous run. */
 const after = (sampled: StepRecord | undefined): PlanBasis => ({ previous: sampled, sampled });
 
 function planned(config: RunConfig, step: number, basis: PlanBasis): StepRecord {
@@ -191,7 +191,7 @@ test("a team without one of its manifests is a damaged record", () => {
   );
 });
 
-test("exactly the tolerated share of lost rollouts does not halt; scored rollouts are not lost", () => {
+test("exactly the tolerated share of lost rollouts does not halt the run; scored rollouts are not lost", () => {
   const config = teamConfig({ questionsPerStep: 1, rolloutsPerQuestion: 2, limits: { lostFraction: 0.1 } });
   const score = { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: {} };
   const lost = (count: number) =>

@@ -129,7 +129,7 @@ test("dynamic sampling: a group counts for the agents whose own rewards differ; 
   ).toEqual([]);
 });
 
-test("too many lost rollouts: halted before the step becomes ready, so that a crash in between cannot lose the halt", () => {
+test("too many lost rollouts: the run is halted before the step becomes ready, so that a crash in between cannot lose the halt", () => {
   const lost = groupOf(0, { rollouts: { "0": { excluded: "disk" } } });
   const [halt, ready] = advance({ ...base, ...complete([lost, groupOf(1)]) });
   expect(halt).toMatchObject({
@@ -161,7 +161,7 @@ test("lost rollouts that have halted the run do not halt the resumed run again; 
   expect(isHalted(0, 1, 7)).toBe(true);
   expect(isHalted(1, 1, 7)).toBe(false);
   expect(isHalted(1, 8, 0)).toBe(true);
-  // The run was halted, and the worker died before the step became ready.
+  // The run was halted, and the tick died before the step became ready.
   expect(isHalted(2, 8, 0)).toBe(false);
 });
 

@@ -15,7 +15,7 @@ test("an insert is one command, however many items it has", () => {
   expect(insert(insertion, second)).toEqual({ kind: "insert", items: [insertion, second] });
 });
 
-test("an update has the commands that follow it only if there are any", () => {
+test("an update has `then` only if commands follow it", () => {
   expect(update(change)).toStrictEqual({ kind: "update", change });
   expect(update(change, [])).toStrictEqual({ kind: "update", change });
   expect(Object.entries(update(change, [score("a")]))).toEqual([

@@ -76,7 +76,7 @@ test("of two callers that claim an expired claim at once, one gets it", async ()
   expect((one ?? two)?.asks).toBe(2);
 });
 
-test("a write whose answer was lost is this caller's own, though its repeat is refused", async () => {
+test("a claim whose response was lost is this caller's own, though its repeat is refused", async () => {
   const { store, claimed, claim, pass } = world();
   await claimed("a");
   pass(60);
@@ -88,7 +88,7 @@ test("a write whose answer was lost is this caller's own, though its repeat is r
   expect(await claim("b")).toMatchObject({ token: "b", asks: 2 });
 });
 
-test("nobody gets the claim if its record disappears in between", async () => {
+test("nobody gets the claim if its record disappears in the meantime", async () => {
   const { store, claim } = world();
   store.table.insert = async () => false;
   expect(await claim("a")).toBeUndefined();
@@ -109,7 +109,7 @@ test("releasing a claim frees it at once, but not a later claim on the same verd
   expect(await stored()).toMatchObject({ token: "b", heldUntil: NOW + 60_000 });
 });
 
-test("a failure is recorded with its time, and pauses the judge for a second", async () => {
+test("a failure is recorded with its time, and nobody may ask again for a second", async () => {
   const { claimed, fail, stored, pass } = world();
   const mine = await claimed("a");
   pass(3);
@@ -135,10 +135,10 @@ test("pauses double with every failure in a row, to at most a minute", async () 
 });
 
 test.each([
-  ["900 seconds later, a failure is of the same streak", 900, 0, 2],
-  ["later than that, it begins a new one", 900.001, 0, 1],
-  ["a wait in a queue extends the streak by as long", 930, 30, 2],
-  ["a wait in a queue extends the streak no longer than that", 930.001, 30, 1],
+  ["a failure 900 seconds after the last continues its streak", 900, 0, 2],
+  ["a failure later than that begins a new streak", 900.001, 0, 1],
+  ["time in a queue is added to the 900 seconds", 930, 30, 2],
+  ["a failure later than both together begins a new streak", 930.001, 30, 1],
 ])("%s", async (_what, seconds, queueSeconds, failures) => {
   const { claimed, fail, pass } = world();
   await fail(await claimed("a"));

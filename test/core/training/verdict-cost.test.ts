@@ -1,4 +1,4 @@
-/** @file What a verdict costs when its cost cannot be recorded, or is unknown: the reserved maximum, never less. */
+/** @file How a request for a verdict is billed: at its reported cost, or at the reserved maximum if that is unknown or cannot be recorded. */
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Judgment } from "../../../core/contracts/judge.ts";
@@ -49,7 +49,7 @@ test.each<[what: string, answer: () => unknown, microUsd: number]>([
   ["answer no verdict", () => null, 100_000],
   ["end with their thread", () => Promise.reject(new Failure("judge-failed", "the thread crashed")), 100_000],
   ["report that no request was answered", () => Promise.reject(new Failure("endpoint-unavailable", "HTTP 503")), 0],
-])("rewards that reserve money and %s pay it all, or nothing if unanswered", async (_what, answer, microUsd) => {
+])("rewards that reserve money and %s are billed in full, or 0 if unanswered", async (_what, answer, microUsd) => {
   const { ask, bill } = world();
   const asked = ask({
     async ask(context) {
@@ -65,7 +65,7 @@ test.each<[says: string, evidence: object, microUsd: number]>([
   ["reports what all its attempts cost", { cost: cost(0.3) }, 300_000],
   ["reports nothing", {}, 100_000],
 ])(
-  "a judge that is cut off and then %s is billed for that, or what was reserved",
+  "a judge that is cut off and then %s is billed at that, or at what was reserved",
   async (_says, evidence, microUsd) => {
     const { ask, bill, endSleep } = world();
     const asked = failed(
@@ -103,7 +103,7 @@ test.each([
   ["the same", subject],
   ["another", sha("something else")],
 ])(
-  "a request about %s subject drops the name of one whose claim has expired; its maximum stays charged",
+  "a request about %s subject drops the reservation of one whose claim has expired; its maximum stays charged",
   async (_which, next) => {
     const { ask, bill, pass, slow, answer } = await worldOfSlowJudge();
     const askNext = () =>
@@ -126,7 +126,7 @@ test.each([
   },
 );
 
-test("a request whose claim has not expired keeps its name, and settles", async () => {
+test("a request whose claim has not expired keeps its reservation until it settles", async () => {
   const { ask, bill, pass, slow, answer } = await worldOfSlowJudge();
   pass(SECONDS + 30);
   const other: Judgment = { score: 1, cost: cost(0.05) };

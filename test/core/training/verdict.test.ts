@@ -8,7 +8,7 @@ import type { VerdictContext } from "../../../core/ports.ts";
 import { cost, failed, SECONDS, subject, world } from "./verdict-world.ts";
 
 test.each(["insert", "update"] as const)(
-  "a claim whose %s is sent again after a lost answer is this call's own",
+  "a claim whose %s is repeated after a lost response is this call's own",
   async (write) => {
     const { store, ask, pass } = world();
     if (write === "update") {
@@ -138,7 +138,7 @@ test("the deadline aborts the judge and waits one second for what it has; then t
   expect(await bill()).toMatchObject({ verdicts: 0, microUsd: 500_000 });
 });
 
-test("votes that arrived before the deadline still count, within the second after it", async () => {
+test("votes that arrived before the deadline still count if the judge returns them within a second after it", async () => {
   const { ask, endSleep, bill } = world();
   const asked = ask({
     ask: ({ signal }) =>
@@ -189,7 +189,7 @@ test("a verdict in time leaves no listener on the caller's signal, and its judge
   expect(signal?.aborted).toBe(false);
 });
 
-test("a failure is billed at the cost that its cause reports, and pauses the judge", async () => {
+test("a failure is billed at the cost that its cause reports, and nobody may ask again for a second", async () => {
   const { ask, bill, claim } = world();
   const error = new Failure("endpoint-unavailable", "HTTP 503", { evidence: { cost: cost(0.25) } });
   const { evidence, cause } = await failed(ask({ ask: () => Promise.reject(error) }));

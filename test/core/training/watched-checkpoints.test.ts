@@ -26,7 +26,7 @@ test("a checkpoint is complete with all required files, and the marker or no cha
   expect(completeCheckpoints(nothing, listing({ a: { ...whole, [MARKER]: 0 } }))).toEqual(["a"]);
 });
 
-test("a sharded model is complete with its index and as many shards as their names state", () => {
+test("a sharded model is complete only with its index and as many shards as their names state", () => {
   const shard = (i: number) => ({ [`model-0000${i}-of-00003.safetensors`]: 500 });
   const { "model.safetensors": _one, ...rest } = whole;
   const all = { ...rest, "model.safetensors.index.json": 30, ...shard(1), ...shard(2), ...shard(3), [MARKER]: 0 };

@@ -160,7 +160,7 @@ const RUNS: Record<string, Law> = {
     after: { status: "running", reason: "", haltCode: undefined, maxHours: 3, maxUsd: 11 },
     refusedWith: [{ status: "running" }, { maxHours: 3 }, { maxUsd: 11 }],
   },
-  "raiseBudget, with hours alone: a limit that does not exist stays so": {
+  "raiseBudget, with hours alone: a missing limit stays missing": {
     change: () => writes.raiseBudget({ ...run, maxUsd: null }, { maxHours: 3, maxUsd: null }),
     ...{ key: runKey, before: item({ ...run, maxUsd: null }), repeat: "is refused" },
     after: { status: "running", reason: "", maxHours: 3 },
@@ -197,12 +197,12 @@ const AGENTS: Record<string, Law> = {
 };
 
 const WORKERS: Record<string, Law> = {
-  "heartbeat, as many rollouts as before": {
+  "heartbeat, without rollout counts": {
     change: () => writes.heartbeat("r", "w1", "alive"),
     ...{ key: workerKey, before: item(worker), after: { counter: 9 }, repeat: "counts again" },
     refusedWith: [{ state: "draining" }, { state: "dead" }],
   },
-  "heartbeat, with how many rollouts run": {
+  "heartbeat, with rollout counts": {
     change: () => writes.heartbeat("r", "w1", "draining", { running: 2, quarantined: 1 }),
     ...{
       key: workerKey,
