@@ -64,8 +64,8 @@ async function poll(functions: Pick<Functions, "tickAll">): Promise<MgrpoError[]
     if (!isMgrpoError(error) || isFatal(error)) throw error;
     errors.set(error.message, error);
   };
-  const ofRun = collect(({ code, retryable }) => code === "store-unreachable" && !retryable);
+  const onRunError = collect(({ code, retryable }) => code === "store-unreachable" && !retryable);
   // Any other error comes from listing the runs: without the list there is nothing to do.
-  await functions.tickAll(ofRun).catch(collect(({ retryable }) => !retryable));
+  await functions.tickAll(onRunError).catch(collect(({ retryable }) => !retryable));
   return [...errors.values()];
 }

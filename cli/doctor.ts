@@ -6,7 +6,7 @@ import { statfsSync } from "node:fs";
 import { availableParallelism, freemem, totalmem } from "node:os";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
-import { type Check, checkEndpoints, checkEngines, checkLocalCloud, checkProvider } from "./local/checks.ts";
+import { type Check, checkEmbeddedCloud, checkEndpoints, checkEngines, checkProvider } from "./local/checks.ts";
 import { installCuda } from "./local/install-cuda.ts";
 import { checkModel } from "./local/model-checks.ts";
 import { checkRunsFolder } from "./local/run-folder.ts";
@@ -16,7 +16,7 @@ import { flowWords, terminalWidth } from "./terminal/flow.ts";
 const GIGABYTE = 1e9;
 /** What a default run takes at its peak, rounded up (bench/run-memory.ts). */
 const RUN_GIGABYTES = 4;
-const LABEL = 18;
+const LABEL_WIDTH = 18;
 const MARKS: Record<Check["state"], string> = {
   ok: colors.green("✔"),
   missing: colors.yellow("○"),
@@ -54,17 +54,17 @@ async function checksFor(model: string | undefined, install: "cuda" | undefined,
 
 async function checkMachine(): Promise<Check[]> {
   const endpoints = await checkEndpoints();
-  return [...machine(), ...(await checkLocalCloud()), ...(await checkEngines()), ...endpoints];
+  return [...checkHost(), ...(await checkEmbeddedCloud()), ...(await checkEngines()), ...endpoints];
 }
 
 function line({ state, name, found, advice }: Check): string {
   const width = terminalWidth();
-  const result = `  ${MARKS[state]} ${name.padEnd(LABEL)}${flowWords(found, LABEL + 4, width)}`;
+  const result = `  ${MARKS[state]} ${name.padEnd(LABEL_WIDTH)}${flowWords(found, LABEL_WIDTH + 4, width)}`;
   if (advice === undefined) return result;
-  return `${result}\n${" ".repeat(LABEL + 4)}${flowWords(advice, LABEL + 4, width, colors.dim)}`;
+  return `${result}\n${" ".repeat(LABEL_WIDTH + 4)}${flowWords(advice, LABEL_WIDTH + 4, width, colors.dim)}`;
 }
 
-function machine(): Check[] {
+function checkHost(): Check[] {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   const cores = availableParallelism();
   return [
@@ -92,7 +92,7 @@ function machine(): Check[] {
   ];
 }
 
-/** Checks the runs folder the same way as preflight. */
+/** Checks the runs folder as preflight does, then the free space. */
 function checkDisk(): Check {
   try {
     checkRunsFolder();

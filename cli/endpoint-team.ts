@@ -15,14 +15,14 @@ export interface EndpointTeam {
 }
 
 /** Undefined if the target is something else, such as a run. */
-export function readEndpoint(target: string): EndpointTeam | undefined {
+export function parseEndpointTeam(target: string): EndpointTeam | undefined {
   const hash = target.indexOf("#");
   if (hash < 0 || !isEndpointPolicy(target.slice(0, hash))) return undefined;
   return { policy: target.slice(0, hash), model: target.slice(hash + 1) };
 }
 
 /** Settings that make each of these agents use that model, whose name stays text even if it is a number. */
-export function asAgents({ policy, model }: EndpointTeam, agents: readonly string[]): string[] {
+export function endpointSettings({ policy, model }: EndpointTeam, agents: readonly string[]): string[] {
   const settings = [`policy=${policy}`, `model=${JSON.stringify(model)}`, "trained=false"];
   return agents.flatMap((agent) => settings.map((setting) => `agents.${agent}.${setting}`));
 }

@@ -13,7 +13,13 @@ import { MgrpoError } from "../core/errors.ts";
 import { chosenBy, resolveConfig } from "../core/training/resolve-config.ts";
 import { TINKER } from "../engine/tinker/policy.ts";
 import { openRecipe } from "../recipes/registry.ts";
-import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "./endpoint-team.ts";
+import {
+  ENDPOINT_ARM,
+  ENDPOINT_RECIPE,
+  type EndpointTeam,
+  endpointSettings,
+  parseEndpointTeam,
+} from "./endpoint-team.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { findRun, type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
@@ -52,7 +58,7 @@ export async function planEvaluation(
   const advice = recipe.config(choice.arm, chosenBy(options.set));
   const settings = [
     ...(stored && checkpoints === undefined ? untrained(stored) : []),
-    ...(endpoint ? asAgents(endpoint, Object.keys(advice.agents)) : []),
+    ...(endpoint ? endpointSettings(endpoint, Object.keys(advice.agents)) : []),
     "budget={}",
     ...(status?.state === "finished" ? [`evaluation.firstTeam=${status.step}`] : []),
     ...options.set,
@@ -70,8 +76,8 @@ export async function planEvaluation(
   }
   if (checkpoints !== undefined) {
     const chosen = chosenBy(options.set);
-    const trained = local.filter((agent) => chosen(`agents.${agent}.model`) === undefined);
-    settings.push(...trained.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`));
+    const fromCheckpoints = local.filter((agent) => chosen(`agents.${agent}.model`) === undefined);
+    settings.push(...fromCheckpoints.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`));
   }
   const config = await pinModels(resolveConfig(advised, { ...choice, set: settings }));
   const [first] = config.evaluation.suites;
@@ -111,7 +117,7 @@ interface FoundTeam {
 function findTeam(target: string): FoundTeam {
   const folder = findRun(target);
   if (!folder && isTeamFile(target)) return { stored: readTeamFile(target, "") };
-  const endpoint = folder ? undefined : readEndpoint(target);
+  const endpoint = folder ? undefined : parseEndpointTeam(target);
   if (endpoint) return { endpoint };
   const checkpoints = folder ? folder.checkpoints : resolve(target);
   if (existsSync(checkpoints))

@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo halt`: stops a run on a stage of `sst deploy`, or on the store that the environment names. Its workers exit and its fleets
+ * @file `mgrpo halt`: stops a run on a stage of `sst deploy`, or in the store that the environment names. Its workers exit and its fleets
  * scale to zero. Launching it again resumes it. A run that has finished training can be halted until its last evaluation is done.
  */
 import { openAwsStore } from "../adapters/aws/store.ts";

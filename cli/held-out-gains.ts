@@ -4,7 +4,7 @@ import { differenceEstimate } from "../core/training/bootstrap.ts";
 import { sumTallies } from "../core/training/confidence-interval.ts";
 import { type HeldOutScores, type QuestionScore, StoredTally } from "./held-out-scores.ts";
 
-/** Of one open-book suite that was asked before and after training. */
+/** The gain on one open-book suite that was evaluated before and after training. */
 export const HeldOutGain = z.strictObject({
   suite: z.string(),
   temperature: z.number(),

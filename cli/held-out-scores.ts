@@ -66,16 +66,18 @@ export function caseStudyResults(
   last: number,
   caseStudies: readonly CaseStudy[],
 ): CaseStudyResult[] {
-  const ends = (team: number) => scores.filter((one) => one.team === team && !one.closedBook);
-  const of = ({ questions }: HeldOutScores, study: string) => {
+  const openBookScores = (team: number) => scores.filter((one) => one.team === team && !one.closedBook);
+  const scoreOf = ({ questions }: HeldOutScores, study: string) => {
     const perQuestion = questions.flatMap(({ studies }) => studies[study] ?? []);
     return { ...sumTallies(perQuestion), interval: accuracyInterval(perQuestion) };
   };
   return caseStudies.flatMap(({ name: study, expected }) =>
-    ends(0).flatMap((before) => {
-      const after = ends(last).find(({ suite }) => suite === before.suite);
+    openBookScores(0).flatMap((before) => {
+      const after = openBookScores(last).find(({ suite }) => suite === before.suite);
       const { suite, temperature } = before;
-      return after ? [{ study, expected, suite, temperature, before: of(before, study), after: of(after, study) }] : [];
+      return after
+        ? [{ study, expected, suite, temperature, before: scoreOf(before, study), after: scoreOf(after, study) }]
+        : [];
     }),
   );
 }

@@ -22,13 +22,13 @@ export interface ImportTracesOptions {
 export async function importTracesTo(files: readonly string[], options: ImportTracesOptions): Promise<void> {
   const { to } = options;
   if (existsSync(to)) throw new MgrpoError("config-invalid", `--to ${to} exists: name a file that does not`);
-  const { lines, report } = importTraces(read(files), parsed(options));
-  if (lines.length === 0) throw nothing(report);
+  const { lines, report } = importTraces(read(files), importOptions(options));
+  if (lines.length === 0) throw nothingTaken(report);
   writeNamedFile("--to", to, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
   for (const line of summary(report, to, lines.length, files.length)) console.log(line);
 }
 
-function parsed({ agent, as, where, score, minScore, system }: ImportTracesOptions): TraceImportOptions {
+function importOptions({ agent, as, where, score, minScore, system }: ImportTracesOptions): TraceImportOptions {
   if ((score === undefined) !== (minScore === undefined)) {
     throw new MgrpoError("config-invalid", "--score <name> and --min-score <x> go together: give both");
   }
@@ -59,7 +59,7 @@ function* read(files: readonly string[]): Generator<TraceFile> {
   }
 }
 
-function nothing(report: ImportReport): MgrpoError {
+function nothingTaken(report: ImportReport): MgrpoError {
   const reasons = skippedOf(report).map(({ count, why }) => `${count}: ${why}`);
   const spans = report.otherSpans > 0 ? ` among ${count(report.otherSpans, "span")}` : "";
   const calls = report.found === 0 ? `no model calls${spans}` : `none of ${report.found} model calls`;

@@ -5,7 +5,7 @@ import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
 import { MGRPO, quotedPath } from "./terminal/name.ts";
 
-const IGNORE = ".gitignore";
+const GITIGNORE = ".gitignore";
 /** What the recipe imports. */
 const IMPORTED = ["mgrpo", "zod"];
 
@@ -18,18 +18,18 @@ export function init(folder: string): void {
     );
   }
   const template = join(dirname(createRequire(import.meta.url).resolve("mgrpo/package.json")), "create", "template");
-  const before = existsSync(IGNORE) ? readFileSync(IGNORE, "utf8") : "";
+  const before = existsSync(GITIGNORE) ? readFileSync(GITIGNORE, "utf8") : "";
   const rules = missingRules(before, readFileSync(join(template, "_gitignore"), "utf8"), folder);
   writing(folder, "name a folder that you can write to", () =>
     cpSync(join(template, "team"), folder, { recursive: true }),
   );
   if (rules.length > 0) {
     const start = before === "" || before.endsWith("\n") ? "" : "\n";
-    writing(IGNORE, `add to it, to keep keys out of git: ${rules.join(" ")}`, () =>
-      appendFileSync(IGNORE, `${start}${rules.join("\n")}\n`),
+    writing(GITIGNORE, `add to it, to keep keys out of git: ${rules.join(" ")}`, () =>
+      appendFileSync(GITIGNORE, `${start}${rules.join("\n")}\n`),
     );
   }
-  const added = rules.length === 0 ? "" : `Added to ${IGNORE}: ${rules.join(" ")}\n`;
+  const added = rules.length === 0 ? "" : `Added to ${GITIGNORE}: ${rules.join(" ")}\n`;
   const lacking = IMPORTED.filter((name) => !isInstalled(name));
   const install = lacking.length === 0 ? "" : `  npm install ${lacking.join(" ")}\n`;
   console.log(
@@ -37,17 +37,17 @@ export function init(folder: string): void {
   );
 }
 
-/** Whether the project finds the package. It may lack this one, which npx can run from elsewhere. */
+/** Whether the project finds the package. It may lack mgrpo itself, which npx can run from elsewhere. */
 function isInstalled(name: string): boolean {
   try {
-    createRequire(join(process.cwd(), IGNORE)).resolve(`${name}/package.json`);
+    createRequire(join(process.cwd(), GITIGNORE)).resolve(`${name}/package.json`);
     return true;
   } catch {
     return false;
   }
 }
 
-/** Which of the template's rules a .gitignore lacks, with `folder` in the place of team/. */
+/** Which of the template's rules a .gitignore lacks, with `folder` in place of team/. */
 function missingRules(before: string, template: string, folder: string): string[] {
   const own = new Set(before.split("\n").map(bare));
   const path = relative(process.cwd(), folder).replaceAll(sep, "/");

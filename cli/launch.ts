@@ -1,7 +1,7 @@
 /**
- * @file `mgrpo launch`: starts a run on a stage of `sst deploy`, whose fleets then start its workers, or on the store
+ * @file `mgrpo launch`: starts a run on a stage of `sst deploy`, whose fleets then start its workers, or in the store
  * that the environment names, for workers that the user starts. Launching an existing run (`--run`) again resumes it if
- * it is halted, extends its budget if the options do, and queues evaluations that lost answers again.
+ * it is halted, raises its budget if the options do, and queues evaluations that lost answers again.
  */
 import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
@@ -101,7 +101,7 @@ async function freeName(store: Store, recipe: string, arm: string, seed: number)
   }
 }
 
-/** Refuses another config than the `stored` one, and a raised budget of a run that is not stored. */
+/** Refuses a config other than the `stored` one, and a raised budget of a run that is not stored. */
 function refuseOther(config: RunConfig, stored: Uint8Array | undefined, raised: RaisedBudget): void {
   if (!stored && raisesBudget(raised)) {
     throw new MgrpoError(
@@ -111,7 +111,7 @@ function refuseOther(config: RunConfig, stored: Uint8Array | undefined, raised: 
   }
   if (!stored) return;
   const recorded = parseJson(z.unknown(), stored, "the stored config");
-  // Workers give a setting that an older release did not record its default. A newer release's may be unknown here.
+  // Workers use the default of a setting that an older release did not record. A newer release's may be unknown here.
   const { data = recorded } = RunConfig.safeParse(recorded);
   const found = differences(JSON.parse(canonicalJson(config)), JSON.parse(canonicalJson(data)));
   if (found.length === 0) return;
@@ -121,7 +121,7 @@ function refuseOther(config: RunConfig, stored: Uint8Array | undefined, raised: 
   );
 }
 
-/** `byHand`: the workers that the user has to start. */
+/** `byHand`: the workers that the user has to start. `fleets`: whether fleets start others. */
 function print(
   { run }: RunConfig,
   { table, bucket }: { table: string; bucket: string },

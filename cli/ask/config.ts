@@ -11,7 +11,13 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
-import { asAgents, ENDPOINT_ARM, ENDPOINT_RECIPE, type EndpointTeam, readEndpoint } from "../endpoint-team.ts";
+import {
+  ENDPOINT_ARM,
+  ENDPOINT_RECIPE,
+  type EndpointTeam,
+  endpointSettings,
+  parseEndpointTeam,
+} from "../endpoint-team.ts";
 import { findRun, readConfig, runNames } from "../local/run-folder.ts";
 import { isTeamFile, readTeamFile, untrained, withStoredConfig } from "../team-file.ts";
 
@@ -36,7 +42,7 @@ export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<As
   const { recipe, name, advised } = found;
   const advice = advised.config(found.arm, chosenBy(set));
   const names = Object.keys(advice.agents);
-  const api = found.endpoint ? asAgents(found.endpoint, names) : [];
+  const api = found.endpoint ? endpointSettings(found.endpoint, names) : [];
   const all = [...untrained(advice), ...api, ...ASKING, ...set];
   const choice = { run: "ask", recipe: name, arm: found.arm, seed };
   const config = resolveConfig(advised, { ...choice, set: all });
@@ -82,7 +88,7 @@ async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTea
     const file = readTeamFile(team, "--team");
     return ofConfig(file.recipe, file, arm);
   }
-  const endpoint = readEndpoint(team);
+  const endpoint = parseEndpointTeam(team);
   const name = endpoint ? ENDPOINT_RECIPE : team;
   const recipe = await openRecipe(name).catch((error: unknown) => {
     throw isMgrpoError(error, "recipe-invalid") && error.unknownNames.length > 0 ? unknownTeam(error, team) : error;

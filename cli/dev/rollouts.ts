@@ -42,7 +42,7 @@ export interface TriedGroup {
   readonly offered: ReadonlyMap<string, ReadonlySet<string>>;
   /** What the app threw, in order. */
   readonly thrown: readonly unknown[];
-  /** Why the rewards failed. No further rollout starts then. */
+  /** Why the run halted: its rewards failed. No further rollout starts then. */
   readonly halted: string | undefined;
 }
 

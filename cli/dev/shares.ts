@@ -15,7 +15,7 @@ import type { TriedGroup, TriedRollout } from "./rollouts.ts";
 
 export interface AgentShare {
   readonly agent: string;
-  /** Whether this arm trains it. */
+  /** Whether the config trains it. */
   readonly trained: boolean;
   readonly branches: number;
   readonly sampledTokens: number;
@@ -41,7 +41,7 @@ export function agentShares(
 ): AgentShare[] {
   return Object.entries(config.agents).map(([agent, { trained }]) => {
     const isMain = agent === config.main;
-    const trajectories = rollouts.flatMap((rollout) => (isMain ? mainOf(rollout) : subOf(rollout, agent)));
+    const trajectories = rollouts.flatMap((rollout) => (isMain ? mainBranches(rollout) : subBranches(rollout, agent)));
     const units = isMain ? mainUnits(group, rollouts) : subUnits(group, rollouts, agent);
     const batch = group.finalized[agent];
     return {
@@ -57,10 +57,10 @@ export function agentShares(
 }
 
 /** Branches in which the main agent generated something. */
-const mainOf = ({ outcome }: TriedRollout): AnyTrajectory[] =>
+const mainBranches = ({ outcome }: TriedRollout): AnyTrajectory[] =>
   outcome.status === "finished" ? mainTrajectories(outcome).filter((one) => sampledTokens(one) > 0) : [];
 
-const subOf = ({ invocations }: TriedRollout, agent: string): AnyTrajectory[] =>
+const subBranches = ({ invocations }: TriedRollout, agent: string): AnyTrajectory[] =>
   [...invocations.values()].filter(({ request }) => request.agent === agent).map(({ trajectory }) => trajectory);
 
 function mainUnits(group: GroupRecord, rollouts: readonly TriedRollout[]): Unit[] {
@@ -84,10 +84,10 @@ function subUnits(group: GroupRecord, rollouts: readonly TriedRollout[], agent: 
   });
 }
 
-/** As in the first step of a run, where the schedule of an entropy bonus may begin at 0. */
+/** The sampled tokens that have a gradient in the first step of a run, where the schedule of an entropy bonus may begin at 0. */
 function tokensWithGradient(batch: AgentBatch, units: readonly Unit[], algorithm: RunConfig["algorithm"]): number {
   const tokens_N = batch.trajectories.map((id) => units.find((unit) => unit.id === id)?.tokens ?? 0);
   const terms = lossTerms(batch, tokens_N, algorithm);
-  const pulls = entropyCoefficientAt(algorithm.entropy, 0) === 0 ? { ...algorithm, entropy: null } : algorithm;
-  return sum(tokens_N.filter((_, i) => terms[i] && hasGradient(terms[i], pulls)));
+  const initial = entropyCoefficientAt(algorithm.entropy, 0) === 0 ? { ...algorithm, entropy: null } : algorithm;
+  return sum(tokens_N.filter((_, i) => terms[i] && hasGradient(terms[i], initial)));
 }

@@ -114,7 +114,7 @@ const callsInBranches = (rollouts: readonly TriedRollout[], agent: string, main:
       outcome.status === "finished" && (outcome.app?.branches.length ?? 0) > 0 && invocations.size > 0,
   );
 
-/** Sums over the rollouts; undefined with the native runner. */
+/** Sums over the rollouts that an app ran; undefined if none has counts of the agent. */
 function countsOf(rollouts: readonly TriedRollout[], agent: string): BranchCounts | undefined {
   const all = rollouts.flatMap(({ outcome }) => (outcome.status === "finished" && outcome.app?.counts[agent]) || []);
   if (all.length === 0) return undefined;

@@ -36,7 +36,7 @@ export function printJudgeCheck(check: JudgeCheck): void {
 
 function answerLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "answers" }>): string[] {
   const { n, accuracy, interval, kappa, confusion } = agreement;
-  const points = (share: number) => (100 * share).toFixed(1);
+  const percent = (share: number) => (100 * share).toFixed(1);
   const word = (correct: boolean) => (correct ? "correct" : "wrong");
   return [
     ...disagreements.flatMap(({ id, question, reference, answer, correct, judged, reason }) => [
@@ -46,7 +46,7 @@ function answerLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "
       ...hanging("    answer     ", clean(answer)),
       ...hanging("    ", colors.dim(clean(reason))),
     ]),
-    `\n  agreement  ${colors.green(`${points(accuracy)}%`)} [${points(interval.low)}, ${points(interval.high)}] of ${n}`,
+    `\n  agreement  ${colors.green(`${percent(accuracy)}%`)} [${percent(interval.low)}, ${percent(interval.high)}] of ${n}`,
     `  kappa      ${kappa === null ? "- (all labels and verdicts are the same)" : kappa.toFixed(2)}`,
     "                     judged correct   judged wrong",
     ...Object.entries(confusion).map(
@@ -58,7 +58,7 @@ function answerLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "
 
 function workLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "work" }>): string[] {
   const { n, meanAbsoluteError, meanError, close, closeInterval, correlation, correlationInterval } = agreement;
-  const points = (share: number) => (100 * share).toFixed(1);
+  const percent = (share: number) => (100 * share).toFixed(1);
   const between = (interval: ConfidenceInterval | null, shown: (value: number) => string) =>
     interval ? ` [${shown(interval.low)}, ${shown(interval.high)}]` : "";
   const two = (value: number) => value.toFixed(2);
@@ -77,7 +77,7 @@ function workLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "wo
       "  mean absolute error  ",
       `${colors.green(meanAbsoluteError.toFixed(3))} over ${n}; on average the judge is ${bias}`,
     ),
-    `  within ${CLOSE_WITHIN}           ${points(close)}%${between(closeInterval, points)}`,
+    `  within ${CLOSE_WITHIN}           ${percent(close)}%${between(closeInterval, percent)}`,
     `  correlation          ${correlation === null ? "- (all labels or all verdicts are the same)" : two(correlation)}${between(correlationInterval, two)}`,
   ];
 }

@@ -66,7 +66,7 @@ export async function withBaseModel(
     );
   }
   const own = new Map([...files].filter(([name]) => name !== BASE_FILE && name !== ADAPTER_CONFIG_FILE));
-  // It would hide a template in the tokenizer_config.json of the adapter.
+  // The base's template file would hide a template in the adapter's tokenizer_config.json.
   const inherited = [...baseFiles].filter(([name]) => name !== TEMPLATE_FILE || !hasTemplate(own));
   const config = new TextEncoder().encode(writeAdapterConfig(adapter.lora, base));
   return new Map([...inherited, ...own, [ADAPTER_CONFIG_FILE, config]]);

@@ -183,11 +183,11 @@ function sourceOf(model: string, setting: string): readonly [source: CheckpointS
 
 async function readFiles(model: string, setting: string): Promise<CheckpointFiles> {
   const [source, folder] = sourceOf(model, setting);
-  const there = await source.list(folder).catch((error: unknown) => {
+  const listing = await source.list(folder).catch((error: unknown) => {
     if (isMgrpoError(error, "not-found")) return undefined;
     throw error;
   });
-  const files = [...(there?.get(folder)?.keys() ?? [])].filter((file) => CHECKPOINT_FILE.test(file)).sort();
+  const files = [...(listing?.get(folder)?.keys() ?? [])].filter((file) => CHECKPOINT_FILE.test(file)).sort();
   if (files.length > 0) return source.read(folder, files);
   const message = `${setting}: no checkpoint folder '${model}': give hf:<owner>/<name>, or the folder of a model in the Hugging Face layout`;
   throw new MgrpoError("checkpoint-damaged", message);

@@ -18,19 +18,19 @@ export interface Check {
   readonly advice?: string;
 }
 
-const ENDPOINTS = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3"];
+const ENDPOINT_VARIABLES = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3"];
 const ENDPOINT_TIMEOUT_MILLISECONDS = 3000;
 
-export async function checkLocalCloud(): Promise<Check[]> {
+export async function checkEmbeddedCloud(): Promise<Check[]> {
   try {
-    return [{ name: "embedded cloud", state: "ok", found: await timed(tryLocalCloud) }];
+    return [{ name: "embedded cloud", state: "ok", found: await timed(tryEmbeddedCloud) }];
   } catch (error) {
     return [{ name: "embedded cloud", state: "broken", found: messageOf(error) }];
   }
 }
 
 /** Starts the cloud in an empty folder, commits an object and reads it back. */
-async function tryLocalCloud(): Promise<string> {
+async function tryEmbeddedCloud(): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-doctor-"));
   try {
     const cloud = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "log"));
@@ -73,8 +73,8 @@ async function tryProvider(provider: "webgpu" | "cuda"): Promise<string | undefi
   const { computesOn } = openEngine("compiled");
   const found = await computesOn?.({ ...TINY_OPTIONS, provider });
   if (provider !== "cuda") return found;
-  const halves = computesOn?.({ ...TINY_OPTIONS, provider, precision: "bf16" });
-  return `${found}; ${await halves?.catch((error: unknown) => `no bf16: ${reasonOf(error)}`)}`;
+  const bf16 = computesOn?.({ ...TINY_OPTIONS, provider, precision: "bf16" });
+  return `${found}; ${await bf16?.catch((error: unknown) => `no bf16: ${reasonOf(error)}`)}`;
 }
 
 /** The message without the recommended settings, which apply only to a run. */
@@ -118,8 +118,8 @@ function checkNodeGpu(): Check {
 }
 
 export async function checkEndpoints(): Promise<Check[]> {
-  // As in the clients, an empty variable is not set.
-  const set = ENDPOINTS.flatMap((name) => {
+  // An empty variable counts as unset, as in the clients.
+  const set = ENDPOINT_VARIABLES.flatMap((name) => {
     const url = process.env[name];
     return url ? [{ name, url }] : [];
   });

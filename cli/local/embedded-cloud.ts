@@ -20,10 +20,10 @@ export interface EmbeddedCloud {
   readonly functions: Functions;
   /** The endpoints and keys that workers need. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Seconds in which at least one function ran, since this was last called. */
+  /** Seconds in which at least one function ran on an event or a scheduled tick, since this was last called. */
   takeScoringSeconds(): number;
   /** Registers the listener to call whenever a function advances RUN or a STEP. */
-  onMoved(listener: () => void): void;
+  onAdvance(listener: () => void): void;
   /** DynamoDB writes of all processes since the cloud was opened. */
   writes(): StoreWrites;
   close(): Promise<void>;
@@ -62,8 +62,8 @@ export async function openEmbeddedCloud(
     },
   });
   const store = cloud.direct;
-  let moved = () => {};
-  const table = notifying(store.table, () => moved());
+  let advanced = () => {};
+  const table = notifying(store.table, () => advanced());
   const functions = composeFunctions(
     { ...store, table },
     {
@@ -76,8 +76,8 @@ export async function openEmbeddedCloud(
     store,
     functions,
     environment: cloud.environment,
-    onMoved(listener) {
-      moved = listener;
+    onAdvance(listener) {
+      advanced = listener;
     },
     takeScoringSeconds: () => scoring.takeSeconds(),
     writes: () => cloud.writes(),
@@ -94,8 +94,8 @@ export function openCloudStore(environment: Readonly<Record<string, string>>): A
   return openAwsStore({ table, bucket }, environment);
 }
 
-/** Wraps the table to call `moved` when a write advances RUN or a STEP. Closing a STEP does not count, since RUN advances right after. */
-function notifying(table: Table, moved: () => void): Table {
+/** Calls `advanced` when a write to the table advances RUN or a STEP. Closing a STEP does not count, since RUN advances right after. */
+function notifying(table: Table, advanced: () => void): Table {
   return {
     get: (key) => table.get(key),
     getAll: (keys) => table.getAll(keys),
@@ -106,7 +106,7 @@ function notifying(table: Table, moved: () => void): Table {
       const result = await table.update(change);
       const { sk } = change.key;
       const advances = sk === "RUN" || (sk.startsWith(tablePrefixes.steps) && result.item?.["state"] !== "closed");
-      if (result.applied && advances) moved();
+      if (result.applied && advances) advanced();
       return result;
     },
   };

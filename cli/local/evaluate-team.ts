@@ -61,7 +61,7 @@ export async function evaluateLocally(
   }
 }
 
-interface KeptOptions {
+interface FolderOptions {
   readonly raised?: RaisedBudget;
   /** Called when the evaluation has started or resumed: from then on, the folder keeps its answers. */
   readonly onStart?: () => void;
@@ -76,7 +76,7 @@ export async function evaluateInFolder(
   questions: QuestionSet,
   stop: Stop,
   onDone: OnDone,
-  { raised = {}, onStart, onPoll }: KeptOptions = {},
+  { raised = {}, onStart, onPoll }: FolderOptions = {},
 ): Promise<boolean> {
   const config = withoutWaiting(wanted);
   mkdirSync(directory, { recursive: true });

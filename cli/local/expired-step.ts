@@ -21,7 +21,7 @@ export async function refuseExpired(store: StoreReader, { run, step, startedAt }
     const item = await store.table.get(tableKeys.step(run, planned));
     if (!item) return;
     const record = parse(StepRecord, item, `STEP ${planned} of run '${run}'`);
-    if (!(await hasExpired(store, record, now / 1000))) continue;
+    if (!(await isStepExpired(store, record, now / 1000))) continue;
     const advice =
       step === 0
         ? "no step has finished, so there is nothing to keep: start another run"
@@ -33,24 +33,28 @@ export async function refuseExpired(store: StoreReader, { run, step, startedAt }
   }
 }
 
-async function hasExpired(store: StoreReader, { run, step, state, groups }: StepRecord, now: number): Promise<boolean> {
+async function isStepExpired(
+  store: StoreReader,
+  { run, step, state, groups }: StepRecord,
+  nowSeconds: number,
+): Promise<boolean> {
   if (state === "closed") return false;
-  const expired = await Promise.all(groups.map((_, group) => isExpired(store, run, step, group, now)));
+  const expired = await Promise.all(groups.map((_, group) => isGroupExpired(store, run, step, group, nowSeconds)));
   return expired.includes(true);
 }
 
-async function isExpired(
+async function isGroupExpired(
   { table, objects }: StoreReader,
   run: string,
   step: number,
   group: number,
-  now: number,
+  nowSeconds: number,
 ): Promise<boolean> {
   const item = await table.get(tableKeys.group(run, step, group));
   if (!item) return true;
   const { rollouts, expiresAt } = parse(GroupRecord, item, `GROUP ${step}/${group} of run '${run}'`);
-  if (expiresAt !== undefined && expiresAt <= now) return true;
-  // All of them: in a run that was resumed before, a group has conversations of different ages, and so may a rollout.
+  if (expiresAt !== undefined && expiresAt <= nowSeconds) return true;
+  // Checks all of them: in a run that was resumed before, a group has conversations of different ages, and so may a rollout.
   const keys = Object.entries(rollouts).flatMap(([k, score]) => {
     if ("excluded" in score) return [];
     const calls = Object.values(score.invocations).flat();

@@ -1,5 +1,5 @@
 /**
- * @file What checks find: errors, which keep a run from starting, warnings, and notes on what was decided for the user. Each is one
+ * @file What checks find: errors (which keep a run from starting), warnings, and notes on what was decided for the user. Each is one
  * line: where, what is wrong or was decided, what to do.
  */
 import colors from "picocolors";

@@ -5,9 +5,9 @@
  *     event          waits for                                                      unblocked by
  *     next step      RUN.step: all manifests of the step exist                      tick
  *     evaluation     JOB is `done`                                                  record-evaluation
- *     optimizer      AGENT has the probe result of its server's optimizer                  the agent's worker
- *     stalled        no score or version for too long (core/monitoring/stall.ts)   time alone
- *     trained        RUN is `finished`                                               tick
+ *     optimizer      AGENT has the probe result of its server's optimizer           the agent's worker
+ *     stalled        no score or version for too long (core/monitoring/stall.ts)    time alone
+ *     trained        RUN is `finished`                                              tick
  *     end            RUN is `halted`, or `finished` and every due evaluation done   a halt, record-evaluation
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -82,7 +82,7 @@ export async function* followRun(
       }
       if (run.status === "halted") return yield { kind: "ended", status: "halted", reason: run.reason };
       const state = run.status === "running" ? await readState(store, config, run) : undefined;
-      const wait = state ? waitingFor(config, state) : evaluating(config, run.step, jobs);
+      const wait = state ? waitingFor(config, state) : evaluationWait(config, run.step, jobs);
       if (wait === undefined) return yield { kind: "ended", status: "finished", reason: "" };
       yield { kind: "waiting", step: run.step, for: wait };
       const text = state && stalls.look(state, await clock.storeTime());
@@ -146,11 +146,11 @@ export async function readWait(store: Store, config: RunConfig): Promise<string 
   const run = await readRun(store, config.run);
   if (run.status === "halted") return undefined;
   if (run.status === "running") return waitingFor(config, await readState(store, config, run));
-  return evaluating(config, run.step, await readJobs(store, config.run));
+  return evaluationWait(config, run.step, await readJobs(store, config.run));
 }
 
 /** `evaluation 2 of 6: greedy after 0 steps`, for a finished run; undefined once every due evaluation is done. */
-function evaluating(config: RunConfig, last: number, jobs: readonly JobRecord[]): string | undefined {
+function evaluationWait(config: RunConfig, last: number, jobs: readonly JobRecord[]): string | undefined {
   const jobOf = (team: number, suite: string) => jobs.find((job) => job.team === team && job.suite === suite);
   const teams = Array.from({ length: last + 1 }, (_, team) => team);
   const due = teams.flatMap((team) =>

@@ -67,7 +67,7 @@ export class RunHistory {
       this.metrics.addStep(event.summary);
     }
     this.save("running");
-    // After the status: `mgrpo track` adds the evaluations that it lists, so an older score must not come back.
+    // After the status: `mgrpo track` adds the evaluations that the status lists, so an older score must not come back.
     if (event.kind === "evaluation") this.metrics.addEvaluation(event.evaluation);
   }
 

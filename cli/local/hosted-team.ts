@@ -22,7 +22,7 @@ import { startOrResume } from "./start-or-resume.ts";
 export interface HostedTeam {
   readonly run: RunContext;
   readonly agents: ReadonlyMap<string, HostedAgent>;
-  /** What runs the rollouts of an app; undefined: this program does. */
+  /** Runs the rollouts through an app; undefined: this program runs them. */
   readonly app: AppParts | undefined;
   /** Scores a committed outcome with the recipe's rewards; the last one of a group finalizes it. */
   readonly score: EmbeddedCloud["functions"]["scoreRollout"];

@@ -13,7 +13,7 @@ import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
 /** Updates of a live line per second. */
-const LINES_PER_SECOND = 5;
+const UPDATES_PER_SECOND = 5;
 
 export const isHubModel = (model: string): boolean => model.startsWith(HUB_PREFIX);
 
@@ -93,7 +93,7 @@ export function terminalReporter(stream: NodeJS.WriteStream = process.stderr): T
         return;
       }
       const now = performance.now();
-      if (!isLast && now - shownAt < 1000 / LINES_PER_SECOND) return;
+      if (!isLast && now - shownAt < 1000 / UPDATES_PER_SECOND) return;
       shownAt = now;
       stream.write(`\r\u001B[K${progressLine(progress)}`);
       isLive = true;

@@ -39,7 +39,7 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   const { files, stored, origin } = isGguf ? await readGgufModel(model) : await readFiles(model);
   checkContext(files, agent.limits.contextTokens);
   const own = readAdapterConfig(files)?.lora;
-  // As training does, refuses other settings than those of the adapter in the folder.
+  // As training does, refuses settings other than those of the adapter in the folder.
   if (own && agent.lora) withAdapter("<name>", agent, 0, files);
   const lora = agent.lora ?? own ?? null;
   const trained = lora ? `an adapter of rank ${lora.rank}` : "all weights";
@@ -101,7 +101,7 @@ function templateChecks(agent: AgentConfig, files: CheckpointFiles): Check[] {
   }
 }
 
-/** Why the system message describes the tools, unless the settings say so. */
+/** Why the system message describes the tools, unless the settings ask for it. */
 function reasonOf({ toolPrompt }: AgentConfig, display: ToolDisplay): string {
   if (toolPrompt !== "auto" || display !== "system") return "";
   return ", since the template does not show tools with calls as <tool_call> and JSON";

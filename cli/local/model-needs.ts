@@ -47,7 +47,7 @@ const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
   saving: "an adapter in place of all weights (lora={})",
 };
 
-/** What makes a part smaller. Under an adapter, its optimizer state and what is saved grow with it. */
+/** What makes a part smaller. With an adapter, the optimizer state and what is saved grow with it. */
 const adviceOn = (part: keyof MemoryPlan, lora: LoraConfig | null): string =>
   ADVICE[lora && (part === "optimizer" || part === "saving") ? "adapter" : part];
 
@@ -143,8 +143,8 @@ function admitted<T>(findings: Findings, name: string, read: () => T): T[] {
   }
 }
 
-/** Undefined if the weights are not in files that this program reads. */
-export function parametersOf({ policy }: AgentConfig, files: CheckpointFiles): number | undefined {
+/** The model's number of parameters; undefined if the weights are not in files that this program reads. */
+export function parameterCount({ policy }: AgentConfig, files: CheckpointFiles): number | undefined {
   return policy === "compiled" || policy.startsWith("eager")
     ? parameterLayout(readModelConfig(files)).length
     : undefined;

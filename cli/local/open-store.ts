@@ -1,7 +1,7 @@
 /**
  * @file Opens a local run's store for reading: through the process that trains it, else through an embedded cloud without functions. While
- * that process starts or ends, neither way may be open: a read waits for it. A run's folder can be opened only once at a time, so
- * concurrent reads share the embedded cloud:
+ * that process starts or ends, both may fail, so a read retries. Only one cloud can have a run's folder open at a time, so concurrent
+ * reads share one:
  *
  *     first read ──> waits until the previous cloud is closed ──> opened ──> last read ends ──> closed
  */
@@ -12,7 +12,7 @@ import type { Store } from "../../core/ports.ts";
 import { openCloudStore } from "./embedded-cloud.ts";
 import { type RunFolder, readStatus } from "./run-folder.ts";
 
-/** How long a read waits for a process that starts or ends. */
+/** How long a read retries while a process starts or ends. */
 const HANDOVER_SECONDS = 3;
 
 /** @param read is repeated while the store cannot be reached, for at most `seconds`. */
@@ -43,12 +43,12 @@ interface SharedCloud {
 }
 
 /** By directory: the clouds that reads are using, and the closing of those that no read uses. */
-const open = new Map<string, SharedCloud>();
+const openClouds = new Map<string, SharedCloud>();
 const closing = new Map<string, Promise<void>>();
 
 async function withIdleStore<T>(directory: string, read: (store: Store) => Promise<T>): Promise<T> {
-  const shared = open.get(directory) ?? { readers: 0, opened: openIdle(directory) };
-  open.set(directory, shared);
+  const shared = openClouds.get(directory) ?? { readers: 0, opened: openIdle(directory) };
+  openClouds.set(directory, shared);
   shared.readers += 1;
   try {
     return await read((await shared.opened).direct);
@@ -65,7 +65,7 @@ async function openIdle(directory: string): ReturnType<typeof startLocalCloud> {
 
 /** A cloud that did not open has failed its readers, and needs no closing. */
 async function closeIdle(directory: string, { opened }: SharedCloud): Promise<void> {
-  open.delete(directory);
+  openClouds.delete(directory);
   const closed = opened.then(
     (cloud) => cloud.close(),
     () => {},

@@ -87,7 +87,7 @@ async function followWithWorkers(
   const environment = { ...cloud.environment, MGRPO_WORKER_TOKEN: randomBytes(24).toString("base64url") };
   const workers = startWorkers(workersOf(config), environment, folder.logs, inFlightIn(cloud.store.table, config.run));
   workers.failed.catch(stop.fail);
-  cloud.onMoved(() => workers.hint());
+  cloud.onAdvance(() => workers.hint());
   try {
     const options = { from: history.steps.length, pollSeconds: POLL_SECONDS, signal: stop.signal };
     for await (const event of followRun(cloud.store, config, options)) {

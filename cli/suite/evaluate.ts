@@ -9,7 +9,7 @@ import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
-import { readEndpoint } from "../endpoint-team.ts";
+import { parseEndpointTeam } from "../endpoint-team.ts";
 import { describeLosses, evaluateInFolder, type FinishedJob, type OnPoll } from "../local/evaluate-team.ts";
 import { preflightEvaluation } from "../local/preflight.ts";
 import { watchForStop } from "../local/stop.ts";
@@ -98,7 +98,7 @@ export async function evaluateAndKeep(
 
 /** The name of the run, file, folder or model, made safe as a folder name. */
 function folderName(target: string): string {
-  const endpoint = readEndpoint(target);
+  const endpoint = parseEndpointTeam(target);
   const name = endpoint ? endpoint.model.replace(/[^\w.-]+/g, "-") : basename(resolve(target), ".json");
   return name.slice(0, MAX_NAME_LENGTH);
 }

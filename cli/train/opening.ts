@@ -5,7 +5,7 @@ import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { ownerOf, sharesOf } from "../../core/contracts/shared-policy.ts";
 import type { Bases } from "../local/base-models.ts";
-import { parametersOf } from "../local/model-needs.ts";
+import { parameterCount } from "../local/model-needs.ts";
 import type { RunFolder } from "../local/run-folder.ts";
 import { counted, percent } from "../terminal/columns.ts";
 import { flow, terminalWidth } from "../terminal/flow.ts";
@@ -59,9 +59,9 @@ function sharedPolicyParts({ agents }: RunConfig, name: string): { readonly text
 }
 
 /** An agent's model, its size, and what is trained (by default all weights). */
-function partsOf(agent: AgentConfig, base: Parameters<typeof parametersOf>[1] | undefined) {
+function partsOf(agent: AgentConfig, base: Parameters<typeof parameterCount>[1] | undefined) {
   const { model, policy, trained, lora } = agent;
-  const parameters = base && parametersOf(agent, base);
+  const parameters = base && parameterCount(agent, base);
   const path = isAbsolute(model) ? relative(process.cwd(), model) : model;
   const parts = [
     path.length < model.length ? path : model,

@@ -1,7 +1,7 @@
 /** @file Checks of `mgrpo doctor` that depend on the environment: which endpoints count as set, and where temporary files go. */
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { checkEndpoints, checkLocalCloud } from "../../cli/local/checks.ts";
+import { checkEmbeddedCloud, checkEndpoints } from "../../cli/local/checks.ts";
 import { freePort } from "../fakes/proxies.ts";
 
 afterEach(() => void vi.unstubAllEnvs());
@@ -21,7 +21,7 @@ test("an empty variable is not an endpoint; an endpoint where nothing listens is
 
 test("if the temporary folder does not exist, the embedded cloud is reported as broken, and the check does not throw", async () => {
   for (const name of ["TMPDIR", "TMP", "TEMP"]) vi.stubEnv(name, join(import.meta.dirname, "no-such-folder"));
-  expect(await checkLocalCloud()).toMatchObject([
+  expect(await checkEmbeddedCloud()).toMatchObject([
     { name: "embedded cloud", state: "broken", found: expect.stringMatching(/^ENOENT: .*no-such-folder/) },
   ]);
 });
