@@ -59,7 +59,7 @@ const LEGEND = {
   textStyle: { color: COLORS.text[0], fontSize: 12 },
 };
 const SYMBOL_GAP = 5;
-const ROW = 28;
+const ROW_HEIGHT = 28;
 
 /** Where the plot begins below a legend of these names, which takes as many rows as it needs. */
 export function plotTop(names: readonly string[]): number {
@@ -74,7 +74,7 @@ export function plotTop(names: readonly string[]): number {
     }
     x += width + itemGap;
   }
-  return top + rows * ROW + 14;
+  return top + rows * ROW_HEIGHT + 14;
 }
 
 /** An upper estimate: the reader's browser picks the font, and names must not run into each other in a wide one. CJK is square. */

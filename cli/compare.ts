@@ -14,9 +14,9 @@ import { curveSuite, heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
 import { type CompareOptions, type Entry, entriesOf, planRun, unreadSettings } from "./compare/plan.ts";
 import { type ComparisonDisplay, openProgress } from "./compare/progress.ts";
-import { hasStarted, identify, provenanceOf } from "./compare/provenance.ts";
+import { hasStarted, identifyBases, provenanceOf } from "./compare/provenance.ts";
 import { type FinishedRun, hasRecord, readRecord, type TraceableRun } from "./compare/records.ts";
-import { refuseOther, startedModels, trainRuns } from "./compare/runs.ts";
+import { refuseMismatchedRun, startedModels, trainRuns } from "./compare/runs.ts";
 import { checkStart, describeStart } from "./compare/start.ts";
 import { type ArmRuns, type Comparison, cumulativeTokens, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
@@ -49,7 +49,7 @@ interface Plan {
 
 export async function compare(recipeName: string, options: CompareOptions): Promise<void> {
   const plan = await planComparison(recipeName, options);
-  for (const seed of plan.seeds) refuseOther(leadRun(plan, seed), options.mixed);
+  for (const seed of plan.seeds) refuseMismatchedRun(leadRun(plan, seed), options.mixed);
   const progress = openProgress(plan.names.length);
   const stop = watchForStop();
   const { planned, failures } = await trainAll(plan, progress, stop.signal).finally(() => {
@@ -63,11 +63,11 @@ export async function compare(recipeName: string, options: CompareOptions): Prom
     process.exitCode = 130;
     return;
   }
-  throw unfinished(missing, failures);
+  throw unfinishedError(missing, failures);
 }
 
 /** The error of an unfinished comparison. `failures`: run -> why it failed. */
-export function unfinished(missing: readonly string[], failures: ReadonlyMap<string, string>): MgrpoError {
+export function unfinishedError(missing: readonly string[], failures: ReadonlyMap<string, string>): MgrpoError {
   const [failure] = failures;
   const [run, fault] = failure ?? [missing[0], "its process exited without finishing it"];
   const others = missing.length > 1 ? `; ${counted(missing.length - 1, "other run")} unfinished` : "";
@@ -88,19 +88,19 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const names = runs.map(({ run }) => run);
   const folder = resolve(RESULTS, options.name);
   const configs = new Map(entries.map((entry) => [entry, planOf(entry, 1, 1).config]));
-  // A comparison that has begun can continue.
+  // A comparison that has begun may keep settings that no run reads.
   if (!names.some((run) => hasStarted(runFolder(run)) || hasRecord(folder, run))) refuseUnread([...configs.values()]);
-  const teams = new Map<Entry, Awaited<ReturnType<typeof readTeam>>>();
+  const resolved = new Map<Entry, Awaited<ReturnType<typeof preflightModels>>>();
   for (const [entry, config] of configs) {
     await makeMissingModels(recipeName, recipe, config);
-    teams.set(entry, await readTeam(config, runs));
+    resolved.set(entry, await preflightModels(config, runs));
   }
   const runOf: Plan["runOf"] = (entry, seed, budget) => {
     const planned = planOf(entry, seed, budget);
-    const team = teams.get(entry);
-    if (!team) throw new RangeError(`'${entry.label}' is not an entry of this comparison`);
-    const config = withModels(planned.config, team.models);
-    return { ...planned, config, by: provenanceOf(config, team.bases) };
+    const found = resolved.get(entry);
+    if (!found) throw new RangeError(`'${entry.label}' is not an entry of this comparison`);
+    const config = withModels(planned.config, found.models);
+    return { ...planned, config, by: provenanceOf(config, found.bases) };
   };
   const { main } = runOf(first, 1, 1).config;
   return { recipe: recipeName, options, seeds, first, others, names, folder, main, runOf };
@@ -113,13 +113,13 @@ function refuseUnread(configs: readonly RunConfig[]): void {
 }
 
 /** Checks a config, and reads its base models: their names, with the commit of a hub model, and what identifies them. */
-async function readTeam(given: RunConfig, runs: readonly RunConfig[]) {
+async function preflightModels(given: RunConfig, runs: readonly RunConfig[]) {
   const config = await pinModels(given, startedModels(runs, given));
   const site = { workers: "here", models: "read", begins: () => false, checkStore: checkRunsFolder } as const;
   const { findings, bases } = await preflight(config, site);
   findings.settle();
   const models = new Map(Object.entries(config.agents).map(([name, { model }]) => [name, model]));
-  return { models, bases: await identify(bases) };
+  return { models, bases: await identifyBases(bases) };
 }
 
 function withModels(config: RunConfig, models: ReadonlyMap<string, string>): RunConfig {

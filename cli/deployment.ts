@@ -18,7 +18,7 @@ const tableOf = (stage: string) => `mgrpo-${stage}`;
 /** Undefined if the table was not made by `sst deploy`. */
 export const readDeployment = async (table: Table) => parseDeployment(await table.get(tableKeys.deployment));
 
-/** The store of a stage. Throws if the environment names another store. */
+/** The names of a stage's table and bucket. Throws if the environment names others. */
 export async function namesOfStage(stage: string): Promise<{ table: string; bucket: string }> {
   const table = tableOf(stage);
   const store = openAwsStore({ table, bucket: "" });
@@ -91,16 +91,13 @@ export function refuseUnreachableServers({ agents, evaluation }: RunConfig, { fl
 /** Where a deployment's functions and evaluation workers have the judge's key (stacks/secrets.ts). */
 const JUDGE_VARIABLE = "MGRPO_JUDGE_KEY";
 
-/**
- * A judge is asked by functions, or by instances that evaluate. They have neither the keys of this machine nor its AWS credentials.
- * `isRewarding`: the recipe's rewards ask it.
- */
-export function refuseKeylessJudge(config: RunConfig, { fleets }: Deployment, isRewarding: boolean): void {
+/** A judge is asked by functions, or by instances that evaluate. They have neither the keys of this machine nor its AWS credentials. */
+export function refuseKeylessJudge(config: RunConfig, { fleets }: Deployment, rewardsAskJudge: boolean): void {
   const { judge, evaluation } = config;
-  const isEvaluating =
+  const suitesAskJudge =
     fleets.some(({ roles }) => roles.includes("eval")) &&
     evaluation.suites.some(({ benchmark }) => benchmark && JUDGED_BENCHMARKS.includes(benchmark));
-  if (!judge || !(isRewarding || isEvaluating)) return;
+  if (!judge || !(rewardsAskJudge || suitesAskJudge)) return;
   const { model } = judge;
   const needsKey = model.provider === "bedrock" || isOpenAi(model.baseUrl) || model.keyVariable !== undefined;
   if (!needsKey || model.keyVariable === JUDGE_VARIABLE) return;

@@ -35,7 +35,7 @@ export interface DevOptions {
  * Leaves out evaluation, budget and trackers, and what only they need, such as a suite's judge. An error that the app throws is shown:
  * it is not retried, and halts nothing.
  */
-const ROLLOUTS_ALONE = [
+const DEV_SETTINGS = [
   "limits.attempts=1",
   "limits.lostFraction=1",
   "evaluation={}",
@@ -48,7 +48,7 @@ const ROLLOUTS_ALONE = [
 export async function dev(recipeName: string, options: DevOptions): Promise<void> {
   const recipe = await openRecipe(recipeName);
   const { arm = "mgrpo", seed, rollouts } = options;
-  const settings = [...options.set, ...ROLLOUTS_ALONE];
+  const settings = [...options.set, ...DEV_SETTINGS];
   const resolve = (...more: string[]) =>
     resolveConfig(recipe, { run: "dev", recipe: recipeName, seed, arm, set: [...settings, ...more] });
   const asked = resolve();

@@ -5,7 +5,7 @@ import colors from "picocolors";
 import * as z from "zod";
 import { parse } from "../core/contracts/parse.ts";
 import { serveApp } from "../gpu-workers/invocations/server.ts";
-import { requireAddress } from "./cloud/address.ts";
+import { refuseWildcardAddress } from "./cloud/address.ts";
 import { namesOfStage } from "./deployment.ts";
 import { watchForStop } from "./local/stop.ts";
 import { openSource } from "./show/source.ts";
@@ -27,7 +27,7 @@ const Key = z.string("must have at least 24 characters").min(24).optional();
 
 export async function ui(run: string | undefined, options: UiOptions): Promise<void> {
   const { host, port, open = false, stage } = options;
-  requireAddress(host);
+  refuseWildcardAddress(host);
   if (stage !== undefined) {
     const { table, bucket } = await namesOfStage(stage);
     Object.assign(process.env, { MGRPO_TABLE: table, MGRPO_BUCKET: bucket });

@@ -40,14 +40,14 @@ export function questionOf({ recipe }: AskedTeam, prompt: string): Question {
 export async function answer(
   { config }: AskedTeam,
   question: Question,
-  draws: SamplingOptions,
+  sampling: SamplingOptions,
   onProgress: OnProgress,
   signal: AbortSignal,
 ): Promise<TeamAnswer> {
   const bases = await readBases(config, "evaluate");
   const questions = { train: [question], heldOut: [] };
   return withHostedTeam(config, { bases, questions, log: createLog(() => {}) }, (team) =>
-    rollOut(team, question, draws, onProgress, signal),
+    rollOut(team, question, sampling, onProgress, signal),
   );
 }
 

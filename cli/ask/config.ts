@@ -22,7 +22,13 @@ import { findRun, readConfig, runNames } from "../local/run-folder.ts";
 import { isTeamFile, readTeamFile, untrained, withStoredConfig } from "../team-file.ts";
 
 /** Nothing is trained or paid by the hour, and the user decides how long to wait. */
-const ASKING = ["steps=1", "budget={}", "evaluation={}", "limits.rolloutSeconds=86400", "limits.turnSeconds=86400"];
+const ASK_SETTINGS = [
+  "steps=1",
+  "budget={}",
+  "evaluation={}",
+  "limits.rolloutSeconds=86400",
+  "limits.turnSeconds=86400",
+];
 
 export interface AskOptions {
   readonly team: string;
@@ -43,7 +49,7 @@ export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<As
   const advice = advised.config(found.arm, chosenBy(set));
   const names = Object.keys(advice.agents);
   const api = found.endpoint ? endpointSettings(found.endpoint, names) : [];
-  const all = [...untrained(advice), ...api, ...ASKING, ...set];
+  const all = [...untrained(advice), ...api, ...ASK_SETTINGS, ...set];
   const choice = { run: "ask", recipe: name, arm: found.arm, seed };
   const config = resolveConfig(advised, { ...choice, set: all });
   const { checkpoints } = found;
@@ -96,7 +102,7 @@ async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTea
   return { recipe, name, arm, advised: recipe, ...(endpoint && { endpoint, arm: wanted ?? ENDPOINT_ARM }) };
 }
 
-/** The error of a name that may be a mistyped run's as well as a recipe's. */
+/** The error for a name that may be a mistyped run or recipe. */
 function unknownTeam({ message, unknownNames }: MgrpoError, team: string): MgrpoError {
   return new MgrpoError("not-found", `--team ${team}: there is no such run here, and ${message}`, {
     unknownNames: [{ unknown: team, known: runNames() }, ...unknownNames],

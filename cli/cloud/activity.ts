@@ -2,7 +2,6 @@
 import type { RunRecord } from "../../core/contracts/records.ts";
 import { counted } from "../terminal/columns.ts";
 
-/** A snapshot of the store. */
 export interface StoreSnapshot {
   /** On a monotonic clock. */
   readonly seconds: number;

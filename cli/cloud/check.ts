@@ -1,6 +1,7 @@
 /**
  * @file `mgrpo cloud check`: tests everything that this program needs from a store, on the endpoints that the environment names, under
- * its own prefix, which it deletes afterward, also if Ctrl-C or SIGTERM stops it. Exit code 1 if something does not work, 130 if stopped.
+ * a prefix of its own, whose records it deletes afterward, even if Ctrl-C or SIGTERM stops it. Exit code 1 if something does not work, 130 if
+ * stopped.
  */
 import { randomBytes } from "node:crypto";
 import colors from "picocolors";
@@ -43,7 +44,7 @@ export async function check(): Promise<void> {
     // Reports an unreachable store in one clear line, not one per behavior.
     await store.table.get({ pk: `CHECK#${trial}`, sk: "CHECK" });
     await store.objects.get(`check/${trial}`);
-    // From the first write on. The behavior under test still ends: what it writes later would be left behind.
+    // Before the first write. A stop lets the behavior under test end: what it wrote after the cleanup would remain.
     stopListening = onStopSignal(() => stop.abort());
     const [keys, items] = [openFreshKeys(`check/${trial}`), openFreshKeys(`CHECK#${trial}`)];
     const all = [
@@ -113,7 +114,7 @@ function recordingCommits(store: ObjectStore): { store: ObjectStore; keys: strin
   return { store: { ...store, commit }, keys };
 }
 
-/** The same table; records the keys of inserted and updated items: a faulty store creates an item that is updated. */
+/** The same table; records the keys of inserted and updated items: a faulty store may create an item on update. */
 function recordingWrites(store: Table): { store: Table; keys: TableKey[] } {
   const keys: TableKey[] = [];
   const insert: Table["insert"] = (key, item) => {

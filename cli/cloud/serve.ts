@@ -16,7 +16,7 @@ import { watchForStop } from "../local/stop.ts";
 import { openLiveLine } from "../terminal/live.ts";
 import { type Dashboard, startDashboard } from "../ui/child.ts";
 import { type Activity, activityText, observe, type StoreSnapshot } from "./activity.ts";
-import { requireAddress } from "./address.ts";
+import { refuseWildcardAddress } from "./address.ts";
 import { isOpenToOthers, writePrivateFile } from "./environment-file.ts";
 
 export interface CloudServeOptions {
@@ -36,7 +36,7 @@ const STDOUT = 1;
 
 export async function serveCloud(options: CloudServeOptions): Promise<void> {
   const { host, port, s3Port, dir, environmentFile, uiPort } = options;
-  requireAddress(host);
+  refuseWildcardAddress(host);
   const ports = { dynamo: port, s3: s3Port ?? portAfter(port) };
   const stop = watchForStop();
   let dashboard: Dashboard | undefined;
@@ -79,7 +79,7 @@ function reportEnvironment(environment: EmbeddedCloud["environment"], file: stri
   else console.log(JSON.stringify({ kind: "serving", dynamo, s3, environment: file }));
 }
 
-/** With a fixed port, its link is the same after a restart. It goes to standard error: standard output is the workers' environment. */
+/** With a fixed port, the link is the same after a restart. It goes to standard error: standard output carries the workers' environment. */
 async function openDashboard(environment: EmbeddedCloud["environment"], host: string, port: number) {
   const key = createHmac("sha256", workerToken(environment)).update("dashboard").digest("base64url");
   const dashboard = await startDashboard(["--host", host, "--port", String(port)], {
@@ -92,7 +92,7 @@ async function openDashboard(environment: EmbeddedCloud["environment"], host: st
   return dashboard;
 }
 
-/** The secret between workers, derived so that it lasts as long as the cloud's own keys. */
+/** The secret that workers share, derived so that it lasts as long as the cloud's own keys. */
 function workerToken({ AWS_SECRET_ACCESS_KEY: secret = "" }: EmbeddedCloud["environment"]): string {
   return createHmac("sha256", secret).update("calls between workers").digest("base64url");
 }
@@ -132,7 +132,7 @@ export async function showActivity(
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Omits damaged records of runs: `mgrpo runs` reports them. */
+/** Omits damaged run records: `mgrpo runs` reports them. */
 async function readRuns({ table }: Store): Promise<RunRecord[]> {
   const items = await Promise.all((await listedRuns(table)).map(({ run }) => table.get(tableKeys.run(run))));
   return items.flatMap((item) => RunRecord.safeParse(item).data ?? []);

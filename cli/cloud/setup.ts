@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo cloud setup`: creates the table and the bucket that the environment names, unless they exist, and a rule that deletes the
- * parts of abandoned uploads, where the store supports one.
+ * parts of abandoned uploads, where the store supports one and the bucket has no other lifecycle rules.
  */
 import {
   createBucket,

@@ -1,8 +1,8 @@
-/** @file Commands that evaluate or use a team: `eval`, `mine`, `ask`, `serve` and `judge check`. */
+/** @file Commands that evaluate or use a team (`eval`, `mine`, `ask` and `serve`), and `judge check`. */
 import { type Command, Option } from "commander";
 import { Attachments } from "../../core/contracts/evaluation-suite.ts";
 import { notNegative, port, positive, positiveInteger, share } from "../terminal/fail.ts";
-import { addToolBudgets, arm, judge, seed, setting } from "./options.ts";
+import { addToolBudgets, armOption, judgeOption, seedOption, settingOption } from "./options.ts";
 
 export function addEvaluation(program: Command): void {
   addEval(program);
@@ -24,10 +24,10 @@ function addEval(program: Command): void {
       "--recipe <recipe>",
       "recipe of a folder that belongs to no run (default: atlas), or of a model behind an API (default: deep-research)",
     )
-    .addOption(arm())
-    .addOption(seed())
-    .addOption(setting())
-    .addOption(judge());
+    .addOption(armOption())
+    .addOption(seedOption())
+    .addOption(settingOption())
+    .addOption(judgeOption());
   addSuiteOptions(command);
   addWatchOptions(command);
   command
@@ -114,9 +114,9 @@ function addMine(program: Command): void {
     )
     .requiredOption("--to <file.jsonl>", "file to write, which must not exist")
     .option("--recipe <recipe>", "recipe of a folder that belongs to no run (default: atlas)")
-    .addOption(arm())
-    .addOption(seed())
-    .addOption(setting())
+    .addOption(armOption())
+    .addOption(seedOption())
+    .addOption(settingOption())
     .option("--results <folder>", "folder in which answers are kept, so that the command can resume", "evaluations");
   addToolBudgets(command);
   command.action(async (target, options) => (await import("../mine.ts")).mine(target, options));
@@ -137,9 +137,9 @@ function addAsk(program: Command): void {
         .argParser(notNegative("--temperature"))
         .default(0),
     )
-    .addOption(arm())
-    .addOption(seed().default(1))
-    .addOption(setting())
+    .addOption(armOption())
+    .addOption(seedOption().default(1))
+    .addOption(settingOption())
     .action(async (question, options) => (await import("../ask.ts")).ask(question, options));
 }
 
@@ -162,7 +162,7 @@ function addServe(program: Command): void {
         "sampling temperature for requests that set none (default: the training temperature)",
       ).argParser(notNegative("--temperature")),
     )
-    .addOption(setting())
+    .addOption(settingOption())
     .action(async (team, options) => (await import("../serve.ts")).serveTeam(team, options));
 }
 
@@ -177,8 +177,8 @@ function addJudge(program: Command): void {
       "one object per line: question, reference, answer, correct (true or false); or task, steps, report, score (0 to 1); optionally id",
     )
     .option("--recipe <recipe>", "recipe whose judge is checked", "atlas")
-    .addOption(judge())
+    .addOption(judgeOption())
     .option("--criteria <file>", "instructions for the judge, instead of the recipe's")
-    .addOption(setting())
+    .addOption(settingOption())
     .action(async (file, options) => (await import("../judge/check.ts")).checkJudge(file, options));
 }

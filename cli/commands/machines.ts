@@ -1,7 +1,15 @@
 /** @file Commands for runs on several machines: `launch`, `halt`, `worker` and `dispatch`. */
 import { type Command, Option } from "commander";
 import { port, positive } from "../terminal/fail.ts";
-import { addBudgets, arm, recipeArgument, runArgument, seed, setting, steps } from "./options.ts";
+import {
+  addBudgets,
+  armOption,
+  recipeArgument,
+  runArgument,
+  seedOption,
+  settingOption,
+  stepsOption,
+} from "./options.ts";
 
 export function addMachines(program: Command): void {
   addLaunch(program);
@@ -17,12 +25,12 @@ function addLaunch(program: Command): void {
       "start a run on a stage of `sst deploy`, or in the store that the environment names, for workers anywhere",
     )
     .addArgument(recipeArgument())
-    .addOption(steps())
-    .addOption(seed().default(1))
+    .addOption(stepsOption())
+    .addOption(seedOption().default(1))
     .option("--run <name>", "name of the run; by default <recipe>-<arm>-seed<n>")
     .option("--stage <name>", "stage of `sst deploy` whose fleets work on the run")
-    .addOption(arm().default("mgrpo"))
-    .addOption(setting());
+    .addOption(armOption().default("mgrpo"))
+    .addOption(settingOption());
   addBudgets(command);
   command.action(async (recipe, options) => (await import("../launch.ts")).launch(recipe, options));
 }

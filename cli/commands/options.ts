@@ -10,14 +10,14 @@ export const runArgument = () => new Argument("<run>", "name of the run");
 /** Collects the values of a repeatable option. */
 export const collect = (value: string, earlier: readonly string[]) => [...earlier, value];
 
-export const setting = () =>
+export const settingOption = () =>
   new Option("--set <path=value>", "change a setting of the run config, e.g. algorithm.clipHigh=0.3 (repeatable)")
     .argParser(collect)
     .default([], "none");
-export const steps = () =>
+export const stepsOption = () =>
   new Option("--steps <n>", "number of training steps, instead of the recipe's").argParser(integer("--steps"));
-export const seed = () => new Option("--seed <n>", "seed of all random draws").argParser(integer("--seed"));
-export const arm = () => {
+export const seedOption = () => new Option("--seed <n>", "seed of all random draws").argParser(integer("--seed"));
+export const armOption = () => {
   const arms: readonly string[] = Arm.options;
   return new Option("--arm <name>", "arm of the recipe: the method (mgrpo), a baseline, an ablation or the control")
     .choices(arms)
@@ -26,7 +26,7 @@ export const arm = () => {
       throw new InvalidArgumentError(`Allowed choices are ${arms.join(", ")}${didYouMean(value, arms) || "."}`);
     });
 };
-export const judge = () =>
+export const judgeOption = () =>
   new Option("--judge <model>", "judge model: openai:<base url>#<model>, openai#<model> or bedrock#<model>");
 
 /** The options that raise the budget of an existing run (`ResumeOptions`). */

@@ -1,7 +1,7 @@
 /** @file The commands `sft`, supervised training before M-GRPO, and `import-traces`, which makes demonstrations for it. */
 import { type Command, Option } from "commander";
 import { notNegative, number, positive, positiveInteger } from "../terminal/fail.ts";
-import { arm, collect, recipeArgument, seed, setting } from "./options.ts";
+import { armOption, collect, recipeArgument, seedOption, settingOption } from "./options.ts";
 
 export function addSft(program: Command): void {
   const command = program
@@ -10,11 +10,11 @@ export function addSft(program: Command): void {
     .addArgument(recipeArgument())
     .requiredOption("--to <folder>", "folder to write each agent's model to, as <folder>/<agent>")
     .option("--agent <name>", "train only this agent")
-    .addOption(arm().default("mgrpo"))
-    .addOption(seed().default(1))
-    .addOption(setting());
+    .addOption(armOption().default("mgrpo"))
+    .addOption(seedOption().default(1))
+    .addOption(settingOption());
   addSource(command);
-  addBudget(command);
+  addTrainingOptions(command);
   command.action(async (recipe, options) => (await import("../sft.ts")).sft(recipe, options));
 }
 
@@ -60,7 +60,7 @@ function addSource(command: Command): void {
     );
 }
 
-function addBudget(command: Command): void {
+function addTrainingOptions(command: Command): void {
   command
     .addOption(
       new Option("--epochs <n>", "passes over the demonstrations (default: 1)")

@@ -3,7 +3,16 @@ import { type Command, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
 import { parseArms } from "../compare/plan.ts";
 import { positiveInteger } from "../terminal/fail.ts";
-import { addBudgets, arm, collect, recipeArgument, runArgument, seed, setting, steps } from "./options.ts";
+import {
+  addBudgets,
+  armOption,
+  collect,
+  recipeArgument,
+  runArgument,
+  seedOption,
+  settingOption,
+  stepsOption,
+} from "./options.ts";
 import { addImportTraces, addSft } from "./sft.ts";
 
 export function addTraining(program: Command): void {
@@ -27,9 +36,9 @@ function addDev(program: Command): void {
         .argParser(positiveInteger("--rollouts"))
         .default(4),
     )
-    .addOption(seed().default(1))
-    .addOption(arm().default("mgrpo"))
-    .addOption(setting())
+    .addOption(seedOption().default(1))
+    .addOption(armOption().default("mgrpo"))
+    .addOption(settingOption())
     .action(async (recipe, options) => (await import("../dev.ts")).dev(recipe, options));
 }
 
@@ -38,11 +47,11 @@ function addTrain(program: Command): void {
     .command("train")
     .description("train a recipe's team on this machine")
     .addArgument(recipeArgument())
-    .addOption(steps())
-    .addOption(seed().default(1))
+    .addOption(stepsOption())
+    .addOption(seedOption().default(1))
     .option("--run <name>", "name of the run and of its folder under runs/; by default <recipe>-<arm>-seed<n>")
-    .addOption(arm().default("mgrpo"))
-    .addOption(setting())
+    .addOption(armOption().default("mgrpo"))
+    .addOption(settingOption())
     .option("--open", "open the dashboard of the run in the browser; a terminal shows its link anyway")
     .action(async (recipe, options) => (await import("../train.ts")).train(recipe, options));
 }
@@ -66,7 +75,7 @@ function addResume(program: Command): void {
 }
 
 /** The default arms: all but `shared-policy`, which needs agents with the same model. */
-const COMPARED_ARMS = Arm.options.filter((arm) => arm !== "shared-policy");
+const DEFAULT_ARMS = Arm.options.filter((arm) => arm !== "shared-policy");
 
 function addCompare(program: Command): void {
   program
@@ -76,7 +85,7 @@ function addCompare(program: Command): void {
     .addOption(
       new Option("--arms <list>", "comma-separated arms; the first is the baseline of the comparison")
         .argParser(parseArms)
-        .default(COMPARED_ARMS, COMPARED_ARMS.join(",")),
+        .default(DEFAULT_ARMS, DEFAULT_ARMS.join(",")),
     )
     .addOption(new Option("--seeds <n>", "train with seeds 1 to n").argParser(positiveInteger("--seeds")).default(5))
     .addOption(
@@ -111,7 +120,7 @@ function addCompare(program: Command): void {
         .default([], "none"),
     )
     .option("--questions <file.jsonl>", "train on these questions; the held-out ones stay those of the recipe")
-    .addOption(setting())
+    .addOption(settingOption())
     .option(
       "--mixed",
       "accept runs of another commit, release, recipe, config or base model; the results name them",

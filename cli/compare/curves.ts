@@ -8,9 +8,9 @@ import type { FinishedRun } from "./records.ts";
 import { type ArmRuns, cumulativeTokens, evaluated } from "./summary.ts";
 
 /**
- * The share of held-out questions answered correctly, on one suite for all arms (the first arm's `curveSuite`), over thousands of tokens sampled
- * so far (mean of the seeds). One point per evaluation that all seeds have, the final one from each seed's last; with 95% intervals over seeds
- * and questions.
+ * The share of held-out questions answered correctly, on one suite for all arms (the first arm's `curveSuite`), over thousands of sampled
+ * tokens (mean of the seeds). One point, with a 95% interval over seeds and questions, per evaluation that all seeds have; the last point takes
+ * each seed's last evaluation.
  */
 export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
   const nameOf = namer(arms);
@@ -36,7 +36,7 @@ export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
   });
 }
 
-/** The suite of the curve: of those that are sampled, the one that was evaluated most often, such as a development split. */
+/** The suite of the curve: of those above temperature 0, the one evaluated most often, such as a development split; without one, the first. */
 export function curveSuite(runs: readonly FinishedRun[]): ReturnType<typeof comparedSuites>[number] | undefined {
   const [first, ...others] = comparedSuites(runs.map(evaluated));
   const times = (suite: string) => runs[0]?.heldOut.filter((one) => one.suite === suite).length ?? 0;
@@ -65,7 +65,7 @@ export function rewardBands(arms: readonly ArmRuns[], main: string): Band[] {
 /** Short legend names: as much of a setting's path as tells the lines apart, bare values, and the arm only if there are several. */
 function namer(arms: readonly ArmRuns[]): (entry: Entry) => string {
   const entries = arms.map(({ entry }) => entry);
-  const isOne = new Set(entries.map(({ arm }) => arm)).size === 1;
+  const hasOneArm = new Set(entries.map(({ arm }) => arm)).size === 1;
   const nameWith =
     (words: number) =>
     ({ arm, varied }: Entry): string => {
@@ -73,7 +73,7 @@ function namer(arms: readonly ArmRuns[]): (entry: Entry) => string {
       const [path = "", value = ""] = varied.split(/=(.*)/s);
       const end = path.split(".").slice(-words).join(".");
       const short = `${end}=${value.replace(/"[^"]*":/g, "").replace(/["{}]/g, "")}`;
-      return isOne ? short : `${arm}, ${short}`;
+      return hasOneArm ? short : `${arm}, ${short}`;
     };
   const depth = Math.max(1, ...entries.map(({ varied = "" }) => varied.split(".").length));
   let words = 1;

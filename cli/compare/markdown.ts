@@ -15,7 +15,7 @@ export function drawMarkdown(
   const suites = first?.heldOut ?? [];
   return [
     `# ${name}: ${counted(arms.length, "arm")}, ${counted(seeds.length, "seed")}`,
-    origin(comparison),
+    provenanceTable(comparison),
     ...(missing.length > 0
       ? [`**Unfinished, and left out: ${missing.join(", ")}.** Run the same command to resume.`]
       : []),
@@ -44,7 +44,7 @@ export function drawMarkdown(
           run,
           ...suites.flatMap((suite) => {
             const { before, after } = ofSuite(evaluations, suite) ?? {};
-            return [wilson(before), wilson(after)];
+            return [runShare(before), runShare(after)];
           }),
         ]),
       ),
@@ -57,7 +57,7 @@ export function drawMarkdown(
 }
 
 /** What the numbers come from. */
-function origin({ recipe, command, start, questions, commits, machines, hours }: Comparison): string {
+function provenanceTable({ recipe, command, start, questions, commits, machines, hours }: Comparison): string {
   return table(
     ["", ""],
     [
@@ -162,7 +162,7 @@ function difference(estimate: Measured["gain"] | undefined): string {
   return estimate ? `${signed(estimate.value)} [${signed(estimate.low)}, ${signed(estimate.high)}]` : "-";
 }
 
-function wilson(measured: ArmResult["runs"][number]["evaluations"][number]["before"] | undefined): string {
+function runShare(measured: ArmResult["runs"][number]["evaluations"][number]["before"] | undefined): string {
   const { n, correct, interval } = measured ?? { n: 0, correct: 0, interval: { low: 0, high: 0 } };
   return n === 0 ? "-" : `${points(correct / n)} [${points(interval.low)}, ${points(interval.high)}]`;
 }

@@ -18,9 +18,9 @@ export type TallyOf = (question: QuestionScore) => Tally;
 export type Suite = Pick<Measured, "suite" | "temperature">;
 export type End = "before" | "after";
 
-export const NOTHING: Tally = { n: 0, correct: 0 };
+export const EMPTY_TALLY: Tally = { n: 0, correct: 0 };
 
-/** The arm's runs, and those of the first arm; absent: it is the first. */
+/** `first`: the runs of the first arm; absent for the first arm itself. */
 export interface EvaluatedArm {
   readonly label: string;
   readonly runs: readonly EvaluatedRun[];

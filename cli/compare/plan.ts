@@ -18,7 +18,7 @@ import { chosenBy, resolveConfig, valueAt, withSettings } from "../../core/train
 import { didYouMean } from "../terminal/nearest.ts";
 import { type Start, startOf } from "./start.ts";
 
-/** Limit on the steps of a run with a token budget, relative to its own: a team that stops generating must not train forever. */
+/** Limit on the steps of a run with a token budget, relative to those configured: a team that stops generating must not train forever. */
 const MAX_STEP_RATIO = 4;
 
 export interface CompareOptions extends Start {
@@ -37,7 +37,7 @@ export interface CompareOptions extends Start {
   readonly mixed: boolean;
 }
 
-/** One line of the comparison. */
+/** What a comparison compares: an arm, unchanged or with one varied setting. */
 export interface Entry {
   /** `mgrpo`, or `mgrpo, algorithm.alignment.d=2`. */
   readonly label: string;
@@ -78,7 +78,7 @@ export function entriesOf({ arms, vary }: Pick<CompareOptions, "arms" | "vary">)
   ]);
 }
 
-/** An entry's run with a seed. `budget`: tokens to sample; undefined for the first arm, which trains for its steps. */
+/** An entry's run with a seed. `budget`: tokens to sample; undefined for a run that trains for its steps. */
 export function planRun(
   { recipe, recipeName, options }: { recipe: Recipe; recipeName: string; options: CompareOptions },
   entry: Entry,
@@ -90,9 +90,9 @@ export function planRun(
   const steps = options.steps === undefined ? [] : [`steps=${options.steps}`];
   const chosen = [...options.set, ...(varied === undefined ? [] : [varied])];
   refuseDecided(chosen, varied, options);
-  const stage = startOf(recipe, arm, options);
-  const plain = [...stage, ...options.set, ...steps];
-  const common = [...stage, ...chosen, ...steps];
+  const start = startOf(recipe, arm, options);
+  const plain = [...start, ...options.set, ...steps];
+  const common = [...start, ...chosen, ...steps];
   const resolve = (set: readonly string[]) => resolveConfig(recipe, { run, seed, arm, set, recipe: recipeName });
   if (varied !== undefined && differences(resolve(common), resolve(plain)).length === 0) {
     throw new MgrpoError("config-invalid", `--vary ${varied}: this is the value that ${arm} has anyway; leave it out`);

@@ -44,7 +44,7 @@ export function provenanceOf(config: RunConfig, bases: Required<Provenance>["bas
   return { ...thisProcess(), ...(recipe && { recipe }), config: withoutPaths(config), bases };
 }
 
-export async function identify(bases: Bases): Promise<Required<Provenance>["bases"]> {
+export async function identifyBases(bases: Bases): Promise<Required<Provenance>["bases"]> {
   const hashes = Object.entries(await hashesOf(bases));
   return Object.fromEntries(
     hashes.map(([agent, files]) => [agent, sha256(JSON.stringify(Object.entries(files).sort()))]),
@@ -52,7 +52,7 @@ export async function identify(bases: Bases): Promise<Required<Provenance>["base
 }
 
 /** What differs, one line each: why a run does not belong to this comparison. */
-export function foreignBy(ours: Provenance, theirs: Provenance): string[] {
+export function provenanceDifferences(ours: Provenance, theirs: Provenance): string[] {
   const commit = isSameSource(ours.commit, theirs.commit) ? [] : differences(ours.commit, theirs.commit, "commit");
   const rest = (["release", "config", "bases"] as const).flatMap((part) =>
     theirs[part] === undefined ? [`${part}: not recorded`] : differences(ours[part], theirs[part], part),

@@ -14,7 +14,7 @@ import { HeldOutScores } from "../held-out-scores.ts";
 import { runFolder, writeAtomically } from "../local/run-folder.ts";
 import { RunReport } from "../run-report.ts";
 import type { PlannedRun } from "./plan.ts";
-import { foreignBy, Provenance, readOrigin } from "./provenance.ts";
+import { Provenance, provenanceDifferences, readOrigin } from "./provenance.ts";
 
 /** A planned run, and the provenance that it has if this process starts it. */
 export interface TraceableRun extends PlannedRun {
@@ -61,10 +61,10 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
   const { made, ...finished } = parseJson(FinishedRunRecord, unzipped(path), path);
   const { set, ...expected } = settingsOf(planned);
   const other = differences(expected, { recipe: made.recipe, arm: made.arm, seed: made.seed });
-  if (other.length > 0) throw refusal(`${path} is the record of another run`, other, "or remove that file");
-  const foreign = [...differences(set, made.set, "set"), ...foreignBy(planned.by, finished.by)];
+  if (other.length > 0) throw mismatchError(`${path} is the record of another run`, other, "or remove that file");
+  const foreign = [...differences(set, made.set, "set"), ...provenanceDifferences(planned.by, finished.by)];
   if (foreign.length === 0 || mixed) return { ...finished, foreign };
-  throw refusal(
+  throw mismatchError(
     `${path} was made with other settings, or from another commit, release, recipe, config or base model`,
     foreign,
     "remove that file, or keep it with --mixed",
@@ -72,7 +72,7 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
 }
 
 /** Why a run does not belong to this comparison, and what to do. */
-export function refusal(what: string, found: readonly string[], remedy: string): MgrpoError {
+export function mismatchError(what: string, found: readonly string[], remedy: string): MgrpoError {
   return new MgrpoError("config-invalid", `${what}: ${found.join("; ")}; compare under another --name, ${remedy}`);
 }
 

@@ -3,7 +3,7 @@
  * interrupted one is resumed, and one with other settings is refused.
  *
  *     a lane     waits for: its run's process to exit      then takes the next run, whatever went wrong with this one; once the
- *                                                          package has been rebuilt, each one left fails at once
+ *                                                          package has been rebuilt, each remaining run fails at once
  *     Ctrl-C     is forwarded: every run drains and can be resumed; no new run starts
  */
 import { spawn } from "node:child_process";
@@ -24,23 +24,23 @@ import { nodeArguments } from "../local/workers.ts";
 import { RunReport } from "../run-report.ts";
 import type { CompareOptions } from "./plan.ts";
 import type { ComparisonDisplay } from "./progress.ts";
-import { foreignBy, readOrigin, writeOrigin } from "./provenance.ts";
-import { keepRecord, readRecord, refusal, type TraceableRun, type TrainedRun } from "./records.ts";
+import { provenanceDifferences, readOrigin, writeOrigin } from "./provenance.ts";
+import { keepRecord, mismatchError, readRecord, type TraceableRun, type TrainedRun } from "./records.ts";
 
 /**
- * Throws if the run exists with another config, or, unless `mixed`, if other source, another release or other base models began it. The lock of its
- * embedded cloud keeps out other processes.
+ * Throws if the run exists with another config, or, unless `mixed`, if it began with another commit, release, recipe, config or base
+ * model. The lock of its embedded cloud keeps out other processes.
  */
-export function refuseOther({ config, by }: TraceableRun, mixed: boolean): void {
+export function refuseMismatchedRun({ config, by }: TraceableRun, mixed: boolean): void {
   const folder = runFolder(config.run);
   const origin = readOrigin(folder);
   if (!origin || !existsSync(folder.config)) return;
   const found = differences(config, readConfig(folder));
   const what = `run '${config.run}' already exists`;
-  if (found.length > 0) throw refusal(`${what} with another config`, found, `or remove ${folder.path}`);
-  const foreign = mixed ? [] : foreignBy(by, origin);
+  if (found.length > 0) throw mismatchError(`${what} with another config`, found, `or remove ${folder.path}`);
+  const foreign = mixed ? [] : provenanceDifferences(by, origin);
   if (foreign.length === 0) return;
-  throw refusal(
+  throw mismatchError(
     `${what}, but began with another commit, release, recipe, config or base model`,
     foreign,
     `remove ${folder.path}, or keep it with --mixed`,
@@ -72,7 +72,7 @@ export async function trainRuns(
     if (finished) keepRecord(results, one, finished);
     return finished !== undefined;
   };
-  for (const one of planned) refuseOther(one, mixed);
+  for (const one of planned) refuseMismatchedRun(one, mixed);
   const left = planned.filter((one) => {
     const kept = keep(one);
     if (kept) progress.kept(one.config.run);
@@ -140,7 +140,7 @@ async function trainOne(
   return code === 0 ? undefined : faultOf(lastErrors, code, killed);
 }
 
-/** Settings that pin each hub model to the commit that the comparison resolved: its branch may have moved on. */
+/** Settings that pin each hub model to the commit that the comparison resolved: its branch may have moved. */
 const hubModels = ({ agents }: RunConfig): string[] =>
   Object.entries(agents).flatMap(([name, { model }]) => (isHubModel(model) ? [`agents.${name}.model=${model}`] : []));
 
@@ -161,12 +161,12 @@ export function startedModels(planned: readonly RunConfig[], { agents }: RunConf
   return { agents: Object.fromEntries(models) };
 }
 
-const ERROR = "mgrpo: ";
+const ERROR_PREFIX = "mgrpo: ";
 
 /** Why a process failed: the error that it printed, or how it ended. If the process was killed, other lines are only warnings. */
 function faultOf(errors: string, code: number | null, killed: NodeJS.Signals | null): string {
   const lines = stripVTControlCharacters(errors).trim().split("\n");
-  const error = lines.findLast((line) => line.startsWith(ERROR));
-  if (error !== undefined) return error.slice(ERROR.length);
+  const error = lines.findLast((line) => line.startsWith(ERROR_PREFIX));
+  if (error !== undefined) return error.slice(ERROR_PREFIX.length);
   return killed ? `killed by ${killed}` : lines.at(-1) || `ended with exit code ${code}`;
 }

@@ -1,7 +1,7 @@
 /**
  * @file What the arms of a comparison start from: the recipe's base models and training questions, unless `--from` names checkpoints (of a
- * finished run, or in a folder) and `--questions` a file. With both, the comparison can be of second stages: from a first stage's checkpoints,
- * on the questions that it left unsolved.
+ * finished run, or in a folder) or `--questions` a file. With both, a comparison can be of a second stage of training: from a first stage's
+ * checkpoints, on the questions that it left unsolved.
  */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -15,7 +15,7 @@ import { existingRun, findRun } from "../local/run-folder.ts";
 
 export interface Start {
   /**
-   * `<source>`: every arm without a source of its own starts from its checkpoints. `<arm>=<source>`: that arm does. A source is a run, or a
+   * `<source>`: where every arm without a source of its own starts. `<arm>=<source>`: where that arm starts. A source is a run, or a
    * folder with one checkpoint per agent. A valid run name always means a run: `warm` is a run, `./warm` and `models/warm` are folders.
    */
   readonly from: readonly string[];

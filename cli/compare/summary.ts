@@ -10,10 +10,10 @@ import { accuracyInterval, sumTallies } from "../../core/training/confidence-int
 import { Measured } from "../../ui/compare-view.ts";
 import {
   comparedSuites,
+  EMPTY_TALLY,
   type End,
   type EvaluatedRun,
   measureArm,
-  NOTHING,
   refuseOtherQuestions,
   type Suite,
   scoresOf,
@@ -131,13 +131,13 @@ function summarizeArm({ entry, runs, budgets }: ArmRuns, first: ArmRuns | undefi
         .map(({ study, expected }) => ({
           study,
           expected,
-          ...measured(suite, study, ({ studies: counts }) => counts[study] ?? NOTHING),
+          ...measured(suite, study, ({ studies: counts }) => counts[study] ?? EMPTY_TALLY),
         })),
     ),
     kinds: shown
       ? kinds.map((kind) => ({
           kind,
-          ...measured(shown, kind, (question) => (question.kind === kind ? question : NOTHING)),
+          ...measured(shown, kind, (question) => (question.kind === kind ? question : EMPTY_TALLY)),
         }))
       : [],
   };

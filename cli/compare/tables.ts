@@ -111,13 +111,13 @@ export function questionsCsv(arms: readonly ArmRuns[]): string {
 /** Columns are in order of first appearance. Missing values are empty cells. Quoted as in RFC 4180; lines end with a line feed alone. */
 function csv(records: readonly CsvRecord[]): string {
   const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
-  const line = (cells: readonly Cell[]) => cells.map(quoted).join(",");
+  const line = (cells: readonly Cell[]) => cells.map(csvCell).join(",");
   return [line(columns), ...records.map((record) => line(columns.map((column) => record[column])))]
     .join("\n")
     .concat("\n");
 }
 
-function quoted(cell: Cell): string {
+function csvCell(cell: Cell): string {
   const text =
     typeof cell === "number" ? String(Number.isInteger(cell) ? cell : Number(cell.toPrecision(8))) : (cell ?? "");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

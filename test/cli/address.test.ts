@@ -1,6 +1,6 @@
 /** @file The address of a server: every notation of the wildcard address is refused, and nothing else. */
 import { expect, test } from "vitest";
-import { requireAddress } from "../../cli/cloud/address.ts";
+import { refuseWildcardAddress } from "../../cli/cloud/address.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 
 const EVERY = ["0.0.0.0", "0", "0.0", "::", "::0", "0:0:0:0:0:0:0:0", "::ffff:0.0.0.0", ""];
@@ -8,7 +8,7 @@ const ONE = ["127.0.0.1", "192.168.1.10", "::1", "fd00::1", "localhost", "gpu-1.
 
 function isRefused(host: string): boolean {
   try {
-    requireAddress(host);
+    refuseWildcardAddress(host);
     return false;
   } catch (error) {
     if (isMgrpoError(error, "config-invalid")) return true;

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { foreignBy, provenanceOf, sourceVersion } from "../../cli/compare/provenance.ts";
+import { provenanceDifferences, provenanceOf, sourceVersion } from "../../cli/compare/provenance.ts";
 import { config } from "./records.ts";
 
 const project = mkdtempSync(join(tmpdir(), "mgrpo-provenance-"));
@@ -38,16 +38,16 @@ test("runs of a recipe whose code has changed are foreign; what commands write b
     write(`${output}/config.json`, "{}");
   }
   write("hard.jsonl", "{}");
-  expect(foreignBy(made(), before)).toEqual([]);
+  expect(provenanceDifferences(made(), before)).toEqual([]);
   write("rewards.ts", "export const correct = 0;");
-  expect(foreignBy(made(), before)).toEqual([
+  expect(provenanceDifferences(made(), before)).toEqual([
     expect.stringMatching(/^recipe: "[0-9a-f]{12}" \(stored\), "[0-9a-f]{12}"/),
   ]);
   const after = made();
   write("tools/models/page.ts", "export const lines = 2;");
-  expect(foreignBy(made(), after)).toHaveLength(1);
+  expect(provenanceDifferences(made(), after)).toHaveLength(1);
   const { recipe: _, ...older } = before;
-  expect(foreignBy(before, older)).toEqual([expect.stringMatching(/^recipe: "not recorded" \(stored\)/)]);
+  expect(provenanceDifferences(before, older)).toEqual([expect.stringMatching(/^recipe: "not recorded" \(stored\)/)]);
   expect(provenanceOf(config, {})).not.toHaveProperty("recipe");
 });
 
@@ -60,9 +60,9 @@ test("runs on other training questions are foreign, although the path of their f
   const before = made({ train, heldOut: "recipe" });
   const copy = join(project, "copy.jsonl");
   writeFileSync(copy, '{"id": "a"}\n');
-  expect(foreignBy(made({ train: copy, heldOut: "recipe" }), before)).toEqual([]);
+  expect(provenanceDifferences(made({ train: copy, heldOut: "recipe" }), before)).toEqual([]);
   writeFileSync(train, '{"id": "b"}\n');
-  expect(foreignBy(made({ train, heldOut: "recipe" }), before)).toEqual([
+  expect(provenanceDifferences(made({ train, heldOut: "recipe" }), before)).toEqual([
     expect.stringMatching(/^config\.questions\.train: "[0-9a-f]{64}" \(stored\), "[0-9a-f]{64}" \(requested\)$/),
   ]);
 });
@@ -78,7 +78,7 @@ test.skipIf(process.platform === "win32")("a symbolic link in a recipe counts as
   symlinkSync(join(project, "nowhere.ts"), join(recipe, "tools.ts"));
   const made = () => provenanceOf({ ...config, recipe }, {});
   const before = made();
-  expect(foreignBy(made(), before)).toEqual([]);
+  expect(provenanceDifferences(made(), before)).toEqual([]);
   writeFileSync(shared, "export const correct = 0;");
-  expect(foreignBy(made(), before)).toEqual([expect.stringMatching(/^recipe: /)]);
+  expect(provenanceDifferences(made(), before)).toEqual([expect.stringMatching(/^recipe: /)]);
 });

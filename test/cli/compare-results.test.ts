@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { planRun } from "../../cli/compare/plan.ts";
 import { keepRecord, readRecord } from "../../cli/compare/records.ts";
 import { summarize } from "../../cli/compare/summary.ts";
-import { quoted, resultFiles, unfinished } from "../../cli/compare.ts";
+import { quoted, resultFiles, unfinishedError } from "../../cli/compare.ts";
 import { about, arms, finished, mgrpo, source } from "./compared-runs.ts";
 
 test("a comparison without held-out evaluations has no chart of them", () => {
@@ -20,10 +20,10 @@ test("a comparison without held-out evaluations has no chart of them", () => {
 });
 
 test("the error of an unfinished comparison names the run that failed and why, or that its process exited", () => {
-  expect(unfinished(["a", "b", "c"], new Map([["b", "disk full"]])).message).toBe(
+  expect(unfinishedError(["a", "b", "c"], new Map([["b", "disk full"]])).message).toBe(
     "run 'b' failed: disk full; 2 other runs unfinished; run the same command to resume",
   );
-  expect(unfinished(["a"], new Map()).message).toBe(
+  expect(unfinishedError(["a"], new Map()).message).toBe(
     "run 'a' failed: its process exited without finishing it; run the same command to resume",
   );
 });

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type CompareOptions, entriesOf, planRun } from "../../cli/compare/plan.ts";
-import { identify, provenanceOf } from "../../cli/compare/provenance.ts";
+import { identifyBases, provenanceOf } from "../../cli/compare/provenance.ts";
 import { startedModels } from "../../cli/compare/runs.ts";
 import { checkStart, describeStart } from "../../cli/compare/start.ts";
 import { readBases } from "../../cli/local/base-models.ts";
@@ -69,7 +69,7 @@ test("each arm's models are those of its own folder, and their hashes are the ba
   expect(made.map(({ models }) => models)).toEqual([team, team, [["main", "warm/single/main"]]]);
   const basesOf = async () =>
     Promise.all(
-      made.map(async ({ config }) => provenanceOf(config, await identify(await readBases(config, "train"))).bases),
+      made.map(async ({ config }) => provenanceOf(config, await identifyBases(await readBases(config, "train"))).bases),
     );
   const [own, frozen, single] = await basesOf();
   expect(Object.keys(own ?? {})).toEqual(["main", "searcher"]);

@@ -8,7 +8,7 @@ import { drawBands } from "../../cli/compare/bands.ts";
 import { heldOutBands, rewardBands } from "../../cli/compare/curves.ts";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
 import { entriesOf, parseArms, planRun, unreadSettings } from "../../cli/compare/plan.ts";
-import { foreignBy, provenanceOf, readOrigin, writeOrigin } from "../../cli/compare/provenance.ts";
+import { provenanceDifferences, provenanceOf, readOrigin, writeOrigin } from "../../cli/compare/provenance.ts";
 import { Comparison, summarize } from "../../cli/compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "../../cli/compare/tables.ts";
 import { runFolder } from "../../cli/local/run-folder.ts";
@@ -145,19 +145,19 @@ describe("the provenance of a run", () => {
     const { agents, ...rest } = config;
     const moved = Object.entries(agents).map(([name, agent]) => [name, { ...agent, model: `/elsewhere/${name}` }]);
     const theirs = provenanceOf({ ...rest, agents: Object.fromEntries(moved) }, {});
-    expect(foreignBy(provenanceOf(config, {}), theirs)).toEqual([]);
+    expect(provenanceDifferences(provenanceOf(config, {}), theirs)).toEqual([]);
     const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim();
-    expect(foreignBy({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit })).toEqual([]);
-    expect(foreignBy(ours, { ...ours, commit: "0".repeat(12) })).toEqual([
+    expect(provenanceDifferences({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit })).toEqual([]);
+    expect(provenanceDifferences(ours, { ...ours, commit: "0".repeat(12) })).toEqual([
       expect.stringMatching(/^commit: "0{12}" \(stored\)/),
     ]);
-    expect(foreignBy(ours, { ...ours, machine: "another" })).toEqual([]);
+    expect(provenanceDifferences(ours, { ...ours, machine: "another" })).toEqual([]);
   });
 
   test("a run that was resumed at a commit with the same code is not foreign; a single version with other code makes it foreign", () => {
     const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim();
     const refusals = (...versions: string[]) =>
-      foreignBy({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit: versions.join(", then ") });
+      provenanceDifferences({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit: versions.join(", then ") });
     expect(refusals(commit, commit.slice(0, 12))).toEqual([]);
     for (const other of ["0".repeat(12), `${commit.slice(0, 12)}-dirty`, "unknown"])
       expect([refusals(other, commit), refusals(commit, other)].map(({ length }) => length)).toEqual([1, 1]);
