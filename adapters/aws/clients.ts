@@ -51,7 +51,7 @@ export function silenceNodeVersionWarning(): void {
   process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
 }
 
-/** The standard AWS variables that lead to a store. */
+/** The standard AWS variables of a store: endpoints, region and keys. */
 export type StoreAccess = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -142,9 +142,9 @@ function streamline(client: DynamoDBClient | S3Client) {
   const signers = new Map<string, ReturnType<typeof signerFor>>();
   config.signer = (scheme) => {
     const key = JSON.stringify(scheme ?? null);
-    const known = signers.get(key) ?? signerFor(scheme);
-    signers.set(key, known);
-    return known;
+    const signer = signers.get(key) ?? signerFor(scheme);
+    signers.set(key, signer);
+    return signer;
   };
   const plain = { ...config };
   Object.assign(client, { config: plain });

@@ -22,7 +22,7 @@ export interface StoreClock extends Clock {
 /** `ask` sends any request to the store; the response's Date header reaches `sawDate`. */
 export function openClock(ask: () => Promise<unknown>): StoreClock {
   const monotonic = () => performance.now() / 1000;
-  let seen: { offsetMs: number; at: number } | undefined;
+  let seen: { offsetMs: number; atSeconds: number } | undefined;
   return {
     monotonic,
     sawDate(date) {
@@ -30,10 +30,10 @@ export function openClock(ask: () => Promise<unknown>): StoreClock {
       if (Number.isNaN(time)) return;
       const offsetMs = time - monotonic() * 1000;
       const isBetter = seen === undefined || offsetMs > seen.offsetMs || offsetMs < seen.offsetMs - STEP_BACK_MS;
-      seen = { offsetMs: isBetter ? offsetMs : (seen?.offsetMs ?? offsetMs), at: monotonic() };
+      seen = { offsetMs: isBetter ? offsetMs : (seen?.offsetMs ?? offsetMs), atSeconds: monotonic() };
     },
     async storeTime() {
-      if (seen === undefined || monotonic() - seen.at > FRESH_SECONDS) await ask();
+      if (seen === undefined || monotonic() - seen.atSeconds > FRESH_SECONDS) await ask();
       if (seen === undefined)
         throw new MgrpoError(
           "store-unreachable",

@@ -1,4 +1,4 @@
-/** @file What the functions of a deployment control: the capacity of its autoscaling groups, its ticks' schedule, and repeated object events. */
+/** @file What a deployment's functions control: the capacity of autoscaling groups, the schedule of ticks, and the redelivery of events. */
 import {
   AutoScalingClient,
   DescribeAutoScalingGroupsCommand,

@@ -27,7 +27,7 @@ export function expressionsOf(change: TableChange): Expressions {
     ),
     clause(
       "ADD",
-      (change.add ?? []).map(([steps, n]) => `${path(attributeOnly(steps))} ${value(n)}`),
+      (change.add ?? []).map(([steps, n]) => `${path(requireTopLevel(steps))} ${value(n)}`),
     ),
     clause("REMOVE", (change.remove ?? []).map(path)),
   ];
@@ -61,7 +61,7 @@ function placeholder(names: Map<string, string>, name: string): string {
 }
 
 /** DynamoDB's ADD takes top-level attributes, not paths into maps. */
-function attributeOnly(steps: TablePath): TablePath {
+function requireTopLevel(steps: TablePath): TablePath {
   if (steps.length === 1) return steps;
   throw new MgrpoError("record-damaged", `add ${steps.join(".")}: ADD takes top-level attributes only`);
 }

@@ -45,7 +45,7 @@ interface Bucket {
 
 export function openObjectStore({ s3, bucket: name, endpoint, parts = PARTS }: ObjectStoreOptions): ObjectStore {
   const bucket: Bucket = { s3, name, parts };
-  const hashes = signKnownHashes(s3);
+  const hashes = passKnownHashes(s3);
   const call = <T>(operation: string, work: () => Promise<T>) => translated(operation, endpoint, work);
   return {
     commit(key, body, sha256) {
@@ -66,7 +66,7 @@ export function openObjectStore({ s3, bucket: name, endpoint, parts = PARTS }: O
 }
 
 /** Passes hashes that callers already know to the signer, which would otherwise recompute them. The store refuses a wrong one. */
-function signKnownHashes(s3: S3Client): WeakMap<Uint8Array, string> {
+function passKnownHashes(s3: S3Client): WeakMap<Uint8Array, string> {
   const hashes = new WeakMap<Uint8Array, string>();
   s3.middlewareStack.add(
     (next) => (args) => {
@@ -104,7 +104,7 @@ async function put(bucket: Bucket, key: string, body: Uint8Array): Promise<"writ
   } catch (error) {
     if (errorName(error) === "PreconditionFailed") return "occupied";
     if (errorName(error) === "ConditionalRequestConflict") return "conflict";
-    // A multipart upload that is gone: completed by an earlier attempt whose response was lost, or dropped.
+    // A multipart upload that is gone: completed by an earlier attempt whose response was lost, or aborted.
     if (errorName(error) === "NoSuchUpload") return (await head(bucket, key)) ? "occupied" : "conflict";
     throw error;
   }
@@ -172,7 +172,7 @@ const errorName = (error: unknown) => (error as Error).name;
 /** The connection was lost, or stalled, in the middle of the body, which the SDK does not retry. */
 function isCutOff({ cause }: MgrpoError): boolean {
   const { code, name, $metadata } = (cause ?? {}) as { code?: string; name?: string; $metadata?: object };
-  // With metadata, it is a request that the SDK has already repeated.
+  // With metadata, it is a request that the SDK has already retried.
   if ($metadata !== undefined) return false;
   return name === "TimeoutError" || /^(ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(String(code));
 }

@@ -35,7 +35,7 @@ export type LifecycleOutcome =
 /** Runs, and the test objects and items of `cloud check`. */
 const OUR_OBJECTS = /^(runs|check)\//;
 const isOurs = (pk: string) => isRunPartition(pk) || pk.startsWith("CHECK#");
-/** Items inspected before a table is deleted: its key, (pk, sk), is the most common of all. */
+/** Items inspected before a table is deleted: other programs' tables may have the key (pk, sk) too. */
 const INSPECTED_ITEMS = 1000;
 const CONCURRENT_DELETES = 25;
 /** Days until the parts of an abandoned upload expire, as in a deployment (stacks/storage.ts). */
@@ -65,7 +65,7 @@ export async function createTable(dynamo: DynamoDBClient, name: string): Promise
         { AttributeName: "sk", KeyType: "RANGE" },
       ],
     });
-    await unless(/^ResourceInUseException$/, () => dynamo.send(command));
+    await ignoring(/^ResourceInUseException$/, () => dynamo.send(command));
   }
   await pRetry(async () => {
     const table = await describeTable(dynamo, name);
@@ -180,7 +180,7 @@ export async function refuseForeignBucket(s3: S3Client, bucket: string): Promise
   }
 }
 
-/** Rejects, before anything is deleted, if the table holds foreign data. */
+/** Rejects, before anything is deleted, if the table belongs to a deployment, or one of its first `INSPECTED_ITEMS` items is foreign. */
 export async function refuseForeignTable(dynamo: DynamoDBClient, table: string): Promise<void> {
   const found = await describeTable(dynamo, table);
   // A table that is being deleted, by an interrupted `cloud destroy`, can no longer be read.
@@ -216,12 +216,12 @@ export async function deleteBucket(s3: S3Client, name: string): Promise<void> {
     const [first] = Errors ?? [];
     if (first) throw Object.assign(new Error(`${first.Key}: ${first.Message}`), { name: first.Code });
   }
-  await unless(/^NoSuchBucket$/, () => s3.send(new DeleteBucketCommand({ Bucket: name })));
+  await ignoring(/^NoSuchBucket$/, () => s3.send(new DeleteBucketCommand({ Bucket: name })));
 }
 
 /** Resolves once the name is free again. */
 export async function deleteTable(dynamo: DynamoDBClient, name: string): Promise<void> {
-  await unless(/^ResourceNotFoundException$/, () => dynamo.send(new DeleteTableCommand({ TableName: name })));
+  await ignoring(/^ResourceNotFoundException$/, () => dynamo.send(new DeleteTableCommand({ TableName: name })));
   await untilDeleted(dynamo, name);
 }
 
@@ -242,7 +242,7 @@ export async function deleteItems(dynamo: DynamoDBClient, table: string, keys: r
 }
 
 /** Errors with these names mean that the change has already been made. */
-async function unless(done: RegExp, change: () => Promise<unknown>): Promise<void> {
+async function ignoring(done: RegExp, change: () => Promise<unknown>): Promise<void> {
   try {
     await change();
   } catch (error) {

@@ -19,7 +19,7 @@ export interface AwsStore {
   close(): void;
 }
 
-/** Endpoints, region and credentials come from the standard AWS variables: of this process, unless `access` has others. */
+/** Endpoints, region and credentials come from the standard AWS variables: those of `access` if it is given, otherwise those of this process. */
 export function openAwsStore(names: StoreNames, access?: StoreAccess): AwsStore {
   const endpoints = { dynamo: "DynamoDB", s3: "S3" };
   const observer = (api: keyof typeof endpoints): WireObserver => ({

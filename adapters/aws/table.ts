@@ -54,8 +54,8 @@ export const sdkApi = (dynamo: DynamoDBClient): DynamoApi => ({
 });
 
 /** Milliseconds before the unprocessed rest of a batch is requested again; doubles with every attempt. */
-const MIN_PAUSE = 50;
-const MAX_PAUSE = 2000;
+const MIN_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 2000;
 
 export interface TableOptions {
   readonly api: DynamoApi;
@@ -75,19 +75,19 @@ export function openTable(options: TableOptions): Table {
         const found = await call("read", batch[0] as TableKey, () => readBatch(options, batch));
         for (const attributes of found) items.set(addressOf(attributes), itemOf(attributes));
       }
-      return keys.map((key) => items.get(addressOf(wire({ ...key }))));
+      return keys.map((key) => items.get(addressOf(marshaled({ ...key }))));
     },
     insert: (key, item) => call("insert", key, () => insert(options, key, item)),
     update: (change) => call("update", change.key, () => update(options, change)),
     async delete(key) {
-      await call("delete", key, () => api.deleteItem({ TableName: name, Key: wire({ ...key }) }));
+      await call("delete", key, () => api.deleteItem({ TableName: name, Key: marshaled({ ...key }) }));
     },
     query: (pk, prefix) => call("query", { pk, sk: `${prefix}*` }, () => query(options, pk, prefix)),
   };
 }
 
 async function read({ api, name }: TableOptions, key: TableKey): Promise<TableItem | undefined> {
-  const { Item } = await api.getItem({ TableName: name, Key: wire({ ...key }), ConsistentRead: true });
+  const { Item } = await api.getItem({ TableName: name, Key: marshaled({ ...key }), ConsistentRead: true });
   return Item && itemOf(Item);
 }
 
@@ -99,13 +99,13 @@ const batchesOf = (keys: readonly TableKey[]) =>
 async function readBatch({ api, name }: TableOptions, keys: readonly TableKey[]): Promise<Attributes[]> {
   const items: Attributes[] = [];
   let requested: BatchGetItemCommandInput["RequestItems"] = {
-    [name]: { Keys: keys.map((key) => wire({ ...key })), ConsistentRead: true },
+    [name]: { Keys: keys.map((key) => marshaled({ ...key })), ConsistentRead: true },
   };
-  for (let wait = MIN_PAUSE; ; wait *= 2) {
+  for (let wait = MIN_PAUSE_MS; ; wait *= 2) {
     const { Responses, UnprocessedKeys } = await api.batchGetItem({ RequestItems: requested });
     items.push(...(Responses?.[name] ?? []));
     if (!UnprocessedKeys?.[name]) return items;
-    if (wait > MAX_PAUSE) throw throttled();
+    if (wait > MAX_PAUSE_MS) throw throttled();
     requested = UnprocessedKeys;
     await pause(wait);
   }
@@ -114,7 +114,7 @@ async function readBatch({ api, name }: TableOptions, keys: readonly TableKey[])
 async function insert({ api, name }: TableOptions, key: TableKey, item: TableItem): Promise<boolean> {
   const input = {
     TableName: name,
-    Item: wire({ ...item, ...key }),
+    Item: marshaled({ ...item, ...key }),
     ConditionExpression: "attribute_not_exists(pk)",
   };
   return (await unlessConditionFails(() => api.putItem(input))) !== undefined;
@@ -125,11 +125,11 @@ async function update(options: TableOptions, change: TableChange): ReturnType<Ta
   const { update: expression, condition, names, values } = expressionsOf(change);
   const input: UpdateItemCommandInput = {
     TableName: name,
-    Key: wire({ ...change.key }),
+    Key: marshaled({ ...change.key }),
     UpdateExpression: expression,
     ConditionExpression: condition,
     ...(Object.keys(names).length > 0 && { ExpressionAttributeNames: names }),
-    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: wire(values) }),
+    ...(Object.keys(values).length > 0 && { ExpressionAttributeValues: marshaled(values) }),
     ReturnValues: "ALL_NEW",
   };
   const output = await unlessConditionFails(() => api.updateItem(input));
@@ -144,7 +144,7 @@ async function query({ api, name }: TableOptions, pk: string, prefix: string): P
     const page = await api.query({
       TableName: name,
       KeyConditionExpression: "pk = :pk AND begins_with(sk, :prefix)",
-      ExpressionAttributeValues: wire({ ":pk": pk, ":prefix": prefix }),
+      ExpressionAttributeValues: marshaled({ ":pk": pk, ":prefix": prefix }),
       ConsistentRead: true,
       ...(next && { ExclusiveStartKey: next }),
     });
@@ -172,11 +172,13 @@ async function unlessConditionFails<T>(send: () => Promise<T>): Promise<T | unde
   }
 }
 
-function wire(value: Record<string, NativeAttributeValue>) {
+function marshaled(value: Record<string, NativeAttributeValue>) {
   try {
     return marshall(value, { removeUndefinedValues: true });
   } catch (cause) {
-    throw new MgrpoError("record-damaged", `a value that DynamoDB cannot keep: ${(cause as Error).message}`, { cause });
+    throw new MgrpoError("record-damaged", `a value that DynamoDB cannot store: ${(cause as Error).message}`, {
+      cause,
+    });
   }
 }
 

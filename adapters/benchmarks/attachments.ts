@@ -18,7 +18,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** The attachment's path. Throws `benchmark-damaged` unless the attachment is a file in the folder of the benchmark file. */
-export function pathOf(at: BenchmarkRow, name: string): string {
+export function attachmentPath(at: BenchmarkRow, name: string): string {
   if (basename(name) !== name) return rejectRow(at, `file_name '${name}' is not a plain file name`);
   const path = resolve(dirname(at.file), name);
   if (statSync(path, { throwIfNoEntry: false })?.isFile()) return path;

@@ -11,7 +11,7 @@ import type { Attachments } from "../../core/contracts/evaluation-suite.ts";
 import type { Question, SuiteQuestions, Unasked } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Reader } from "../tools/documents/reader.ts";
-import { pathOf, readAttachment } from "./attachments.ts";
+import { attachmentPath, readAttachment } from "./attachments.ts";
 import { type BenchmarkRow, jsonRows, parseRows, requireDistinct } from "./rows.ts";
 
 const GaiaTask = z.object({
@@ -53,7 +53,7 @@ export async function loadGaia(
     } else if (attachments === "none") {
       unasked.push({ question: id, why: `${name}: attachments is none` });
     } else {
-      const path = pathOf(rows[i] as BenchmarkRow, name);
+      const path = attachmentPath(rows[i] as BenchmarkRow, name);
       const attachment = await readAttachment(path, reader);
       const { unreadable } = attachment;
       if (unreadable !== undefined && attachments !== "all")

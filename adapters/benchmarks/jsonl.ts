@@ -18,7 +18,7 @@ const JsonlTask = z.strictObject({
 });
 
 export function loadJsonl(file: string): SuiteQuestions {
-  const rows = jsonRows(file, "name a file of questions, by a path from the folder in which the command runs");
+  const rows = jsonRows(file, "name a question file by its path, absolute or relative to the working directory");
   for (const row of rows) refuseQuestionKey(row);
   const tasks = parseRows(rows, JsonlTask, "JSON Lines of id, prompt, answer, level, kind and facts");
   requireDistinct(

@@ -206,7 +206,7 @@ function requireUniqueIds(sources: readonly QuestionSource[]): void {
   );
 }
 
-/** The first id of two different questions, and the names of their sources. */
+/** The first id that two different questions share, and the names of their sources. */
 function idClash(
   sources: readonly QuestionSource[],
 ): { readonly id: string; readonly names: readonly string[] } | undefined {

@@ -14,7 +14,7 @@ export function rejectRow({ file, row }: Pick<BenchmarkRow, "file" | "row">, fau
   throw new MgrpoError("benchmark-damaged", `${file}, row ${row}: ${fault}`, { cause });
 }
 
-/** `remedy`: for a file that is not there. */
+/** `remedy`: for a file that is missing or cannot be read. */
 export function readBenchmarkText(file: string, remedy = "docs/benchmarks.md says where the data is"): string {
   let bytes: Uint8Array;
   try {
@@ -27,7 +27,7 @@ export function readBenchmarkText(file: string, remedy = "docs/benchmarks.md say
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
     const parquet = new TextDecoder("latin1").decode(bytes.subarray(0, 4)) === "PAR1";
-    const what = parquet ? "it is Parquet: write it as JSON Lines first (docs/benchmarks.md)" : "it is not UTF-8 text";
+    const what = parquet ? "it is Parquet: convert it to JSON Lines (docs/benchmarks.md)" : "it is not UTF-8 text";
     throw new MgrpoError("benchmark-damaged", `${file}: ${what}`);
   }
 }

@@ -30,12 +30,12 @@ export function scorerOf(
 ): Scorer | undefined {
   if (benchmark === "gaia") return gaia;
   if (benchmark === "reasoning-gym") return reasoningGym;
-  if (benchmark === "xbench") return judged(openJudge(), required(criteria), isExactMatch);
-  if (benchmark === "webwalkerqa") return judged(openJudge(), required(criteria), () => false);
+  if (benchmark === "xbench") return judged(openJudge(), requireCriteria(criteria), isExactMatch);
+  if (benchmark === "webwalkerqa") return judged(openJudge(), requireCriteria(criteria), () => false);
   return undefined;
 }
 
-function required(criteria: string | undefined): string {
+function requireCriteria(criteria: string | undefined): string {
   if (criteria !== undefined) return criteria;
   throw new MgrpoError(
     "record-damaged",

@@ -17,8 +17,8 @@ const XbenchTask = z.object({
 });
 
 /** The canary of the first version, 2505, does not include the version. */
-const GUID = /canary GUID xbench-DeepSearch(?:-(\d+))?:[0-9a-f-]{36}$/;
-const FIRST = "2505";
+const CANARY = /canary GUID xbench-DeepSearch(?:-(\d+))?:[0-9a-f-]{36}$/;
+const FIRST_VERSION = "2505";
 
 export function loadXbench(file: string): SuiteQuestions {
   const rows = csvRows(file);
@@ -31,12 +31,12 @@ export function loadXbench(file: string): SuiteQuestions {
   const canary = tasks[0]?.canary ?? "";
   const questions = tasks.map((task, i) => {
     const at = { file, row: i + 1 };
-    const guid = GUID.exec(task.canary);
-    if (!guid)
+    const match = CANARY.exec(task.canary);
+    if (!match)
       rejectRow(at, "its canary is not xbench-DeepSearch's: this is another benchmark, or another version of it");
     if (task.canary !== canary) rejectRow(at, "its canary differs from row 1's: two versions in one file");
     for (const column of ["prompt", "answer"] as const) requireDecryptable(at, column, task[column], canary);
-    const version = guid[1] ?? FIRST;
+    const version = match[1] ?? FIRST_VERSION;
     const { id, prompt, answer } = task;
     return { id: `xbench-${version}:${id}`, kind: `DeepSearch-${version}`, level: 1, prompt, answer, facts: { id } };
   });

@@ -18,10 +18,10 @@ export function openExternalFiles(
 ): OpenExternalPart {
   const opened = new Map<string, Promise<LocalFile>>();
   return (part) => {
-    const known = opened.get(part.sha256) ?? open(part, cache, hub);
-    opened.set(part.sha256, known);
-    known.catch(() => opened.delete(part.sha256));
-    return known;
+    const file = opened.get(part.sha256) ?? open(part, cache, hub);
+    opened.set(part.sha256, file);
+    file.catch(() => opened.delete(part.sha256));
+    return file;
   };
 }
 

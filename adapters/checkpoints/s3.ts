@@ -13,7 +13,7 @@ export interface S3SourceOptions {
   readonly largeBytes?: number;
 }
 
-/** Opens an `s3://<bucket>/<prefix>`. Endpoint, region and credentials come from the standard AWS environment variables. */
+/** Opens `s3://<bucket>/<prefix>`. Endpoint, region and credentials come from the standard AWS environment variables. */
 export function openS3Source(url: string, options: S3SourceOptions = {}): CheckpointSource {
   const { cache = openFileCache(), largeBytes = LARGE_FILE_BYTES } = options;
   const { bucket, path } = parseUrl(url);

@@ -137,7 +137,7 @@ async function castAll<S extends z.ZodType>(
   spent: JudgeCost | undefined,
 ): Promise<Cast[]> {
   const { judge, context } = ballot;
-  await context.reserve(votes * expectedUsd(judge.config, request)).catch((error: unknown) => {
+  await context.reserve(votes * mostUsdPerVote(judge.config, request)).catch((error: unknown) => {
     throw spent ? withCost(error, spent) : error;
   });
   return Promise.all(Array.from({ length: votes }, () => cast(ballot, request)));
@@ -167,7 +167,7 @@ async function cast<S extends z.ZodType>(
 function costOf(config: JudgeConfig, request: CompletionRequest, usage: TokenUsage | undefined, cutOff: number) {
   const { inputTokens, outputTokens } = usage ?? { inputTokens: 0, outputTokens: 0 };
   const { usdPerMillionTokens: prices } = config;
-  const usd = prices && costUsd(prices, { inputTokens, outputTokens }) + cutOff * expectedUsd(config, request);
+  const usd = prices && costUsd(prices, { inputTokens, outputTokens }) + cutOff * mostUsdPerVote(config, request);
   return { inputTokens, outputTokens, usd };
 }
 
@@ -182,7 +182,7 @@ function parseAnswer<S extends z.ZodType>(schema: S, text: string): z.infer<S> {
 /** A vote, or why it failed; with its cost, if the model answered or may have. */
 type Cast = { readonly vote: Vote; readonly cost: JudgeCost } | { readonly error: unknown; readonly cost?: JudgeCost };
 
-/** The server charges for an answer even if it is not a verdict, so the caller must bill it. */
+/** The server charges for an answer even if it is not a verdict, so the caller must count its cost. */
 function withCost(error: unknown, cost: JudgeCost): unknown {
   if (!isMgrpoError(error)) return error;
   const { code, message, retryable, cause } = error;
@@ -190,7 +190,10 @@ function withCost(error: unknown, cost: JudgeCost): unknown {
 }
 
 /** The cost of one vote that uses all its tokens. */
-function expectedUsd({ usdPerMillionTokens: prices, maxTokens }: JudgeConfig, { messages }: CompletionRequest): number {
+function mostUsdPerVote(
+  { usdPerMillionTokens: prices, maxTokens }: JudgeConfig,
+  { messages }: CompletionRequest,
+): number {
   const texts = messages.map(({ content }) => content);
   return prices ? mostUsd(prices, texts, maxTokens) : 0;
 }

@@ -133,7 +133,7 @@ function usageOf({ usage }: LanguageModelV3GenerateResult): TokenUsage | undefin
   return inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
 }
 
-/** All output, as it is charged: `completion_tokens` of xAI and Gemini leave out reasoning, which only `total_tokens` has. */
+/** All output, as it is charged: `completion_tokens` of xAI and Gemini leave out reasoning, which only `total_tokens` includes. */
 function outputOf({ inputTokens, outputTokens, raw }: LanguageModelV3GenerateResult["usage"]): number | undefined {
   const total = raw?.["total_tokens"];
   if (typeof total !== "number" || outputTokens.total === undefined) return outputTokens.total;

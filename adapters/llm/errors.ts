@@ -7,8 +7,8 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
 import type { Endpoint } from "./provider.ts";
 
-/** Characters of a server's text that a message quotes. */
-const QUOTED = 300;
+/** Maximum number of characters that a message quotes of a server's text. */
+const MAX_QUOTED = 300;
 
 /** The server refuses this content; another conversation would pass. */
 export type ContentRefusal = "too-long" | "filtered";
@@ -124,12 +124,12 @@ function meaning(
   const refuse = (problem: string) => refused(`${name} ${problem} (${detail})`, status);
   if (status === 200) {
     if (isHtml(message))
-      return refused(`${name} answers with HTML, not JSON: check the base URL, it often ends in /v1`, 200);
+      return refused(`${name} answers with HTML, not JSON: check the base URL, which often ends in /v1`, 200);
     if (parsed(message) === undefined) return unavailable(`${name} gave an answer that is cut off (${detail})`, 200);
     return refuse("gave an answer that is not a chat completion");
   }
   const contentRefusal = contentRefusalOf(status, `${code ?? ""} ${reason}`);
-  // OpenRouter moderates content with 403.
+  // OpenRouter's moderation responds with 403.
   if (status === 401 || (status === 403 && contentRefusal !== "filtered"))
     return refuse(`refused the call: ${credentialAdvice}`);
   if (status === 402 || code === "insufficient_quota") return refuse("requires payment: top up the account");
@@ -170,7 +170,7 @@ function secondsOf(headers: Record<string, string> = {}): number {
 /** One line, shortened. */
 function quote(text: string): string {
   const line = text.replace(/\s+/g, " ").trim();
-  return line.length > QUOTED ? `${line.slice(0, QUOTED)}…` : line;
+  return line.length > MAX_QUOTED ? `${line.slice(0, MAX_QUOTED)}…` : line;
 }
 
 function deepest(error: unknown): string {

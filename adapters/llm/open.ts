@@ -33,7 +33,7 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenMod
         {
           prompt: [
             ...(jsonSchema && settings.json !== "schema" ? [instruction(jsonSchema)] : []),
-            ...messages.map(promptOf),
+            ...messages.map(messageOf),
           ],
           ...(temperature !== undefined && { temperature }),
           ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
@@ -59,7 +59,7 @@ function instruction(schema: JSONSchema7): LanguageModelV3Prompt[number] {
 }
 
 /** Formats a tool's response as Qwen's template does: APIs accept tool messages only in answer to their own calls. */
-function promptOf({ role, content }: ChatMessage): LanguageModelV3Prompt[number] {
+function messageOf({ role, content }: ChatMessage): LanguageModelV3Prompt[number] {
   if (role === "system") return { role, content };
   if (role === "assistant") return { role, content: [{ type: "text", text: content }] };
   const text = role === "tool" ? `<tool_response>\n${content}\n</tool_response>` : content;
@@ -76,7 +76,7 @@ function formatHint({ provider, json }: LanguageModelSpec): string {
 
 /**
  * The JSON without the thinking before it and the fence around it, which many models write. Thinking and JSON may both quote `</think>`: the
- * longest end of the text that parses is the answer.
+ * longest suffix of the text that parses is the answer.
  */
 function jsonIn(text: string): string {
   const answers = text.split("</think>").map((_, i, parts) => unfenced(parts.slice(i).join("</think>")));

@@ -96,7 +96,7 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["S3", 409, xml("OperationAborted"), /processing a conflicting request/, true],
   ["S3", 400, xml("InvalidObjectName"), /refuses it \(400 InvalidObjectName: no\)/, false],
   ["S3", 500, xml("InternalError"), /had an internal error: try again/, true],
-  ["S3", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],
+  ["S3", 502, "<html>\nBad Gateway</html>", /no usable answer from the store/, true],
   ["DYNAMODB", 400, json("ExpiredTokenException"), EXPIRED, false],
   ["DYNAMODB", 400, json("UnrecognizedClientException"), /refused the credentials/, false],
   ["DYNAMODB", 400, json("InvalidSignatureException", "Signature expired: it is late"), SKEWED, false],
@@ -104,7 +104,7 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["DYNAMODB", 400, json("ThrottlingException"), THROTTLED, true],
   ["DYNAMODB", 400, json("LimitExceededException"), /refuses it \(400 LimitExceededException: no\)/, false],
   ["DYNAMODB", 500, json("InternalServerError"), /had an internal error: try again/, true],
-  ["DYNAMODB", 502, "<html>\nBad Gateway</html>", /no answer from the store/, true],
+  ["DYNAMODB", 502, "<html>\nBad Gateway</html>", /no usable answer from the store/, true],
 ];
 
 test.each(REFUSALS)("%s responds with %i %s", async (api, status, body, line, retryable) => {

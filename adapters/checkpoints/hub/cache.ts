@@ -37,7 +37,7 @@ export function openRepositoryCache(cache: string, repository: string): Reposito
     blob,
     readRef: (revision) =>
       readFile(refOf(revision), "utf8").then(
-        // A write that broke off leaves an empty file.
+        // An interrupted write can leave an empty file.
         (text) => [text.trim()].find(isCommit),
         () => undefined,
       ),
@@ -52,14 +52,14 @@ export function openRepositoryCache(cache: string, repository: string): Reposito
         await mkdir(dirname(path), { recursive: true });
         await symlink(relative(dirname(path), blob(hash)), path).catch((error: NodeJS.ErrnoException) => {
           if (error.code === "EEXIST") return undefined;
-          // Windows, where this user may not create symbolic links.
+          // Symbolic links are not allowed here, as for most users of Windows.
           return copyWhole(blob(hash), path);
         });
       }),
   };
 }
 
-/** A process that is killed meanwhile leaves an unused file beside the blob, never a partial blob in the snapshot. */
+/** A process that is killed meanwhile leaves an unused file beside the blob, never a partial copy in the snapshot. */
 async function copyWhole(blob: string, path: string): Promise<void> {
   const partial = `${blob}.${randomUUID()}.incomplete`;
   try {

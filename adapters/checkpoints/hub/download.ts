@@ -4,8 +4,8 @@
  *     absent ──created──> incomplete ──last byte, right hash──> blob
  *                             └──wrong hash──> deleted: `checkpoint-damaged`
  *
- * A process that finds an incomplete file another process is writing waits for it: unblocked by the blob, by 5 seconds without growth, or by
- * the file's deletion.
+ * A process that finds an incomplete file that another process is writing waits for it: unblocked by the blob, by 5 seconds without growth, or
+ * by the file's deletion.
  * Two processes that resume the same file write the same bytes at the same positions, and the first to finish names the blob.
  */
 import { createHash, type Hash } from "node:crypto";
@@ -68,7 +68,7 @@ async function fetchInto(incomplete: string, download: Download): Promise<void> 
       await sleep(200 * 2 ** attempt);
     }
   }
-  const found = await hashOf(incomplete, file).catch(unlessTaken(download));
+  const found = await hashOf(incomplete, file).catch(rethrowUnlessFinished(download));
   if (found === undefined) return;
   if (found !== file.hash) {
     await rm(incomplete, { force: true });
@@ -77,7 +77,7 @@ async function fetchInto(incomplete: string, download: Download): Promise<void> 
       `has the hash ${found.slice(0, 12)}…, but the hub lists ${file.hash.slice(0, 12)}…, so it was deleted`,
     );
   }
-  await rename(incomplete, blob).catch(unlessTaken(download));
+  await rename(incomplete, blob).catch(rethrowUnlessFinished(download));
 }
 
 const damaged = ({ repository, file }: Download, fault: string): MgrpoError =>
@@ -87,7 +87,7 @@ const damaged = ({ repository, file }: Download, fault: string): MgrpoError =>
   );
 
 /** Ignores an error if another process has finished the blob in the meantime. */
-const unlessTaken = (download: Download) => (error: NodeJS.ErrnoException) => {
+const rethrowUnlessFinished = (download: Download) => (error: NodeJS.ErrnoException) => {
   if (existsSync(download.blob)) return undefined;
   if (error.code === "ENOENT") throw damaged(download, "was damaged, so another process deleted it");
   throw error;
@@ -140,7 +140,7 @@ async function append(download: Download, path: string): Promise<void> {
   }
 }
 
-/** The file's bytes from `start` on. Rejects unless they arrive to the last one. */
+/** The file's bytes from `start` on. Rejects unless all of them arrive. */
 async function* bytesFrom(start: number, { repository, commit, file, settings, fetch }: Download) {
   // On demand: few commands download anything.
   const { downloadFile } = await import("@huggingface/hub");
@@ -173,7 +173,7 @@ async function* bytesFrom(start: number, { repository, commit, file, settings, f
       yield chunk;
     }
   } catch (cause) {
-    // Of a request that `fetch` refused, the library passes on only the message.
+    // If `fetch` rejects, the library passes on only the message.
     throw brokeOff(requestFault(cause), cause);
   }
   if (size < file.bytes) throw brokeOff("the response ended");

@@ -46,7 +46,7 @@ const tokenRefused = (url: string, status: number): MgrpoError =>
 
 function refusal(url: string, repository: string, status: number, fault: string): MgrpoError {
   const name = `hf:${repository}`;
-  const token = "set HF_TOKEN to your token (hf auth login does the same)";
+  const token = "set HF_TOKEN to your token, or run hf auth login";
   if (fault === "RevisionNotFound")
     return new MgrpoError("not-found", `${name} has no such revision: write a branch, a tag or a full commit hash`);
   if (fault === "GatedRepo")

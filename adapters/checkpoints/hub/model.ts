@@ -39,11 +39,11 @@ export async function resolveCommit(model: HubModel, settings: HubSettings, repo
     throw notCached(model, settings);
   }
   const { token, url } = settings;
-  const name = { name: repository, revision, hubUrl: url, fetch: hubFetch(settings, repository) };
+  const request = { name: repository, revision, hubUrl: url, fetch: hubFetch(settings, repository) };
   const { modelInfo } = await import("@huggingface/hub");
   try {
     const sha = await readAnswer(settings, async () => {
-      const info = await modelInfo({ ...name, additionalFields: ["sha"], ...(token && { accessToken: token }) });
+      const info = await modelInfo({ ...request, additionalFields: ["sha"], ...(token && { accessToken: token }) });
       if (!isCommit(info.sha)) throw new TypeError("no commit");
       return info.sha;
     });

@@ -57,11 +57,11 @@ function readToken(path: string): string {
   }
 }
 
-function checkedToken(token: string, place: string): string {
+function checkedToken(token: string, source: string): string {
   if (token.startsWith("hf_")) return token;
   throw new MgrpoError(
     "config-invalid",
-    `${place} does not hold a Hugging Face token, which would start with hf_: create one at ${OFFICIAL}/settings/tokens, or remove ${place}`,
+    `${source} does not hold a Hugging Face token, which would start with hf_: create one at ${OFFICIAL}/settings/tokens, or remove ${source}`,
   );
 }
 

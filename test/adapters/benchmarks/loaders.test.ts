@@ -223,7 +223,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
   ],
   ["half a line", ofGaia, `${gaia({})}{"task_id": "abc`, /row 3: it is not JSON$/],
   ["nothing in it", ofGaia, "\n", /it has no rows$/],
-  ["Parquet", ofGaia, new Uint8Array([0x50, 0x41, 0x52, 0x31, 0xff]), /it is Parquet: write it as JSON Lines first/],
+  ["Parquet", ofGaia, new Uint8Array([0x50, 0x41, 0x52, 0x31, 0xff]), /it is Parquet: convert it to JSON Lines/],
   ["not text", ofGaia, new Uint8Array([0xff, 0xfe, 0x00]), /it is not UTF-8 text$/],
   [
     "a row that was cut",
@@ -294,6 +294,6 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
 });
 
 test("a missing file: the message names it, and what to name instead", async () => {
-  expect(await refusal(loadJsonl, join(folder, "gone"))).toMatch(/gone: no such file; name a file of questions/);
+  expect(await refusal(loadJsonl, join(folder, "gone"))).toMatch(/gone: no such file; name a question file/);
   expect(await refusal(ofGaia, folder)).toMatch(/metadata\.jsonl: no such file/);
 });

@@ -113,6 +113,6 @@ test("for a file of one's own that is not there, the error does not send the use
   const file = join(folder, "nowhere.jsonl");
   await expect(questionsOf(relay, sources({ train: file }))).rejects.toMatchObject({
     code: "benchmark-damaged",
-    message: `${file}: no such file; name a file of questions, by a path from the folder in which the command runs`,
+    message: `${file}: no such file; name a question file by its path, absolute or relative to the working directory`,
   });
 });
