@@ -24,7 +24,7 @@ export interface MineOptions extends EvalOptions, Pick<ResumeOptions, "budgetToo
   readonly suite?: string;
   /** Ask the training questions instead. */
   readonly train?: boolean;
-  /** Exclusive. */
+  /** Exclusive bound on the share of correct attempts. */
   readonly below: number;
   readonly samples: number;
   readonly to: string;
@@ -59,17 +59,17 @@ export async function mine(target: string, options: MineOptions): Promise<void> 
   } finally {
     live.close();
   }
-  if (result) writeHardest(asked, result, options);
+  if (result) writeHardQuestions(asked, result, options);
 }
 
 /** Writes the file, even if answers are lost: a judge may refuse one for good. The exit code is then 1. */
-export function writeHardest(
+export function writeHardQuestions(
   asked: readonly Question[],
   result: EvaluationResult,
   { to, below, samples }: Pick<MineOptions, "to" | "below" | "samples">,
 ): void {
   const lost = describeLosses(result);
-  const kept = hardest(asked, result, below);
+  const kept = hardQuestions(asked, result, below);
   if (kept.length === 0) {
     if (lost !== undefined) throw new MgrpoError("run-halted", `${lost}; run the same command to retry`);
     const advice = below < 1 ? ": raise --below" : "";
@@ -111,15 +111,15 @@ function refuseHeldOut({ evaluation }: RunConfig): void {
   }
 }
 
-/** In the order of the set, as lines of a file of questions. */
-export function hardest(
+/** Those answered correctly in less than `below` of the attempts, in the order of the set, as lines of a file of questions. */
+export function hardQuestions(
   asked: readonly Question[],
   { questions }: Pick<EvaluationResult, "questions">,
   below: number,
 ): Omit<Question, "canary">[] {
   return asked.flatMap(({ canary: _, ...question }, i) => {
     const { n = 0, correct = 0 } = questions[i] ?? {};
-    // A file has ids of its own: loading it adds the prefix.
+    // Loading a file adds the prefix to the ids in it.
     return n > 0 && correct / n < below ? [{ ...question, id: question.id.replace(/^jsonl:/, "") }] : [];
   });
 }

@@ -35,9 +35,9 @@ export interface PretrainOptions {
 }
 
 const WEIGHTS = "model.safetensors";
-const PROGRESS_EVERY = 50;
-/** Number of recent batches over which the reported loss is averaged. */
-const RECENT = 50;
+const PROGRESS_EVERY_STEPS = 50;
+/** Number of steps over which the reported loss is averaged. */
+const RECENT_STEPS = 50;
 
 export async function pretrain(nameOrPath: string, { only, to, tokens }: PretrainOptions = {}): Promise<void> {
   const recipe = await openRecipe(nameOrPath);
@@ -79,7 +79,7 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
   const { progress, saved } = await learning.finally(() => trainer.close());
   const { seed, agent, arm } = base;
   const steps = progress.losses.length;
-  const loss = round(recentLoss(progress, RECENT));
+  const loss = round(recentLoss(progress, RECENT_STEPS));
   const record = { ...base.training, seed, agent, arm, optimizer: OPTIMIZER, steps, loss };
   const weights = saved.get(WEIGHTS);
   if (!weights) throw new Error(`the trainer saved no ${WEIGHTS}`);
@@ -89,7 +89,7 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
 
 /** A run treats a folder with weights as a complete model: old weights are removed first, and new ones are renamed into it last. */
 async function writeFolder(folder: string, files: readonly (readonly [string, Uint8Array | string])[]): Promise<void> {
-  // Two runs may make the same model at the same time.
+  // Two processes may make the same model at the same time.
   const [parent, prefix] = [dirname(folder), `${basename(folder)}.partial-`];
   await mkdir(folder, { recursive: true });
   removeLeftovers(parent, prefix);
@@ -115,7 +115,7 @@ async function learnAll(trainer: Trainer, { folder, training }: BaseModel, examp
   const sources = { batches: batchesOf(examples, batchTokens), heldOut: [] };
   const learning = learn(trainer, sources, plan, NO_PROGRESS, {
     onStep(now) {
-      if (!now.ended && now.losses.length % PROGRESS_EVERY > 0) return;
+      if (!now.ended && now.losses.length % PROGRESS_EVERY_STEPS > 0) return;
       const line = progressText(folder, now, tokens, performance.now() - started);
       if (now.ended || !process.stderr.isTTY) display.print(line);
       else display.show(() => line);
@@ -158,7 +158,7 @@ function withRandomWeights(base: BaseModel, files: ReadonlyMap<string, Uint8Arra
 function progressText(folder: string, progress: TrainingProgress, tokens: number, milliseconds: number): string {
   const { tokens: seen } = progress;
   const speed = Math.round((1000 * seen) / milliseconds);
-  const loss = recentLoss(progress, RECENT).toFixed(4);
+  const loss = recentLoss(progress, RECENT_STEPS).toFixed(4);
   return `${relative(".", folder)}: ${(seen / 1e6).toFixed(2)} of ${(tokens / 1e6).toFixed(2)} M tokens, loss ${loss}, ${speed} tokens/s`;
 }
 

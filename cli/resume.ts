@@ -28,7 +28,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   const raised = raisedBudgetOf(options);
   const folder = existingRun(run, `to resume a run in a store, use \`${MGRPO} launch\` with its --run`);
   const status = readStatus(folder);
-  // The report is the last of a run's results. Without it, the process was killed before all of them were written.
+  // The report is written last. Without it, the process was killed before all results were written.
   if (status.state === "finished" && existsSync(folder.report)) {
     if (raisesBudget(raised)) {
       throw new MgrpoError("config-invalid", `run '${run}' is finished: its budget cannot be raised`);

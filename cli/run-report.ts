@@ -81,7 +81,7 @@ export function buildReport(input: ReportInput): RunReport {
   const rollouts = perStep.reduce((total, step) => total + step.rollouts + step.excluded, 0);
   const perRollout = (amount: number) => (rollouts === 0 ? 0 : amount / rollouts);
   const steps = perStep.length;
-  const closed = evaluations.find((one) => one.team === steps && one.closedBook && one.benchmark === undefined);
+  const closedBook = evaluations.find((one) => one.team === steps && one.closedBook && one.benchmark === undefined);
   const report = {
     run: config.run,
     recipe: config.recipe,
@@ -89,7 +89,7 @@ export function buildReport(input: ReportInput): RunReport {
     seed: config.seed,
     steps,
     heldOut: { before: heldOutScore(evaluations, 0), after: heldOutScore(evaluations, steps) },
-    closedBook: closed && closed.n > 0 ? closed.correct / closed.n : null,
+    closedBook: closedBook && closedBook.n > 0 ? closedBook.correct / closedBook.n : null,
     evaluations,
     gains: [...input.gains],
     caseStudies: [...input.caseStudies],

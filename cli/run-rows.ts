@@ -30,19 +30,19 @@ export type RunsTableRow = Pick<
   };
 
 /** A run whose records cannot be read. */
-export interface Damaged {
+export interface DamagedRow {
   readonly run: string;
   readonly state: "damaged";
   readonly reason: string;
 }
 
 /** If the store does not answer, the rows of this folder come with the failure. */
-export async function readRows(): Promise<{ rows: (RunsTableRow | Damaged)[]; failure?: MgrpoError }> {
+export async function readRows(): Promise<{ rows: (RunsTableRow | DamagedRow)[]; failure?: MgrpoError }> {
   const [stored, local] = await Promise.all([readStoredRows(), Promise.all(runNames().map(localRow))]);
   return { ...stored, rows: [...local, ...stored.rows] };
 }
 
-async function readStoredRows(): Promise<{ rows: (RunsTableRow | Damaged)[]; failure?: MgrpoError }> {
+async function readStoredRows(): Promise<{ rows: (RunsTableRow | DamagedRow)[]; failure?: MgrpoError }> {
   try {
     if (!namesStore()) return { rows: [] };
     return { rows: await withNamedStore(storedRows) };
@@ -52,7 +52,7 @@ async function readStoredRows(): Promise<{ rows: (RunsTableRow | Damaged)[]; fai
   }
 }
 
-async function localRow(name: string): Promise<RunsTableRow | Damaged> {
+async function localRow(name: string): Promise<RunsTableRow | DamagedRow> {
   try {
     const folder = runFolder(name);
     const { environment: _secret, ...status } = readStatus(folder);
@@ -72,25 +72,25 @@ async function localLive(
   config: RunConfig,
   stepSeconds: number | null,
 ): Promise<Pick<RunsTableRow, keyof LiveRun>> {
-  const unknown = { usd, heartbeatSeconds: null, wait: null, stall: null };
-  if (state !== "running") return unknown;
+  const unread = { usd, heartbeatSeconds: null, wait: null, stall: null };
+  if (state !== "running") return unread;
   try {
     return await withRunStore(folder, (store) => readLive(store, config, stepSeconds));
   } catch (error) {
     if (!isMgrpoError(error, "store-unreachable", "not-found")) throw error;
     // The process is starting or ending.
-    return { ...unknown, wait: "its process does not answer" };
+    return { ...unread, wait: "its process does not answer" };
   }
 }
 
 /** One damaged run must not hide the others. */
-function damaged(run: string, error: unknown): Damaged {
+function damaged(run: string, error: unknown): DamagedRow {
   if (!isMgrpoError(error, "record-damaged", "config-invalid", "not-found")) throw error;
   return { run, state: "damaged", reason: error.message };
 }
 
-async function storedRows(store: Store): Promise<(RunsTableRow | Damaged)[]> {
-  const rows: (RunsTableRow | Damaged)[] = [];
+async function storedRows(store: Store): Promise<(RunsTableRow | DamagedRow)[]> {
+  const rows: (RunsTableRow | DamagedRow)[] = [];
   for (const run of await allRuns(store.table))
     rows.push(await storedRow(store, run).catch((error: unknown) => damaged(run, error)));
   return rows;

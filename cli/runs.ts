@@ -2,7 +2,7 @@
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
 import { openBook } from "../core/monitoring/team-evaluation.ts";
-import { type Damaged, type RunsTableRow, readRows } from "./run-rows.ts";
+import { type DamagedRow, type RunsTableRow, readRows } from "./run-rows.ts";
 import { clean } from "./terminal/clean.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
 import { MGRPO } from "./terminal/name.ts";
@@ -18,7 +18,7 @@ export async function listRuns(): Promise<void> {
   throw new MgrpoError(code, `${scope}${message}`, { cause: failure, retryable });
 }
 
-function print(rows: readonly (RunsTableRow | Damaged)[], isComplete: boolean): void {
+function print(rows: readonly (RunsTableRow | DamagedRow)[], isComplete: boolean): void {
   if (!process.stdout.isTTY) {
     for (const row of rows) console.log(JSON.stringify(row));
     return;
@@ -35,7 +35,7 @@ const progress = (run: RunsTableRow) => [
 ];
 
 /** Why it ended; otherwise its stall; otherwise what it waits for. */
-const about = (row: RunsTableRow | Damaged): string =>
+const about = (row: RunsTableRow | DamagedRow): string =>
   clean(row.state === "damaged" ? row.reason : row.reason || (row.stall ?? row.wait ?? ""));
 
 /** Held-out accuracy before and after training, the latter with its interval. */
@@ -48,7 +48,7 @@ function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Runs
 const TITLES = ["run", "state", "step", "held-out", "time", "cost", ""];
 
 /** A table if the terminal is wide enough; otherwise several lines per run. The state determines the color. */
-function tableLines(rows: readonly (RunsTableRow | Damaged)[]): string[] {
+function tableLines(rows: readonly (RunsTableRow | DamagedRow)[]): string[] {
   const table = rows.map((row) => [
     row.run,
     row.state,
@@ -63,15 +63,15 @@ function tableLines(rows: readonly (RunsTableRow | Damaged)[]): string[] {
       .trimEnd();
   const lines = table.map(line);
   if (lines.every((text) => text.length <= rowWidth()))
-    return [colors.dim(line(TITLES)), ...lines.map((text, i) => tone(table[i]?.[1])(text))];
+    return [colors.dim(line(TITLES)), ...lines.map((text, i) => colorOf(table[i]?.[1])(text))];
   return table.flatMap(([run = "", state = "", step = "", heldOut = "", time = "", cost = "", reason = ""]) => [
-    tone(state)(`${run}  ${state}`),
+    colorOf(state)(`${run}  ${state}`),
     ...(step === "-" ? [] : [`  ${[step, heldOut, time, cost].filter((cell) => cell !== "-").join("  ")}`]),
     ...(reason === "" ? [] : hanging("  ", reason)),
   ]);
 }
 
-function tone(state: string | undefined): (text: string) => string {
+function colorOf(state: string | undefined): (text: string) => string {
   if (state === "running") return colors.cyan;
   if (state === "finished") return colors.green;
   return state === "halted" || state === "damaged" ? colors.red : colors.yellow;

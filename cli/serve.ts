@@ -28,14 +28,14 @@ export interface TeamServeOptions {
 }
 
 /** Nothing is kept between requests, so a request cannot refer to earlier responses: the Responses API is not served. */
-const INTERFACE = {
+const SERVED_API = {
   dialects: [chatCompletions, messages],
   honored: ["temperature", "top_p"],
   why: "the server does not support them",
 };
 const KEY_VARIABLE = "MGRPO_SERVE_KEY";
 /** At least 16 characters that an Authorization header can carry. */
-const KEY = /^[\x21-\x7e]{16,}$/;
+const KEY_PATTERN = /^[\x21-\x7e]{16,}$/;
 
 export async function serveTeam(target: string, options: TeamServeOptions): Promise<void> {
   const key = keyFor(options.host, process.env[KEY_VARIABLE] ?? "");
@@ -67,7 +67,7 @@ async function serveUntilStopped(
     throw new ApiError(401, "invalid_api_key", message);
   };
   const log = createLog((line) => process.stderr.write(line));
-  const server = await serveApp(chatApp("", { teamOf, ...INTERFACE }, log), host, port);
+  const server = await serveApp(chatApp("", { teamOf, ...SERVED_API }, log), host, port);
   try {
     printAddress(`${httpOrigin(reachable(host), server.port)}/v1`, team.agents, key);
     if (!signal.aborted) await once(signal, "abort");
@@ -87,7 +87,7 @@ interface Key {
 
 /** The user's key, or else a random one, which is allowed only on a loopback address. */
 function keyFor(host: string, given: string): Key {
-  if (KEY.test(given)) return { text: given, isGiven: true };
+  if (KEY_PATTERN.test(given)) return { text: given, isGiven: true };
   if (given !== "") {
     throw new MgrpoError("config-invalid", `${KEY_VARIABLE}: set it to at least 16 ASCII characters without spaces`);
   }

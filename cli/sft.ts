@@ -33,7 +33,7 @@ import { readPolicyBase } from "./local/base-models.ts";
 import { isHubModel, pinModels, StartedModels } from "./local/hub-models.ts";
 import { writeAtomically } from "./local/run-folder.ts";
 import { followTraining } from "./sft/follow.ts";
-import { type ExampleSource, openDemonstrations, type SourceOptions, type Taught } from "./sft/sources.ts";
+import { type ExampleInput, type ExampleSource, openDemonstrations, type SourceOptions } from "./sft/sources.ts";
 
 export interface SftOptions extends SourceOptions {
   readonly to: string;
@@ -56,9 +56,9 @@ export interface SftOptions extends SourceOptions {
 const FOLDER_IN_USE = { code: "config-invalid", instead: "give another --to" } as const;
 /** In an agent's state: its hub model, with the commit. */
 const STARTED_FILE = "model.json";
-const WARM_UP = 0.05;
-/** More would make an evaluation slow, and its loss hardly more exact. */
-const MOST_HELD_OUT = 32;
+const WARM_UP_SHARE = 0.05;
+/** More would make an evaluation slow, and its loss hardly more precise. */
+const MAX_HELD_OUT = 32;
 /** The learning rate of LoRA is about ten times that of training all weights (Schulman et al. 2025, "LoRA Without Regret"). */
 const LEARNING_RATE = { adapter: 1e-3, allWeights: 1e-4 };
 
@@ -186,7 +186,7 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
 function readExamples(team: Team, owner: string, base: CheckpointFiles, heldOut: number): Split {
   const roles = rolesOf(team.config.agents, owner);
   const examples = roles.flatMap((agent) => examplesOf(team, agent, base));
-  const parts = split(examples, heldOut, MOST_HELD_OUT);
+  const parts = split(examples, heldOut, MAX_HELD_OUT);
   if (parts.training.length > 0) return parts;
   throw new MgrpoError(
     "demonstrations-invalid",
@@ -201,24 +201,24 @@ function examplesOf({ config, source, tools }: Team, agent: string, base: Checkp
   const layout = openAgentLayout(agent, settings, tokenizer, tools);
   const show = responsesWithin(limits, tokenizer);
   const ofApp = openAppLayout(tokenizer, { agent, thinking, toolPrompt }, show);
-  return source({ agent, config: settings, toolbox: layout.toolbox }, tokenizerOf(base)).map((taught) => {
-    const example = layOut(taught, (demonstration) => exampleOf(demonstration, layout, tokenizer, show), ofApp);
-    refuseEarlyEnd(example, tokenizer, taught.where);
-    refuseTooLong(example, agent, limits, taught.where);
+  return source({ agent, config: settings, toolbox: layout.toolbox }, tokenizerSha256(base)).map((input) => {
+    const example = layOut(input, (demonstration) => exampleOf(demonstration, layout, tokenizer, show), ofApp);
+    refuseEarlyEnd(example, tokenizer, input.where);
+    refuseTooLong(example, agent, limits, input.where);
     return example;
   });
 }
 
 function layOut(
-  taught: Taught,
+  input: ExampleInput,
   ofAgent: (demonstration: Demonstration) => Example,
   ofApp: ReturnType<typeof openAppLayout>,
 ): Example {
-  if ("example" in taught) return taught.example;
-  return "line" in taught ? ofApp(taught.line) : ofAgent(taught.demonstration);
+  if ("example" in input) return input.example;
+  return "line" in input ? ofApp(input.line) : ofAgent(input.demonstration);
 }
 
-function tokenizerOf(base: CheckpointFiles): string {
+function tokenizerSha256(base: CheckpointFiles): string {
   const file = base.get("tokenizer.json");
   return file ? sha256(wholeFile(file)) : "";
 }
@@ -227,7 +227,7 @@ function planOf({ training }: Split, isAdapter: boolean, options: SftOptions): T
   return {
     tokens: options.tokens ?? Math.ceil((options.epochs ?? 1) * allTokens(training)),
     learningRate: options.learningRate ?? (isAdapter ? LEARNING_RATE.adapter : LEARNING_RATE.allWeights),
-    warmUp: WARM_UP,
+    warmUp: WARM_UP_SHARE,
     evaluateEvery: options.evaluateEvery,
     patience: options.patience,
   };

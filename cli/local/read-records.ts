@@ -44,7 +44,7 @@ export async function readOptimizers(
   });
 }
 
-/** Fleets whose instances refused to serve the run, and why; and those of evaluations that it gave up on, which halts no run. */
+/** Fleets whose instances refused to serve the run, and why; and evaluation fleets that the run gave up on, which does not halt it. */
 export async function readRefusals(store: Store, run: string) {
   const items = await store.table.query(tableKeys.run(run).pk, tablePrefixes.fleets);
   if (items.length === 0) return [];

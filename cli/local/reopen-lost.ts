@@ -33,14 +33,14 @@ async function deleteLosses(
   if (!bytes) return true;
   const { lost, questions } = parseJson(EvaluationResult, bytes, key);
   if (lost.length === 0) return false;
-  const opened = decryptedObjects(objects);
+  const decrypted = decryptedObjects(objects);
   const step = addressStep(config, team);
   const candidates = questions.flatMap(({ question }, group) =>
     lost.includes(question) ? runs.map((_, rollout) => ({ run, phase: `eval:${job}`, step, group, rollout })) : [],
   );
   for (const address of candidates) {
     const outcomeKey = objectKeys.outcome(address);
-    const outcome = await opened.get(outcomeKey);
+    const outcome = await decrypted.get(outcomeKey);
     if (outcome && parseJson(Outcome, outcome, outcomeKey).status === "failed") await objects.delete([outcomeKey]);
   }
   await objects.delete([key]);

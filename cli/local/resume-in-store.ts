@@ -47,8 +47,8 @@ export async function resumeInStore(
 }
 
 /**
- * Refuses another config than the one in the store, which functions and workers read: this process alone would follow it, and could wait for
- * an evaluation that they never begin. `file`: where it is from.
+ * Refuses a config other than the one in the store, which functions and workers read: this process alone would follow it, and could wait for
+ * an evaluation that they never begin. `file`: where the config is from.
  */
 export async function refuseEdited({ objects }: Store, config: RunConfig, file: string): Promise<void> {
   const key = objectKeys.config(config.run);
@@ -88,8 +88,8 @@ async function changesOf(
   // Checks every limit, as raised, before the first write.
   const reason = overBudgetReason(limits, spent) ?? (tools && overToolBudgetReason(withToolLimits(tools, raised)));
   if (reason !== undefined) throw new MgrpoError("run-halted", `run '${run}' cannot resume: ${reason}`);
-  const raises = hours !== undefined || usd !== undefined;
-  const runChange = raises ? raiseBudget(record, limits) : status === "halted" ? resumeRun(run) : undefined;
+  const raisesRun = hours !== undefined || usd !== undefined;
+  const runChange = raisesRun ? raiseBudget(record, limits) : status === "halted" ? resumeRun(run) : undefined;
   return [toolChange, runChange].flatMap((change) => change ?? []);
 }
 
@@ -99,7 +99,7 @@ const withToolLimits = (tools: ToolSpendingRecord, { toolCalls, toolUsd }: Raise
   maxUsd: toolUsd ?? tools.maxUsd,
 });
 
-/** Lets fleets try again that refused the run, or that it gave up on. A finished run may need one for its evaluations. */
+/** Lets the fleets that refused the run, or that it gave up on, try again. A finished run may need one for its evaluations. */
 async function forgiveFleets(table: Table, run: string): Promise<void> {
   const items = await table.query(tableKeys.run(run).pk, tablePrefixes.fleets);
   for (const item of items) await forgiveFleet(table, run, item);

@@ -150,7 +150,7 @@ export function createRunFolder(config: RunConfig): RunFolder {
 /** Throws `not-found`: another user's run may be unreadable, and any run may be removed at any time. */
 export function readText(path: string): string {
   try {
-    // Drops a byte order mark, as editors on Windows write it.
+    // Drops the byte order mark that some editors on Windows write.
     return new TextDecoder().decode(readFileSync(path));
   } catch (cause) {
     throw unreadable(path, cause);
@@ -192,7 +192,7 @@ export function freeRunName(recipe: string, arm: string, seed: number): string {
 const MAX_BASE_NAME = 56;
 
 /**
- * The n-th run of that recipe, arm and seed. A name that is too long is shortened in the recipe's part, and characters that a
+ * The name of the n-th run of that recipe, arm and seed. One that is too long is shortened in the recipe's part, and characters that a
  * run's name may not have are replaced by '-'.
  */
 export function runNameOf(recipe: string, arm: string, seed: number, n: number): string {

@@ -23,9 +23,9 @@ export function watchForStop(): Stop {
   // A second Ctrl-C does not wait for the workers: they end with this process.
   const stopListening = onStopSignal(() => controller.abort());
   const parent = process.ppid;
-  const dependent = process.env["npm_lifecycle_event"] !== undefined || process.env["MGRPO_PARENT"] === "1";
+  const exitsWithParent = process.env["npm_lifecycle_event"] !== undefined || process.env["MGRPO_PARENT"] === "1";
   const timer = setInterval(() => {
-    if (dependent && process.ppid !== parent) process.exit(1);
+    if (exitsWithParent && process.ppid !== parent) process.exit(1);
   }, PARENT_CHECK_MILLISECONDS);
   return {
     signal: controller.signal,

@@ -28,7 +28,7 @@ const DRAIN_MILLISECONDS = 15_000;
 /** Longer than any line of a worker's log. Not the whole log, which can be larger than memory. */
 const TAIL_BYTES = 1 << 16;
 /** Not retried: a restart frees no space. */
-const FULL: ErrorCode = "disk-full";
+const DISK_FULL: ErrorCode = "disk-full";
 
 export interface WorkerSpec {
   /** Also the name of its log file. */
@@ -66,11 +66,11 @@ function workerSpecs(run: string, name: string, agent: string, roles: WorkerRole
  * for another process's core: together they save a sixth of each worker's time. A large initial heap is not re-marked for every 30 MB
  * of arrays that an engine leaves behind, which saves a tenth of the time per step for a tenth more memory.
  */
-const V8 = ["--max-semi-space-size=32", "--initial-heap-size=128", "--v8-pool-size=1"];
+const V8_FLAGS = ["--max-semi-space-size=32", "--initial-heap-size=128", "--v8-pool-size=1"];
 
 /** The arguments of Node.js that run a module of this package as a process. */
 export function nodeArguments(module: string): string[] {
-  return [...V8, fileURLToPath(builtModule(module))];
+  return [...V8_FLAGS, fileURLToPath(builtModule(module))];
 }
 
 export interface Workers {
@@ -105,7 +105,7 @@ export function startWorkers(
 /** The exits of a worker in a row so far, all but the first of them quick. */
 interface Exits {
   readonly count: number;
-  /** The rollout that ran alone at the last one; undefined: none did, or nothing says so. */
+  /** The rollout that ran alone at the last one; undefined: none did, or it is not known. */
   readonly alone?: string | undefined;
 }
 
@@ -190,7 +190,7 @@ class WorkerProcesses implements Workers {
     if (!this.#isWanted(spec)) return;
     const isSame = alone !== undefined && alone === before.alone;
     const count = before.count + (isSame ? 0 : 1);
-    if (count >= MAX_EXITS || code === FULL) {
+    if (count >= MAX_EXITS || code === DISK_FULL) {
       const times = count === 1 ? "" : ` ${count} times in a row`;
       const message = `worker '${spec.name}' ended${times}: ${reason} (log: ${log.path})`;
       this.#fail(new MgrpoError("worker-unavailable", message));
@@ -209,11 +209,11 @@ class WorkerProcesses implements Workers {
   /** The rollout that a worker ran alone as it ended. A store that does not answer explains no exit. */
   async #aloneAtEnd(log: WorkerLog): Promise<string | undefined> {
     const worker = registeredAs(log);
-    const named = worker === undefined ? [] : await this.#inFlightOf(worker).catch(() => []);
-    return named.length === 1 ? named[0] : undefined;
+    const inFlight = worker === undefined ? [] : await this.#inFlightOf(worker).catch(() => []);
+    return inFlight.length === 1 ? inFlight[0] : undefined;
   }
 
-  /** Rejects `failed` rather than throw: other workers may be running, and only `stop` ends them. */
+  /** Rejects `failed` instead of throwing: other workers may be running, and only `stop` ends them. */
   #startOrFail(spec: WorkerSpec, exits: Exits): void {
     try {
       this.#start(spec, exits);

@@ -34,7 +34,7 @@ export function showProgress(
   };
 }
 
-/** Long enough to step over answers that take long, or that are asked again. */
+/** Large enough to step over answers that are late or being retried. */
 const FIRST_STRIDE = 64;
 
 /**

@@ -27,7 +27,7 @@ const SERVING = ["steps=1", "runner=native", "evaluation={}", "budget={}", "limi
 /** Caps the context of a model that belongs to no run, because the KV cache is allocated for the whole context. */
 const MAX_CONTEXT_TOKENS = 4096;
 /** `turnTokens` of such a model is its context divided by this. */
-const TURN_SHARE = 4;
+const TURN_DIVISOR = 4;
 
 export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {
   const run = findRun(target);
@@ -76,7 +76,7 @@ async function folderTeam(folder: string): Promise<RunConfigInput | undefined> {
     parse(AgentName, name, `${model}: a model's folder is named after its agent`, "config-invalid");
     const longest = longestContext(await readModel(model, model)) ?? MAX_CONTEXT_TOKENS;
     const contextTokens = Math.min(longest, MAX_CONTEXT_TOKENS);
-    agents[name] = { model, limits: { contextTokens, turnTokens: Math.ceil(contextTokens / TURN_SHARE) } };
+    agents[name] = { model, limits: { contextTokens, turnTokens: Math.ceil(contextTokens / TURN_DIVISOR) } };
   }
   const main = names.includes("main") ? "main" : first;
   Object.assign(agents[main] ?? {}, { delegates: names.filter((name) => name !== main) });

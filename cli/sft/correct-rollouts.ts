@@ -35,7 +35,7 @@ export interface AgentDemonstration extends PlacedDemonstration {
 export interface SampledBranches {
   readonly examples: readonly Example[];
   /** SHA-256 of the tokenizer.json whose tokens these are. */
-  readonly tokenizer: string;
+  readonly tokenizerSha256: string;
 }
 
 /** The run's name in the store of an evaluation. */
@@ -56,8 +56,8 @@ async function ofRun(run: string, minReward: number): Promise<AgentDemonstration
 /** The correct rollouts of the first `steps` steps. Those that the store no longer keeps are left out. */
 export async function ofSteps(store: Store, config: RunConfig, steps: number, minReward: number) {
   const found: AgentDemonstration[] = [];
-  for (let closed = 0; closed < steps; closed++) {
-    for (const group of await readGroups(store, await readStep(store, config.run, closed))) {
+  for (let step = 0; step < steps; step++) {
+    for (const group of await readGroups(store, await readStep(store, config.run, step))) {
       for (const rollout of correctRollouts(group, minReward)) {
         const address = { run: config.run, phase: "train", step: group.step, group: group.group, rollout };
         found.push(...(await ofRollout(store, config, address)));
@@ -164,7 +164,7 @@ async function sampledBranches(
     "actions" in one && one.actions.length > 0 ? [{ tokens: one.tokens, turns: one.actions }] : [],
   );
   // Agents behind an API have no tokenizer here, and no examples.
-  return { examples, tokenizer: files["tokenizer.json"]?.sha256 ?? "" };
+  return { examples, tokenizerSha256: files["tokenizer.json"]?.sha256 ?? "" };
 }
 
 function asDemonstration({ prompt, turns }: Conversation): Demonstration {

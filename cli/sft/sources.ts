@@ -11,11 +11,11 @@ import type { Example } from "../../sft/example.ts";
 import { type MessagesLine, type PlacedDemonstration, readMessages } from "../../sft/messages.ts";
 import { type AgentDemonstration, correctConversations } from "./correct-rollouts.ts";
 
-/** The demonstrations of one agent; at least one. @param tokenizer SHA-256 of its tokenizer.json. */
-export type ExampleSource = (target: TargetAgent, tokenizer: string) => readonly Taught[];
+/** The demonstrations of one agent; at least one. @param tokenizerSha256 that of its tokenizer.json. */
+export type ExampleSource = (target: TargetAgent, tokenizerSha256: string) => readonly ExampleInput[];
 
 /** A demonstration in the agent's own layout, a line of an app's messages, or tokens as they were sampled. */
-export type Taught = PlacedDemonstration | AppLine | PlacedExample;
+export type ExampleInput = PlacedDemonstration | AppLine | PlacedExample;
 
 interface AppLine {
   readonly line: MessagesLine;
@@ -54,7 +54,7 @@ export async function openDemonstrations(
   }
   if (fromRun === undefined) return fromRecipe(recipe, config);
   const found = await correctConversations(fromRun, minReward);
-  return (target, tokenizer) => {
+  return (target, tokenizerSha256) => {
     const own = found.filter(({ agent }) => agent === target.agent);
     if (own.length === 0) {
       // A wrong answer is no demonstration at any reward.
@@ -63,7 +63,7 @@ export async function openDemonstrations(
         `'${fromRun}' has no answered conversation of agent '${target.agent}' in a correct rollout of reward ${minReward} or more: ${advice}`,
       );
     }
-    if (isApp) return asSampled(own, target.agent, fromRun, tokenizer);
+    if (isApp) return asSampled(own, target.agent, fromRun, tokenizerSha256);
     for (const one of own) refuseMalformed(one, target);
     return own;
   };
@@ -74,7 +74,7 @@ export function asSampled(
   own: readonly AgentDemonstration[],
   agent: string,
   run: string,
-  tokenizer: string,
+  tokenizerSha256: string,
 ): readonly PlacedExample[] {
   const examples = own.flatMap(({ where, sampled }) => {
     if (!sampled) {
@@ -82,10 +82,10 @@ export function asSampled(
         `'${run}' did not run the app, so its conversations lack the app's messages and tools: add --set runner=native, or ${USE_TRACES}`,
       );
     }
-    if (sampled.tokenizer === "") {
+    if (sampled.tokenizerSha256 === "") {
       throw none(`agent '${agent}' was behind an API in '${run}', so its tokens are unknown: ${USE_TRACES}`);
     }
-    if (sampled.tokenizer !== tokenizer) {
+    if (sampled.tokenizerSha256 !== tokenizerSha256) {
       throw none(
         `'${run}' has the app's messages and tools as tokens, and the model of agent '${agent}' has another tokenizer: start from a model with the same one, or ${USE_TRACES}`,
       );

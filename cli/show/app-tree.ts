@@ -41,7 +41,7 @@ export function branchTrees({ trajectory, app }: FinishedOutcome, branches: read
 export function countLines(app: AppRecord, main: string): Tree[] {
   return Object.entries(app.counts).map(([agent, counts]) => ({
     title: agent,
-    tags: [...countTags(counts), ...givenTags(agent === main ? app.reward : app.rewards?.[agent])],
+    tags: [...countTags(counts), ...rewardTags(agent === main ? app.reward : app.rewards?.[agent])],
     children: [],
   }));
 }
@@ -59,5 +59,5 @@ function countTags({ branches, rewritten, unparsed, cut }: BranchCounts): Tag[] 
   ];
 }
 
-const givenTags = (reward: number | undefined): Tag[] =>
+const rewardTags = (reward: number | undefined): Tag[] =>
   reward === undefined ? [] : [plain(`reward ${reward} from the app`)];

@@ -21,7 +21,7 @@ export interface InvocationPlacement {
 /** The key of a call in `ofCall`. */
 export const callKey = (turn: number, call: number): string => `${turn}/${call}`;
 
-/** Arguments shorter than this occur in any task. */
+/** Shorter texts match by chance. */
 const MIN_PART = 8;
 
 interface Place {

@@ -72,12 +72,12 @@ async function storedSource(run: string): Promise<Source> {
 }
 
 /** Summaries of runs in a store, by run and start: a closed step does not change, so a dashboard reads it once. Undefined: expired. */
-const known = new Map<string, (StepSummary | undefined)[]>();
+const summaryCache = new Map<string, (StepSummary | undefined)[]>();
 
 async function closedSteps(store: Store, config: RunConfig, { startedAt, step }: RunRecord): Promise<StepSummary[]> {
   const key = `${config.run}@${startedAt}`;
-  const found = known.get(key) ?? [];
-  known.set(key, found);
+  const found = summaryCache.get(key) ?? [];
+  summaryCache.set(key, found);
   while (found.length < step) {
     const next = found.length;
     const summary = await readSummary(store, config, next, null);

@@ -10,7 +10,7 @@ import { readWait } from "../local/follow.ts";
 import { heartbeatAge, readListed } from "../local/live.ts";
 import { readRun, readSpending, readState } from "../local/read-records.ts";
 import { findRun, readStatus } from "../local/run-folder.ts";
-import { type Damaged, type RunsTableRow, readRows } from "../run-rows.ts";
+import { type DamagedRow, type RunsTableRow, readRows } from "../run-rows.ts";
 import type { Source } from "../show/source.ts";
 import { runWarnings } from "../warnings.ts";
 
@@ -21,7 +21,7 @@ export async function runsView(): Promise<RunsView> {
   return { runs: shown.map(runRow), failure: failure?.message ?? null };
 }
 
-function runRow(row: RunsTableRow | Damaged): RunsView["runs"][number] {
+function runRow(row: RunsTableRow | DamagedRow): RunsView["runs"][number] {
   if (row.state === "damaged") return row;
   const { run, recipe, arm, seed, state, reason, step, steps, models, reward, heldOut, seconds = null } = row;
   const { usd, heartbeatSeconds, wait, stall } = row;

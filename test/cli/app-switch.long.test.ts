@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readTeam } from "../../cli/ask/config.ts";
 import { correctConversations } from "../../cli/sft/correct-rollouts.ts";
-import { openDemonstrations, type Taught } from "../../cli/sft/sources.ts";
+import { type ExampleInput, openDemonstrations } from "../../cli/sft/sources.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { openRecipe } from "../../recipes/registry.ts";
@@ -75,7 +75,7 @@ test("sft --from-run trains on what the app's agents sampled, token by token", {
     const taught = source(target(agent), tokenizer);
     const sampled = found.flatMap((one) => (one.agent === agent ? (one.sampled?.examples ?? []) : []));
     expect(sampled.length).toBeGreaterThan(0);
-    expect(taught.map((one: Taught) => ("example" in one ? one.example : undefined))).toEqual(sampled);
+    expect(taught.map((one: ExampleInput) => ("example" in one ? one.example : undefined))).toEqual(sampled);
   }
   expect(() => source(target("main"), "another")).toThrow(/has another tokenizer: start from a model with the same/);
   const native = await openDemonstrations(recipe, config, { fromRun: "by-program" });

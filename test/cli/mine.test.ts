@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { countAnswers, showProgress } from "../../cli/mine/progress.ts";
-import { hardest, writeHardest } from "../../cli/mine.ts";
+import { hardQuestions, writeHardQuestions } from "../../cli/mine.ts";
 import { duration } from "../../cli/terminal/columns.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import type { Question } from "../../core/contracts/question.ts";
@@ -32,8 +32,8 @@ test("a question is hard if its share of correct answers is below the threshold;
   ];
   const questions = tallies.map((tally, i) => ({ question: asked[i]?.id ?? "", kind: "k", ...tally }));
   // 2 of 8 is a quarter, 3 of 8 is more than 0.3.
-  expect(hardest(asked, { questions }, 0.3)).toEqual([question("a"), { ...question("jsonl:c"), id: "c" }]);
-  expect(hardest(asked, { questions }, 0.25).map(({ id }) => id)).toEqual(["c"]);
+  expect(hardQuestions(asked, { questions }, 0.3)).toEqual([question("a"), { ...question("jsonl:c"), id: "c" }]);
+  expect(hardQuestions(asked, { questions }, 0.25).map(({ id }) => id)).toEqual(["c"]);
 });
 
 test("answers that are lost for good do not keep the file from being written", () => {
@@ -50,7 +50,7 @@ test("answers that are lost for good do not keep the file from being written", (
   const errors = vi.spyOn(console, "error").mockImplementation(() => {});
   const printed = vi.spyOn(console, "log").mockImplementation(() => {});
   try {
-    writeHardest(asked, result, { to, below: 0.3, samples: 2 });
+    writeHardQuestions(asked, result, { to, below: 0.3, samples: 2 });
     expect(errors.mock.calls).toEqual([
       [expect.stringMatching(/^1 answer lost.*judge: refused.*remove .*lossy\.jsonl/)],
     ]);
@@ -62,7 +62,7 @@ test("answers that are lost for good do not keep the file from being written", (
   }
   expect(JSON.parse(readFileSync(to, "utf8"))).toEqual(question("a"));
   const none = () =>
-    writeHardest(asked.slice(1), { ...result, questions: questions.slice(1) }, { to, below: 1, samples: 2 });
+    writeHardQuestions(asked.slice(1), { ...result, questions: questions.slice(1) }, { to, below: 1, samples: 2 });
   expect(none).toThrow("run the same command to retry");
 });
 

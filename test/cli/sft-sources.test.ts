@@ -80,21 +80,23 @@ test("agents of an app that share a policy have one tokenizer", async () => {
   const searcher = { ...(config.agents["searcher"] ?? expect.fail()), policy: "of:main" };
   const shared = { ...config, agents: { ...config.agents, searcher } };
   const [main, sub] = await ofSteps(store, shared, 1, 0.9);
-  expect(main?.sampled).toEqual({ examples: [{ tokens: [1, 2], turns: [[1, 2]] }], tokenizer: "7".repeat(64) });
-  expect(sub).toMatchObject({ agent: "searcher", sampled: { tokenizer: "7".repeat(64) } });
+  expect(main?.sampled).toEqual({ examples: [{ tokens: [1, 2], turns: [[1, 2]] }], tokenizerSha256: "7".repeat(64) });
+  expect(sub).toMatchObject({ agent: "searcher", sampled: { tokenizerSha256: "7".repeat(64) } });
 });
 
 test("the error for an app's agent without tokens says why there are none", () => {
-  const tokenizer = "7".repeat(64);
+  const tokenizerSha256 = "7".repeat(64);
   const read = (sampled: SampledBranches) => () => {
     const one = { agent: "main", where: "rollout 0/0/0", demonstration: { prompt: "q", turns: [] }, sampled };
-    return asSampled([one], "main", "by-app", tokenizer);
+    return asSampled([one], "main", "by-app", tokenizerSha256);
   };
   const example = { tokens: [1, 2], turns: [[1, 2] as const] };
-  expect(read({ examples: [example], tokenizer })()).toEqual([{ example, where: "rollout 0/0/0" }]);
-  expect(read({ examples: [example], tokenizer: "8".repeat(64) })).toThrow(/has another tokenizer/);
-  expect(read({ examples: [], tokenizer: "" })).toThrow(/agent 'main' was behind an API in 'by-app'/);
-  expect(read({ examples: [], tokenizer })).toThrow(/the app did not call agent 'main': train another with --agent/);
+  expect(read({ examples: [example], tokenizerSha256 })()).toEqual([{ example, where: "rollout 0/0/0" }]);
+  expect(read({ examples: [example], tokenizerSha256: "8".repeat(64) })).toThrow(/has another tokenizer/);
+  expect(read({ examples: [], tokenizerSha256: "" })).toThrow(/agent 'main' was behind an API in 'by-app'/);
+  expect(read({ examples: [], tokenizerSha256 })).toThrow(
+    /the app did not call agent 'main': train another with --agent/,
+  );
 });
 
 const line = (agent: string | undefined, answer: string) =>
