@@ -24,7 +24,7 @@ import { pinModels } from "./local/hub-models.ts";
 import { findRun, type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
 import type { PlannedEvaluation } from "./suite/evaluate.ts";
-import { isTeamFile, readTeamFile, untrained, withStoredConfig } from "./team-file.ts";
+import { isTeamFile, readTeamFile, untrainedSettings, withStoredConfig } from "./team-file.ts";
 import { didYouMean } from "./terminal/nearest.ts";
 
 export interface EvalOptions {
@@ -57,7 +57,7 @@ export async function planEvaluation(
   };
   const advice = recipe.config(choice.arm, chosenBy(options.set));
   const settings = [
-    ...(stored && checkpoints === undefined ? untrained(stored) : []),
+    ...(stored && checkpoints === undefined ? untrainedSettings(stored) : []),
     ...(endpoint ? endpointSettings(endpoint, Object.keys(advice.agents)) : []),
     "budget={}",
     ...(status?.state === "finished" ? [`evaluation.firstTeam=${status.step}`] : []),

@@ -2,12 +2,12 @@
 import * as z from "zod";
 import { parse } from "../core/contracts/parse.ts";
 
-const nameOf = (what: string) => {
+const nameSchema = (what: string) => {
   const remedy = `set it to the name of the ${what}`;
   return z.string(remedy).min(1, remedy);
 };
 
-const StoreVariables = z.object({ MGRPO_TABLE: nameOf("table"), MGRPO_BUCKET: nameOf("bucket") });
+const StoreVariables = z.object({ MGRPO_TABLE: nameSchema("table"), MGRPO_BUCKET: nameSchema("bucket") });
 
 /** Throws if a name is missing; the message names `command`. */
 export function storeNames(command: string): { readonly table: string; readonly bucket: string } {
@@ -15,7 +15,7 @@ export function storeNames(command: string): { readonly table: string; readonly 
   return { table: found.MGRPO_TABLE, bucket: found.MGRPO_BUCKET };
 }
 
-/** Whether the environment names a store. Throws if it names half of one. */
+/** Whether the environment names a store. Throws if it names only a table or only a bucket. */
 export function namesStore(): boolean {
   const { MGRPO_TABLE, MGRPO_BUCKET } = process.env;
   if (!MGRPO_TABLE && !MGRPO_BUCKET) return false;

@@ -22,7 +22,7 @@ export function readTeamFile(file: string, option: string): RunConfigInput {
 }
 
 /** Settings that freeze every agent, so that agents without a trainer are allowed too. */
-export const untrained = ({ agents }: Pick<RunConfigInput, "agents">): string[] =>
+export const untrainedSettings = ({ agents }: Pick<RunConfigInput, "agents">): string[] =>
   Object.keys(agents).map((agent) => `agents.${agent}.trained=false`);
 
 /**
@@ -33,19 +33,19 @@ export function withStoredConfig(recipe: Recipe, stored: RunConfigInput): Pick<R
   return {
     name: recipe.name,
     config(arm, chosen) {
-      const { judge: advice, agents: advised } = recipe.config(arm, (path) => chosen(path) ?? valueAt(stored, path));
+      const { judge: advice, agents: fromRecipe } = recipe.config(arm, (path) => chosen(path) ?? valueAt(stored, path));
       const judge = stored.judge ? { ...advice, ...stored.judge } : advice;
       const goesNative = (stored.runner ?? "native") !== "native" && chosen("runner") === "native";
-      const agents = goesNative ? withTools(stored.agents, advised) : stored.agents;
+      const agents = goesNative ? withTools(stored.agents, fromRecipe) : stored.agents;
       return { ...stored, agents, ...(judge && { judge }) };
     },
   };
 }
 
-/** The stored agents have none: an app had its own. */
-function withTools(stored: RunConfigInput["agents"], advised: RunConfigInput["agents"]): RunConfigInput["agents"] {
+/** The stored agents with the recipe's tools and system messages. They have none of their own: the app had them. */
+function withTools(stored: RunConfigInput["agents"], fromRecipe: RunConfigInput["agents"]): RunConfigInput["agents"] {
   const native = Object.entries(stored).map(([name, agent]) => {
-    const { tools = [], system = "" } = advised[name] ?? {};
+    const { tools = [], system = "" } = fromRecipe[name] ?? {};
     return [name, { ...agent, tools, system }];
   });
   return Object.fromEntries(native);

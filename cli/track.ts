@@ -39,13 +39,13 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   const failures: string[] = [];
   const warn = (reason: string) => failures.push(reason);
   const tracking = new Tracking({ trackers, lines: metrics.lines, positions: folder.trackers, warn });
-  // No limit on the whole: the user waits for it, and each request has a limit of its own.
+  // No time limit on the whole: the user waits for it, and each request has a limit of its own.
   const incomplete = await tracking.finish(endOf(source.state), new AbortController().signal);
   if (incomplete.length > 0) throw new MgrpoError("tracker-unavailable", failures.join("; "), { retryable: true });
   console.log(`${metrics.lines.length} lines of metrics are in ${config.track.join(" and ")}`);
 }
 
-/** A step that was not followed here has the time at which its last rollout was scored; an evaluation, whose time is not recorded, has now. */
+/** Steps not followed here get the time at which their last rollout was scored; evaluations, whose time is not recorded, the present time. */
 async function readMetrics(source: Source, path: string): Promise<MetricsFile> {
   const metrics = new MetricsFile(path);
   const missing = (await source.summaries()).filter(({ step }) => !metrics.hasStep(step));

@@ -11,11 +11,11 @@ import { MGRPO, quotedPath } from "./terminal/name.ts";
 /** Number of steps of a window, over which shares, means and medians are taken. */
 const WINDOW = 10;
 /** Eq 11: P(d_k <= d) should be about 0.99. */
-const ABOVE_TARGET = 0.01;
+const MAX_SHARE_ABOVE_TARGET = 0.01;
 /** Number of consecutive steps without variance that cause a warning. */
 const STREAK = 3;
 
-/** A gradient norm this many times the median of the window is a jump. */
+/** A gradient norm of more than this many times the median of the window is a jump. */
 const GRADIENT_JUMP = 10;
 /** KL between sampler and trainer, in nats per token. At a higher one, the tokens are far from on-policy. */
 const RUNAWAY_KL = 0.1;
@@ -25,8 +25,8 @@ const COLLAPSED = { share: 0.1, nats: 0.05 };
 const RISE = 0.1;
 const FLAT = 0.005;
 
-/** KL between the sampler of a quantized base and its trainer, in nats per token: without rounded activations it is below 1e-6. */
-const QUANTIZED_KL = 0.001;
+/** Tolerated KL between the sampler of a quantized base and its trainer, in nats per token: without rounded activations it is below 1e-6. */
+const MAX_QUANTIZED_KL = 0.001;
 
 type Stats = StepSummary["training"][string];
 
@@ -46,9 +46,9 @@ const NO_PAST: AgentPast = { highestKl: 0, reportedKl: 0, gradientNorms: [], fir
 
 /** The newest step, and what its warnings need of the earlier ones. Its size does not grow with their number. */
 interface LastSteps {
-  /** Number of steps, with the newest. */
+  /** Number of steps, including the newest. */
   readonly count: number;
-  /** The steps of the last two windows, with the newest. */
+  /** The steps of the last two windows, including the newest. */
   readonly recent: readonly StepSummary[];
   readonly newest: StepSummary;
   /** By agent, in the order of the newest step. */
@@ -80,7 +80,7 @@ function warningsAfter(config: RunConfig, last: LastSteps): string[] {
   ];
 }
 
-/** Of every step. */
+/** One per step, with that step as the newest. */
 function lastSteps(steps: readonly StepSummary[]): LastSteps[] {
   const pasts = new Map<string, AgentPast>();
   return steps.map((newest, i) => {
@@ -168,7 +168,7 @@ function alignmentWarnings(config: RunConfig, { count, recent }: LastSteps): str
     const { d } = algorithmOf(config, sub).alignment;
     const setting = `${config.agents[sub]?.algorithm?.alignment ? `agents.${sub}.` : ""}algorithm.alignment.d`;
     const share = shareAboveTarget(totals(latest.map(({ calls }) => calls[sub] ?? [])), d);
-    if (share <= ABOVE_TARGET) return [];
+    if (share <= MAX_SHARE_ABOVE_TARGET) return [];
     const percent = (100 * share).toFixed(1);
     return `${percent}% of the rollouts of the last ${latest.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1%); alignment randomly drops all but d calls of each: raise ${setting}`;
   });
@@ -180,7 +180,7 @@ function quantizationWarnings(config: RunConfig, { training }: LastSteps): strin
     const { stats, past = NO_PAST } = training.get(agent) ?? {};
     const kl = stats?.kl ?? 0;
     if (engine.quantization === "none" || algorithmOf(config, agent).tisCap !== null) return [];
-    if (kl <= QUANTIZED_KL || past.highestKl > QUANTIZED_KL) return [];
+    if (kl <= MAX_QUANTIZED_KL || past.highestKl > MAX_QUANTIZED_KL) return [];
     return `the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl.toPrecision(2)} nats per token from its trainer: set algorithm.tisCap, to 2 for example, or agents.${ownerOf(config.agents, agent)}.engine.quantization to none`;
   });
 }
@@ -195,7 +195,7 @@ function gradientWarnings({ agents }: RunConfig, { training }: LastSteps): strin
   });
 }
 
-/** One line for each agent when the KL of its sampler and trainer passes the limit, or doubles beyond it. */
+/** One line for each agent when the KL between its sampler and trainer passes the limit, or doubles beyond it. */
 function klWarnings(config: RunConfig, { training }: LastSteps): string[] {
   return [...training].flatMap(([agent, { stats, past }]) => {
     const kl = stats?.kl ?? 0;
@@ -238,13 +238,13 @@ function captureWarnings(config: RunConfig, { count, recent }: LastSteps): strin
  */
 function plateauWarnings({ agents }: RunConfig, { count, recent }: LastSteps): string[] {
   if (count < 2 * WINDOW || count % WINDOW > 0) return [];
-  const rise = (agent: string) => {
+  const change = (agent: string) => {
     const meanOf = (part: readonly StepSummary[]) => mean(part.flatMap(({ reward }) => reward[agent] ?? []));
     return meanOf(recent.slice(-WINDOW)) - meanOf(recent.slice(0, WINDOW));
   };
   const trained = Object.keys(agents).filter((name) => agents[name]?.trained);
-  const rising = trained.filter((name) => rise(name) > RISE);
-  const flat = trained.filter((name) => Math.abs(rise(name)) < FLAT);
+  const rising = trained.filter((name) => change(name) > RISE);
+  const flat = trained.filter((name) => Math.abs(change(name)) < FLAT);
   if (rising.length === 0) return [];
   return flat.map(
     (name) =>
@@ -252,6 +252,7 @@ function plateauWarnings({ agents }: RunConfig, { count, recent }: LastSteps): s
   );
 }
 
+/** The sum of the histograms, entry by entry. */
 function totals(histograms: readonly (readonly number[])[]): number[] {
   const longest = Math.max(...histograms.map(({ length }) => length));
   return Array.from({ length: longest }, (_, i) =>

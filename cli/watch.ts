@@ -113,12 +113,12 @@ async function evaluateCheckpoint(
     const lostAnswers = describeLosses(await resultOf(done));
     if (lostAnswers !== undefined) return void lost.push(`suite ${suite.name}: ${lostAnswers}`);
     left.delete(suite.name);
-    const found = watchedEvaluation(checkpoint, team.agent, jobOf(suite), done.job);
-    writeAtomically(pathOf(suite), `${JSON.stringify(found, null, 2)}\n`);
-    live.print(lineOf(found));
+    const evaluation = watchedEvaluation(checkpoint, team.agent, jobOf(suite), done.job);
+    writeAtomically(pathOf(suite), `${JSON.stringify(evaluation, null, 2)}\n`);
+    live.print(lineOf(evaluation));
   };
-  const attempt = sha256(canonicalJson({ location, checkpoint, jobs: suites.map(jobOf) })).slice(0, 16);
-  const folder = join(results, `watch-${attempt}`);
+  const folderId = sha256(canonicalJson({ location, checkpoint, jobs: suites.map(jobOf) })).slice(0, 16);
+  const folder = join(results, `watch-${folderId}`);
   const own = stopWithin(stop);
   await evaluateInFolder(folder, config, bases, questions, own, save).finally(() => own.dispose());
   if (lost.length > 0) {
@@ -149,7 +149,7 @@ export interface WatchProblem {
   readonly message: string;
 }
 
-/** A checkpoint that was evaluated, refused, or failed and is retried, as long as its files stay the same. */
+/** The last attempt to evaluate a checkpoint. It counts only while the checkpoint's files stay the same. */
 interface EvaluationAttempt {
   readonly fingerprint: string;
   /** The number of the poll that tries again; NEVER if it was evaluated or refused. */
@@ -160,9 +160,9 @@ interface EvaluationAttempt {
 }
 
 /** The maximum delay of Node's timers, in milliseconds. A longer one would end at once. */
-const LONGEST_TIMER = 2 ** 31 - 1;
-/** After 1, 2, 4 … polls: at ten seconds each, the last retry is after three hours. */
-const RETRIES = 10;
+const MAX_TIMER_MILLISECONDS = 2 ** 31 - 1;
+/** Maximum number of retries, after 1, 2, 4 … polls: at ten seconds each, the last one is after three hours. */
+const MAX_RETRIES = 10;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** Polls the source until the signal aborts. A bad checkpoint or an outage of the source is reported once and does not end the watch. */
@@ -199,7 +199,7 @@ export async function watchCheckpoints(
       if (error.message !== reported) report({ kind: "retry", code: error.code, message: error.message });
       reported = error.message;
     }
-    await pause(Math.min(everySeconds * 1000, LONGEST_TIMER), undefined, { signal }).catch(() => {});
+    await pause(Math.min(everySeconds * 1000, MAX_TIMER_MILLISECONDS), undefined, { signal }).catch(() => {});
   }
 }
 
@@ -215,8 +215,8 @@ function afterAttempt(
   // What halts one evaluation would halt every other one too, unless it is an outage that may pass.
   if (!isMgrpoError(error) || (error.code === "run-halted" && !error.retryable)) throw error;
   const { code, message } = error;
-  if (!error.retryable || last.failures === RETRIES) {
-    const advice = error.retryable ? `; given up after ${RETRIES} retries: restart the watch to retry` : "";
+  if (!error.retryable || last.failures === MAX_RETRIES) {
+    const advice = error.retryable ? `; given up after ${MAX_RETRIES} retries: restart the watch to retry` : "";
     report({ kind: "refused", checkpoint, code, message: `${message}${advice}` });
     return { ...last, retryAt: NEVER };
   }
@@ -226,10 +226,10 @@ function afterAttempt(
 
 /** The team's config. The watched agent's model is a placeholder until a checkpoint appears. */
 async function teamConfig({ recipe: name, arm, seed, agent, models, set }: WatchedTeam): Promise<RunConfig> {
-  const fixed = Object.entries(models).map(([other, model]) => `agents.${other}.model=${model}`);
-  const settings = ["budget={}", ...set, ...fixed, "steps=1"];
-  const advised = await openRecipe(name);
-  const config = await pinModels(resolveConfig(advised, { run: "eval", recipe: name, arm, seed, set: settings }));
+  const modelSettings = Object.entries(models).map(([other, model]) => `agents.${other}.model=${model}`);
+  const settings = ["budget={}", ...set, ...modelSettings, "steps=1"];
+  const recipe = await openRecipe(name);
+  const config = await pinModels(resolveConfig(recipe, { run: "eval", recipe: name, arm, seed, set: settings }));
   if (!config.agents[agent] || models[agent] !== undefined) {
     const why = config.agents[agent] ? "is the watched one: leave it out of models" : "is not an agent of the recipe";
     throw new MgrpoError("config-invalid", `--team: agent '${agent}' ${why}`);
@@ -242,9 +242,9 @@ async function teamConfig({ recipe: name, arm, seed, agent, models, set }: Watch
   throw new MgrpoError("config-invalid", `recipe '${name}' has no evaluation.suites: add one`);
 }
 
-export function lineOf(found: WatchedEvaluation, isTerminal = process.stdout.isTTY): string {
-  const { checkpoint, suite, n, correct } = found;
-  if (!isTerminal) return JSON.stringify(found);
+export function lineOf(evaluation: WatchedEvaluation, isTerminal = process.stdout.isTTY): string {
+  const { checkpoint, suite, n, correct } = evaluation;
+  if (!isTerminal) return JSON.stringify(evaluation);
   const label = `${checkpoint.padEnd(22)}  ${suite.padEnd(20)}`;
-  return row(label, colors.green(accuracy(found)), colors.dim(`${correct} of ${n}`));
+  return row(label, colors.green(accuracy(evaluation)), colors.dim(`${correct} of ${n}`));
 }

@@ -19,7 +19,7 @@ import {
   parseEndpointTeam,
 } from "../endpoint-team.ts";
 import { findRun, readConfig, runNames } from "../local/run-folder.ts";
-import { isTeamFile, readTeamFile, untrained, withStoredConfig } from "../team-file.ts";
+import { isTeamFile, readTeamFile, untrainedSettings, withStoredConfig } from "../team-file.ts";
 
 /** Nothing is trained or paid by the hour, and the user decides how long to wait. */
 const ASK_SETTINGS = [
@@ -49,7 +49,7 @@ export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<As
   const advice = advised.config(found.arm, chosenBy(set));
   const names = Object.keys(advice.agents);
   const api = found.endpoint ? endpointSettings(found.endpoint, names) : [];
-  const all = [...untrained(advice), ...api, ...ASK_SETTINGS, ...set];
+  const all = [...untrainedSettings(advice), ...api, ...ASK_SETTINGS, ...set];
   const choice = { run: "ask", recipe: name, arm: found.arm, seed };
   const config = resolveConfig(advised, { ...choice, set: all });
   const { checkpoints } = found;

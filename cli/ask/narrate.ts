@@ -11,7 +11,7 @@
 import type { CallPath } from "../../core/contracts/rollout.ts";
 import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
 import type { Tree } from "../../ui/views.ts";
-import { drawBranch } from "../show/text.ts";
+import { drawSubtree } from "../show/text.ts";
 import type { ConversationSource, OnProgress } from "./answer.ts";
 
 export function asLines(write: (line: string) => void): OnProgress {
@@ -44,7 +44,7 @@ function eventOf(progress: ConversationProgress): { kind: string } & Record<stri
 export function asTree(write: (line: string) => void): OnProgress {
   const open = new Set<string>();
   const drawAt = (level: number, tree: Omit<Tree, "children">, last = false) => {
-    for (const line of drawBranch({ ...tree, children: [] }, "│  ".repeat(level), last)) write(line);
+    for (const line of drawSubtree({ ...tree, children: [] }, "│  ".repeat(level), last)) write(line);
   };
   const draw = ({ path }: ConversationSource, tree: Omit<Tree, "children">, last = false) => {
     const mark = path.length > 0 && open.size > 1 ? `${numbered(path)}· ` : "";

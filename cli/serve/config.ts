@@ -12,7 +12,7 @@ import { ADAPTER_CONFIG_FILE } from "../../engine/checkpoint/adapter.ts";
 import { longestContext } from "../../engine/checkpoint/config.ts";
 import { readModel } from "../local/base-models.ts";
 import { findRun, readConfig, runNames } from "../local/run-folder.ts";
-import { untrained } from "../team-file.ts";
+import { untrainedSettings } from "../team-file.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 
 export interface PlannedServing {
@@ -52,7 +52,7 @@ export async function planServing(target: string, set: readonly string[]): Promi
   const { recipe } = team;
   const advice = { name: recipe, config: () => team };
   const { arm = "mgrpo", seed = 1 } = team;
-  const settings = [...untrained(team), ...models, ...SERVING, ...set];
+  const settings = [...untrainedSettings(team), ...models, ...SERVING, ...set];
   const config = resolveConfig(advice, { run: "serve", recipe, arm, seed, set: settings });
   const elsewhere = names.filter((name) => !local.includes(name));
   return {

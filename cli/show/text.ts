@@ -14,21 +14,21 @@ const TONES: Record<Tag["tone"], (text: string) => string> = {
 };
 
 export function drawText(tree: Tree): string {
-  return [...hanging("", heading(tree), "  "), ...bodyLines(tree, "  "), ...branches(tree, "")].join("\n");
+  return [...hanging("", heading(tree), "  "), ...bodyLines(tree, "  "), ...childLines(tree, "")].join("\n");
 }
 
-function branches(tree: Tree, indent: string): string[] {
-  return tree.children.flatMap((child, i) => drawBranch(child, indent, i === tree.children.length - 1));
+function childLines(tree: Tree, indent: string): string[] {
+  return tree.children.flatMap((child, i) => drawSubtree(child, indent, i === tree.children.length - 1));
 }
 
-/** The lines of a subtree. `last`: the tree is its parent's last child. */
-export function drawBranch(tree: Tree, indent: string, last: boolean): string[] {
-  const below = indent + (last ? "   " : "│  ");
+/** The lines of a subtree. `isLast`: the tree is its parent's last child. */
+export function drawSubtree(tree: Tree, indent: string, isLast: boolean): string[] {
+  const below = indent + (isLast ? "   " : "│  ");
   const textIndent = `${below}${tree.children.length > 0 ? "│ " : "  "}`;
   return [
-    ...hanging(colors.dim(indent + (last ? "└─ " : "├─ ")), heading(tree), colors.dim(textIndent)),
+    ...hanging(colors.dim(indent + (isLast ? "└─ " : "├─ ")), heading(tree), colors.dim(textIndent)),
     ...bodyLines(tree, textIndent),
-    ...branches(tree, below),
+    ...childLines(tree, below),
   ];
 }
 

@@ -1,5 +1,5 @@
 /**
- * @file A rollout as a tree: main turn -> invocation -> tool call -> reward parts -> advantage; and the group above it.
+ * @file A rollout as a tree: turns -> tool calls and delegations -> their turns, with rewards and advantages as tags; and the group above it.
  * Pure data, drawn by show/text.ts and ui/app. The output of models and pages is always plain text, never markup.
  */
 import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
@@ -44,11 +44,11 @@ export function rolloutTree(parts: RolloutParts): Tree {
   const score = group.rollouts[String(index)];
   const scored = score && !("excluded" in score) ? score : undefined;
   const { conversation, app } = outcome;
-  const drawInvocation = (id: string) => invocationTree(parts, scored, id);
+  const treeOf = (id: string) => invocationTree(parts, scored, id);
   const earlier = earlierTurns(outcome, parts.branchTexts);
   const latencies = parts.latencies?.get(latencyName(outcome.address, []));
   const turns = [...earlier, conversation.turns];
-  const { branches, rest } = turnTrees(turns, ofMain(parts.invocations), drawInvocation, latencies);
+  const { branches, rest } = turnTrees(turns, invocationsOfMain(parts.invocations), treeOf, latencies);
   return {
     title,
     tags: rolloutTags(parts, score),
@@ -76,11 +76,11 @@ export function heldOutTree(
   tags: readonly Tag[],
   { question, conversation, invocations }: HeldOutRollout,
 ): Tree {
-  const invocation = (id: string): Tree | undefined => {
+  const treeOf = (id: string): Tree | undefined => {
     const found = invocations.get(id);
-    return found && delegationTree(found, [], invocation);
+    return found && delegationTree(found, [], treeOf);
   };
-  const { branches, rest } = turnTrees([conversation.turns], ofMain(invocations), invocation);
+  const { branches, rest } = turnTrees([conversation.turns], invocationsOfMain(invocations), treeOf);
   return {
     title,
     tags,
@@ -88,8 +88,8 @@ export function heldOutTree(
   };
 }
 
-/** Those that the main agent called. An app may not say which turn did: they are placed by their tasks. */
-const ofMain = (invocations: ReadonlyMap<string, Invocation>): ReadonlyMap<string, Invocation> =>
+/** The invocations that the main agent made. An app may not say from which turns: those are placed by their tasks. */
+const invocationsOfMain = (invocations: ReadonlyMap<string, Invocation>): ReadonlyMap<string, Invocation> =>
   new Map([...invocations].filter(([, { request }]) => request.callers === undefined));
 
 export function groupTree(
@@ -131,8 +131,8 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
     ...(scored && score ? [invocationTag(parts, found, scored, score)] : []),
     ...(scored && score ? trainedTags(parts, scored, score, agent, index) : []),
   ];
-  const draw = (deeper: string) => invocationTree(parts, scored, deeper);
-  return delegationTree(found, tags, draw, parts.latencies?.get(latencyName(address, callPathOf(found.request))));
+  const treeOf = (deeper: string) => invocationTree(parts, scored, deeper);
+  return delegationTree(found, tags, treeOf, parts.latencies?.get(latencyName(address, callPathOf(found.request))));
 }
 
 /** The advantage and weight of an invocation, or why it is not trained on. Alignment drops only those whose reward counts. */
@@ -163,17 +163,17 @@ function invocationTag(
   const experts = new Map(Object.values(scored.invocations).flatMap((own) => own.map((one) => [one.id, one.expert])));
   const judged = [...invocations.values()].map((one) => ({ invocation: one, expert: experts.get(one.id) ?? 0 }));
   const { correct } = callerCredits(config, judged, scored.correct)(request);
-  const sum = `${b.format}·format + ${b.correct}·${rounded(correct)} correct + ${b.expert}·${rounded(expert)} expert`;
-  return rewardTag(reward, subReward(wellFormed, correct, expert, b), wellFormed ? sum : "malformed");
+  const parts = `${b.format}·format + ${b.correct}·${rounded(correct)} correct + ${b.expert}·${rounded(expert)} expert`;
+  return rewardTag(reward, subReward(wellFormed, correct, expert, b), wellFormed ? parts : "malformed");
 }
 
 function delegationTree(
   { id, request, conversation, trajectory }: Invocation,
   tags: readonly Tag[],
-  draw: (id: string) => Tree | undefined,
+  treeOf: (id: string) => Tree | undefined,
   latencies?: readonly TurnLatency[],
 ): Tree {
-  const { branches } = turnTrees([conversation.turns], new Map(), draw, latencies);
+  const { branches } = turnTrees([conversation.turns], new Map(), treeOf, latencies);
   return {
     title: `delegate → ${request.agent}`,
     tags: [...tags],

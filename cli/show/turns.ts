@@ -17,21 +17,21 @@ export interface TurnTrees {
 export function turnTrees(
   branches: readonly (readonly Turn[])[],
   invocations: ReadonlyMap<string, Invocation>,
-  draw: (id: string) => Tree | undefined,
+  treeOf: (id: string) => Tree | undefined,
   latencies: readonly TurnLatency[] = [],
 ): TurnTrees {
   const { ofCall, ofTurn, left } = placeInvocations(branches.flat(), invocations);
-  const drawn = (ids: readonly string[] = []) => ids.flatMap((id) => draw(id) ?? []);
+  const treesOf = (ids: readonly string[] = []) => ids.flatMap((id) => treeOf(id) ?? []);
   const before = branches.map((_, i) => branches.slice(0, i).flat().length);
-  const unplaced = drawn(left);
+  const unplaced = treesOf(left);
   const rest = { title: "sub-agents", tags: [{ text: "no turn names their tasks", tone: "faint" as const }] };
   return {
     branches: branches.map((turns, branch) =>
       turns.map((turn, i) => {
         const at = (before[branch] ?? 0) + i;
         const placed = (call: number | undefined) =>
-          drawn(call === undefined ? ofTurn.get(at) : ofCall.get(callKey(at, call)));
-        return turnTree(turn, i, draw, placed, latencies[at]);
+          treesOf(call === undefined ? ofTurn.get(at) : ofCall.get(callKey(at, call)));
+        return turnTree(turn, i, treeOf, placed, latencies[at]);
       }),
     ),
     rest: unplaced.length > 0 ? [{ ...rest, children: unplaced }] : [],
@@ -42,19 +42,19 @@ export function turnTrees(
 function turnTree(
   turn: Turn,
   index: number,
-  invocation: (id: string) => Tree | undefined,
+  treeOf: (id: string) => Tree | undefined,
   placed: (call: number | undefined) => readonly Tree[],
   latency: TurnLatency | undefined,
 ): Tree {
-  const { answers, rest } = responsesOf(turn);
+  const { byCall, rest } = responsesOf(turn);
   return {
     title: `turn ${index + 1}`,
     tags: secondsTags(latency?.sampling, "sampled in "),
     body: turn.text,
     children: [
       ...turn.calls.map((call, i) => {
-        const response = answers[i];
-        const delegated = response?.invocation === undefined ? undefined : invocation(response.invocation);
+        const response = byCall[i];
+        const delegated = response?.invocation === undefined ? undefined : treeOf(response.invocation);
         const seconds = secondsTags(latency?.calls[i]);
         if (delegated) return { ...delegated, tags: [...delegated.tags, ...seconds] };
         return {
@@ -77,17 +77,18 @@ const secondsTags = (seconds: number | undefined, before = ""): Tag[] =>
 /** The response to each call, and any other responses of an app before the next turn. */
 function responsesOf({ calls, responses }: Turn) {
   let next = 0;
-  const answers = calls.map(({ name }) => (responses[next]?.name === name ? responses[next++] : undefined));
-  return { answers, rest: responses.slice(next) };
+  const byCall = calls.map(({ name }) => (responses[next]?.name === name ? responses[next++] : undefined));
+  return { byCall, rest: responses.slice(next) };
 }
 
+/** The conversation's answer, or why it has none. `reference`: shown next to it unless empty. */
 export function ending(conversation: Conversation, reference: string): Tree {
-  const note = reference === "" ? [] : [{ text: reference, tone: "faint" as const }];
+  const references: Tag[] = reference === "" ? [] : [{ text: reference, tone: "faint" }];
   if (conversation.answer !== null)
-    return { title: "answer", tags: [plain(conversation.answer), ...note], children: [] };
+    return { title: "answer", tags: [plain(conversation.answer), ...references], children: [] };
   return {
     title: conversation.stop,
-    tags: [{ text: conversation.fault ?? "no answer", tone: "bad" }, ...note],
+    tags: [{ text: conversation.fault ?? "no answer", tone: "bad" }, ...references],
     children: [],
   };
 }

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo eval <team> --suite …`: one suite, in a folder under `--results` whose name identifies the evaluation. The same command
- * resumes an interrupted evaluation and retries lost answers. A complete evaluation is only reported.
+ * @file `mgrpo eval <team> --suite …`: evaluates a team on one suite, in a folder under `--results` whose name identifies the evaluation. The
+ * same command resumes an interrupted evaluation and retries lost answers. A complete evaluation is only reported.
  */
 import { basename, join, resolve } from "node:path";
 import colors from "picocolors";
@@ -31,7 +31,7 @@ export interface PlannedEvaluation {
 /** Maximum characters of the team's part of a folder name. */
 const MAX_NAME_LENGTH = 80;
 
-export interface OneSuite {
+export interface SingleSuiteConfig {
   /** Has exactly one suite, and the team's checkpoints as base models. */
   readonly config: RunConfig;
   readonly suite: EvaluationSuite;
@@ -39,7 +39,7 @@ export interface OneSuite {
 
 export async function evaluateSuite(
   target: string,
-  { config, suite, recipe }: OneSuite & { readonly recipe: Recipe },
+  { config, suite, recipe }: SingleSuiteConfig & { readonly recipe: Recipe },
   results: string,
   raised: RaisedBudget,
 ): Promise<void> {
@@ -56,7 +56,7 @@ export async function evaluateSuite(
   if (report) print(report, folder);
 }
 
-export interface KeptEvaluation {
+export interface KeptEvaluationOptions {
   readonly raised: RaisedBudget;
   readonly onDone: (done: FinishedJob, folder: string) => void | Promise<void>;
   readonly onPoll?: OnPoll;
@@ -65,10 +65,10 @@ export interface KeptEvaluation {
 /** Evaluates the one suite in a folder under `results`, and prints how to resume if it ends early. Resolves with the folder. */
 export async function evaluateAndKeep(
   target: string,
-  { config, suite }: OneSuite,
+  { config, suite }: SingleSuiteConfig,
   questions: QuestionSet,
   results: string,
-  { onDone, ...options }: KeptEvaluation,
+  { onDone, ...options }: KeptEvaluationOptions,
 ): Promise<string> {
   const bases = await preflightEvaluation(config);
   const name = `${folderName(target)}-${suite.name}-${await evaluationId(config, bases, questions)}`;
@@ -79,9 +79,8 @@ export async function evaluateAndKeep(
     hasStarted = true;
   };
   try {
-    const all = { ...options, onStart };
     const finish = (done: FinishedJob) => onDone(done, folder);
-    isComplete = await evaluateInFolder(folder, config, bases, questions, stop, finish, all);
+    isComplete = await evaluateInFolder(folder, config, bases, questions, stop, finish, { ...options, onStart });
   } catch (error) {
     if (hasStarted) console.error(`answers so far are kept in ${folder}; run the same command to resume`);
     throw error;

@@ -7,7 +7,7 @@
 const DIRECTION = "\\u202A-\\u202E\\u2066-\\u2069";
 const CONTROLS = new RegExp(`[\\p{Cc}\\uFFFD${DIRECTION}]+`, "gu");
 
-/** Replaces each run of control characters, line breaks included, direction overrides and U+FFFD with a space. */
+/** Replaces each run of control characters (line breaks included), DIRECTION characters and U+FFFD with a space. */
 export function clean(text: string): string {
   return text.replace(CONTROLS, " ");
 }

@@ -1,4 +1,4 @@
-/** @file The columns of the live table, which fit the terminal, and the formats of numbers. Pure: plain text without color codes. */
+/** @file The columns of the live table, chosen to fit the terminal, and the formats of numbers. Pure: plain text without color codes. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
 import type { EvaluationScore } from "../../core/contracts/records.ts";
@@ -9,7 +9,7 @@ import { cut } from "./flow.ts";
 export interface Column {
   readonly title: string;
   readonly width: number;
-  /** In a narrow terminal, columns of the highest rank are dropped first; rank 0 never is. */
+  /** In a narrow terminal, columns of the highest rank are dropped first; those of rank 0 never are. */
   readonly rank: number;
   readonly tone: "plain" | "agent" | "held-out" | "faint";
   cell(row: StepRow): string;
@@ -85,14 +85,14 @@ function column(title: string, minWidth: number, rank: number, tone: Column["ton
   return { title, width: Math.max(title.length, minWidth), rank, tone, cell };
 }
 
-/** Truncates agent names, the longest first, until the row fits. */
+/** Narrows the agents' columns, the widest first, until the row fits or each has its minimum width. */
 function narrowed(columns: readonly Column[], width: number): Column[] {
   const result = [...columns];
   while (widthOf(result) > width) {
     const agents = result.filter(({ tone, width: wide }) => tone === "agent" && wide > MIN_AGENT_WIDTH);
-    const longest = agents.reduce<Column | undefined>((a, b) => (a && a.width >= b.width ? a : b), undefined);
-    if (!longest) break;
-    result[result.indexOf(longest)] = { ...longest, width: longest.width - 1 };
+    const widest = agents.reduce<Column | undefined>((a, b) => (a && a.width >= b.width ? a : b), undefined);
+    if (!widest) break;
+    result[result.indexOf(widest)] = { ...widest, width: widest.width - 1 };
   }
   return result;
 }

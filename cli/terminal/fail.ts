@@ -1,4 +1,4 @@
-/** @file How a command fails: one line per error on standard error, and exit code 1. */
+/** @file How a command fails: a message on standard error, and exit code 1. Also parses option values, which must be valid numbers. */
 import { CommanderError, InvalidArgumentError } from "commander";
 import colors from "picocolors";
 import { boundReason } from "../../core/contracts/bounds.ts";

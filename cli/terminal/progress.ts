@@ -5,9 +5,9 @@ import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { duration } from "./columns.ts";
 import { cut, flow } from "./flow.ts";
 
-const WIDEST_BAR = 32;
+const MAX_BAR_WIDTH = 32;
 /** Number of recent steps used to estimate the time left. */
-const RECENT = 10;
+const RECENT_STEPS = 10;
 
 /** Totals over the closed steps. */
 export interface RunProgress {
@@ -27,7 +27,8 @@ export function afterStep(progress: RunProgress, { step, sampledTokens, seconds 
   return {
     steps: step + 1,
     sampledTokens: progress.sampledTokens + sampledTokens,
-    recentSeconds: seconds === null ? progress.recentSeconds : [...progress.recentSeconds, seconds].slice(-RECENT),
+    recentSeconds:
+      seconds === null ? progress.recentSeconds : [...progress.recentSeconds, seconds].slice(-RECENT_STEPS),
   };
 }
 
@@ -49,7 +50,7 @@ export function secondsLeft(config: RunConfig, progress: RunProgress): number | 
 
 /** The bar, the steps, the time left, and what the run is doing or waiting for, on a second line if the first has no room. */
 export function progressLine(config: RunConfig, progress: RunProgress, activity: string, width: number): string {
-  const bar = Math.min(WIDEST_BAR, Math.floor(width / 4));
+  const bar = Math.min(MAX_BAR_WIDTH, Math.floor(width / 4));
   const filled = Math.round(bar * shareDone(config, progress));
   const left = secondsLeft(config, progress);
   const tone = activity.startsWith("waiting for") ? colors.yellow : colors.dim;
@@ -66,7 +67,7 @@ function twoTone(bar: string, filled: number): string {
   return colors.cyan(bar.slice(0, filled)) + colors.dim(bar.slice(filled));
 }
 
-/** Of an even number, the lower of the two in the middle: of two steps, the first includes the start of the workers. */
+/** The median; of an even number of values, the lower middle one: of two steps, the first includes the start of the workers. */
 function lowerMedian(values: readonly number[]): number | undefined {
   return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
 }

@@ -1,4 +1,4 @@
-/** @file The first lines of a run: what it trains and where its files are. Without a terminal a new run prints its whole config as JSON. */
+/** @file The first lines of a run: what it trains and where its config is. Without a terminal, a new run prints its whole config as JSON. */
 import { isAbsolute, relative } from "node:path";
 import colors from "picocolors";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";

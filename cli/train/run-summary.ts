@@ -9,7 +9,7 @@ import { accuracy, type DisplayedScore, duration, percent } from "../terminal/co
 import { type FlowPart, flow, terminalWidth } from "../terminal/flow.ts";
 import { MGRPO } from "../terminal/name.ts";
 
-const LABEL = 18;
+const LABEL_WIDTH = 18;
 
 export function printSummary(report: RunReport, folder: RunFolder): void {
   if (!process.stdout.isTTY) {
@@ -47,8 +47,8 @@ function printFiles({ run, steps, agents, caseStudies }: RunReport, folder: RunF
 }
 
 function printLine(label: string, ...parts: readonly FlowPart[]): void {
-  const indent = LABEL + 2;
-  const name = label.length < LABEL ? label.padEnd(LABEL) : `${label}\n${" ".repeat(indent)}`;
+  const indent = LABEL_WIDTH + 2;
+  const name = label.length < LABEL_WIDTH ? label.padEnd(LABEL_WIDTH) : `${label}\n${" ".repeat(indent)}`;
   console.log(`  ${colors.dim(name)}${flow(parts, indent, terminalWidth())}`);
 }
 

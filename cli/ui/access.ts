@@ -26,7 +26,7 @@ export function requireKey(key: string, hosts: readonly string[]): MiddlewareHan
     const cookie = cookieOf(Number(url.port));
     const given = context.req.query("key");
     if (given !== undefined && isSameKey(given, key)) {
-      // `Strict` would withhold it from links, and from this redirect, that were clicked on another site, such as a web terminal.
+      // `Strict` would withhold it, also after this redirect, if the link was clicked on another site, such as a web terminal.
       setCookie(context, cookie, key, { httpOnly: true, sameSite: "Lax", path: "/" });
       url.searchParams.delete("key");
       return context.redirect(`${url.pathname}${url.search}`);

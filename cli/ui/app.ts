@@ -1,6 +1,6 @@
 /**
- * @file The dashboard's HTTP interface. It only reads. Every address that is not an API or a file is the page, which draws the view that
- * its path names.
+ * @file The dashboard's HTTP interface. It only reads. Every path that is neither an API nor a file gets the page, which draws the view that
+ * the path names.
  *
  *     GET /api/runs                                             RunsView
  *     GET /api/events                                           server-sent events `runs`: a RunsView whenever it changes
@@ -17,7 +17,7 @@
  *     GET /api/runs/<run>/cases                                 CasesView
  *     GET /api/runs/<run>/evaluations/<job>?question=<id>       AnswersView
  *     Both streams send a Failure as `failure`, and a comment as a heartbeat.
- *     404 no such thing · 503 the store does not answer · 422 anything else, such as a damaged record · 500 a bug: a Failure
+ *     404 no such thing · 503 an outage that may pass · 422 any other error, such as a damaged record · 500 a bug: each with a Failure
  */
 import { readFile } from "node:fs/promises";
 import { type Context, Hono } from "hono";
@@ -61,7 +61,7 @@ export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
     // The page asks for steps next. They need the recipe, whose import takes longer than any view. If it fails, their requests report it.
     notesOf(source.config.recipe).catch(() => undefined);
     const view = await runView(source);
-    const from = counted(context, "from");
+    const from = queryNumber(context, "from");
     return context.json({ ...view, perStep: view.perStep.filter(({ step }) => step >= from) });
   });
   app.get("/api/events", (context) => events(context, "runs", (listener) => watcher.subscribeList(listener)));
@@ -97,38 +97,39 @@ function statusOf(error: MgrpoError): 404 | 422 | 503 {
 }
 
 function addSteps(app: Hono): void {
-  const path = "/api/runs/:run/steps/:step{[0-9]+}";
-  app.get(path, async (context) => {
+  const stepPath = "/api/runs/:run/steps/:step{[0-9]+}";
+  app.get(stepPath, async (context) => {
     const source = await sourceOf(context);
-    const wanted = { order: groupOrder(context.req.query("sort")), page: counted(context, "page") };
-    return context.json(await stepView(source, number(context, "step"), wanted, await notesOf(source.config.recipe)));
+    const wanted = { order: groupOrder(context.req.query("sort")), page: queryNumber(context, "page") };
+    const step = pathNumber(context, "step");
+    return context.json(await stepView(source, step, wanted, await notesOf(source.config.recipe)));
   });
-  app.get(`${path}/timeline`, async (context) =>
-    context.json(await timelineView(await sourceOf(context), number(context, "step"))),
+  app.get(`${stepPath}/timeline`, async (context) =>
+    context.json(await timelineView(await sourceOf(context), pathNumber(context, "step"))),
   );
-  app.get(`${path}/search`, async (context) => {
+  app.get(`${stepPath}/search`, async (context) => {
     const source = await sourceOf(context);
     const filter = RolloutFilter.safeParse(context.req.query("filter") ?? "any").data ?? "any";
-    const search = { text: context.req.query("text") ?? "", filter, from: counted(context, "from") };
-    const step = number(context, "step");
+    const search = { text: context.req.query("text") ?? "", filter, from: queryNumber(context, "from") };
+    const step = pathNumber(context, "step");
     return context.json(await source.read((store) => searchStep(store, source.config, step, search)));
   });
-  app.get(`${path}/:group{[0-9]+}`, async (context) => {
+  app.get(`${stepPath}/:group{[0-9]+}`, async (context) => {
     const source = await sourceOf(context);
-    const [step, group] = [number(context, "step"), number(context, "group")];
+    const [step, group] = [pathNumber(context, "step"), pathNumber(context, "group")];
     return context.json(await groupView(source, step, group, await notesOf(source.config.recipe)));
   });
-  const rollout = `${path}/:group{[0-9]+}/:rollout{[0-9]+}`;
-  app.get(rollout, async (context) => {
+  const rolloutPath = `${stepPath}/:group{[0-9]+}/:rollout{[0-9]+}`;
+  app.get(rolloutPath, async (context) => {
     const source = await sourceOf(context);
-    const [step, group] = [number(context, "step"), number(context, "group")];
+    const [step, group] = [pathNumber(context, "step"), pathNumber(context, "group")];
     return context.json(
-      await rolloutView(source, step, group, number(context, "rollout"), await notesOf(source.config.recipe)),
+      await rolloutView(source, step, group, pathNumber(context, "rollout"), await notesOf(source.config.recipe)),
     );
   });
-  app.get(`${rollout}/tokens`, async (context) => {
-    const [step, group] = [number(context, "step"), number(context, "group")];
-    const address = { step, group, rollout: number(context, "rollout") };
+  app.get(`${rolloutPath}/tokens`, async (context) => {
+    const [step, group] = [pathNumber(context, "step"), pathNumber(context, "group")];
+    const address = { step, group, rollout: pathNumber(context, "rollout") };
     const trajectory = context.req.query("trajectory") ?? "main";
     return context.json(await tokenView(await sourceOf(context), { ...address, trajectory }));
   });
@@ -169,11 +170,11 @@ function runName(name: string): string {
   return run;
 }
 
-/** A parameter of the address that counts something; 0 if it is absent or invalid. */
-const counted = (context: Context, name: string): number =>
+/** A query parameter that is an index; 0 if it is absent or invalid. */
+const queryNumber = (context: Context, name: string): number =>
   Math.max(0, Math.floor(Number(context.req.query(name) ?? 0)) || 0);
 
-const number = (context: Context, name: string): number => Number(context.req.param(name));
+const pathNumber = (context: Context, name: string): number => Number(context.req.param(name));
 
 /** A proxy ends a stream that is silent for its read timeout, which is 60 s by default in nginx. */
 const HEARTBEAT_SECONDS = 25;
@@ -183,10 +184,10 @@ function events<View>(context: Context, event: string, subscribe: (listener: Lis
   context.header("X-Accel-Buffering", "no");
   return streamSSE(context, async (stream) => {
     const send = (name: string, data: unknown) => void stream.writeSSE({ event: name, data: JSON.stringify(data) });
-    const end = subscribe({ show: (view) => send(event, view), fail: (failure) => send("failure", failure) });
+    const unsubscribe = subscribe({ show: (view) => send(event, view), fail: (failure) => send("failure", failure) });
     const heartbeat = setInterval(() => void stream.write(": heartbeat\n\n"), 1000 * HEARTBEAT_SECONDS).unref();
     await new Promise<void>((resolve) => stream.onAbort(resolve));
     clearInterval(heartbeat);
-    end();
+    unsubscribe();
   });
 }

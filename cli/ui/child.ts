@@ -19,7 +19,7 @@ const START_SECONDS = 30;
 const Serving = z.object({ kind: z.literal("serving"), link: z.url() });
 
 /**
- * Starts only if stdout is a terminal or `open` is set: otherwise the link, which carries a key, would end up in a log.
+ * Starts only if stdout is a terminal, where the link is printed, or `open` is set: the link carries a key, which must not get into a log.
  * Undefined also if it cannot start: a training run does not depend on it.
  */
 export async function openDashboard(run: string, open = false): Promise<Dashboard | undefined> {
@@ -28,8 +28,8 @@ export async function openDashboard(run: string, open = false): Promise<Dashboar
 }
 
 /**
- * @param args Arguments of `mgrpo ui`.
- * @param environment Its variables besides those of this process.
+ * @param args of `mgrpo ui`.
+ * @param environment its variables besides those of this process.
  */
 export async function startDashboard(
   args: readonly string[],

@@ -8,10 +8,10 @@ import { readHeldOut } from "../local/held-out-rollouts.ts";
 import type { Source } from "../show/source.ts";
 import { cut } from "../terminal/flow.ts";
 
-/** Most differing settings that a label lists. */
-const LABEL_SETTINGS = 2;
-/** Most characters of a value in a label: a system message may be pages long. */
-const VALUE_CHARACTERS = 40;
+/** Maximum number of differing settings in a label. */
+const MAX_LABEL_SETTINGS = 2;
+/** Maximum length of a value in a label: a system message may be pages long. */
+const MAX_VALUE_CHARACTERS = 40;
 
 interface LabeledArm {
   readonly label: string;
@@ -52,8 +52,8 @@ function refusalOf(runs: readonly EvaluatedRun[]): string | undefined {
   }
 }
 
-/** The config with the settings blanked that may differ within an arm: a comparison gives each seed its own token budget and number of steps. */
-const withoutSeed = ({ config }: Source) => ({ ...config, seed: 0, steps: 0, sampledTokens: null });
+/** The config without the settings that may differ within an arm: a comparison gives each seed its own token budget and number of steps. */
+const armSettings = ({ config }: Source) => ({ ...config, seed: 0, steps: 0, sampledTokens: null });
 
 /** Runs of one config and different seeds are one arm. */
 function armsOf(sources: readonly Source[]): LabeledArm[] {
@@ -63,7 +63,7 @@ function armsOf(sources: readonly Source[]): LabeledArm[] {
     const own = groups.find(
       ([one, ...others]) =>
         one &&
-        differingSettings([one, source].map(withoutSeed)).length === 0 &&
+        differingSettings([one, source].map(armSettings)).length === 0 &&
         [one, ...others].every(({ config: { seed } }) => seed !== config.seed),
     );
     if (own) own.push(source);
@@ -82,14 +82,16 @@ const withRunName = ({ label, sources }: LabeledArm): LabeledArm => ({
 /** Recipe and arm. A later arm with the same two also gets the settings that differ from the first such arm, or its run's name if none do. */
 function labelOf([source]: readonly Source[], groups: readonly (readonly Source[])[]): string {
   if (!source) return "";
-  const base = baseOf(source);
-  const alike = groups.flatMap(([one]) => (one && baseOf(one) === base ? [one] : []));
+  const baseLabel = baseLabelOf(source);
+  const alike = groups.flatMap(([one]) => (one && baseLabelOf(one) === baseLabel ? [one] : []));
   const [first] = alike;
-  if (!first || first === source) return base;
-  const differing = differingSettings([first, source].map(withoutSeed));
-  const set = differing.map(({ path, values: [, value = ""] }) => `${path}=${cut(value, VALUE_CHARACTERS)}`);
-  return set.length > 0 ? [base, ...set.slice(0, LABEL_SETTINGS)].join(", ") : `${base}, ${source.config.run}`;
+  if (!first || first === source) return baseLabel;
+  const differing = differingSettings([first, source].map(armSettings));
+  const set = differing.map(({ path, values: [, value = ""] }) => `${path}=${cut(value, MAX_VALUE_CHARACTERS)}`);
+  return set.length > 0
+    ? [baseLabel, ...set.slice(0, MAX_LABEL_SETTINGS)].join(", ")
+    : `${baseLabel}, ${source.config.run}`;
 }
 
 /** The recipe's name, without the folders above it, and the arm. */
-const baseOf = ({ config: { recipe, arm } }: Source): string => `${basename(recipe)} ${arm}`;
+const baseLabelOf = ({ config: { recipe, arm } }: Source): string => `${basename(recipe)} ${arm}`;

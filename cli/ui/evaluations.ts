@@ -1,4 +1,4 @@
-/** @file The views of a run's evaluations: every question's score over time, and the answers to one question. */
+/** @file The views of a run's evaluations: every question's score over time, the answers to one question, and the case studies. */
 import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
 import type { Question, QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -40,7 +40,7 @@ export async function casesView({ config, read }: Source): Promise<CasesView> {
   return { trees: await read((store) => loadCases(store, config, recipe)) };
 }
 
-/** The questions that a suite asks, unless they are encrypted: plain text of those exists only in memory. */
+/** The questions that a suite asks; none if they are encrypted, as their plain text exists only in memory. */
 function shownQuestions(suite: EvaluationSuite, set: QuestionSet): readonly Question[] {
   const own = set.suites?.[suite.name];
   if (own) return own.canary === undefined ? questionsAsked(suite, own.questions) : [];

@@ -80,9 +80,9 @@ function agentViews({ config }: Source): AgentView[] {
  */
 export async function runPulse(source: Source, detector: StallDetector, stepSeconds: number | null): Promise<RunPulse> {
   const { config, state, reason, step: closed, read } = source;
-  const over = { step: closed, openStep: null, wait: null, stall: null, usd: null, workers: [] };
-  const isOver = state === "halted" || (state !== "running" && findRun(config.run) !== undefined);
-  if (isOver) return { state, reason, closed, ...over };
+  const unread = { step: closed, openStep: null, wait: null, stall: null, usd: null, workers: [] };
+  const isUnread = state === "halted" || (state !== "running" && findRun(config.run) !== undefined);
+  if (isUnread) return { state, reason, closed, ...unread };
   return read(async (store) => {
     const run = await readRun(store, config.run);
     const now = await store.clock.storeTime();

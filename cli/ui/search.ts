@@ -21,7 +21,7 @@ export interface Search {
 type Hit = SearchView["hits"][number];
 
 /** Maximum number of rollouts that a request reads, rounded down to whole groups, but at least one group. */
-const PAGE = 256;
+const PAGE_ROLLOUTS = 256;
 /** On each side of a match. */
 const CONTEXT_CHARACTERS = 80;
 
@@ -32,7 +32,7 @@ export async function searchStep(
   { text, filter, from }: Search,
 ): Promise<SearchView> {
   const record = await readBegunStep(store, config.run, step);
-  const next = from + Math.max(1, Math.floor(PAGE / config.rolloutsPerQuestion));
+  const next = from + Math.max(1, Math.floor(PAGE_ROLLOUTS / config.rolloutsPerQuestion));
   const wanted = record.groups.map((_, group) => group).slice(from, next);
   const groups = await readGroupRows(store, config, record, wanted, () => undefined);
   const page = groups.flatMap(({ group, question, rollouts }) => rollouts.map((cell) => ({ group, question, cell })));

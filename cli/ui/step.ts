@@ -32,8 +32,8 @@ export async function stepView(
   return source.read(async (store) => {
     const record = await readBegunStep(store, config.run, step);
     const all = record.groups.map((_, group) => group);
-    const read = order === "group" ? rowsOfPage(all, page) : all;
-    const rows = inOrder(await readGroupRows(store, config, record, read, noteOf), order);
+    const wanted = order === "group" ? rowsOfPage(all, page) : all;
+    const rows = inOrder(await readGroupRows(store, config, record, wanted, noteOf), order);
     const groups = [...(order === "group" ? rows : rowsOfPage(rows, page))];
     const hasNext = (await store.table.get(tableKeys.step(config.run, step + 1))) !== undefined;
     const pages = pageCount(all.length);

@@ -37,7 +37,7 @@ export async function tokenView(source: Source, { trajectory, ...address }: Traj
   });
 }
 
-/** Null if the trainer has not computed it, or not stored what it computed. */
+/** What the trainer computed for the trajectory. Null if it has computed nothing for it, or stored nothing. */
 async function readTrained(
   { objects }: Store,
   { run, agents }: RunConfig,
@@ -64,11 +64,11 @@ function trajectoryOf({ outcome, invocations }: StoredRollout, wanted: string): 
   return found && "tokens" in found ? found : undefined;
 }
 
-/** Tokens that are decoded together: enough for a character of several tokens, and for the space before a word. */
-const WINDOW = 8;
+/** Tokens that are decoded with the one before them: enough for a character of several tokens, and for the space before a word. */
+const WINDOW_TOKENS = 8;
 
 /** A character has at most four bytes in UTF-8, and a token at least one: at most three tokens end before the character does. */
-const MOST_UNFINISHED = 3;
+const MAX_UNFINISHED_TOKENS = 3;
 
 /**
  * The text that each token adds. A character of several tokens belongs to the last of them: until then, its bytes are decoded as one U+FFFD at
@@ -84,9 +84,9 @@ export function textsOf(tokens: readonly number[], { decode }: Pick<Tokenizer, "
     const end = mayBeUnfinished ? text.length - 1 : text.length;
     const own = text.slice(added, end);
     added = end;
-    if (i - start < WINDOW) return own;
+    if (i - start < WINDOW_TOKENS) return own;
     // The next window includes the tokens of an unfinished character, so that its text ends the same way.
-    start = i + 1 - MOST_UNFINISHED;
+    start = i + 1 - MAX_UNFINISHED_TOKENS;
     added = decode(tokens.slice(start, i + 1)).length - (text.length - end);
     return own;
   });

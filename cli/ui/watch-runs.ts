@@ -14,13 +14,13 @@ export interface RunWatcher {
   close(): void;
 }
 
-/** Between two polls: of whether a step was closed, of the records of the open step, and of the list of runs. */
-const SECONDS = { step: 0.5, records: 4, list: 4 };
+/** Seconds between two polls: of whether a step was closed, of the records of the open step, and of the list of runs. */
+const POLL_SECONDS = { step: 0.5, records: 4, list: 4 };
 
 export function openRunWatcher(report: (line: string) => void): RunWatcher {
   const runs = new Map<string, Watch<RunPulse>>();
   const poll = async (emit: (view: RunsView) => void) => emit(await runsView());
-  const list = new Watch<RunsView>({ poll, seconds: SECONDS.list, report });
+  const list = new Watch<RunsView>({ poll, seconds: POLL_SECONDS.list, report });
   return {
     subscribe(run, listener) {
       const watch = runs.get(run) ?? watchRun(run, (line) => report(`${run}: ${line}`));
@@ -46,15 +46,15 @@ function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> 
   let stepSeconds: number | null = null;
   let recordsAt = Number.NEGATIVE_INFINITY;
   /** The version of the local run's status at the last poll: while it is the same, no step has closed. */
-  let status: string | undefined;
+  let knownVersion: string | undefined;
   return new Watch<RunPulse>({
-    seconds: SECONDS.step,
+    seconds: POLL_SECONDS.step,
     report,
     async poll(emit, known) {
-      const isDue = performance.now() - recordsAt >= SECONDS.records * 1000;
-      const written = findRun(run) && statusVersion(runFolder(run));
-      if (!isDue && written !== undefined && written === status) return;
-      status = written;
+      const isDue = performance.now() - recordsAt >= POLL_SECONDS.records * 1000;
+      const version = findRun(run) && statusVersion(runFolder(run));
+      if (!isDue && version !== undefined && version === knownVersion) return;
+      knownVersion = version;
       const source = await openSource(run);
       const { state, reason, step: closed } = source;
       const hasNews = known?.closed !== closed || known.state !== state;

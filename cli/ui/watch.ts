@@ -28,7 +28,7 @@ export class Watch<View> {
   #newest: View | undefined;
   /** The failure that listeners were sent last, unless a view followed it. */
   #failure: Failure | undefined;
-  #failures = 0;
+  #consecutiveFailures = 0;
   #timer: NodeJS.Timeout | undefined;
   #isPolling = false;
 
@@ -61,9 +61,9 @@ export class Watch<View> {
     this.#isPolling = true;
     try {
       await this.#options.poll((view) => this.#show(view), this.#newest);
-      this.#failures = 0;
+      this.#consecutiveFailures = 0;
     } catch (error) {
-      this.#failures += 1;
+      this.#consecutiveFailures += 1;
       this.#fail(error);
     }
     this.#isPolling = false;
@@ -78,7 +78,7 @@ export class Watch<View> {
   }
 
   #fail(error: unknown): void {
-    if (isMgrpoError(error) && isTransient(error) && this.#failures < 2) return;
+    if (isMgrpoError(error) && isTransient(error) && this.#consecutiveFailures < 2) return;
     const failure: Failure = isMgrpoError(error)
       ? { code: error.code, message: error.message }
       : { code: "unexpected", message: `the dashboard failed: ${String(error)}` };
