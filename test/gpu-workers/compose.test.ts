@@ -1,4 +1,4 @@
-/** @file A worker that cannot be composed leaves nothing open; an engine of a worker reports its server's outages. */
+/** @file A worker that cannot be composed leaves nothing open; a worker's engine reports outages of its server. */
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -16,7 +16,7 @@ import { begin, openWorld } from "../fixtures/relay/world.ts";
 const recipe = mkdtempSync(join(tmpdir(), "compose-"));
 afterAll(() => rmSync(recipe, { recursive: true, force: true }));
 
-test("a worker whose app has no secret is refused, and no tool of its recipe stays open", async () => {
+test("a worker without its app's secret is refused, and leaves none of its recipe's tools open", async () => {
   writeFileSync(
     join(recipe, "tools.ts"),
     `export const policies = new Map([["relay", {}]]);
@@ -40,14 +40,14 @@ test("a worker whose app has no secret is refused, and no tool of its recipe sta
   expect((globalThis as { openedTools?: number }).openedTools ?? 0).toBe(0);
 });
 
-test("the engine of a Tinker policy reports that its server is away, and goes on when it is back", async () => {
+test("the engine of a Tinker policy reports an outage of its server, and continues once the server responds again", async () => {
   const statuses = [503, 200];
   const server = createServer((_, response) => response.writeHead(statuses.shift() ?? 500).end("{}")).listen(0);
   onTestFinished(() => void server.close());
   await once(server, "listening");
   const policy = `tinker:http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const [main] = Object.values(appConfig().agents);
-  if (!main) expect.fail("it has no agent");
+  if (!main) expect.fail("the config has no agents");
   const onOutage = vi.fn();
   const engines = await findEngines({ main: { ...main, policy } }, undefined, { onOutage });
   const version = { baseModel: "b", rank: 8, seed: 1, weights: "tinker://run:train:0/weights/one" };

@@ -1,4 +1,4 @@
-/** @file Prompt injection: hostile pages, tasks and reports in real conversations; and a team whose two agents use different tokenizers. */
+/** @file Prompt injection: hostile pages, questions, tasks and reports in whole conversations; two agents with different tokenizers. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Tokenizer } from "../../core/ports.ts";
@@ -22,7 +22,7 @@ const MARKERS = [
 const FORBIDDEN = [...MARKERS, "<answer>", "</answer>"];
 
 /** Special tokens outside the policy's own turns: what a model would mistake for chat-template markup. */
-function shown(
+function contextMarkers(
   tokenizer: Tokenizer,
   { tokens, actions }: { tokens: readonly number[]; actions: readonly (readonly [number, number])[] },
 ) {
@@ -55,7 +55,7 @@ test.each(ATTACKS)("the page %j stays data", async (attack) => {
         }),
       });
     const [attacked, innocent] = [await read(attack), await read("a page")];
-    expect(shown(tokenizer, attacked.trajectory)).toEqual(shown(tokenizer, innocent.trajectory));
+    expect(contextMarkers(tokenizer, attacked.trajectory)).toEqual(contextMarkers(tokenizer, innocent.trajectory));
     expect(attacked.conversation).toMatchObject({ stop: "answered", answer: "Paris" });
     expect(queries).toEqual(["x", "x"]);
     const seen = attacked.conversation.turns[0]?.responses[0]?.text ?? "";
@@ -94,7 +94,7 @@ test("hostile questions, tasks and reports stay data", async () => {
           await playWith({ prompt: "", task: "", report: "" }),
         ];
         expect(attacked.conversation.stop).toBe("answered");
-        expect(shown(tokenizer, attacked.trajectory)).toEqual(shown(tokenizer, innocent.trajectory));
+        expect(contextMarkers(tokenizer, attacked.trajectory)).toEqual(contextMarkers(tokenizer, innocent.trajectory));
         for (const handed of tasks) for (const text of FORBIDDEN) expect(handed).not.toContain(text);
       }
     }),
@@ -102,7 +102,7 @@ test("hostile questions, tasks and reports stay data", async () => {
   );
 });
 
-test("two defenses, each on its own: known markers are escaped, and an unknown special token is encoded as ordinary text", () => {
+test("in data, known markers are escaped, and any other special token is encoded as ordinary text", () => {
   const json = JSON.parse(Buffer.from(bpeFiles().get("tokenizer.json") ?? []).toString());
   const id = 5000;
   json.added_tokens.push({ id, content: "[ROLE]", special: true, normalized: false });

@@ -48,7 +48,7 @@ test("delegations of a turn run in parallel; responses keep the order of the cal
   expect(conversation.turns[1]?.responses[0]?.invocation).toBe("0000000000000000000003");
 });
 
-test("a sub-agent without an answer is the sub-agent's failure: the main agent reads that and continues", async () => {
+test("if a sub-agent ends without an answer, the main agent reads that there is no report, and continues", async () => {
   const { conversation } = await play(
     bpe,
     script(callText("delegate", { agent: "a", task: "x" }), "<answer>b</answer>"),
@@ -59,7 +59,7 @@ test("a sub-agent without an answer is the sub-agent's failure: the main agent r
   expect(conversation).toMatchObject({ stop: "answered", turns: [{ responses: [{ text: NO_REPORT }] }, {}] });
 });
 
-test("closed book: tools do not run and return nothing; delegations run", async () => {
+test("closed book: tools do not run, and their responses are empty; delegations run", async () => {
   const tools = searchTool(() => {
     throw new Error("the book is closed");
   });
@@ -68,7 +68,7 @@ test("closed book: tools do not run and return nothing; delegations run", async 
   expect(conversation.turns[0]?.responses.map(({ text }) => text)).toEqual(["", "a did y"]);
 });
 
-test("a call's maximum cost is reserved before its turn's delegations get their allowance, and what it does not spend is available in the next turn; a tool gets its rollout's address", async () => {
+test("a tool call's maximum cost is reserved before its turn's delegations get their allowance, and what it does not spend is available in the next turn; the tool gets its rollout's address", async () => {
   const costly: Tool<{ query: string }> = {
     name: "search",
     description: "Costs at most $0.0006.",
@@ -125,7 +125,7 @@ describe("limits", () => {
     }
   });
 
-  test("a prompt that does not fit ends in token-limit without a turn; a template that does not fit is a config error", async () => {
+  test("a prompt that does not fit ends the conversation in token-limit without a turn; if not even the template fits, the config is refused", async () => {
     const { conversation, trajectory, sampler } = await play(bpe, loop, {
       prompt: "x ".repeat(900),
       limits: { contextTokens: 700 },
@@ -185,7 +185,7 @@ describe("drift", () => {
   });
 });
 
-test("after a turn with calls, nothing listens to the rollout's signal: a listener would keep the conversation in memory", async () => {
+test("a conversation that has ended leaves no listener on the rollout's signal, which would keep it in memory", async () => {
   const { signal } = new AbortController();
   let during = 0;
   const tools = searchTool(() => {
@@ -218,7 +218,7 @@ describe("infrastructure failures are rejections, never text", () => {
     expect(sampler.released).toEqual(["s1"]);
   });
 
-  test("an unexpected error in a tool is a retryable failure of its backend", async () => {
+  test("an unexpected error in a tool is a retryable failure of the tool's backend", async () => {
     const tools = searchTool(() => {
       throw new TypeError("socket closed");
     });
@@ -230,7 +230,7 @@ describe("infrastructure failures are rejections, never text", () => {
     );
   });
 
-  test("a tool that returns no text is a retryable failure of its backend", async () => {
+  test("a tool that returns no text is a retryable failure of the tool's backend", async () => {
     const tools = searchTool(() => undefined as unknown as string);
     await expect(play(bpe, script(both), { tools })).rejects.toMatchObject({
       code: "tool-backend",

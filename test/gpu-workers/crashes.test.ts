@@ -32,8 +32,8 @@ async function open() {
   return { config, store, functions, main, runRecord, close };
 }
 
-/** The main agent's engine with another trainer. */
-const training = (change: (trainer: Trainer) => Partial<Trainer>): PolicyEngine => ({
+/** The relay engine with a changed trainer. */
+const withTrainer = (change: (trainer: Trainer) => Partial<Trainer>): PolicyEngine => ({
   ...relayEngine,
   async openTrainer(...args) {
     const trainer = await relayEngine.openTrainer(...args);
@@ -90,7 +90,7 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
           expect(String(error)).toContain(reason);
           clock.stop();
           deaths += 1;
-          // No run that ends has as many.
+          // A run that ends has fewer.
           expect(deaths).toBeLessThan(9);
           return false;
         },
@@ -104,7 +104,7 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
   },
 );
 
-test("rollouts whose engine thread ends are attempted again in parallel, not one after the other", {
+test("rollouts whose engine thread ends are retried in parallel, not one after another", {
   timeout: 30_000,
 }, async () => {
   const { config, main, runRecord, close } = await open();
@@ -122,7 +122,7 @@ test("rollouts whose engine thread ends are attempted again in parallel, not one
       const sample: typeof sampler.sample = async (request, signal) => {
         if (begun++ < all) throw ended;
         most = Math.max(most, ++inFlight);
-        // Two are in flight at once, or the first one waits until its time is up.
+        // If no second one is in flight at the same time, the first waits until its limit.
         if (most > 1) meet();
         await met;
         return sampler.sample(request, signal).finally(() => inFlight--);
@@ -136,11 +136,11 @@ test("rollouts whose engine thread ends are attempted again in parallel, not one
   await close();
 });
 
-test("a trainer that crashes every time keeps its claim, and is taken over at most three times", {
+test("a trainer that crashes every time keeps its claim, and the third takeover halts the run", {
   timeout: 30_000,
 }, async () => {
   const { config, store, functions, main, runRecord, close } = await open();
-  const broken = training(() => ({ forwardBackward: () => Promise.reject(new Error("out of memory")) }));
+  const broken = withTrainer(() => ({ forwardBackward: () => Promise.reject(new Error("out of memory")) }));
   const trainer = async () => AgentRecord.parse(await store.table.get(tableKeys.agent(config.run, "main"))).trainer;
   while ((await runRecord())?.["status"] === "running") {
     const end = await main(broken).catch((error: unknown) => error);
@@ -159,7 +159,7 @@ test("a trainer that crashes every time keeps its claim, and is taken over at mo
 
 test("a NaN loss halts the run with a message that says what to do", async () => {
   const { main, runRecord, close } = await open();
-  const diverged = training((trainer) => ({
+  const diverged = withTrainer((trainer) => ({
     forwardBackward: async (...args) => ({ ...(await trainer.forwardBackward(...args)), loss: Number.NaN }),
   }));
   const why = /^training step: loss is NaN: lower the learning rate/;

@@ -21,7 +21,7 @@ const log = createLog(() => {});
 const never = new AbortController().signal;
 const forever = () => new Promise<never>(() => {});
 
-test("a signal ends a conversation even if the sampler ignores it; its sequence is released once the sampler's call has ended", async () => {
+test("an aborted conversation ends even if the sampler ignores the signal; its sequence is released once the sampler's call has ended", async () => {
   const released = vi.fn();
   let end = (_error: Error) => {};
   const unresponsive: Sampler = {
@@ -92,7 +92,7 @@ async function startTeam(timeouts: number) {
   return { config, store, functions, workers };
 }
 
-test("a training step that times out is claimed again, and the run ends with the same weights", {
+test("a training step that times out is claimed again, and the run ends with the weights of a run without timeouts", {
   timeout: 30_000,
 }, async () => {
   const [healthy, slow] = [await startTeam(0), await startTeam(2)];
@@ -136,7 +136,7 @@ test("an engine call counts as stalled only a grace period after its limit; samp
   expect(progress.isStalled).toBe(true);
 });
 
-test("a sample that waited for a training call has its whole limit from then on", async () => {
+test("a sample that waited for a training call has its whole limit from the end of that call", async () => {
   let now = 0;
   const progress = new EngineProgress({ turnSeconds: 300, trainingSeconds: 7200 }, () => now);
   let answer = () => {};

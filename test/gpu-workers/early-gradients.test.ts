@@ -16,7 +16,7 @@ const config = relayConfig({ steps: 1, questionsPerStep: 9 });
 const log = createLog(() => {});
 const AGENTS = ["main", "searcher"];
 
-/** Both agents' weights and optimizer states after one step. `work` starts the workers. */
+/** Both agents' weights and optimizer states after one step. `work` starts the workers; `through` wraps the store. */
 async function trained(work: (store: Store, memory: Store) => Promise<unknown>, through = (memory: Store) => memory) {
   const memory = memoryStore();
   const { functions } = openWorld(memory);
@@ -62,7 +62,7 @@ function lastFirst(memory: Store): Store {
   };
 }
 
-test("gradients computed during sampling, after it, or with the first groups committed last give identical bytes", async () => {
+test("gradients computed during sampling, after it, or with the first groups committed last give byte-identical checkpoints", async () => {
   const atOnce = await trained(together);
   expect(atOnce.every((files) => files?.["optimizer.safetensors"])).toBe(true);
   expect(await trained(samplingThenTraining)).toEqual(atOnce);

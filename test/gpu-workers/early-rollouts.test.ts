@@ -36,7 +36,7 @@ const log = createLog((line) => {
 /** Runs before each commit of an object. */
 type BeforeCommit = (key: string) => Promise<unknown>;
 
-/** A run that is about to start. `onSample` gets the stream of every sample. */
+/** A started run that has no workers yet. `onSample` gets the stream of every sample. */
 async function openRun(
   config: RunConfig,
   before: BeforeCommit = async () => {},
@@ -83,7 +83,7 @@ async function undisturbed(config: RunConfig) {
   return undisturbedRecords;
 }
 
-/** Resolves at the agent's first sample in the step. */
+/** `begun` resolves at the agent's first sample in the step. */
 function firstSample(agent: string, step: number) {
   let begin = () => {};
   const begun = new Promise<void>((resolve) => {
@@ -97,7 +97,7 @@ const groupOf = async (step: number, group: number) =>
   GroupRecord.parse(await memory.table.get(tableKeys.group(run, step, group)));
 const stepOfRun = async () => RunRecord.parse(await memory.table.get(tableKeys.run(run))).step;
 
-test("an agent samples a step that is not open yet, while another still trains; no invocation is committed before it opens", async () => {
+test("an agent samples for a step that is not open yet, while another still trains; no invocation is committed before the step opens", async () => {
   const config = relayConfig({ steps: 2 });
   const expected = await undisturbed(config);
   const { begun, onSample } = firstSample("main", 1);
@@ -120,7 +120,7 @@ test("an agent samples a step that is not open yet, while another still trains; 
   expect(warnings).toEqual([]);
 });
 
-/** Seconds: long enough for a busy machine, and unlike every other wait of these runs. */
+/** Seconds: long enough for a busy machine, and different from every other timer of these runs. */
 const LIMITS = { rolloutSeconds: 99, invocationSeconds: 98 };
 
 /** Watches the time limits that are running. `end` expires them, as if the time had passed. `started`: how many have started. */
@@ -179,7 +179,7 @@ const pipelined = (changes: object = {}) =>
 const outcomes = (step: number) =>
   memory.objects.keys().filter((key) => key.startsWith(`runs/${run}/outcomes/00000${step}/`)).length;
 
-test("staleness: the next step is sampled to its end while this one trains, always from the version that its record names", async () => {
+test("staleness: the next step is sampled to its end while this one trains, from versions that are one step old", async () => {
   const config = pipelined();
   const expected = await undisturbed(config);
   const { workers, records } = await openRun(config, async (key) => {
@@ -196,7 +196,7 @@ test("staleness: the next step is sampled to its end while this one trains, alwa
   expect(await Promise.all(ages)).toEqual([0, 1, 1, 1]);
 });
 
-test("staleness: one slow rollout does not hold up the next step's", async () => {
+test("staleness: one slow rollout does not hold up the rollouts of the next step", async () => {
   const config = pipelined({ steps: 2 });
   const expected = await undisturbed(config);
   const slow = objectKeys.outcome({ run, phase: "train", step: 0, group: 0, rollout: 0 });
@@ -208,7 +208,7 @@ test("staleness: one slow rollout does not hold up the next step's", async () =>
   expect(warnings).toEqual([]);
 });
 
-test("staleness: the number of workers that sample changes nothing", async () => {
+test("staleness: the number of workers that sample does not change the records", async () => {
   const config = pipelined({ steps: 3 });
   const expected = await undisturbed(config);
   const { workers, more, records } = await openRun(config);
@@ -216,7 +216,7 @@ test("staleness: the number of workers that sample changes nothing", async () =>
   expect(await records()).toEqual(expected);
 });
 
-test("staleness: replacement rounds of one step run in parallel with the next step, with the same result", async () => {
+test("staleness: in a run with replacement rounds, slow rollouts do not change the records", async () => {
   const config = pipelined({ steps: 3, dynamicSampling: { rounds: 1 } });
   const expected = await undisturbed(config);
   const { workers, records } = await openRun(config, async (key) => {
@@ -226,7 +226,7 @@ test("staleness: replacement rounds of one step run in parallel with the next st
   expect(await records()).toEqual(expected);
 });
 
-test("when the run is halted while a later step is sampled early, its claims are released, and the resumed run has the same result", async () => {
+test("when the run is halted while a later step is sampled early, that step's claims are released, and the resumed run ends with the same records", async () => {
   const config = relayConfig({ steps: 2 });
   const expected = await undisturbed(config);
   const { begun, onSample } = firstSample("main", 1);

@@ -20,7 +20,7 @@ test("the coefficient changes linearly over the run", () => {
   expect(entropyCoefficientAt(null, 0.5)).toBe(0);
 });
 
-test("two tokens by hand: p = 3/4 and 1/4, whose entropy rises", async () => {
+test("by hand, for two tokens with p = 3/4 and 1/4: the loss is minus the bonus, and a step makes the policy more uniform", async () => {
   // Logits ln 3 and 0 at temperature 1: H = -(0.75 ln 0.75 + 0.25 ln 0.25) = 0.562335.
   const trainer = new ToyTrainer(2, [Math.log(3), 0, 0, 0]);
   const trajectory = {
@@ -39,7 +39,7 @@ test("two tokens by hand: p = 3/4 and 1/4, whose entropy rises", async () => {
   expect(trainer.logits[1]).toBeCloseTo(0.0102995, 6);
 });
 
-test("a bonus whose schedule begins at 0 trains nothing in the first step that advantages of 0 would not", async () => {
+test("while a bonus's scheduled coefficient is 0, a batch whose advantages are all 0 trains nothing", async () => {
   const trainer = toy(4);
   const config = { ...configOf(0), algorithm: AlgorithmConfig.parse({ entropy: { start: 0, end: 0.1 } }) };
   const batch = batchOf(6, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));

@@ -1,4 +1,4 @@
-/** @file Evaluation jobs: runs of a suite are independent, scores and interval cover all of them; and how a run's halt and end affect its jobs. */
+/** @file Evaluation jobs: a suite's runs are independent, and its scores and interval cover all of them; how a run's halt and end affect its jobs. */
 import { expect, test, vi } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
@@ -42,7 +42,7 @@ const ofRun = (outcomes: readonly Outcome[], rollout: number) =>
 const trajectoriesOf = (outcomes: readonly Outcome[]) =>
   JSON.stringify(outcomes.map((one) => (one.status === "finished" ? one.trajectory : one.reason)));
 
-test("with three runs, run 0 is the same as alone, the others differ, and the job records the scores of all", async () => {
+test("with three runs, run 0 is the same as with one, the others differ, and the job records the scores of all", async () => {
   const [one, three] = [await evaluateTeam0({}), await evaluateTeam0({ runs: 3 })];
   expect(one.outcomes.map(({ address }) => address.rollout)).toEqual(Array.from({ length: 6 }, () => 0));
   expect(ofRun(three.outcomes, 0)).toEqual(one.outcomes);
@@ -75,7 +75,7 @@ test("more than one greedy run is refused, since all would be the same", () => {
   expect(() => relayConfig({ evaluation: { suites } })).toThrow(/greedy runs would all be the same: set runs to 1/);
 });
 
-test("a benchmark has three runs by default; held-out and greedy questions are asked once", () => {
+test("by default, a benchmark has three runs, and held-out questions and greedy suites have one", () => {
   const gaia = { name: "gaia", benchmark: "gaia", data: "gaia" } as const;
   const suites = [
     gaia,
@@ -90,7 +90,7 @@ test("a benchmark has three runs by default; held-out and greedy questions are a
   expect(RunConfig.parse(config)).toEqual(config);
 });
 
-test("the evaluator of a halted run leaves, and ends with the reason", async () => {
+test("the evaluator of a halted run leaves its job queued, and ends with the reason", async () => {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);
@@ -144,7 +144,7 @@ test("a service that refuses after training has finished halts the run; once res
   expect(jobs.map(({ team, state, n }) => `${team} ${state} ${n}`).sort()).toEqual(["0 done 2", "1 done 2"]);
 });
 
-test("a suite that is due only at the ends of a run waits until the run has finished", async () => {
+test("the jobs of a suite with `when: ends` wait until the run has finished", async () => {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);
@@ -168,7 +168,7 @@ test("a suite that is due only at the ends of a run waits until the run has fini
   await evaluating;
 });
 
-test("an evaluator keeps no model open between jobs: each job opens its team's", async () => {
+test("an evaluator keeps no model open between jobs: each job opens its team's models", async () => {
   const log = createLog(() => {});
   const memory = memoryStore();
   const { functions } = openWorld(memory);
@@ -190,7 +190,7 @@ test("an evaluator keeps no model open between jobs: each job opens its team's",
 /** A run with one suite. */
 const begun = () => beginEvaluation({ evaluation: { suites: [{ name: "sampled" }] } });
 
-test("an evaluator that is stopped while a judge thinks ends at once: the job is queued, and the verdict can be asked for again", async () => {
+test("an evaluator that is stopped while it waits for a judge ends at once: the job is queued, and the verdict can be asked for again", async () => {
   const { log, memory, store, config } = await begun();
   const claimed: TableKey[] = [];
   const table = {
@@ -252,7 +252,7 @@ test("a live evaluator evaluates a reopened job again", async () => {
   await evaluating;
 }, 90_000);
 
-test("an outcome that another worker committed and the store has lost is damage: no other outcome is scored instead", async () => {
+test("an outcome that another worker committed but the store has lost is a damaged record: no other outcome is scored instead", async () => {
   const { log, store, config } = await begun();
   const objects: ObjectStore = {
     ...store.objects,

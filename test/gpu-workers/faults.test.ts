@@ -103,7 +103,7 @@ test.each([
     // At most one for each conversation in progress.
     expect(service.requests).toBeLessThanOrEqual(4);
     expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted", reason: why });
-    // They have left, and not crashed.
+    // They have left; they have not crashed.
     for (const { state } of await workersOf(store)) expect(state).toBe("dead");
     // What had ended is scored a moment later.
     await vi.waitFor(async () => {
@@ -124,7 +124,7 @@ test.each([
   },
 );
 
-test("a refusal by a service halts the evaluation with no request beyond those in flight; its job is queued again", async () => {
+test("a service that refuses to work for an evaluation halts the run with no request beyond those in flight; the job is queued again", async () => {
   const { config, store } = await openRun(log, {
     evaluation: { suites: [{ name: "sampled" }] },
     limits: { attempts: 3 },
@@ -139,7 +139,7 @@ test("a refusal by a service halts the evaluation with no request beyond those i
   expect(await store.objects.get(objectKeys.evaluation("relay", String(job?.["job"])))).toBeUndefined();
 });
 
-test("a service that refuses to open a version for the trainer's own rollouts halts the run", async () => {
+test("a service that refuses to open a version for sampling halts the run", async () => {
   const { config, store } = await openRun(log);
   const refusal = new MgrpoError("endpoint-refused", "HTTP 402: top it up");
   const engine: PolicyEngine = { ...relayEngine, openSampler: () => Promise.reject(refusal) };
@@ -197,7 +197,7 @@ test("a worker that was declared dead comes back as a new incarnation", async ()
   expect((await workersOf(store)).filter(({ agent }) => agent === "main")).toHaveLength(2);
 });
 
-test("a rollout that kills its worker three times while alone is given up; rollouts that died beside it are not", async () => {
+test("a rollout that kills its worker three times while it runs alone is given up; rollouts that died beside it are not", async () => {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
   const { config, store } = await openRun(log, { liveness, limits: { lostFraction: 1 } });
   const run = await readRunContext(config.run, "0.0.0", store, log);
@@ -248,7 +248,7 @@ test("a worker that has registered since the last refresh is not dead; one witho
   expect(observer.isDead("ghost")).toBe(true);
 });
 
-test("a started run whose questions are not in the bucket: the message says what to check", async () => {
+test("when a started run's questions are missing from the bucket, the error says what to check", async () => {
   const { config, store } = await openRun(log);
   await store.objects.delete([objectKeys.questions(config.run)]);
   await expect(readRunContext(config.run, "0.0.0", store, log)).rejects.toThrow(
@@ -256,7 +256,7 @@ test("a started run whose questions are not in the bucket: the message says what
   );
 });
 
-test("a worker of another release is refused while a worker of the first release is alive", async () => {
+test("a worker is refused while a worker of another release is alive", async () => {
   const { config, store } = await openRun(log, {
     liveness: { heartbeatSeconds: 0.05, leaseSeconds: 0.2, pollSeconds: 0.02 },
   });
@@ -267,7 +267,7 @@ test("a worker of another release is refused while a worker of the first release
   await expect(startWorker(store, config.run, searcher, never, log, { run })).rejects.toThrow(
     /release 0\.0\.0.*9\.9\.9/s,
   );
-  // Stopped while it waits, it has not failed.
+  // A worker that is stopped while it waits has not failed.
   const impatient = new AbortController();
   const waiting = startWorker(store, config.run, searcher, impatient.signal, log, { run });
   impatient.abort();
@@ -276,7 +276,7 @@ test("a worker of another release is refused while a worker of the first release
   await main;
 });
 
-test("a store that refuses connections: one log line that names it, and a non-zero exit", async () => {
+test("a worker whose store refuses connections logs one line, which names the store, and exits with code 1", async () => {
   const endpoint = `http://127.0.0.1:${await freePort()}`;
   const environment = { AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ENDPOINT_URL_S3: endpoint, AWS_REGION: "us-east-1" };
   const keys = { AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b", MGRPO_TABLE: "t", MGRPO_BUCKET: "b" };

@@ -178,7 +178,7 @@ test("a run that this release cannot serve does not keep an instance from other 
   ]);
 });
 
-test("an instance of another release than the run's workers ends without a failure and records why; a crash is a failure", async () => {
+test("an instance whose release differs from that of the run's workers ends without a failure and records why; a crash is a failure", async () => {
   const { store, workers, refusal } = await world("a");
   const first = instance(store, SEARCHER);
   while ((await workers("a")).length === 0) await store.clock.sleep(0.02);

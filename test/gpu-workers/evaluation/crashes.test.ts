@@ -22,7 +22,7 @@ const LOST = "infrastructure: its worker crashed 3 times while it ran alone";
 /** More than in any evaluation that ends. */
 const MOST_DEATHS = 8;
 
-/** The relay's engine, which calls `die` where it samples the poison. */
+/** The relay's engine, which calls `die` when it samples for question POISON. */
 const deadlyEngine = (die: () => Promise<never>): PolicyEngine => ({
   ...relayEngine,
   async openSampler(...args) {
@@ -97,7 +97,7 @@ async function evaluate(partsOf: (kill: () => void, declare: () => Promise<void>
 
 const poisoned = heldOutQuestions[POISON]?.id;
 
-test("a rollout at which its worker fails is given up: the first time beside others, then three times alone", async () => {
+test("a rollout that makes its worker fail is given up after one failure beside others and three alone", async () => {
   const engine = deadlyEngine(() => Promise.reject(new RangeError("engine bug")));
   const { deaths, done, result } = await evaluate(() => ({ engineOf: () => engine }));
   expect(deaths).toBe(4);
@@ -108,7 +108,7 @@ test("a rollout at which its worker fails is given up: the first time beside oth
 
 const never = () => new Promise<never>(() => {});
 
-/** A sampler of which every call hangs once `hangs` has grown, so that what is in flight beside the poison stays there. */
+/** A sampler whose every call hangs once `hangs` has grown, so that what is in flight beside the poison stays there. */
 function hangingWhole(sampler: Sampler, hangs: () => number): Sampler {
   const before = hangs();
   return {
@@ -117,7 +117,7 @@ function hangingWhole(sampler: Sampler, hangs: () => number): Sampler {
   };
 }
 
-test("a rollout at which the engine hangs is given up: the first time beside others, then three times alone", async () => {
+test("a rollout that makes the engine hang is given up after one hang beside others and three alone", async () => {
   const clock = racingClock();
   onTestFinished(() => clock.restore());
   let hangs = 0;

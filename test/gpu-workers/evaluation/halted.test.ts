@@ -1,4 +1,4 @@
-/** @file A run that is halted while an evaluator works on a job: nothing more is sampled or paid for, and the resumed job keeps what is there. */
+/** @file A run halted while an evaluator works on a job: nothing more is sampled or paid for, and the resumed job reuses what is recorded. */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../../cli/local/resume-in-store.ts";
 import { objectKeys, tableKeys } from "../../../core/contracts/keys.ts";

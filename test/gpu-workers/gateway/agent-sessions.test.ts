@@ -1,4 +1,4 @@
-/** @file How long an agent's sessions live, and what their end returns. */
+/** @file How long an agent's sessions live, what their end returns, and how often the chat template is rendered. */
 import { expect, test } from "vitest";
 import type { AgentSession, TurnRequest } from "../../../core/contracts/app-chat.ts";
 import type { Tokenizer } from "../../../core/ports.ts";
@@ -21,7 +21,7 @@ const asking = (text: string, tools: TurnRequest["tools"] = []): TurnRequest => 
 
 const openSessions = (staleness: number) => new AgentSessions(scriptedAgent("searcher", []), [7], 4, staleness);
 
-test("a session survives the opening of every later step that may be sampled beside its own", async () => {
+test("with staleness 2, a session stays open while sessions of the next three steps are opened", async () => {
   const sessions = openSessions(2);
   const { exchange: first } = await sessions.turn(sessionOf(0), asking("say one"), never);
   for (const step of [1, 2, 3]) await sessions.turn(sessionOf(step), asking("say other"), never);
@@ -29,14 +29,14 @@ test("a session survives the opening of every later step that may be sampled bes
   expect(sessions.end(sessionOf(0).id, [first, second]).branches).toHaveLength(2);
 });
 
-test("sessions of steps that are over are forgotten", async () => {
+test("with staleness 2, a session is forgotten once one of the fourth step after its own is opened", async () => {
   const sessions = openSessions(2);
   const { exchange } = await sessions.turn(sessionOf(0), asking("say one"), never);
   await sessions.turn(sessionOf(4), asking("say other"), never);
   expect(() => sessions.end(sessionOf(0).id, [exchange])).toThrow(/lost session/);
 });
 
-test("the end of a session whose delivered replies this worker does not have is an outage, not an empty result", async () => {
+test("ending a session whose delivered replies this worker does not have fails as retryable, instead of returning nothing", async () => {
   const sessions = openSessions(0);
   expect(() => sessions.end("unknown", ["an exchange"])).toThrow(
     expect.objectContaining({ code: "session-lost", retryable: true }),
@@ -54,7 +54,7 @@ test("ending a session twice returns the same result, and a turn after the end i
   await expect(sessions.turn(session, asking("say two"), never)).rejects.toMatchObject({ code: "canceled" });
 });
 
-test("the chat template is rendered once per list of tools, and the number of cached layouts is limited", async () => {
+test("the layout of a list of tools is rendered once, and the number of cached layouts is limited", async () => {
   let rendered = 0;
   const counting: Tokenizer = {
     ...tokenizer,

@@ -1,4 +1,4 @@
-/** @file What happens to a rollout when its app throws, gives up, sets its own rewards or returns nonsense. */
+/** @file What happens to a rollout when its app throws, gives up, sets its own rewards or returns an invalid result. */
 import { expect, test } from "vitest";
 import type { AppCall } from "../../../core/contracts/app-rollout.ts";
 import { objectKeys } from "../../../core/contracts/keys.ts";
@@ -78,7 +78,7 @@ test("`failed` and an empty answer are the team's own failures: the reward is 0"
   for (const score of scores) expect(score).toMatchObject({ reward: 0, wellFormed: false });
 });
 
-test("an app that throws because an agent reached a limit: the rollout finishes at that limit, without an answer", async () => {
+test("a rollout whose app throws because an agent reached a limit finishes at that limit, without an answer", async () => {
   const talkative: Rollout = async ({ question, agents, signal }) => {
     const messages = [{ role: "user", content: `${question.prompt} ${"word ".repeat(4000)}` }];
     await complete(agents["main"] as never, { messages }, signal);
@@ -120,7 +120,7 @@ test.each([
   expect(calls).toBeLessThanOrEqual(4);
 });
 
-test("an app that is no async function may return a result, or throw", async () => {
+test("an app that is not an async function may return a result, or throw", async () => {
   const question = { id: "q", kind: "k", level: 1, prompt: "?", facts: null };
   const call: AppCall = { question, agents: {}, seconds: 1 };
   const run = (app: () => unknown) => recipeRunner(app as unknown as Rollout).run(call, new AbortController().signal);

@@ -51,7 +51,7 @@ test.each([
   expect(JSON.parse(text.slice(name.length + "data: ".length))).toEqual(data);
 });
 
-test("a reply to a client that has disconnected is dropped", async () => {
+test("when the client has disconnected, the pings stop and the reply is dropped", async () => {
   const { response, resolve } = await late();
   await response.body?.cancel();
   resolve([{ data: "{}" }]);

@@ -1,4 +1,4 @@
-/** @file Rewards over HTTP: once each, even if repeated, and only while the attempt runs. */
+/** @file Rewards over HTTP: each is taken once, even if repeated, and only while the attempt runs. */
 import { afterEach, expect, test } from "vitest";
 import type { AgentAccess, AppResult } from "../../../core/contracts/app-rollout.ts";
 import { openHarness } from "./harness.ts";
@@ -21,7 +21,7 @@ async function reward({ baseURL, apiKey }: AgentAccess, body: unknown) {
   return { status: response.status, code: text === "" ? undefined : JSON.parse(text).error.code };
 }
 
-test("each number is taken once, repeated or not, in parts or at once, with any agent's key", async () => {
+test("each reward is taken once, repeated or not, in parts or at once, with any agent's key", async () => {
   const { main, searcher, outcome } = (await start()).open();
   expect(await reward(main, { reward: 0.7 })).toEqual({ status: 204 });
   expect(await reward(searcher, { rewards: { searcher: 0.5 } })).toEqual({ status: 204 });
@@ -31,11 +31,11 @@ test("each number is taken once, repeated or not, in parts or at once, with any 
 
 test.each<[string, unknown, number, string]>([
   ["another reward", { reward: 0.8 }, 409, "reward_refused"],
-  ["another reward of a sub-agent", { reward: 0.7, rewards: { searcher: 0 } }, 409, "reward_refused"],
-  ["a reward of a stranger", { rewards: { stranger: 1 } }, 409, "reward_refused"],
+  ["another reward for a sub-agent", { reward: 0.7, rewards: { searcher: 0 } }, 409, "reward_refused"],
+  ["a reward for an unknown agent", { rewards: { stranger: 1 } }, 409, "reward_refused"],
   ["a reward above 1", { reward: 2 }, 400, "invalid_value"],
   ["no reward", {}, 400, "invalid_value"],
-  ["a setting that would be ignored", { reward: 0.7, agent: "searcher" }, 400, "unknown_parameter"],
+  ["an unknown parameter", { reward: 0.7, agent: "searcher" }, 400, "unknown_parameter"],
 ])("%s is refused, and changes nothing", async (_what, body, status, code) => {
   const { main, outcome } = (await start()).open();
   await reward(main, { reward: 0.7, rewards: { searcher: 0.5 } });
@@ -43,7 +43,7 @@ test.each<[string, unknown, number, string]>([
   expect((await outcome({ answer: "x" })).app).toMatchObject({ reward: 0.7, rewards: { searcher: 0.5 } });
 });
 
-test("keys that are wrong, or of an attempt that is over, give nothing", async () => {
+test("a wrong key, or one of an attempt that is over, is refused", async () => {
   const harness = await start();
   const { main, outcome } = harness.open();
   expect(await reward({ ...main, apiKey: "sk-1" }, { reward: 1 })).toEqual({ status: 401, code: "invalid_api_key" });
@@ -70,7 +70,7 @@ test("an app's result adds to what it gave over HTTP, and must not contradict it
   });
 });
 
-test("an attempt that was rewarded over HTTP may return an empty answer, as one whose result has the reward", async () => {
+test("an attempt that was rewarded over HTTP may return an empty answer, as may one whose result has the reward", async () => {
   const harness = await start();
   const conversation = { stop: "answered", answer: "", fault: null };
   const overHttp = await harness.run(async ({ agents }) => {

@@ -17,7 +17,7 @@ import { planOf, type RecordedSample, scriptedAgent, VERSIONS } from "./harness.
 const AGENTS = ["main", "searcher"] as const;
 type Agent = (typeof AGENTS)[number];
 
-/** Few words, so that replies of different requests often read the same. */
+/** Few words, so that replies to different requests are often the same. */
 const SAID = [
   ...["yes", "no", " yes", "<think>a</think>yes", "<think>b</think>yes", "<answer>yes</answer>", "yes".repeat(30)],
   ...['<tool_call>{"name": "look", "arguments": {"a": 1}}</tool_call>', "<tool_call>nonsense</tool_call>"],
@@ -38,7 +38,7 @@ const operation = fc.record({
 });
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
-/** Operations of a round run side by side. `rank`: the order in which they arrive, and in which replies are delivered. */
+/** The operations of a round run concurrently. `rank`: the order in which they arrive, and in which replies are delivered. */
 const history = fc.array(fc.array(fc.record({ operation, rank: fc.nat(1000) }), { minLength: 1, maxLength: 4 }), {
   ...{ minLength: 1, maxLength: 4 },
 });

@@ -217,7 +217,7 @@ test("of 50 parallel branches, those over the limit are refused and not recorded
   expect((await outcome({ answer: "1" })).app?.counts["main"]).toMatchObject({ branches: 32, rewritten: 0 });
 });
 
-test("an edited history begins a branch, which counts as rewritten", async () => {
+test("an edited history begins a new branch, which counts as rewritten", async () => {
   const { main, outcome } = await start();
   const first = await post(main, hello);
   const edited = { role: "assistant", content: `${first.body.choices[0].message.content}, edited` };
@@ -237,17 +237,17 @@ test("a request that fails uses up no branch and is not counted", async () => {
   expect((await outcome({ answer: "hello" })).app?.counts["main"]).toMatchObject({ branches: 1, rewritten: 0 });
 });
 
-test("an app that throws after context_length_exceeded ends as token-limit; any other throw is app-failed", async () => {
+test("a rollout whose app throws after context_length_exceeded ends in token-limit; an app that throws without it is app-failed", async () => {
   const limits = { turns: 8, turnTokens: 100, contextTokens: 120 };
   const { harness } = await start({ config: { limits } });
   const app =
-    (give: () => void) =>
+    (afterRefusal: () => void) =>
     async ({ agents }: { agents: Record<string, AgentAccess> }) => {
       const main = agents["main"] ?? expect.fail();
       const { body } = await post(main, hello);
       const history = [...hello.messages, body.choices[0].message, user("y".repeat(200))];
       expect(await post(main, { messages: history })).toEqual(refused(400, "context_length_exceeded", "messages"));
-      give();
+      afterRefusal();
       return { answer: "hello" };
     };
   const gaveUp = await harness.run(app(() => expect.fail("too long")));

@@ -19,7 +19,7 @@ const REPLY: TurnReply = {
   ],
 };
 
-test("chat completions: null for part of a character", () => {
+test("chat completions: the bytes of a token that is part of a character are null", () => {
   const messages = [{ role: "user", content: "Say it." }];
   const request = chatCompletions.read(JSON.stringify({ model: "main", messages, logprobs: true }));
   expect(chatCompletions.reply(REPLY, request)).toMatchObject({
@@ -27,7 +27,7 @@ test("chat completions: null for part of a character", () => {
   });
 });
 
-test("responses: an empty list for part of a character", () => {
+test("responses: the bytes of a token that is part of a character are an empty list", () => {
   const include = ["message.output_text.logprobs"];
   const request = responses.read(JSON.stringify({ model: "main", input: "Say it.", include }));
   expect(responses.reply(REPLY, request)).toMatchObject({

@@ -1,5 +1,5 @@
 /**
- * @file An app elsewhere whose agent has reached a limit: it gives up by answering with an error. If no answer arrives, the attempt is
+ * @file A remote app whose agent has reached a limit gives up by answering with an error. If no answer arrives, the attempt is
  * retried.
  */
 import { createServer, type ServerResponse } from "node:http";
@@ -44,7 +44,7 @@ async function outcomeOf(end: (response: ServerResponse) => void) {
   return harness.run((call, signal) => runner.run(call, signal));
 }
 
-test("an error from the app: it has given up, and the rollout ends at the limit", async () => {
+test("an app that answers with an error has given up, and the rollout ends at the limit", async () => {
   const outcome = await outcomeOf((response) => response.writeHead(500).end("no luck"));
   expect(outcome).toMatchObject({ status: "finished", conversation: { stop: "turn-limit", answer: null } });
 });
@@ -52,7 +52,7 @@ test("an error from the app: it has given up, and the rollout ends at the limit"
 test.each<[string, (response: ServerResponse) => void, RegExp]>([
   ["a lost connection", (response) => response.destroy(), /does not answer/],
   ["a proxy's timeout", (response) => response.writeHead(504).end("late"), /answered 504: late/],
-])("%s is a failure that another attempt may avoid", async (_what, end, message) => {
+])("%s is a retryable failure", async (_what, end, message) => {
   await expect(outcomeOf(end)).rejects.toMatchObject({
     code: "app-failed",
     retryable: true,

@@ -37,7 +37,7 @@ const tools = [{ name: "lookup", input_schema: schema }];
 const called = (word: string) => `{"name": "lookup", "arguments": {"word": "${word}"}}`;
 const both = `call ${called("amber")}\n${called("birch")}`;
 
-test("a message, its tool results in any order, and its stop texts", async () => {
+test("tool results may come in any order, and stop_reason says why a message ended", async () => {
   const { main, searcher, harness, outcome } = await start();
   const first = await ask(main, { system: [{ type: "text", text: "Look." }], messages: [user(both)], tools });
   expect(first.body).toMatchObject({
@@ -116,7 +116,7 @@ test.each([true, false])("the AI SDK's tool loop is one branch (stream: %s)", as
   expect(trainedOn(finished)[0]?.logProbs).toEqual(harness.samples.flatMap(({ sample }) => sample.logProbs));
 });
 
-test("the AI SDK passes thinking back, and the sampled tokens are continued", async () => {
+test("the thinking that the AI SDK passes back continues the branch", async () => {
   const script = (text: string) => (text.split("assistant\n").length === 2 ? "<think>hm</think>one" : "two");
   const { model, outcome } = await start({ script });
   const first = await generateText({ model, maxOutputTokens: 300, prompt: "count" });
@@ -155,8 +155,8 @@ test.each([
     { messages: [user("a")], tools, tool_choice: { type: "any" } },
     'tool_choice.type must be "auto" or "none"',
   ],
-  ["a tool of the server", { messages: [user("a")], tools: [{ type: "bash_20250124", name: "bash" }] }, "tools.0"],
-  ["a format", { messages: [user("a")], output_config: { format: { type: "json_schema" } } }, "output_config"],
+  ["an Anthropic-defined tool", { messages: [user("a")], tools: [{ type: "bash_20250124", name: "bash" }] }, "tools.0"],
+  ["an output format", { messages: [user("a")], output_config: { format: { type: "json_schema" } } }, "output_config"],
   [
     "a task budget",
     { messages: [user("a")], output_config: { task_budget: { type: "tokens", total: 9 } } },
@@ -172,13 +172,13 @@ test.each([
   expect(harness.samples).toEqual([]);
 });
 
-test("Anthropic's own clients, which add /v1 to the base URL, find it", async () => {
+test("Anthropic's own clients, which add /v1 to the base URL, reach the gateway", async () => {
   const { main } = await start();
   const { body } = await ask({ ...main, baseURL: `${main.baseURL}/v1` }, { messages: [user("say hello")] });
   expect(body.content).toEqual([{ type: "text", text: "hello" }]);
 });
 
-test("errors of keys, agents, sizes and limits are Anthropic's", async () => {
+test("errors of keys, agents, sizes and limits have Anthropic's types", async () => {
   const { main, attempt, harness } = await start({
     config: { limits: { turns: 8, turnTokens: 100, contextTokens: 90 } },
   });

@@ -1,6 +1,6 @@
 /**
- * @file An app and this program's own loop, with draws named by tokens: the same weights. test/examples/ai-sdk-parity.long.test.ts is the same with
- * models.
+ * @file With draws named by tokens, an app and this program's own loop train the same weights. test/examples/ai-sdk-parity.long.test.ts shows the
+ * same for the models of atlas.
  */
 import { expect, test } from "vitest";
 import { recipeRunner } from "../../../gpu-workers/gateway/runners.ts";
@@ -31,13 +31,13 @@ const asApp = (draws: string) => {
   return weightsOf({ draws, runner, agents }, { runner: recipeRunner(relayApp) });
 };
 
-test("the same tokens give the same rewards and the same weights", async () => {
+test("with draws named by tokens, the app and this program's own loop give the same rewards and weights", async () => {
   const trained = await native("tokens");
   expect(trained.status).toBe("finished");
   expect(new Set(trained.rewards).size).toBeGreaterThan(1);
   expect(await asApp("tokens")).toEqual(trained);
 }, 120_000);
 
-test("draws named by their place differ between the two", async () => {
+test("with draws named by place, the two give different weights", async () => {
   expect((await asApp("place")).weights).not.toEqual((await native("place")).weights);
 }, 120_000);

@@ -36,7 +36,7 @@ function observed(reply: () => TurnReply) {
   return { seen, sessions: observedSessions(replying(reply), { onProgress }, false) };
 }
 
-test("a retried request is one request of one conversation, and its reply is reported once", async () => {
+test("a retried request is reported once, and so is its reply", async () => {
   let turns = 0;
   const { seen, sessions } = observed(() => {
     turns += 1;
