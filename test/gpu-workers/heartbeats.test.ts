@@ -1,4 +1,4 @@
-/** @file A worker's heartbeats reach the store throughout a long training step, and while chat templates loop. */
+/** @file A worker's heartbeats continue throughout a long training step, and pause only briefly while chat templates loop. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld } from "../fixtures/relay/world.ts";
 import { bpeFiles, QWEN_TEMPLATE } from "../fixtures/tokenizers.ts";
 
-/** The longest time for which a graph run blocks: all that the heartbeats have, however busy the machine is. */
+/** The longest time for which a graph run blocks. The heartbeats must arrive within it, however busy the machine is. */
 const STEP_SECONDS = 60;
 const HEARTBEAT_SECONDS = 0.2;
 const BLOCKED = new URL("../fixtures/blocked-engine.mjs", import.meta.url).href;
@@ -54,7 +54,7 @@ test("heartbeats continue during a training step, however long it takes", async 
   const unblock = join(folder, "unblock");
   const blocked = { MGRPO_TEST_BLOCK_SECONDS: STEP_SECONDS, MGRPO_TEST_UNBLOCK: unblock };
   Object.assign(process.env, { NODE_OPTIONS: `--import=${BLOCKED}`, ...blocked });
-  // Also in this thread, so that an engine that worked here would block it.
+  // Also in this thread, so that an engine that ran here would block it.
   await import(BLOCKED);
   const { beats, stop } = await beatingWorker();
   const trainer = await compiledEngine.openTrainer(tinyCheckpoint(), OPTIONS);
@@ -64,7 +64,7 @@ test("heartbeats continue during a training step, however long it takes", async 
   const training = trainer.forwardBackward(batch, { kind: "linear" }, 1).finally(() => {
     isTrained = true;
   });
-  // A blocked thread sends at most one before the step ends.
+  // A blocked thread would send at most one before the step ends.
   await expect.poll(beats).toBeGreaterThan(before + 2);
   expect(isTrained).toBe(false);
   writeFileSync(unblock, "");
@@ -73,7 +73,7 @@ test("heartbeats continue during a training step, however long it takes", async 
   await stop();
 });
 
-/** The longest time between two moments at which this process's timers run, in seconds. */
+/** Watches this process's timers. The function returned ends that, and returns their longest pause in seconds. */
 function watchTimers() {
   let [last, longest] = [performance.now(), 0];
   const look = () => {
@@ -88,7 +88,7 @@ function watchTimers() {
   };
 }
 
-test("heartbeats continue while the chat template of many conversations loops", { timeout: 180_000 }, async () => {
+test("heartbeats pause only briefly while the template of many conversations loops", { timeout: 180_000 }, async () => {
   const LOOP = `{%- for a in range(10000) -%}{%- for b in range(10000) -%}{%- set c = a -%}{%- endfor -%}{%- endfor -%}`;
   const template = `{%- if messages|length > 3 -%}${LOOP}{%- endif -%}${QWEN_TEMPLATE}`;
   const tokenizer = openTokenizer(bpeFiles(template));

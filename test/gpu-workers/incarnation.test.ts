@@ -90,7 +90,7 @@ test("a worker stops its heartbeats before it leaves: one in between would make 
   expect([end, wasBeating]).toEqual(["stopped", false]);
 });
 
-test("a worker leaves nothing on the stop signal, which lasts as long as a fleet's process", async () => {
+test("an incarnation that ends leaves no listener on the stop signal, which lasts as long as the process", async () => {
   const stop = new AbortController().signal;
   const end = await runIncarnation(hanging({ beat: async () => "lost" }, { loops: () => [], stop }));
   expect([end, getEventListeners(stop, "abort")]).toEqual(["lost", []]);

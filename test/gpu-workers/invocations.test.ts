@@ -1,4 +1,4 @@
-/** @file The invocation server of a sub-agent: what each HTTP status means, and which failures the agents never see. */
+/** @file The invocation server of a sub-agent: what each HTTP status means, and when an invocation runs. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
@@ -94,7 +94,7 @@ async function call(
   });
 }
 
-describe("requests", () => {
+describe("the server", () => {
   test("refuses calls that are not signed with its secret", async () => {
     expect(
       (await app.request(`/${PREFIX}/invocations/${id}`, { headers: { authorization: `Bearer ${TOKEN}` } })).status,
@@ -132,7 +132,7 @@ describe("requests", () => {
 });
 
 describe("the lifecycle of an invocation", () => {
-  test("runs an invocation once, however often it is PUT, and reports it to every GET", async () => {
+  test("an invocation runs once, however often it is PUT, and every GET gets its report", async () => {
     expect((await call("PUT", id, { body: request })).status).toBe(202);
     expect((await call("PUT", id, { body: request })).status).toBe(202);
     expect((await call("GET", `${id}?wait=0`)).status).toBe(202);
@@ -145,7 +145,7 @@ describe("the lifecycle of an invocation", () => {
     expect(world.run).toHaveBeenCalledTimes(1);
   });
 
-  test("answers 404 for an unknown id, 410 for a closed step, 409 while another version loads, 503 while draining", async () => {
+  test("a call is answered 404 for an unknown id, 410 for a closed step, 409 while another version loads, 503 while draining", async () => {
     expect((await call("GET", id)).status).toBe(404);
     world.state.open = false;
     expect((await call("PUT", id, { body: request })).status).toBe(410);
@@ -170,7 +170,7 @@ describe("the lifecycle of an invocation", () => {
     expect((await call("GET", id)).status).toBe(404);
   });
 
-  test("reports an infrastructure failure as 502, once; the next PUT runs the invocation again", async () => {
+  test("an infrastructure failure is reported as 502; the next PUT runs the invocation again", async () => {
     await call("PUT", id, { body: request });
     world.fail(new MgrpoError("tool-backend", "the index is down", { retryable: true }));
     const response = await call("GET", id);
@@ -183,7 +183,7 @@ describe("the lifecycle of an invocation", () => {
     expect(world.fatal).not.toHaveBeenCalled();
   });
 
-  test("a caller that gives up as the conversation fails is not told of that failure when it tries again", async () => {
+  test("a caller that gives up as the conversation fails does not get that failure when it tries again", async () => {
     await call("PUT", id, { body: request });
     world.fail(new MgrpoError("deadline", "too slow"));
     await new Promise(setImmediate);

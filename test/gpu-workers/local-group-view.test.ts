@@ -22,7 +22,7 @@ const due = (views: readonly LocalGroupView[], isSurvey: boolean) => {
   return [...views.keys()].filter((i) => chosen.has(views[i] as LocalGroupView));
 };
 
-test("a survey reads groups with claims of other workers, and unread groups", () => {
+test("a survey reads unread groups, and open ones with claims of other workers; otherwise none of them is due", () => {
   const views = [
     viewOf(60, { 0: "other" }),
     viewOf(60, { 0: "me" }),
@@ -67,7 +67,7 @@ test("workers start with different groups and reach every group once; a lone wor
   ];
   expect(claimOrder("a", "main", others, groups)).toEqual([0, 2, 4, 1, 3]);
   expect(claimOrder("c", "main", others, groups)).toEqual([1, 3, 0, 2, 4]);
-  // A worker that has registered since the last look.
+  // A worker that has registered since the last read.
   expect(claimOrder("b", "main", others, groups)).toEqual([1, 4, 2, 0, 3]);
   expect(claimOrder("a", "main", others, [])).toEqual([]);
 });

@@ -60,14 +60,14 @@ describe("minibatches", () => {
     expect(await updates(2)).toBeGreaterThan(1);
   });
 
-  test("more minibatches than trajectories with a gradient: each minibatch gets one trajectory", async () => {
+  test("there are no more of them than trajectories with a gradient", async () => {
     const trainer = toy(3);
     await trainAlone(trainer, [batchOf(3, trainer, 0)], configOf({ minibatches: 50 }));
     expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(4);
   });
 });
 
-test("advantageScale batch: all advantages are divided by the batch's standard deviation, whether it arrives whole or in parts", async () => {
+test("advantageScale batch divides all advantages by the batch's standard deviation, whether the batch arrives whole or in parts", async () => {
   // The two groups have standard deviations 0.3 and 0.4: sqrt((0.09 + 0.16)/2) = 0.353553.
   const scale = 1 / (Math.sqrt(0.125) + 1e-6);
   const [direct, whole, parts] = [toy(3), toy(3), toy(3)];

@@ -48,7 +48,7 @@ async function observing() {
   return { observer, time, beginRead, readAt, registerWorker };
 }
 
-test("a worker is dead once its counter has not moved for a lease", async () => {
+test("a worker is dead once its counter has not moved for the length of the lease", async () => {
   const { observer, readAt, registerWorker } = await observing();
   await registerWorker("silent");
   for (const now of [0, 4, 8, 9.9]) {
@@ -59,7 +59,7 @@ test("a worker is dead once its counter has not moved for a lease", async () => 
   expect(observer.isDead("silent")).toBe(true);
 });
 
-test("the time in which the store did not answer does not count as a worker's silence", async () => {
+test("of the time between two answers of the store, at most half a lease counts as a worker's silence", async () => {
   const { observer, time, beginRead, readAt, registerWorker } = await observing();
   await registerWorker("peer");
   await readAt(0);

@@ -101,7 +101,7 @@ describe("the steps to sample", () => {
     expect(await begins).toMatchObject({ step: 1 });
   });
 
-  test("are the next one at once for an untrained agent; without an agent, or in a halted run, there is none", async () => {
+  test("are the next one at once for an untrained agent; without an agent, or in a halted run, there are none", async () => {
     await setState(0, "ready");
     await plan(1);
     expect(await sampled(watchSteps(run, "searcher"))).toEqual([1]);
@@ -128,7 +128,7 @@ describe("with a staleness of 1", () => {
     expect(await sampled(watch)).toEqual([1, 2]);
   });
 
-  test("a step's time limits start once its versions are published; its invocations are accepted one step earlier, until it is sampled", async () => {
+  test("a step's time limits start once its versions are published; its invocations are accepted from one step earlier until it is sampled", async () => {
     await plan(1, 0);
     const watch = watchSteps(pipelined(), "main");
     await watch.refresh();

@@ -146,7 +146,7 @@ test("four groups make a part, in index order whatever order they are finalized 
   expect(got.slice(2)).toEqual([[8, 9]]);
 });
 
-test("a missing group counts as not finalized in an open step, and as damage in a ready one", async () => {
+test("an open step waits for a group without a record; in a ready step, a group that is not finalized is damage", async () => {
   const { finalize, insert, move, parts } = world(4);
   const { got, over } = reading(parts());
   for (const group of [0, 1, 3]) await finalize(group);
@@ -156,7 +156,7 @@ test("a missing group counts as not finalized in an open step, and as damage in 
   await expect(over).rejects.toMatchObject({ code: "record-damaged", message: expect.stringContaining("GROUP 3/2") });
 });
 
-test("without dynamic sampling, zero-variance groups are in the batch: the mean is over them too", async () => {
+test("without dynamic sampling, zero-variance groups are in the batch, because the mean is over them too", async () => {
   const { finalize, move, parts } = world(4);
   for (const group of [0, 1, 2, 3]) await finalize(group, group % 2);
   await move({ state: "ready" });
@@ -165,7 +165,7 @@ test("without dynamic sampling, zero-variance groups are in the batch: the mean 
   expect(got).toEqual([[0, 1, 2, 3]]);
 });
 
-test("dynamic sampling: each agent's batch has the groups in which its own rewards differ; all if there are none", async () => {
+test("with dynamic sampling, each agent's batch has the groups in which its own rewards differ, or all if there are none", async () => {
   const { finalize, move, parts } = world(4, DYNAMIC);
   for (const group of [0, 1, 2, 3]) await finalize(group, group % 2, group === 0 ? 0.24 : 0);
   await move({ state: "ready" });
@@ -181,7 +181,7 @@ test("dynamic sampling: each agent's batch has the groups in which its own rewar
   expect(all.got.flat()).toEqual([0, 1, 2, 3]);
 });
 
-test("dynamic sampling fills up the last part, and zero-variance groups are left out", async () => {
+test("groups that dynamic sampling adds fill up the last part; zero-variance groups are left out", async () => {
   const { finalize, move, parts } = world(6, DYNAMIC);
   const { got, over } = reading(parts());
   for (const group of [0, 1, 2, 3, 4, 5]) await finalize(group, group % 2);
@@ -194,7 +194,7 @@ test("dynamic sampling fills up the last part, and zero-variance groups are left
   expect(got.slice(2)).toEqual([[8]]);
 });
 
-test("a step without any variance yields all groups at its end", async () => {
+test("with dynamic sampling, a step without any variance yields all groups at its end", async () => {
   const { finalize, move, parts } = world(5, DYNAMIC);
   const { got, over } = reading(parts());
   for (const group of Array(5).keys()) await finalize(group, 0);

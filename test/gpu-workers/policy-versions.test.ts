@@ -70,7 +70,7 @@ test("an older version stays open until its last lease is released; then it clos
   await policy.close();
 });
 
-test("two steps in flight alternate between their versions without opening one again; a third closes the older", async () => {
+test("two steps in flight alternate between their versions without opening one again; a third closes the least recently requested", async () => {
   const { policy, opened, closed } = published(2);
   for (const version of [0, 1, 0, 1, 1, 0, 1]) (await policy.acquire(version)).release();
   expect([opened, closed]).toEqual([["a", "b"], []]);
@@ -92,7 +92,7 @@ test("`isLoadingOther` is true only while another version loads, and only for a 
   await policy.close();
 });
 
-test("opening a version is retried after a failure", async () => {
+test("a version that failed to open is opened by the next request", async () => {
   const { policy, manifests, opened } = world();
   await expect(policy.acquire(0)).rejects.toThrow();
   manifests.set(0, files("a"));
@@ -101,7 +101,7 @@ test("opening a version is retried after a failure", async () => {
   await policy.close();
 });
 
-test("an engine that fails to close an unused version is reported, and the next version opens", async () => {
+test("an engine's failure to close an unused version is logged, and the next version opens", async () => {
   const { policy, manifests, opened, lines } = world(1, new Error("the engine lost it"));
   for (const [version, weights] of ["a", "b"].entries()) manifests.set(version, files(weights));
   // Vitest itself fails on an unhandled rejection.

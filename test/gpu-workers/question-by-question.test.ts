@@ -26,7 +26,7 @@ const OPTIONS: Partial<AlgorithmConfig>[] = [
 ];
 
 test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))(
-  "the same update, in one optimizer step per minibatch: %s",
+  "a batch in parts gives the same update as the whole one, in one optimizer step per minibatch: %s",
   async (_name, options) => {
     const [whole, parts] = [toy(7), toy(7)];
     const batch = batchOf(8, whole, 1);
@@ -45,7 +45,7 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
 );
 
 test.each([1, 2])(
-  "zero-variance questions still count in the mean, alone or among others in a part: %d minibatches",
+  "zero-variance questions count in the mean, alone or among others in a part (minibatches: %d)",
   async (minibatches) => {
     // With a learning rate near 0, all minibatches see the same weights.
     const config = { ...configOf({ minibatches }), optimizer: { ...optimizer, learningRate: 1e-9 } };

@@ -37,17 +37,17 @@ test.each<[string, Step]>([
   ["entropy weights", { sequence: { entropyWeights_T: other } }],
   ["loss", { loss: { kind: "linear" } }],
   ["temperature", { temperature: 0.9 }],
-])("other %s, other weights", async (_what, step) => {
+])("equal steps give equal weights, and changing the %s changes them", async (_what, step) => {
   expect(await trained({})).toEqual(await trained({}));
   expect(await trained(step)).not.toEqual(await trained({}));
 });
 
-test("a log-prob of -0 is 0 once it is stored: the weights are the same", async () => {
+test("log-probs of -0 and 0 give the same weights: a stored -0 is read as 0", async () => {
   const after = (logProb: number) => trained({ sequence: { behaviorLogProbs_T: Float32Array.of(0, logProb) } });
   expect(await after(-0)).toEqual(await after(0));
 });
 
-test("a version that is saved and loaded trains on as before", async () => {
+test("a trainer that loads a saved version trains as the one that saved it does", async () => {
   const [first, second] = [
     await relayEngine.openTrainer(baseFiles("main"), OPTIONS),
     await relayEngine.openTrainer(baseFiles("main"), OPTIONS),

@@ -1,4 +1,4 @@
-/** @file A whole run of two workers and an evaluator in one process, on the store in memory. */
+/** @file Whole runs in one process, on the store in memory. */
 import { expect, test } from "vitest";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -53,7 +53,7 @@ test("a run finishes with every group finalized and every version published, and
   expect((await runOnce()).records).toEqual(records);
 });
 
-test("the main agent's worker records its conversations, and when it sampled and trained, for every step", async () => {
+test("the main agent's worker records its conversations of every step, and when it sampled and trained", async () => {
   const keys = memory.objects.keys().filter((key) => /^runs\/relay\/telemetry\/\d+\/workers\//.test(key));
   const stored = keys.map(async (key) => parseJson(StepTelemetry, (await memory.objects.get(key)) ?? "", key));
   const measured = (await Promise.all(stored)).filter(({ agent }) => agent === "main");
@@ -66,7 +66,7 @@ test("the main agent's worker records its conversations, and when it sampled and
   expect(measured.some(({ training }) => training.length > 0)).toBe(true);
 });
 
-test("a server that does not delete an expired version keeps it, and the run goes on", async () => {
+test("if the server refuses to delete an expired version, the run warns of each and finishes", async () => {
   const lines: string[] = [];
   const log = createLog((line) => void lines.push(line));
   const { config, store } = await openRun(log, { steps: 4, retention: { last: 2 } });
@@ -83,7 +83,7 @@ test("a server that does not delete an expired version keeps it, and the run goe
   expect(new Set(kept.map((line) => JSON.parse(line).version))).toEqual(new Set([1, 2]));
 });
 
-test("a step does not wait until the log-probs of the one before are stored", async () => {
+test("a step does not wait until the log-probs of the previous one are stored", async () => {
   const log = createLog(() => {});
   const never = new AbortController().signal;
   const { config, store } = await openRun(log, { steps: 2 });

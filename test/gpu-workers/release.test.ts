@@ -1,4 +1,4 @@
-/** @file A release changes with the files that workers execute, and with nothing else. */
+/** @file The build and its release: a build rewrites only what is stale, and a release changes only with what workers run. */
 import { execFileSync } from "node:child_process";
 import {
   cpSync,
@@ -32,7 +32,7 @@ const builtIn = (checkout: string) => {
 };
 const built = () => builtIn(folder);
 
-test("a changed, added or removed worker file changes the release; a test, a function or a second build does not", () => {
+test("a changed or removed worker file changes the release; a new test or function does not", () => {
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
   write("core/a.ts", "export const a = 1;");
   write("recipes/b/c.md", "Compare.");
@@ -49,7 +49,7 @@ test("a changed, added or removed worker file changes the release; a test, a fun
   expect(new Set([first, changed, reworded, built()]).size).toBe(4);
 });
 
-test("a build skips up-to-date files, whatever the fraction of a source's mtime, and rebuilds a source that became older", () => {
+test("a build skips up-to-date files, even if mtimes have fractions of a second, and rebuilds a source that became older", () => {
   const names = Array.from({ length: 20 }, (_, i) => `m${i}`);
   for (const [i, name] of names.entries()) {
     write(`core/${name}.ts`, `export const x = ${i};`);
@@ -93,7 +93,7 @@ test("a checkout below a hidden folder is built, without the hidden folders in i
   expect(readdirSync(join(checkout, "dist/core"))).toEqual(["a.js"]);
 });
 
-test("a release that another build writes while this one compiles is replaced at the end", () => {
+test("a release file that another build writes while this one compiles is replaced at the end", () => {
   const compiler = `
     import { writeFileSync } from "node:fs";
     export async function build({ outdir }) {
@@ -108,7 +108,7 @@ test("a release that another build writes while this one compiles is replaced at
   expect(builtIn(join(folder, "other"))).toMatch(/^[0-9a-f]{12}$/);
 });
 
-test("the release names the package version and the hash of the build", () => {
+test("the release is the package version and the hash of the build", () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
   expect(release({})).toBe(`${version}+${readFileSync(join(ROOT, "dist/release"), "utf8")}`);
 });

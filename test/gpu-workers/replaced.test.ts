@@ -1,6 +1,6 @@
 /**
- * @file Objects that were replaced or deleted in the bucket: the error names each, nothing is trained on it, and nothing else is lost. One
- * process, the store in memory.
+ * @file Objects that were replaced or deleted in the bucket: the error names each, and nothing is trained on it. A port in use: the error
+ * names it. One process, the store in memory.
  */
 import { beforeEach, expect, test, vi } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -127,7 +127,7 @@ test.each([
   await expect(openWorld(memory).functions.tick({ run })).rejects.toMatchObject(refused);
 });
 
-test("a manifest that names a missing part: the worker's error names it; once it is restored, the run finishes", async () => {
+test("if a part that a manifest names is missing, the worker's error names it; once it is restored, the step is trained", async () => {
   const config = relayConfig({ steps: 1 });
   await begin(store, functions, config);
   const manifest = await openCheckpoints(run, memory).manifest("searcher", 0);
@@ -162,7 +162,7 @@ test("a manifest of another version is refused; one that its team does not name 
   await expect(openCheckpoints(run, memory).find("main", 0)).rejects.toThrow(/is the manifest of version 3 of agent/);
 });
 
-test("a second worker on the same port is refused", async () => {
+test("a second worker on the same port is refused, and told what to pass instead", async () => {
   await begin(store, functions, relayConfig());
   const stop = new AbortController();
   const lines: string[] = [];

@@ -6,7 +6,7 @@ import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { callText, play, script } from "../fakes/conversations.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
 
-test("a response is cut to 30 tokens, with a mark", async () => {
+test("a response is cut to the limit, a mark follows, and the tool receives the limit", async () => {
   const tokenizer = openTokenizer(bpeFiles());
   const page = "find the capital of France, \u4e2d\u4e2d ".repeat(40);
   const seen: unknown[] = [];

@@ -23,7 +23,7 @@ const question = { id: "q", kind: "k", level: 1, prompt: "p", answer: "a", facts
  * Attempts one rollout of a team whose sub-agent has no live worker; returns its outcome, and the pauses after failures. The attempts that fail
  * with `late` have called the sub-agent. `deaths` has the numbers of the attempts in which a worker of the sub-agent dies.
  */
-async function attemptAlone(failures: readonly MgrpoError[], deaths: readonly number[] = []) {
+async function attemptWithoutSubAgent(failures: readonly MgrpoError[], deaths: readonly number[] = []) {
   const { config, store } = await openRun(log, { limits: { attempts: 2 } });
   const read = await readRunContext(config.run, "0.0.0", store, log);
   const pauses: number[] = [];
@@ -49,20 +49,20 @@ const late = new MgrpoError("deadline", "no live worker in time");
 const broken = new MgrpoError("tool-backend", "HTTP 503", { retryable: true });
 
 test("without a live worker of a sub-agent, failures that have nothing to do with it still count", async () => {
-  const { outcome } = await attemptAlone([broken, late, broken]);
+  const { outcome } = await attemptWithoutSubAgent([broken, late, broken]);
   expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: HTTP 503" });
 });
 
 test("without a live worker of a sub-agent, an attempt that runs out of time counts if it waits for no sub-agent", async () => {
   const hung = new MgrpoError("deadline", "tool 'search' took more than limits.toolSeconds 300", { retryable: true });
-  const { outcome } = await attemptAlone([hung, late, hung]);
+  const { outcome } = await attemptWithoutSubAgent([hung, late, hung]);
   expect(outcome).toMatchObject({
     status: "failed",
     reason: expect.stringMatching(/^infrastructure, 2 attempts: tool/),
   });
 });
 
-test("an agent counts as live only if those below it do too", () => {
+test("an agent counts as live only if the agents below it do too", () => {
   const config = levelsConfig();
   const serving = (...names: string[]) => {
     const workers = names.map((agent) => ({ agent, state: "alive", url: "http://a", roles: ["rollout"] }));
@@ -78,27 +78,27 @@ test("an agent counts as live only if those below it do too", () => {
 
 test("the deaths of a sub-agent's workers count, even before another worker has replaced them", async () => {
   const died = new MgrpoError("worker-unavailable", "2 workers died");
-  const { outcome } = await attemptAlone([died, died]);
+  const { outcome } = await attemptWithoutSubAgent([died, died]);
   expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: 2 workers died" });
 });
 
-test("an attempt that ends for lack of a worker after a death does not count", async () => {
+test("after a death, an attempt that ends for lack of a worker does not count", async () => {
   const died = new MgrpoError("worker-unavailable", "a worker died");
-  const { outcome } = await attemptAlone([died, late, late, late, broken]);
+  const { outcome } = await attemptWithoutSubAgent([died, late, late, late, broken]);
   expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: HTTP 503" });
 });
 
 test("an attempt that runs out of time counts if a worker of a sub-agent died in it, even if no other has replaced it", async () => {
-  const { outcome } = await attemptAlone([late, late, late, late], [1, 3]);
+  const { outcome } = await attemptWithoutSubAgent([late, late, late, late], [1, 3]);
   expect(outcome).toMatchObject({ status: "failed", reason: expect.stringMatching(/^infrastructure, 2 attempts: /) });
 });
 
 test("failures for lack of a worker do not count, but the pauses after them grow", async () => {
-  const { pauses } = await attemptAlone([late, late, late, late, late, late, broken, broken]);
+  const { pauses } = await attemptWithoutSubAgent([late, late, late, late, late, late, broken, broken]);
   expect(pauses).toEqual([0.4, 0.8, 1.6, 3.2, 5, 5, 5]);
 });
 
-test("a fault of an attempt ends the worker, even if its step leaves before the next round", async () => {
+test("a fault of an attempt ends the worker, even if the run halts before the next round", async () => {
   const { config, store } = await openRun(log);
   const run = await readRunContext(config.run, "0.0.0", store, log);
   const real = watchSteps(run, "main");
@@ -113,7 +113,7 @@ test("a fault of an attempt ends the worker, even if its step leaves before the 
   const failed = new Promise<void>((resolve) => {
     fail = resolve;
   });
-  // The attempt fails once the round has ended, and the step leaves in the same moment.
+  // The attempt fails once the round has ended, and the run halts at the same moment.
   const pause = async () => {
     setTimeout(fail);
     await failed;

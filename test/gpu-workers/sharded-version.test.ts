@@ -33,11 +33,11 @@ async function trainTwice(shardBytes: number) {
   const versionOf = (version: number, files: Manifest["files"]): Manifest => {
     return { run: run.name, agent: "main", version, trained: true, files, stats: null, seconds: null };
   };
-  const begin = openCheckpoints(run.name, store);
+  const initial = openCheckpoints(run.name, store);
   const base: Manifest["files"] = {};
   for (const [name, bytes] of tinyCheckpoint()) {
-    base[name] = await begin.register("main", name, bytes);
-    await begin.store(base[name], bytes);
+    base[name] = await initial.register("main", name, bytes);
+    await initial.store(base[name], bytes);
   }
   let manifest = versionOf(0, base);
   for (const version of [1, 2]) {

@@ -65,7 +65,7 @@ describe("the gradient of a shared policy", () => {
     );
   });
 
-  test("is taken in one optimizer step, on passes with each role's own settings", async () => {
+  test("is applied in one optimizer step, after passes with each role's own settings", async () => {
     const trainer = toy(SEED);
     const own = configOf("searcher", { ratio: "sequence-mean" }, { temperature: 1.3 });
     await trainStep(trainer, [[...MAIN, ...SEARCHER]], roles([0.5, 0.5], configOf("main"), own));
@@ -89,7 +89,7 @@ describe("the gradient of a shared policy", () => {
     );
   });
 
-  test("is taken in a step per minibatch and epoch; the main agent's minibatches are those that it has alone", async () => {
+  test("is applied in one step per minibatch and epoch; the main agent's minibatches are those that it has alone", async () => {
     const trainer = toy(SEED);
     const settings = { minibatches: 3, epochs: 2 };
     // The searcher has two trajectories: it fills two of the three minibatches.
@@ -105,7 +105,7 @@ describe("the gradient of a shared policy", () => {
 });
 
 describe("minibatches of roles of different sizes", () => {
-  test("add up to each role's share, to first order", async () => {
+  test("have the whole batch's gradient as their mean, to first order", async () => {
     const small = { optimizer: { ...optimizer, learningRate: 1e-6 } };
     const settings = { minibatches: 3 };
     const shared = roles([0.5, 0.5], configOf("main", settings, small), configOf("searcher", settings, small));
@@ -146,7 +146,7 @@ describe("the record of a shared step", () => {
     expect(stats.gradientNorm).toBeCloseTo(norm(moved) / optimizer.learningRate, 6);
   });
 
-  test("has null for a gradient norm that the engine cannot see, and omits a role without trajectories", async () => {
+  test("has null for a gradient norm that the engine cannot measure, and omits a role without trajectories", async () => {
     const { logProbs, forwardBackward, optimizerStep } = toy(SEED);
     const trainer = toy(SEED);
     const blind = {
@@ -168,9 +168,9 @@ describe("the record of a shared step", () => {
   });
 
   test("says that nothing was trained if the batch has no signal", async () => {
-    const flat = [...MAIN, ...SEARCHER].map((entry) => ({ ...entry, advantage: 0 }));
+    const zeroAdvantage = [...MAIN, ...SEARCHER].map((entry) => ({ ...entry, advantage: 0 }));
     const trainer = toy(SEED);
-    const { trained } = await trainStep(trainer, [flat], roles([0.5, 0.5]));
+    const { trained } = await trainStep(trainer, [zeroAdvantage], roles([0.5, 0.5]));
     expect(trained).toBe(false);
     expect(trainer.calls).toEqual([]);
   });

@@ -71,7 +71,7 @@ test("both agents' trajectories are trained on, and the step's summary has stati
   expect(whole).toEqual({ main: { gradientNorm: manifest.stats?.gradientNorm } });
 });
 
-test("a second run ends with the same records, and its weights differ from those of a run with two policies", async () => {
+test("a second run ends with the same records, and its trained weights differ from those of a run with two policies", async () => {
   const [one, again, apart] = await Promise.all([runOnce(), runOnce(), runOnce(relayConfig(suites))]);
   expect(again.records).toEqual(one.records);
   expect(one.records.weights["main"]?.[0]).toBe(apart.records.weights["main"]?.[0]);

@@ -39,7 +39,7 @@ async function latenciesOf({ table, objects }: Store, run: string) {
   return Object.fromEntries(await Promise.all(found));
 }
 
-test("the latencies of every turn and call of a step are stored, those of delegated conversations too", async () => {
+test("the latencies of every turn and call of a step are stored, including those of delegated conversations", async () => {
   const { config, store, groups } = await trainOneStep();
   const { main = {}, searcher = {} } = await latenciesOf(store, config.run);
   const rollouts = groups.flatMap(({ group, rollouts }) => Object.keys(rollouts).map((k) => `${group}/${k}`));

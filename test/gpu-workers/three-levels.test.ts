@@ -77,7 +77,7 @@ test("an outcome lists the invocations of all levels, each after its caller, and
   expect(deep).toBeGreaterThan(5);
 });
 
-test("two callers that delegate the same task at the same call position get separate results: the call path is part of the invocation id and of the random stream's name", async () => {
+test("two callers that delegate the same task at the same call position get ids and draws of their own: the call path is part of the invocation id and of the random stream's name", async () => {
   const reader = (await invocationsOf()).filter(({ request }) => request.agent === "reader");
   const same = new Map<string, Invocation[]>();
   for (const one of reader) {
@@ -92,7 +92,7 @@ test("two callers that delegate the same task at the same call position get sepa
   expect(twice.some(([a, b]) => JSON.stringify(a?.conversation) !== JSON.stringify(b?.conversation))).toBe(true);
 });
 
-test("the reader's rewards are eq 5 with the correctness that its caller passes down; the rollouts of its group have equal total weights", async () => {
+test("the reader's rewards follow eq 5 with the correctness that its caller passes down; the rollouts of its group have equal total weights", async () => {
   const found = new Map((await invocationsOf()).map((one) => [one.id, one]));
   const b = config.algorithm.subReward;
   const groups = ended.records.steps.flatMap((step) => step.groups);

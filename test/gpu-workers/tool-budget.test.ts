@@ -70,9 +70,9 @@ async function run(allowance?: { calls: number; microUsd: null }) {
   return { invocations, lookups };
 }
 
-test("5 calls are split 3 and 2 in the first turn; the second turn's searcher gets the rest", async () => {
+test("5 calls are split 3 and 2 in the first turn, and the second turn's searcher gets none", async () => {
   const { invocations, lookups } = await run({ calls: 5, microUsd: null });
-  const ofOne = [
+  const ofRollout = [
     [
       { calls: 3, microUsd: null },
       { calls: 3, microUsd: 3000 },
@@ -86,14 +86,14 @@ test("5 calls are split 3 and 2 in the first turn; the second turn's searcher ge
       { calls: 0, microUsd: 0 },
     ],
   ];
-  expect(invocations.map(({ request, spent }) => [request.allowance, spent])).toEqual([...ofOne, ...ofOne]);
+  expect(invocations.map(({ request, spent }) => [request.allowance, spent])).toEqual([...ofRollout, ...ofRollout]);
   expect(lookups).toBe(2 * 5);
   expect(invocations.map(({ conversation }) => conversation.answer)).toEqual(Array(6).fill("cedar"));
   const again = await run({ calls: 5, microUsd: null });
   expect(again.invocations.map(({ id }) => id)).toEqual(invocations.map(({ id }) => id));
 });
 
-test("without a limit no record mentions the budget", async () => {
+test("without a limit no invocation mentions the budget", async () => {
   const { invocations, lookups } = await run();
   expect(lookups).toBe(2 * 3 * 3);
   for (const invocation of invocations) {

@@ -28,7 +28,7 @@ const lookup = {
 
 const called = (word: string) => `{"name": "lookup", "arguments": {"word": "${word}"}}`;
 
-test("a completion, with usage and log-probs of exactly what was sampled", async () => {
+test("a completion has the text, usage and log-probs of the trained sample; the temperature requested has no effect", async () => {
   const { main, harness, outcome } = await start();
   const completion = await clientOf(main).chat.completions.create({
     ...{ model: "main", messages: [user("say hello")], logprobs: true, temperature: 0.2 },
@@ -66,7 +66,7 @@ test("the limits on calls and on tool responses hold in an app's conversation to
   const last = await completions.create({ model: "main", messages, tools: [lookup] });
   expect(last.choices[0]?.message.content).toBe(`<answer>01234${CUT_MARK}</answer>`);
   expect(harness.samples).toHaveLength(3);
-  // The reply after the response continues the branch of the call.
+  // The reply after the tool response continues the branch of the call.
   expect((await outcome({ answer: "x" })).app?.counts["main"]).toMatchObject({
     branches: 2,
     rewritten: 0,
@@ -74,7 +74,7 @@ test("the limits on calls and on tool responses hold in an app's conversation to
   });
 });
 
-test("a stream adds up to the completion, and has its usage only if that was asked for", async () => {
+test("a stream adds up to the completion, and reports usage only if the request asks for it", async () => {
   const { main } = await start();
   const client = clientOf(main);
   const messages = [user(`call ${called("amber")}\n${called("birch")}`)];
@@ -124,7 +124,7 @@ test("the turns of runTools form one branch, and all of them are trained", async
   ]);
 });
 
-test("a request aborted during sampling is not recorded, and its repeat gets the sample that continued", async () => {
+test("a request aborted during sampling is not recorded; its sampling continues, and a repeat gets that sample", async () => {
   const { resume, beforeSample, begun } = pausedSampling();
   const { main, harness, outcome, canceledTurns } = await start({ beforeSample });
   const { completions } = clientOf(main).chat;
@@ -149,7 +149,7 @@ test("a request aborted during sampling is not recorded, and its repeat gets the
   expect(finished.conversation.turns.map(({ text }) => text)).toEqual(["hello"]);
 });
 
-test("a repeat of a request whose stream was aborted gets the same sample, in one branch", async () => {
+test("a repeat of a request whose stream was aborted gets the same sample, in the same branch", async () => {
   const { main, harness, outcome } = await start();
   const { completions } = clientOf(main).chat;
   const stream = await completions.create({ model: "main", messages: [user("say long things")], stream: true });
@@ -164,7 +164,7 @@ test("a repeat of a request whose stream was aborted gets the same sample, in on
 });
 
 test.each([true, false])(
-  "a retry after a dropped connection gets the same answer and no second sample (stream: %s)",
+  "a retry after a dropped connection gets the first request's sample, in one branch (stream: %s)",
   async (isStream) => {
     const { resume, beforeSample, begun } = pausedSampling();
     const { main, harness, outcome } = await start({ beforeSample });
@@ -206,7 +206,7 @@ test("the models endpoint lists the team's agents", async () => {
   expect(models).toEqual(["main", "searcher"]);
 });
 
-test("content that is neither text nor parts is refused with what was expected", async () => {
+test("content that is neither text nor parts is refused, with the types expected", async () => {
   const { main } = await start();
   const request = { model: "main", messages: [{ role: "user", content: null } as never] };
   await expect(clientOf(main).chat.completions.create(request)).rejects.toThrow(

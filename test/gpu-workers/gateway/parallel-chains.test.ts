@@ -1,4 +1,4 @@
-/** @file An app that runs conversations side by side: what is recorded, and its order, does not depend on which of them is faster. */
+/** @file An app that runs conversations side by side: neither what is recorded nor its order depends on their speed. */
 import { expect, test } from "vitest";
 import type { AppCall } from "../../../core/contracts/app-rollout.ts";
 import { stream } from "../../../core/random.ts";
@@ -28,7 +28,7 @@ async function chain({ agents }: AppCall, tasks: readonly string[]): Promise<str
   return (await ask()).content ?? "";
 }
 
-/** The rollout's record, with samples that take as long as this seed says. */
+/** The record of a rollout whose samples take random times, which the seed decides. */
 async function recordedWith(seed: number, app: (call: AppCall) => Promise<string>) {
   const beforeSample = (request: { stream: readonly (string | number)[] }) =>
     new Promise<void>((resolve) => setTimeout(resolve, 2 * stream(seed, ...request.stream).integer(15)));
@@ -49,14 +49,14 @@ const oneByOne = async (given: AppCall) => {
   return answers.join(" ");
 };
 
-test("chains side by side, or one after the other, leave the same record", async () => {
+test("conversations side by side leave the same record as one after the other", async () => {
   const first = await recordedWith(0, oneByOne);
   expect(first.invocations).toHaveLength(12);
   expect(first.outcome.app?.counts["main"]?.branches).toBe(4);
   for (const seed of [1, 2, 3, 4, 5, 6]) expect(await recordedWith(seed, sideBySide)).toEqual(first);
 }, 60_000);
 
-test("a sub-agent's conversations are in the order of the calls that led to them", async () => {
+test("a sub-agent's conversations are recorded in the order of the calls that led to them", async () => {
   const tasks = ["say d", "say b", "say c", "say a"];
   for (const seed of [1, 2, 3]) {
     const { invocations } = await recordedWith(seed, (given) => chain(given, tasks));
@@ -65,7 +65,7 @@ test("a sub-agent's conversations are in the order of the calls that led to them
   }
 }, 60_000);
 
-test.each([0, 1])("the conversation that the answer comes from is the main one: %i of two", async (chosen) => {
+test.each([0, 1])("the outcome's conversation is the one that the answer comes from: index %i", async (chosen) => {
   const words = ["left", "right"];
   const { outcome } = await recordedWith(1, async (given) => {
     const answers = await Promise.all(words.map((word) => chain(given, [`say ${word}`])));

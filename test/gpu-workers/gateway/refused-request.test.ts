@@ -1,4 +1,4 @@
-/** @file A request that the chat template refuses is the app's fault; what an engine gets wrong is the infrastructure's. */
+/** @file A request that the chat template refuses is the app's fault; an engine's error is the infrastructure's. */
 import { afterEach, expect, test } from "vitest";
 import type { AppCall } from "../../../core/contracts/app-rollout.ts";
 import { MgrpoError } from "../../../core/errors.ts";
@@ -17,7 +17,7 @@ async function start(options: HarnessOptions) {
   return harness;
 }
 
-/** As Mistral's templates do. */
+/** Refuses two user messages in a row, as Mistral's templates do. */
 const alternating: Tokenizer = {
   ...tokenizer,
   render(messages, ...rest) {
@@ -32,7 +32,7 @@ const ask = ({ agents }: AppCall, agent: string, ...texts: string[]) =>
   complete(agents[agent] ?? expect.fail(), { messages: texts.map(user) });
 
 test.each(["main", "searcher"])(
-  "%s: status 400 with the template's reason; an app that goes on finishes",
+  "a request to agent '%s' that its template refuses gets status 400 and the reason; an app that continues finishes",
   async (name) => {
     const harness = await start({ tokenizer: alternating });
     const outcome = await harness.run(async (call) => {
@@ -46,7 +46,7 @@ test.each(["main", "searcher"])(
   },
 );
 
-test("an app that throws after a refusal has failed, and may be tried again; the error has both reasons", async () => {
+test("an app that throws after a refusal fails, and may be retried; the error has both reasons", async () => {
   const harness = await start({ tokenizer: alternating });
   const run = harness.run(async (call) => {
     await ask(call, "main", "one", "two").catch(() => {});
@@ -58,7 +58,7 @@ test("an app that throws after a refusal has failed, and may be tried again; the
   });
 });
 
-test("a sample that is damaged never becomes text: status 503, and an app that goes on has no outcome", async () => {
+test("a damaged sample never becomes text: its request gets status 503, and an app that continues has no outcome", async () => {
   const harness = await start({
     damage: (sample, agent) =>
       agent === "searcher" ? { ...sample, logProbs: sample.logProbs.map(() => Number.NaN) } : sample,
@@ -73,7 +73,7 @@ test("a sample that is damaged never becomes text: status 503, and an app that g
   expect(String(seen)).toContain("503 prefix-drift");
 });
 
-test("an unexpected error never becomes text: status 500, and an app that goes on has no outcome", async () => {
+test("after an unexpected error the request gets status 500, and an app that continues has no outcome", async () => {
   const harness = await start({
     damage: (sample, agent) => {
       if (agent === "searcher") throw new TypeError("not a function");

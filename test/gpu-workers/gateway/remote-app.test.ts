@@ -44,7 +44,7 @@ test("the app gets the question and its agents, and its result comes back", asyn
   expect(await run(url)).toEqual({ answer: "What follows? main" });
 });
 
-test("a wrong secret is refused on both sides, and not retried", async () => {
+test("a call signed with another secret and an unsigned answer are refused, and not retried", async () => {
   const url = await serve(rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET }));
   await expect(run(url, "another secret, of another team")).rejects.toMatchObject({
     ...{ code: "app-failed", retryable: false },
@@ -73,7 +73,7 @@ test("a replayed call is refused", async () => {
 test.each([
   ["an app that throws", () => Promise.reject(new Error("no luck")), /answered 500: no luck/],
   ["an app that does not run", undefined, /does not answer/],
-])("%s is a failure that another attempt may avoid", async (_what, app, message) => {
+])("%s is a retryable failure", async (_what, app, message) => {
   const url = app ? await serve(rolloutHandler(app, { secret: SECRET })) : "http://127.0.0.1:9/";
   await expect(run(url)).rejects.toMatchObject({
     code: "app-failed",
@@ -82,12 +82,12 @@ test.each([
   });
 });
 
-test("an app that returns nothing has answered: its worker refuses the result, and repeats nothing", async () => {
+test("the result of an app that returns nothing is null, not a failed call", async () => {
   const url = await serve(rolloutHandler(async () => undefined as never, { secret: SECRET }));
   expect(await run(url)).toBeNull();
 });
 
-test("an answer that is cut off is a failure that another attempt may avoid", async () => {
+test("an answer that is cut off is a retryable failure", async () => {
   const url = await listen((request, response) => {
     request.resume().on("end", () => {
       response.writeHead(200, { "content-length": "10" });
@@ -105,7 +105,7 @@ test("the scheme of the URL may be in capitals", async () => {
   await expect(run("HTTPS://127.0.0.1:9/")).rejects.toThrow("does not answer");
 });
 
-test("an answer that is too long is not read to its end", async () => {
+test("an answer that is too long is refused, and not read to its end", async () => {
   let sent = 0;
   const body = () =>
     new ReadableStream<Uint8Array>({
@@ -120,12 +120,12 @@ test("an answer that is too long is not read to its end", async () => {
   expect(sent).toBeLessThan(32 << 20);
 });
 
-test("an attempt may have more time than a timer can wait", async () => {
+test("an attempt may have more time than the longest timer", async () => {
   const url = await serve(rolloutHandler(async ({ signal }) => ({ answer: `${signal.aborted}` }), { secret: SECRET }));
   expect(await runnerOf(url).run({ ...CALL, seconds: 5e6 }, new AbortController().signal)).toEqual({ answer: "false" });
 });
 
-test("a body that is too large is not read to its end", async () => {
+test("a request body that is too large is refused, and not read to its end", async () => {
   let read = 0;
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {

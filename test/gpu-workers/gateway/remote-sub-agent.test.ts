@@ -1,4 +1,4 @@
-/** @file A sub-agent in another worker: one worker has the whole session, and what its failures mean for the attempt. */
+/** @file A sub-agent in another worker: which worker serves a session, and what its failures mean for the attempt. */
 import { expect, test, vi } from "vitest";
 import type { AgentSession, TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
 import type { WorkerRecord } from "../../../core/contracts/records.ts";
@@ -51,7 +51,7 @@ function team(names: string[], answer: (worker: string, request: WorkerRequest) 
   return { calls, passedOver, sub: remoteSubAgent(remote as unknown as RemoteWorkers, "searcher") };
 }
 
-test("concurrent first requests of a session go to one worker, even if another one ranks first meanwhile", async () => {
+test("concurrent first requests of a session go to one worker, even if another one ranks first by then", async () => {
   let finish = () => {};
   const sampling = new Promise<void>((resolve) => {
     finish = resolve;
@@ -70,7 +70,7 @@ test("concurrent first requests of a session go to one worker, even if another o
   expect(calls).toEqual(["w1 turns", "w1 turns"]);
 });
 
-test("a session whose worker failed before its first reply goes to another one; both forget it in the end", async () => {
+test("a session whose worker fails before its first reply goes to another one; discarding it deletes it from both", async () => {
   const { sub, calls } = team(["w1", "w2"], async (worker) => {
     if (worker === "w1") throw broken();
     return reply("1");
@@ -81,7 +81,7 @@ test("a session whose worker failed before its first reply goes to another one; 
   expect(calls.slice(2)).toEqual(["w1 DELETE", "w2 DELETE"]);
 });
 
-test("a first turn that two workers died of is given up, so that its rollout runs alone", async () => {
+test("a first turn that has killed two workers is given up: a third gets no call", async () => {
   const { sub, calls } = team(["w1", "w2", "w3"], async () => Promise.reject(broken()));
   const turn = sub.turn(session, asking("one"), never);
   await expect(turn).rejects.toMatchObject({ code: "worker-unavailable", retryable: false });
@@ -89,10 +89,10 @@ test("a first turn that two workers died of is given up, so that its rollout run
 });
 
 test.each([
-  ["its connection breaks", "worker-unavailable", async () => Promise.reject(broken())],
-  ["it drains", "session-lost", async () => ({ status: 503, text: "draining" })],
-  ["it was restarted", "session-lost", async () => ({ status: 404, text: "404 Not Found" })],
-])("the worker that has a session is lost at once when %s: %s", async (_how, code, fail) => {
+  ["breaks the connection", "worker-unavailable", async () => Promise.reject(broken())],
+  ["drains", "session-lost", async () => ({ status: 503, text: "draining" })],
+  ["was restarted", "session-lost", async () => ({ status: 404, text: "404 Not Found" })],
+])("a session that has a reply is lost at once when its worker %s: %s", async (_how, code, fail) => {
   let turns = 0;
   const { sub, calls } = team(["w1", "w2"], async () => (turns++ === 0 ? reply("1") : fail()));
   await sub.turn(session, asking("one"), never);
@@ -100,7 +100,7 @@ test.each([
   expect(calls).toEqual(["w1 turns", "w1 turns"]);
 });
 
-test("an attempt that ends during a first turn ends that turn", async () => {
+test("the abort of an attempt cancels its first turn and any later one", async () => {
   const stop = new AbortController();
   const { sub, calls } = team(
     ["w1"],
@@ -118,7 +118,7 @@ test("an attempt that ends during a first turn ends that turn", async () => {
   expect(calls).toHaveLength(2);
 });
 
-test("a session that has ended is not deleted where it ended", async () => {
+test("a session ends on its worker, if it has one; discarding it then deletes nothing", async () => {
   const ended = { invocations: [], counts: { branches: 1, rewritten: 0, unparsed: 0, cut: 0 } };
   const { sub, calls } = team(["w1"], async (_worker, { path }) =>
     path.endsWith("/end") ? { status: 200, text: JSON.stringify(ended) } : reply("1"),

@@ -47,7 +47,7 @@ const outputsOf = (items: readonly ResponseOutputItem[]): ResponseInputItem[] =>
       : [],
   );
 
-test("a response to a string, with usage and log-probs, and its instructions before it", async () => {
+test("a response has the sample's log-probs and usage, follows the instructions in the prompt, and is incomplete if cut", async () => {
   const { client, harness, outcome } = await start();
   const response = await client.responses.create({
     ...{ model: "main", instructions: "Be short.", input: "say hello", temperature: 0.1 },
@@ -73,7 +73,7 @@ test("a response to a string, with usage and log-probs, and its instructions bef
   expect((await outcome({ answer: "hello" })).app?.counts["main"]).toMatchObject({ branches: 2, cut: 1 });
 });
 
-test("calls: items passed back, and responses named by their id, continue the sampled turn", async () => {
+test("outputs of calls continue the sampled turn, whether the request repeats its items or names its response", async () => {
   const { client, outcome } = await start();
   const request = { model: "main", instructions: "Look.", tools: [lookup] };
   const first = await client.responses.create({ ...request, input: both });
@@ -90,9 +90,9 @@ test("calls: items passed back, and responses named by their id, continue the sa
   const repeated = await client.responses.create({ ...request, input: items });
   expect(repeated.output).toEqual(named.output);
   const [one, two] = inputOf(first.output);
-  const [after, behind] = outputsOf(first.output);
-  if (!one || !two || !after || !behind) expect.fail();
-  const interleaved = [{ role: "user" as const, content: both }, one, after, two, behind];
+  const [outputOne, outputTwo] = outputsOf(first.output);
+  if (!one || !two || !outputOne || !outputTwo) expect.fail();
+  const interleaved = [{ role: "user" as const, content: both }, one, outputOne, two, outputTwo];
   expect((await client.responses.create({ ...request, input: interleaved })).id).toBe(repeated.id);
   const last = await client.responses.create({ ...request, previous_response_id: named.id, input: "say done" });
   expect(last.output_text).toBe("done");
@@ -115,7 +115,7 @@ test("thinking passed back continues the tokens that were sampled, and so do ref
   expect((await outcome({ answer: "two" })).app?.counts["main"]).toMatchObject({ branches: 1, rewritten: 0 });
 });
 
-test("a response of another agent can be continued: its words are then not this agent's own", async () => {
+test("an agent can continue a response of another agent, which then counts as rewritten", async () => {
   const { client, outcome } = await start();
   const first = await client.responses.create({ model: "main", input: "say plan" });
   const next = await client.responses.create({ model: "searcher", previous_response_id: first.id, input: "say found" });
@@ -125,7 +125,7 @@ test("a response of another agent can be continued: its words are then not this 
 
 test("a stream has the events of each item, and ends with the response", async () => {
   const { client, harness } = await start({
-    script: (text) => (text.includes("think") ? thinks(text) : `and ${callsOf()}`),
+    script: (text) => (text.includes("think") ? thinks(text) : `and ${bothCalls()}`),
   });
   const request = { model: "main", input: "go", tools: [lookup] };
   const whole = await client.responses.create(request);
@@ -146,7 +146,7 @@ test("a stream has the events of each item, and ends with the response", async (
   expect(harness.samples).toHaveLength(2);
 });
 
-const callsOf = () => ["amber", "birch"].map((word) => `<tool_call>${called(word)}</tool_call>`).join("");
+const bothCalls = () => ["amber", "birch"].map((word) => `<tool_call>${called(word)}</tool_call>`).join("");
 
 test.each([true, false])("a tool loop of the AI SDK stays in one branch (stored items: %s)", async (store) => {
   const { model, harness, outcome } = await start();
@@ -164,7 +164,7 @@ test.each([true, false])("a tool loop of the AI SDK stays in one branch (stored 
   expect(trainedOn(finished)[0]?.logProbs).toEqual(harness.samples.flatMap(({ sample }) => sample.logProbs));
 });
 
-test("the AI SDK passes thinking and text back, as items and as references", async () => {
+test("thinking and text that the AI SDK passes back, as items or as references, continue the branch", async () => {
   for (const store of [true, false]) {
     const { model, outcome } = await start({ script: thinks });
     const include = store ? [] : ["reasoning.encrypted_content"];

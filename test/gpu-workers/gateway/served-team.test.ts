@@ -1,7 +1,4 @@
-/**
- * @file A trained team behind the APIs: calls in a request's messages are written as the model writes its own, and a request without a temperature
- * is sampled as its agent was in training.
- */
+/** @file A trained team behind the APIs: how past calls are shown to the model, and at which temperature it samples. */
 import { expect, test } from "vitest";
 import type { TurnRequest } from "../../../core/contracts/app-chat.ts";
 import type { RequestedSampling } from "../../../gpu-workers/gateway/api/dialect.ts";
@@ -33,7 +30,7 @@ test.each([
   expect(tokenizer.decode(samples[0]?.request.tokens ?? [])).toContain(`{"name": "note", "arguments": ${shown}}`);
 });
 
-test("the temperature is the request's, else the given one, else the agent's own, else the run's", async () => {
+test("the temperature is the request's, else the override, else the agent's own, else that of training", async () => {
   const samples: RecordedSample[] = [];
   const agents = new Map([
     ["main", scriptedAgent("main", samples)],

@@ -1,4 +1,4 @@
-/** @file The sessions of a sub-agent over HTTP: they take what the gateway takes. */
+/** @file The sessions of a sub-agent over HTTP: what they accept, what they refuse, and which answers are signed. */
 import { Hono } from "hono";
 import { expect, test } from "vitest";
 import { type SessionEnd, type SessionTurn, TurnReply } from "../../../core/contracts/app-chat.ts";
@@ -54,7 +54,7 @@ function turnOf(text: string, description = ""): SessionTurn {
   };
 }
 
-test("a request as large as the gateway takes reaches a sub-agent in another worker", async () => {
+test("a sub-agent in another worker accepts a request of 2 MB, as the gateway does", async () => {
   const samples: RecordedSample[] = [];
   const response = await routes(samples).post(turnOf("read", "x".repeat(2 << 20)));
   expect(response.status).toBe(200);
@@ -70,7 +70,7 @@ test("a turn that arrives after its session was forgotten samples nothing", asyn
   expect(samples).toHaveLength(1);
 });
 
-test("an end whose commit failed is repeated, and commits the same conversations", async () => {
+test("an end whose commit failed can be repeated, and then commits the conversations", async () => {
   const store = memoryStore();
   let failures = 1;
   const objects = {
@@ -106,7 +106,7 @@ test("a refused request is the app's fault on the caller's side too, not an outa
   });
 });
 
-test("a limit that is reached is signed, as a reply is: it may decide a reward; a failure is not", async () => {
+test("the answer to a turn that reaches a limit is signed, as a reply is: it may decide a reward", async () => {
   const { post } = routes([], {} as RunContext, {
     config: { limits: { turns: 1, turnTokens: 20, contextTokens: 60 } },
   });

@@ -6,7 +6,7 @@ import { tokenizer } from "./harness.ts";
 
 const sampleOf = (tokens: number[]) => ({ tokens, logProbs: tokens.map((token) => -token), stop: "stop" as const });
 
-test("the sample is the shortest prefix whose text has a stop text", () => {
+test("a sample is cut to the shortest prefix whose text contains a stop text", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "b", "\n", "é", "日"), maxLength: 40 });
   const stops = fc.array(fc.string({ unit: fc.constantFrom("a", "b", "\n", "日"), minLength: 1, maxLength: 3 }));
   fc.assert(
