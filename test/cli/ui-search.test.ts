@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { pageAt, searchedGroups } from "../../ui/app/parts/search-pages.ts";
 
-test("the third page begins at its own group, not at the second one's", () => {
+test("each page begins at its own group and names the groups that it covers, unless it covers all", () => {
   const first = new URLSearchParams({ text: "river", filter: "any" });
   const second = pageAt(first, 32);
   const third = pageAt(second, 64);

@@ -72,7 +72,7 @@ test.each([
   expect(lines).toEqual(["TypeError: no such field"]);
 });
 
-test("a run that becomes unreadable says so on its page and in the list", async () => {
+test("a run that becomes unreadable is reported on its page and marked as damaged in the list", async () => {
   await recordRun(folder, {});
   const watcher = openRunWatcher((line) => expect.fail(line));
   const [run, list] = [listening<unknown>(), listening<unknown>()];

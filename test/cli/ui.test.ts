@@ -105,7 +105,7 @@ test("every view matches its schema", async () => {
   expect(answers.question).toMatchObject({ id: asked, prompt: prompts[asked] });
 });
 
-test("tokens: one text per recorded token; joined, they contain the conversation", async () => {
+test("a trajectory has one text per recorded token; joined, they contain the conversation", async () => {
   const tokens = await view(views.TokenView, "/runs/relay/steps/1/0/1/tokens");
   const { read } = await openSource("relay");
   const address = { run: "relay", phase: "train", step: 1, group: 0, rollout: 1 };
@@ -150,7 +150,7 @@ test("a rollout's tree shows how long turns, tool calls and delegations took", a
   expect(turns?.tools.turns).toBe(0);
 });
 
-test("the timeline of a step: when each worker sampled and trained; empty for a step that does not exist", async () => {
+test("the timeline of a step spans all sampling and training of its workers; that of a step that does not exist is empty", async () => {
   const { seconds, workers } = await view(TimelineView, "/runs/relay/steps/1/timeline");
   expect(seconds).toBeGreaterThan(0);
   expect(workers.map(({ agent }) => agent).slice(0, 2)).toEqual(["main", "searcher"]);
@@ -182,7 +182,7 @@ test.each([
   });
 });
 
-test("case studies: the recipe's, or the reason why there are none", async () => {
+test("case studies show rollouts before and after training; without a suite to take them from, a 404 says so", async () => {
   expect(await view(views.EvaluationsView, "/runs/relay/evaluations")).toMatchObject({ hasCases: true });
   const { trees } = await view(views.CasesView, "/runs/relay/cases");
   const pairs = trees.flatMap(({ children }) => children);
@@ -194,14 +194,14 @@ test("case studies: the recipe's, or the reason why there are none", async () =>
   expect(views.Failure.parse(await none.json()).message).toContain("no open-book suite of held-out questions");
 });
 
-test("a search finds text in every conversation of a step, whatever its case", async () => {
+test("a search of a step finds only conversations that contain the text, ignoring case", async () => {
   const texts = await view(views.SearchView, "/runs/relay/steps/1/search?text=WHAT%20FOLLOWS");
   expect(texts.hits.length).toBeGreaterThan(0);
   expect(texts.hits.every(({ excerpt }) => /what follows/i.test(excerpt))).toBe(true);
   expect(await view(views.SearchView, "/runs/relay/steps/1/search?text=xyzzy")).toEqual({ hits: [], next: null });
 });
 
-test("concurrent reads of a finished run succeed: they share its store", async () => {
+test("concurrent reads of a finished run succeed", async () => {
   const paths = [
     "/steps/0",
     "/steps/1",
@@ -226,7 +226,7 @@ test("evaluations are in the order of their suites in the config, then by team",
   ]);
 });
 
-test("a question's answers are its own, even if the benchmark's first questions are skipped", async () => {
+test("a question's answers are its own, even if the benchmark's first questions are skipped; a skipped question is a 404", async () => {
   const { trees, question: shown } = await view(views.AnswersView, `/runs/${RUN}/evaluations/skipping-1?question=q4`);
   expect(shown.id).toBe("q4");
   expect(JSON.stringify(trees)).toContain("outcome 0");
@@ -248,7 +248,7 @@ test("neither the questions of an encrypted benchmark nor their answers are ever
   for (const text of texts) for (const one of hidden) expect(text).not.toContain(one);
 });
 
-test("the stream of events begins with a pulse, and asks proxies to pass each event on at once", async () => {
+test("the stream of events begins with a pulse, and tells proxies not to buffer it", async () => {
   const response = await get("/api/runs/relay/events");
   expect(response.headers.get("content-type")).toContain("text/event-stream");
   expect(response.headers.get("x-accel-buffering")).toBe("no");
@@ -271,14 +271,14 @@ test("only the link's key, which becomes a cookie, opens the dashboard, and only
   expect(opened.headers.get("set-cookie")).toMatch(/^mgrpo-ui-4711=.*HttpOnly.*SameSite=Lax/);
 });
 
-test("a host is served however its name is written", async () => {
+test("a host is recognized however its name is written, and no other is", async () => {
   const named = dashboardApp({ key: KEY, hosts: ["MyBox.local", "0:0:0:0:0:0:0:1"], watcher });
   for (const host of ["mybox.local", "MYBOX.local", "[::1]"])
     expect((await named.request(`http://${host}:4711/`)).status, host).toBe(401);
   expect((await named.request("http://otherbox.local:4711/")).status).toBe(421);
 });
 
-test("a host name that is invalid in a URL is ignored, so that only listening on it fails", async () => {
+test("a host name that is invalid in a URL is ignored: the other names still work", async () => {
   const unnamed = dashboardApp({ key: KEY, hosts: ["not a name", "localhost"], watcher });
   expect((await unnamed.request("http://localhost:4711/")).status).toBe(401);
 });

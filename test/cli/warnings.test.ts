@@ -19,7 +19,7 @@ const under = (alignment: object) => RunConfig.parse({ ...config, algorithm: { a
 const withFrozen = (agent: string) =>
   RunConfig.parse({ ...config, agents: { ...config.agents, [agent]: { ...config.agents[agent], trained: false } } });
 
-test("more than 1% of the rollouts call a sub-agent more than d times: one line after every tenth step", () => {
+test("if more than 1% of the rollouts call a sub-agent more than d times, one line says so after every tenth step", () => {
   const often = stepsOf(...Array<number[]>(9).fill([0, 64]), [0, 50, 0, 14]);
   const [line, ...others] = stepWarnings(under({ d: 2 }), often);
   expect(line).toMatch(
@@ -33,7 +33,7 @@ test("more than 1% of the rollouts call a sub-agent more than d times: one line 
   expect(stepWarnings(withFrozen("searcher"), often)).toEqual([]);
 });
 
-test("a quantized sampler is far from its trainer: one line, the first time", () => {
+test("a quantized sampler that is far from its trainer is reported the first time only", () => {
   const quantized = (quantization: string, tisCap: number | null = null) =>
     RunConfig.parse({
       ...config,
@@ -55,7 +55,7 @@ test("a quantized sampler is far from its trainer: one line, the first time", ()
   expect(stepWarnings(quantized("none"), steps(1e-8, 0.02))).toEqual([]);
 });
 
-test("one agent dominates the gradient of a shared policy while another gets worse: one line every ten steps", () => {
+test("an agent that dominates the gradient of a shared policy while another gets worse is reported every ten steps", () => {
   const agents = {
     ...config.agents,
     searcher: { ...config.agents["main"], policy: "of:main", delegates: [], share: 1 },
@@ -84,7 +84,7 @@ test("one agent dominates the gradient of a shared policy while another gets wor
   expect(stepWarnings(shared, unseen as unknown as StepSummary[])).toEqual([]);
 });
 
-test("a first step without variance: why, and what to do; the second one is not reported", () => {
+test("a first step without variance is reported with its cause and a remedy; the second one is not reported", () => {
   const [malformed] = stepWarnings(under({}), firstStep(4, 0));
   expect(malformed).toMatch(
     /no rollout is well-formed.*show \S+ 0; then teach it from demonstrations first: .* sft \S+ --to/,
@@ -111,7 +111,7 @@ const outcome = (correct: number, zeroVariance = 4, wellFormed = 1) =>
   summary({ groups: 4, zeroVariance, correct, wellFormed, calls: {} });
 const learning = outcome(0.5, 1);
 
-test("three steps in a row without variance and always wrong: one line per streak, with its first step and what helps", () => {
+test("three steps in a row in which every rollout is wrong are reported once per streak, with the first step and remedies", () => {
   const wrong = outcome(0);
   const collapse = [learning, wrong, wrong, wrong];
   const [line, ...others] = stepWarnings(under({}), collapse);
@@ -129,7 +129,7 @@ test("three steps in a row without variance and always wrong: one line per strea
   expect(runWarnings(under({}), again).map((text) => text.slice(0, 12))).toEqual(["since step 1", "since step 6"]);
 });
 
-test("of a run whose first steps have expired, the warnings name the steps by their numbers, and none counts as the first", () => {
+test("once a run's first steps have expired, its warnings keep the step numbers, and no remaining step counts as the first", () => {
   const wrong = outcome(0);
   const left = numbered([learning, learning, wrong, wrong, wrong]).slice(2);
   const [line, ...others] = warnings.runWarnings(under({}), left);
@@ -137,7 +137,7 @@ test("of a run whose first steps have expired, the warnings name the steps by th
   expect(others).toEqual([]);
 });
 
-test("three steps in a row without variance and always correct: the questions are too easy", () => {
+test("three steps in a row in which every rollout is correct are reported: the questions are too easy", () => {
   const easy = outcome(1);
   expect(stepWarnings(under({}), [learning, easy, easy, easy])[0]).toMatch(
     /^since step 1 \(counted from 0\), every rollout is correct.*too easy; ask harder ones \(curriculum\)/,
@@ -145,7 +145,7 @@ test("three steps in a row without variance and always correct: the questions ar
   expect(stepWarnings(under({}), [learning, easy, outcome(1, 3), easy])).toEqual([]);
 });
 
-test("a gradient norm above ten times the median of ten steps is reported", () => {
+test("a gradient norm above ten times the median of the previous ten steps is reported", () => {
   const steps = (...norms: number[]) => norms.map((gradientNorm) => summary({ training: { main: { gradientNorm } } }));
   const calm = Array<number>(10).fill(0.2);
   expect(stepWarnings(under({}), steps(...calm, 3))).toEqual([
@@ -155,7 +155,7 @@ test("a gradient norm above ten times the median of ten steps is reported", () =
   expect(stepWarnings(under({}), steps(...calm.slice(1), 3))).toEqual([]);
 });
 
-test("three steps in a row with constant rewards, neither all wrong nor all correct: one line", () => {
+test("three steps in a row with constant rewards, neither all wrong nor all correct, are reported once", () => {
   const constant = summary({ groups: 4, zeroVariance: 4, correct: 0.5, wellFormed: 1, reward: { main: 0.4 } });
   const [line, ...others] = stepWarnings(under({}), [learning, constant, constant, constant]);
   expect(line).toMatch(
@@ -166,7 +166,7 @@ test("three steps in a row with constant rewards, neither all wrong nor all corr
   expect(stepWarnings(under({}), [learning, constant, constant, constant, constant])).toEqual([]);
 });
 
-test("a KL that runs away is reported when it passes the limit, and again each time it has doubled", () => {
+test("a runaway KL is reported when it passes the limit, and again each time it has doubled", () => {
   const steps = (...kls: number[]) => kls.map((kl) => summary({ training: { main: { kl } } }));
   expect(stepWarnings(under({}), steps(0.01, 0.2))).toEqual([
     expect.stringMatching(
@@ -204,7 +204,7 @@ test("an entropy collapse is reported once", () => {
   expect(stepWarnings(under({}), steps(...early, 0.02, 0.02))).toEqual([]);
 });
 
-test("one agent learns and another does not: one line every ten steps", () => {
+test("an agent whose reward does not move while another's rises is reported every ten steps", () => {
   const steps = (main: readonly number[], searcher: number) =>
     main.map((reward) => summary({ reward: { main: reward, searcher } }));
   const rising = Array.from({ length: 20 }, (_, i) => i / 40);
@@ -234,7 +234,7 @@ test("the reward of an agent that was not called counts neither as constant nor 
   ).toEqual([]);
 });
 
-test("the warnings of a run read each step a bounded number of times, and are those after each of its steps", () => {
+test("runWarnings reads each step a bounded number of times, and returns the warnings of stepWarnings after each step", () => {
   let reads = 0;
   const kls = Array.from({ length: 400 }, (_, i) => (i % 50 === 49 ? 3 ** (i / 50) : 0.01));
   const steps = kls.map((kl, step) => {

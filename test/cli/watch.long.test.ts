@@ -64,7 +64,7 @@ test("a folder rewritten with files of the same size, or removed and restored, i
   expect((await watched(listings)).evaluated).toEqual(["0:latest", "2:latest", "4:latest"]);
 });
 
-test("a damaged checkpoint is reported once and the others continue; an outage is waited out; a bug ends the watch", async () => {
+test("a damaged checkpoint is reported once and the others are evaluated; an outage is waited out; a missing bucket or a bug ends the watch", async () => {
   const listings = [
     { a: checkpoint(1), b: checkpoint(2) },
     { a: checkpoint(1), b: checkpoint(2) },
@@ -83,7 +83,7 @@ test("a damaged checkpoint is reported once and the others continue; an outage i
   await expect(fault).rejects.toThrow("a fault");
 });
 
-test("a checkpoint that loses answers does not delay the others, and is retried at ever longer intervals, ten times", async () => {
+test("a checkpoint whose answers are lost does not delay the others, and is retried up to ten times, at doubling intervals", async () => {
   const both = { a: checkpoint(1), b: checkpoint(2) };
   const lose = (times: number) => {
     let losses = times;
@@ -102,7 +102,7 @@ test("a checkpoint that loses answers does not delay the others, and is retried 
   ]);
 });
 
-test("between polls that are months apart, the location is left alone", async () => {
+test("with months between polls, the location is polled only once", async () => {
   const stop = new AbortController();
   let polls = 0;
   const source: CheckpointSource = {
@@ -138,10 +138,10 @@ test("the command prints a line and writes a file per suite, and evaluates nothi
     set: [`evaluation.suites=${JSON.stringify([{ name: "sampled", runs: 2 }])}`],
   };
   writeFileSync(join(folder, "team.json"), JSON.stringify(team));
-  const put = (name: string, changed: string) => {
+  const put = (name: string, config: string) => {
     mkdirSync(join(folder, "inbox", name), { recursive: true });
     const text = (content: string) => new TextEncoder().encode(content);
-    const files = new Map([...baseFiles("main"), ["config.json", text(changed)], [MARKER, text("")]]);
+    const files = new Map([...baseFiles("main"), ["config.json", text(config)], [MARKER, text("")]]);
     for (const [file, bytes] of files) writeFileSync(join(folder, "inbox", name, file), bytes);
   };
   /** Runs the command until it has printed `count` lines. */

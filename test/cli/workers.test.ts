@@ -1,4 +1,4 @@
-/** @file The worker processes of a local run: the error for one that cannot be kept alive, whatever ended it and whatever became of its log. */
+/** @file The worker processes of a local run: which are restarted or stopped, and the error for one that cannot be kept alive. */
 import {
   existsSync,
   mkdirSync,
@@ -58,14 +58,14 @@ test("a worker that ends is restarted even if its log was deleted, or is too lar
 test.each([
   ["killed", '{"level":"info","what":"registered"}', 'process.kill(process.pid, "SIGKILL")', "exit SIGKILL"],
   ["crashed", "out of memory", "process.exit(3)", "exit 3: out of memory"],
-])("a worker that is %s logs no error: the reason given is how it ended", async (name, line, end, reason) => {
+])("the error for a %s worker that logged no error says how it ended", async (name, line, end, reason) => {
   const preload = join(folder, `${name}.cjs`);
   writeFileSync(preload, `require("node:fs").writeSync(2, ${JSON.stringify(`${line}\n`)});\n${end};\n`);
   const { failed } = startBroken(join(folder, name), { NODE_OPTIONS: `--require=${preload}` });
   await expect(failed).rejects.toThrow(`worker 'w' ended 5 times in a row: ${reason} (log: `);
 });
 
-test("if a worker cannot be started, those before it still end with stop()", async () => {
+test("if a worker cannot be started, stop() still ends those started before it", async () => {
   const logs = join(folder, "no-log");
   mkdirSync(join(logs, "b.log"), { recursive: true });
   const preload = join(folder, "waiting.cjs");

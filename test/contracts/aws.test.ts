@@ -14,19 +14,19 @@ const keysOf = (count: number) => Array.from({ length: count }, (_, i) => ({ pk:
 const store = await openLocalStore();
 afterAll(() => store.close());
 
-describe("objects on S3", () => objectStoreContract(() => store.objects));
-describe("objects on S3, in parts", () => {
+describe("objects over the S3 API", () => objectStoreContract(() => store.objects));
+describe("objects over the S3 API, in parts", () => {
   const parts = { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 };
   const keys = openFreshKeys("runs/parts");
   const inParts = openAwsStore({ table: "mgrpo", bucket: "mgrpo", parts });
   afterAll(() => inParts.close());
   for (const { name, verify } of multipartChecks) test(name, () => verify(inParts.objects, keys));
 });
-describe("table on DynamoDB", () => tableContract(() => store.table));
+describe("table over the DynamoDB API", () => tableContract(() => store.table));
 const { direct } = store.cloud;
 describe("objects of the direct store", () => objectStoreContract(() => direct.objects));
 describe("table of the direct store", () => tableContract(() => direct.table));
-describe("limits of the table", () => tableLimitsContract(() => store.table));
+describe("limits of the table over the DynamoDB API", () => tableLimitsContract(() => store.table));
 describe("limits of the direct store's table", () => tableLimitsContract(() => direct.table));
 test.each([
   ["BatchGetItem", "101 keys", { RequestItems: { mgrpo: { Keys: keysOf(101) } } }],
@@ -56,4 +56,4 @@ test("a query of the database returns about 1 MB at a time", async () => {
 });
 describe("clock of the direct store", () => clockContract(() => direct.clock));
 const ask = () => store.table.get({ pk: "none", sk: "none" });
-describe("clock of the store", () => clockContract(() => store.clock, ask));
+describe("clock of the SDK store", () => clockContract(() => store.clock, ask));

@@ -1,4 +1,4 @@
-/** @file The contract of CheckpointSource, on a folder and on an S3 prefix of the embedded cloud. */
+/** @file The contract of CheckpointSource, on a folder and on an S3 prefix of the local cloud; and large files outside the store. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -64,7 +64,7 @@ describe.each<[string, () => CheckpointSource]>([
   ["S3 prefix", () => openS3Source("s3://mgrpo/ours")],
   ["S3 prefix with a trailing slash", () => openS3Source("s3://mgrpo/ours/")],
 ])("%s", (_name, open) => {
-  test("a scan finds each folder's own files with their sizes, but no loose or nested files", async () => {
+  test("the list has each folder's own files with their sizes, but no loose or nested files", async () => {
     const found = await open().list();
     const sizes = [...found].map(
       ([name, files]) => [name, Object.fromEntries([...files].map(([file, { bytes }]) => [file, bytes]))] as const,
@@ -155,7 +155,7 @@ test("the error for a large file that exists but cannot be read does not call it
   });
 });
 
-test("the error for a large file that is gone, as after its folder was moved, says to put it back", async () => {
+test("the error for a large file that is gone, for example because its folder was moved, says to put it back", async () => {
   const part = { sha256: "0".repeat(64), bytes: 1, origin: join(directory, "moved", "model.safetensors") };
   await expect(openExternalFiles(openFileCache(join(directory, "cache", "moved")))(part)).rejects.toThrow(
     `${part.origin}: no such file on this machine: put it back, or `,
@@ -175,7 +175,7 @@ test("a single folder is listed by name, even through a symlink; the error for o
   });
 });
 
-test("a location that is missing, or is not a folder, is named", async () => {
+test("the error for a location that is missing or invalid names it", async () => {
   await expect(openFolderSource(join(directory, "nowhere")).list()).rejects.toThrow(/nowhere: no such folder to watch/);
   await expect(openFolderSource(join(directory, "ours/loose.txt")).list()).rejects.toThrow(
     /loose\.txt: cannot be read \(ENOTDIR/,

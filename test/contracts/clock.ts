@@ -8,7 +8,7 @@ import type { Clock } from "../../core/ports.ts";
 export function clockContract(open: () => Clock, ask: () => Promise<unknown> = async () => {}) {
   for (const { name, verify } of clockChecks) test(name, () => verify(open(), openFreshKeys("clock")));
 
-  test("monotonic seconds and sleep agree", async () => {
+  test("a sleep lasts at least as long as requested, in monotonic seconds", async () => {
     const before = open().monotonic();
     await open().sleep(0.05);
     expect(open().monotonic() - before).toBeGreaterThanOrEqual(0.049);

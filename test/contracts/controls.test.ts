@@ -26,7 +26,7 @@ describe("in memory", () => {
   controlsContract(() => ({ plane: inMemory, controls: memoryControls(inMemory) }));
 });
 
-test("a refusal by AWS names the operation, has a code, and is retryable", async () => {
+test("the error for a call that AWS refuses names the operation, has a code and is retryable", async () => {
   const { scheduleSwitch } = controlsOf({ bucket: "objects", clockRule: "other" });
   await expect(scheduleSwitch.turn("on")).rejects.toMatchObject({
     code: "deployment-unreachable",

@@ -1,4 +1,4 @@
-/** @file The contract of Controls, for every adapter. `plane` is the state it controls, with the groups `a` and `b` and the rule `clock`. */
+/** @file The contract of Controls, for every adapter. `plane`: the state that they act on, with the groups `a` and `b` and the rule `clock`. */
 import { expect, test } from "vitest";
 import type { Controls } from "../../core/ports.ts";
 import type { ControlPlane } from "../fakes/control-plane.ts";

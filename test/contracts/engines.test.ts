@@ -62,7 +62,7 @@ describe("tinker engine", () => {
   describe("sampler", () => samplerContract(through({ engine: bigramEngine, files, options, rules: HOSTED })));
 });
 
-// A frozen head limits how well it can memorize.
+// A frozen head limits how well the model can memorize.
 describe("compiled engine with an adapter", () => {
   const subject = {
     engine: compiledEngine,

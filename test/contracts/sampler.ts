@@ -51,7 +51,7 @@ const openTrainer = ({ engine, files, options }: TrainerSubject) => engine.openT
 
 const toleranceOf = ({ tolerance = 1e-4 }: TrainerSubject) => tolerance;
 
-/** The same bits, or the same tokens where the engine's rounding depends on the batch. */
+/** The same bits; where the engine's rounding depends on the batch, the same tokens and nearly the same log-probs. */
 function expectSame(subject: TrainerSubject, found: Sampled, wanted: Sampled | undefined) {
   if (!subject.roundingDependsOnBatch) return expect(found).toEqual(wanted);
   expect(found.tokens).toEqual(wanted?.tokens);

@@ -13,11 +13,11 @@ export interface TrainerSubject {
   stateOf?(saved: CheckpointFiles): CheckpointFiles;
   /** Name of the file with the trained weights. */
   readonly trained?: string;
-  /** A sequence's rounding may depend on the other sequences of its batch. */
+  /** Whether a sequence's rounding may depend on the other sequences of its batch. */
   readonly roundingDependsOnBatch?: boolean;
   /** How far its sampler's log-probs may be from its trainer's. Default: 1e-4. */
   readonly tolerance?: number;
-  /** How well it can memorize seven tokens: each of their log-probs is above this. Default: -0.2. */
+  /** How well it can memorize seven tokens: the log-prob of each but the first is above this. Default: -0.2. */
   readonly memorizedLogProb?: number;
 }
 
@@ -134,7 +134,7 @@ function testPartNorms(subject: TrainerSubject) {
 }
 
 function testScale(subject: TrainerSubject) {
-  test("scaling the gradient by a power of two equals scaling all weights, byte for byte", async () => {
+  test("scaling the gradient by a power of two undoes dividing all weights by it, byte for byte", async () => {
     const states = [];
     for (const scale of [1, 8]) {
       const trainer = await open(subject);
@@ -247,7 +247,7 @@ function testRefusals(subject: TrainerSubject) {
 function testRefusedBatch(subject: TrainerSubject) {
   test("a batch of which one sequence is refused adds nothing to the gradient", async () => {
     const trainer = await open(subject);
-    // Their lengths and first tokens differ: on two lanes, each has one.
+    // Their lengths and first tokens differ: of two lanes, each gets one.
     const [fine, , other] = BATCH as [TrainingSequence, TrainingSequence, TrainingSequence];
     const { tokens, weights_T } = other;
     for (const refused of [

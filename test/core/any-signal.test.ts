@@ -1,11 +1,11 @@
-/** @file A signal that follows several others: when it aborts, and that it leaves nothing behind. */
+/** @file A signal that follows several others: when it aborts, and that it leaves no listeners behind. */
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import { linkSignals, withAnySignal } from "../../core/any-signal.ts";
 
 const listenersOf = ({ signal }: AbortController) => getEventListeners(signal, "abort").length;
 
-test.each([0, 1])("aborts with the reason of source %i, and then follows none", (which) => {
+test.each([0, 1])("a linked signal aborts with the reason of source %i, and then follows none", (which) => {
   const sources = [new AbortController(), new AbortController()] as const;
   const { signal } = linkSignals(...sources.map((source) => source.signal));
   expect(signal.aborted).toBe(false);
@@ -14,13 +14,13 @@ test.each([0, 1])("aborts with the reason of source %i, and then follows none", 
   expect(sources.map(listenersOf)).toEqual([0, 0]);
 });
 
-test("is aborted from the start if a source is", () => {
+test("a linked signal is aborted from the start if a source is", () => {
   const other = new AbortController();
   expect(linkSignals(other.signal, undefined, AbortSignal.abort("before")).signal.reason).toBe("before");
   expect(listenersOf(other)).toBe(0);
 });
 
-test("no longer follows once unlinked", () => {
+test("an unlinked signal no longer follows its source", () => {
   const source = new AbortController();
   const { signal, unlink } = linkSignals(source.signal);
   unlink();
@@ -28,7 +28,7 @@ test("no longer follows once unlinked", () => {
   expect(signal.aborted).toBe(false);
 });
 
-test("a source that lives on keeps nothing of the work, whether it succeeds or fails", async () => {
+test("a source keeps no listener after the work, whether it succeeds or fails", async () => {
   const source = new AbortController();
   const during = async () => listenersOf(source);
   expect(await withAnySignal([source.signal, undefined], during)).toBe(1);
@@ -38,7 +38,7 @@ test("a source that lives on keeps nothing of the work, whether it succeeds or f
   expect(listenersOf(source)).toBe(0);
 });
 
-test("work is canceled while it runs", async () => {
+test("a source that aborts while the work runs cancels it", async () => {
   const source = new AbortController();
   const working = withAnySignal([source.signal], (signal) => {
     const canceled = new Promise<string>((resolve) => {

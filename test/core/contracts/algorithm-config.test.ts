@@ -1,4 +1,4 @@
-/** @file Settings of the algorithm that contradict each other are refused with a message that says what to write. */
+/** @file Settings of the algorithm: contradictions are refused, with what to write instead; an agent's own settings override the run's. */
 import { expect, test } from "vitest";
 import { algorithmOf } from "../../../core/contracts/algorithm-overrides.ts";
 import { RunConfig } from "../../../core/contracts/config.ts";
@@ -73,7 +73,7 @@ test("turn rewards are refused with an app, whose branches have no turns", () =>
   ]);
 });
 
-test("an agent's own settings override the run's; a sub-agent's d keeps the mode", () => {
+test("an agent's own settings override the run's; overriding only d keeps the mode", () => {
   const config = RunConfig.parse({
     ...{ run: "r", recipe: "atlas", seed: 1, steps: 2, algorithm: { clipHigh: 0.3, tisCap: 2, alignment: { d: 3 } } },
     agents: {
@@ -128,7 +128,7 @@ test("an agent on a Tinker server may have temperature 1, its own or the run's, 
   expect(faultsOf({}, { temperature: 0.8, agents: agents({}) })[0]).toMatch(/^temperature: .* set it to 1$/);
 });
 
-const mainWith = (main: object) =>
+const faultsWithMain = (main: object) =>
   faultsOf({}, { agents: { main: { model: "m", delegates: ["sub"], ...main }, sub: { model: "s" } } });
 
 test.each<[object, RegExp | undefined]>([
@@ -150,6 +150,6 @@ test.each<[object, RegExp | undefined]>([
     { policy: "tinker:http://gpu1:8000", optimizer: { kind: "server", schedule: "cosine", warmupRatio: 0.1 } },
     undefined,
   ],
-])("the optimizer of %o is refused with %s, or accepted if undefined", (main, message) => {
-  expect(mainWith(main)).toEqual(message ? [expect.stringMatching(message)] : []);
+])("the fault in the optimizer of %o is %s", (main, message) => {
+  expect(faultsWithMain(main)).toEqual(message ? [expect.stringMatching(message)] : []);
 });

@@ -107,7 +107,7 @@ test.each([1, 10, 64])(
 /** The longest name of a reservation: the token of a claim, and a number. */
 const RESERVATION = `${"t".repeat(64)}-0`;
 
-test("4,000 open reservations, four times the default concurrency of Lambda, fit in JUDGES", () => {
+test("4,000 open reservations, four times the default concurrency of Lambda, fit in the JUDGES item", () => {
   const names = Array.from({ length: 4000 }, (_, i) => String(i).padStart(RESERVATION.length, "t"));
   const reserved = Object.fromEntries(names.map((name) => [name, 2_000_000_000_000]));
   const judges: JudgeSpendingRecord = { run: "r".repeat(63), verdicts: 1e9, microUsd: 1e15, reserved };
@@ -133,7 +133,7 @@ test("the largest STEP fits in an item: 4,000 questions, as many positions in re
   expect(itemBytes({ ...step, ...tableKeys.step(step.run, step.step) })).toBeLessThan(ITEM_BYTES);
 });
 
-test("the largest JOB fits in an item: 1,000 runs of a suite, 1,000 suspects", () => {
+test("the largest JOB fits in an eighth of an item: 1,000 runs of a suite, 1,000 suspects", () => {
   const suite = EvaluationSuite.parse({ name: `s${"-".repeat(62)}`, runs: 1000 });
   expect(() => EvaluationSuite.parse({ ...suite, runs: 1001 })).toThrow();
   const job: JobRecord = {
@@ -147,7 +147,7 @@ test("the largest JOB fits in an item: 1,000 runs of a suite, 1,000 suspects", (
   expect(itemBytes({ ...job, ...tableKeys.job(job.run, job.job) })).toBeLessThan(ITEM_BYTES / 8);
 });
 
-test("adapters give judges valid names, and keys with the longest names are far below the limits of S3 and DynamoDB", () => {
+test("adapters give judges valid names, and a verdict's keys with the longest names are far below the limits of S3 and DynamoDB", () => {
   const model = { model: "openai#gpt-5-mini", usdPerMillionTokens: { input: 1, output: 1 } };
   expect(JudgeName.parse(judgeName(JudgeConfig.parse(model), "Compare."))).toHaveLength(16);
   const [run, judge] = ["r".repeat(63), "j".repeat(64)];

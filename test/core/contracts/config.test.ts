@@ -106,7 +106,7 @@ test("bf16 is refused without the compiled policy or without cuda; following the
   expect(config("compiled", { provider: "cuda" }).success).toBe(true);
 });
 
-test("a temperature that no record of a sampling may have is refused, in training and in a suite", () => {
+test("a temperature above MAX_TEMPERATURE is refused, in training and in a suite", () => {
   const { temperature, evaluation } = RunConfig.shape;
   expect(temperature.safeParse(MAX_TEMPERATURE).success).toBe(true);
   expect(temperature.safeParse(MAX_TEMPERATURE + 1).success).toBe(false);

@@ -103,7 +103,7 @@ test("a group's record holds the invocations of all levels: 8 turns of 4 calls, 
   );
 });
 
-/** Any graph: each of up to six agents names any of the others. */
+/** Any graph: each of up to six agents names any of them, even itself. */
 const anyTeam = fc
   .integer({ min: 1, max: 6 })
   .chain((n) => fc.array(fc.subarray(Array.from({ length: n }, (_, i) => i)), { minLength: n, maxLength: n }))

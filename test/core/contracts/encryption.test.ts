@@ -2,15 +2,15 @@
 import { expect, test } from "vitest";
 import { decrypt, encrypt } from "../../../core/contracts/encryption.ts";
 
-test("a text of four megabytes is encrypted and decrypted", () => {
+test("a text of four megabytes survives encryption and decryption", () => {
   const text = "a".repeat(4e6);
   expect(decrypt(encrypt(text, "canary"), "canary") === text).toBe(true);
 });
 
-test.each(["", "a", "ab", "abc", "abcd", "é€"])("'%s' is encrypted and decrypted", (text) => {
+test.each(["", "a", "ab", "abc", "abcd", "é€"])("'%s' survives encryption and decryption", (text) => {
   expect(decrypt(encrypt(text, "canary"), "canary")).toBe(text);
 });
 
-test.each(["abc", "a===", "ab=c", "a b=", "abcde=", "====", "abc\n"])("%j is not base64", (text) => {
+test.each(["abc", "a===", "ab=c", "a b=", "abcde=", "====", "abc\n"])("%j, which is not base64, is refused", (text) => {
   expect(() => decrypt(text, "canary")).toThrow(expect.objectContaining({ code: "record-damaged" }));
 });

@@ -1,4 +1,4 @@
-/** @file Settings that nothing would read are reported for a new run; a stored config that has them is still read. */
+/** @file Settings that nothing would read, and credentials in a URL, are reported for a new run; a stored config that has them still parses. */
 import { expect, test } from "vitest";
 import { RunConfig } from "../../../core/contracts/config.ts";
 import { IGNORED_SETTINGS, ignoredSettings } from "../../../core/contracts/ignored-settings.ts";
@@ -71,12 +71,12 @@ test.each(Object.entries(RULES))(
   },
 );
 
-test("a default is never reported: it may be nobody's choice", () => {
+test("a setting at its default is never reported, since it may not have been chosen", () => {
   expect(namesIn(configWith({}, { policy: "eager" }))).toEqual([]);
   expect(namesIn(algorithm({ advantageScale: "none", aggregation: "token-mean", constantTokens: 256 }))).toEqual([]);
 });
 
-test("a setting that an arm turns off is not reported, since all arms of a comparison are given it", () => {
+test("a setting that an arm turns off is not reported, since all arms of a comparison get it", () => {
   expect(namesIn(algorithm({ alignment: { mode: "none", d: 8 } }))).toEqual([]);
   expect(namesIn(configWith({}, { trained: false, optimizer: { learningRate: 1 } }))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** @file Keys: parsing is the inverse of naming, and nothing else parses. */
+/** @file Keys: parsing inverts naming, and nothing else parses; which objects expire, and which items are a run's; canonical JSON. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
@@ -26,7 +26,7 @@ test("parseOutcomeKey inverts objectKeys.outcome", () => {
   );
 });
 
-test("parseObjectKey recognizes the keys of the four kinds of object, and no others", () => {
+test("parseObjectKey recognizes manifests, teams and evaluations, but no object whose creation calls no function", () => {
   for (const version of [3, 1_000_000]) {
     expect(parseObjectKey(objectKeys.manifest("r", "main", version))?.kind).toBe("manifest");
     expect(parseObjectKey(objectKeys.team("r", version))?.kind).toBe("team");
@@ -61,7 +61,7 @@ test("canonical JSON is the same for the same record, whatever the order of its 
   );
 });
 
-test("only outcomes, invocations and telemetry expire; config, questions, weights, manifests, scores and verdicts do not", () => {
+test("only outcomes, invocations and telemetry expire; config, questions, weights, manifests, teams, evaluation results and verdicts do not", () => {
   const address = { run: "r", step: 3, group: 1, rollout: 2 };
   const expiring = [
     objectKeys.outcome({ ...address, phase: "train" }),

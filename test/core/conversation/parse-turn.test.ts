@@ -97,7 +97,7 @@ test("every text parses to one of three kinds, and to the same each time", () =>
   );
 });
 
-test("a task that would not fit into a request to its sub-agent is malformed, in the form in which it is sent", () => {
+test("a task whose JSON would not fit into a request to its sub-agent is malformed", () => {
   const delegated = (task: string) => parse(call({ name: "delegate", arguments: { agent: "searcher", task } }));
   const fault = expect.stringContaining(`task: is longer than ${TASK_BYTES} bytes`);
   // As JSON, two quotes and one byte per letter; six per NUL.
@@ -118,7 +118,7 @@ test("calls written as text are parsed back unchanged", () => {
   );
 });
 
-test("a toolbox describes its calls as JSON Schema, and refuses tools that the recipe lacks", () => {
+test("a toolbox describes its calls as JSON Schema, and refuses a tool that is missing, misnamed or has no JSON Schema", () => {
   expect(toolbox.schemas.map((schema) => schema.function)).toEqual([
     expect.objectContaining({ name: "delegate" }),
     {

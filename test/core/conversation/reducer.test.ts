@@ -36,7 +36,7 @@ function play(events: readonly ConversationEvent[], under = rules()): Conversati
   });
 }
 
-test("by hand: question, delegations in two turns, their reports, answer", () => {
+test("a conversation by hand: a question, delegations in two turns, their reports, an answer", () => {
   const asks = delegate("a", "x") + delegate("b", "y");
   const [first, calls, second, again, third, end] = play([
     { kind: "opened", promptTokens: 20 },

@@ -1,4 +1,4 @@
-/** @file Laws of escaping: no special token survives, other text is unchanged, and it is idempotent. */
+/** @file Laws of escaping: no special token survives, other text is unchanged, and escaping is idempotent. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseTurn } from "../../../core/conversation/parse-turn.ts";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { presentResponse } from "../../../core/conversation/special-tokens.ts";
 import { partsWithin, prefixWithin } from "../../../core/conversation/token-room.ts";
 
-/** A tokenizer simple enough for arithmetic by hand: two tokens for a non-ASCII character, one for two letters, one for anything else. */
+/** A tokenizer simple enough for arithmetic by hand: two tokens for a non-ASCII character, one for up to two letters, one for anything else. */
 const count = (text: string) =>
   (text.match(/[a-z]{1,2}|[^a-z]/gu) ?? []).reduce((sum, piece) => sum + (/^[\x20-\x7e\n]/.test(piece) ? 1 : 2), 0);
 const text = fc.string({ unit: fc.constantFrom(..."abc  \n\u4e2d\u{1f600}<|"), maxLength: 80 });

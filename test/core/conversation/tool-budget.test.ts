@@ -61,7 +61,7 @@ test("a refusal prints enough digits to show that the cost is above what is left
   expect(refusal(12_300_000, 12.34)).toMatch(/it may cost \$12\.34, and \$12\.3 is left$/);
 });
 
-test("without a limit there is nothing to split", () => {
+test("without a limit, no call is refused and no share is limited", () => {
   const budget = openToolBudget(undefined);
   expect(budget.leftUsd()).toBe(Number.POSITIVE_INFINITY);
   expect([budget.take(1e6), budget.hold(1e6), ...budget.split(2)]).toEqual([
@@ -97,7 +97,7 @@ test("a tree of conversations never makes more calls than the rollout's limit", 
 interface PricedCall {
   readonly price: number;
   readonly most: number;
-  /** What it costs of `most`. */
+  /** What it costs, in percent of `most`. */
   readonly percent: number;
 }
 
@@ -106,7 +106,7 @@ interface PricedTurn {
   readonly subs: readonly (readonly PricedCall[])[];
 }
 
-/** Starts the calls of each turn in order and ends them in `order`. */
+/** Starts the calls of each turn in order, and ends them as `order` reorders their ends. */
 function play(turns: readonly PricedTurn[], allowance: Allowance | undefined, order: (ends: (() => void)[]) => void) {
   const budget = openToolBudget(allowance);
   const refused: boolean[] = [];

@@ -9,7 +9,10 @@ const member = fc.record({
   weight: fc.integer({ min: 1, max: 50 }).map((n) => n / 50),
 });
 const group = fc.array(member, { minLength: 2, maxLength: 20 });
-const solve = (members: { reward: number; weight: number }[], given: Parameters<typeof groupAdvantages>[2] = options) =>
+const normalize = (
+  members: { reward: number; weight: number }[],
+  given: Parameters<typeof groupAdvantages>[2] = options,
+) =>
   groupAdvantages(
     members.map(({ reward }) => reward),
     members.map(({ weight }) => weight),
@@ -34,7 +37,7 @@ test("epsilon is added to std, not to the variance", () => {
 test("weighted advantages sum to 0 and have variance 1, up to epsilon", () => {
   fc.assert(
     fc.property(group, (members) => {
-      const { advantages_N, std } = solve(members);
+      const { advantages_N, std } = normalize(members);
       const total = members.reduce((sum, { weight }) => sum + weight, 0);
       const moment = (p: number) =>
         members.reduce((sum, { weight }, i) => sum + (weight / total) * (advantages_N[i] ?? 0) ** p, 0);
@@ -44,13 +47,13 @@ test("weighted advantages sum to 0 and have variance 1, up to epsilon", () => {
   );
 });
 
-test("scaling or shifting all rewards changes nothing (epsilon aside); scaling all weights changes nothing", () => {
+test("scaling or shifting all rewards (epsilon aside), or scaling all weights, changes no advantage", () => {
   const tiny = { ...options, epsilon: 1e-15 };
   fc.assert(
     fc.property(group, fc.integer({ min: 1, max: 9 }), fc.integer({ min: -3, max: 3 }), (members, scale, shift) => {
-      const before = solve(members, tiny).advantages_N;
+      const before = normalize(members, tiny).advantages_N;
       const moved = members.map(({ reward, weight }) => ({ reward: scale * reward + shift, weight: weight * scale }));
-      solve(moved, tiny).advantages_N.forEach((advantage, i) => {
+      normalize(moved, tiny).advantages_N.forEach((advantage, i) => {
         expect(advantage).toBeCloseTo(before[i] ?? Number.NaN, 6);
       });
     }),
@@ -60,8 +63,8 @@ test("scaling or shifting all rewards changes nothing (epsilon aside); scaling a
 test("the order of a group does not change its advantages", () => {
   fc.assert(
     fc.property(group, (members) => {
-      const forward = solve(members).advantages_N;
-      const backward = solve([...members].reverse()).advantages_N.reverse();
+      const forward = normalize(members).advantages_N;
+      const backward = normalize([...members].reverse()).advantages_N.reverse();
       forward.forEach((advantage, i) => {
         expect(advantage).toBeCloseTo(backward[i] ?? Number.NaN, 9);
       });
@@ -72,15 +75,15 @@ test("the order of a group does not change its advantages", () => {
 test("a weight of m is the same as m copies", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(member, fc.integer({ min: 1, max: 4 })), { minLength: 2, maxLength: 8 }), (drawn) => {
-      const distinct = solve(drawn.map(([{ reward }, copies]) => ({ reward, weight: copies })));
-      const copied = solve(drawn.flatMap(([{ reward }, copies]) => new Array(copies).fill({ reward, weight: 1 })));
+      const distinct = normalize(drawn.map(([{ reward }, copies]) => ({ reward, weight: copies })));
+      const copied = normalize(drawn.flatMap(([{ reward }, copies]) => new Array(copies).fill({ reward, weight: 1 })));
       expect(distinct.mean).toBeCloseTo(copied.mean, 12);
       expect(distinct.std).toBeCloseTo(copied.std, 12);
     }),
   );
 });
 
-test("zero variance: all advantages are exactly 0, not the raw reward and not amplified rounding", () => {
+test("without variance, all advantages are exactly 0, not the raw reward and not amplified rounding", () => {
   fc.assert(
     fc.property(fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 2, max: 9 }), (reward, K) => {
       for (const advantageScale of ["std", "none"] as const) {
@@ -122,7 +125,7 @@ test("leave-one-out of equal weights is K/(K-1) times the deviation from the mea
   );
 });
 
-test("leave-one-out leaves out a rollout's trajectories together, and weights the others as alignment does", () => {
+test("leave-one-out leaves out a rollout's trajectories together, and takes the weighted mean of the others", () => {
   // Rollout 0 has rewards 1 and 0.5, rollout 1 has 0.2, rollout 2 has 0.8 with weight 2. Without rollout 0: (0.2 + 2*0.8)/3 = 0.6.
   const [rewards, weights, rollouts] = [
     [1, 0.5, 0.2, 0.8],
@@ -136,7 +139,7 @@ test("leave-one-out leaves out a rollout's trajectories together, and weights th
   expect(groupAdvantages([1, 0.5], [1, 1], rloo, [0, 0]).advantages_N).toEqual([0, 0]);
 });
 
-test("a leave-one-out baseline does not depend on the rollout's own rewards, a group's mean does", () => {
+test("a leave-one-out baseline does not depend on the rollout's own rewards; a group's mean does", () => {
   const baselineOf = (reward: number, baseline: "group" | "leave-one-out") =>
     reward - (groupAdvantages([reward, 0.3, 0.6], [1, 1, 1], { ...rloo, baseline }).advantages_N[0] ?? 0);
   expect(baselineOf(1, "leave-one-out")).toBeCloseTo(baselineOf(0, "leave-one-out"), 12);
