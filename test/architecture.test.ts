@@ -234,7 +234,7 @@ function importsOf(file: string): string[] {
   return [...source.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].flatMap(([, name]) => name ?? []);
 }
 
-/** The cycles that a depth-first search of the imports closes, each as its path. */
+/** The cycles that a depth-first search of the imports finds, each as its path. */
 function cyclesIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
   const cycles: string[] = [];
   const done = new Set<string>();

@@ -1,4 +1,4 @@
-/** @file Builds, once before all tests, what they start in processes and threads of their own. */
+/** @file Builds, once before all tests, what they start in separate processes and threads. */
 import { execFileSync } from "node:child_process";
 
 export function setup(): void {

@@ -65,7 +65,7 @@ test("with unequal lengths, reports have 40 tokens where up to three calls are m
   expect(many).toEqual(new Array(20).fill({ kind: 0, length: 8 }));
 });
 
-test("a world has its tasks, whose shares of rollouts and of calls sum to 1", () => {
+test("a world's tasks have the shares worked out by hand, and the shares of rollouts and of calls sum to 1", () => {
   expect(tasksOf("alike", "equal")).toEqual([{ kind: 0, length: 8, ofRollouts: 1, ofCalls: 1 }]);
   // Of the seven numbers of calls above 0, three are at most 3; without early stops, they are 1 + 2 + 3 of 52 calls.
   expect(tasksOf("by-question", "equal")).toEqual([
@@ -108,7 +108,7 @@ test("training is determined by the seed; where few calls are of another kind, a
   expect((aligned.qualities[1] ?? 0) - (unaligned.qualities[1] ?? 1)).toBeGreaterThan(0.1);
 });
 
-test("long reports of few calls: token-mean weights them by their tokens, so they lose less where nothing is aligned", () => {
+test("without alignment, token-mean learns the long reports of few calls better than trajectory-mean", () => {
   const ofFew = (aggregation: "trajectory-mean" | "token-mean", lengths: (typeof LENGTHS)[number]) =>
     trainSearcher("by-rollout", "none", 0, 20, { lengths, aggregation }).qualities[1] ?? 0;
   expect(ofFew("token-mean", "unequal")).toBeGreaterThan(ofFew("trajectory-mean", "unequal"));

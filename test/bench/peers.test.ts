@@ -93,7 +93,7 @@ describe("the figures", () => {
     });
   });
 
-  test("training takes the time of a step that is not sampling", () => {
+  test("the training time of a step is its time without sampling", () => {
     // Ours 6, 15, 5; theirs 48, 10, 60; ratios 8, 2/3, 12.
     expect(stepFigures(ours, trl).seconds.training).toEqual({
       ours: 6,
@@ -156,7 +156,7 @@ describe("alternation", () => {
     await expect(alternate(recorded(["a"], 59), 1, 60)).rejects.toThrow("a sampled 59 tokens instead of 60");
   });
 
-  test("a process answers a line with a line, keeps its memory readable, and ends when its stdin closes", async () => {
+  test("a process answers a line with a line, its peak memory can be read, and it ends when its stdin closes", async () => {
     const answer = JSON.stringify(lap(3, 2));
     const peer = openPeer("p", process.execPath, ["-e", `process.stdin.on("data", () => console.log('${answer}'))`]);
     try {

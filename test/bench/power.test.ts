@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 
 const BENCH = join(import.meta.dirname, "../../dist/bench/power.js");
 
-/** The record of a run whose last team answered one of two questions of each suite. */
+/** The record of a run whose teams answered one of two questions of each suite correctly. */
 function recordOf(run: string, seed: number, suites: readonly string[]) {
   const questions = [1, 0].map((correct, i) => ({ n: 1, correct, question: `q${i}`, kind: "k", studies: {} }));
   const heldOut = suites.flatMap((suite) =>

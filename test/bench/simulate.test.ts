@@ -10,7 +10,7 @@ import { openTeamEngine } from "../../bench/simulate/team.ts";
 import { engineOptions } from "../../gpu-workers/engine-options.ts";
 
 const PER_MINUTE = 64;
-/** Small machines, so that several share a step. */
+/** Few, so that several workers share a step. */
 const SLOTS = 8;
 const run = promisify(execFile);
 

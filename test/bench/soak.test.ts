@@ -60,7 +60,7 @@ test("noise of 20% is nearly always flat, and a leak of 10% with noise of 5% is 
       return trendOf(hour((minute) => 100 * (1 + share * next()) + slope * minute)).verdict;
     });
   const count = (all: readonly string[]) => all.filter((verdict) => verdict === "grows").length;
-  // The test alone would find 5%.
+  // The Mann-Kendall test alone would find a rise in 5% of them.
   expect(count(verdicts(0.2, 0))).toBeLessThan(20);
   // 29 minutes of 0.4 around 118: 9.8%.
   expect(count(verdicts(0.05, 0.4))).toBeGreaterThan(190);
@@ -72,7 +72,7 @@ test("fewer than eight points in the second half give no verdict", () => {
   expect(trendOf(hour((minute) => minute).slice(0, 14)).verdict).toBe("too short");
 });
 
-/** Twenty steps a minute; `changes` of minute n. */
+/** One sample a minute for an hour, with twenty steps a minute and the `changes` of each minute. */
 const soak = (changes: (minute: number) => Partial<SoakSample> = () => ({})): SoakSample[] =>
   Array.from({ length: 60 }, (_, i) => ({
     minutes: i + 1,

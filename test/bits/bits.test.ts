@@ -28,10 +28,10 @@ test("a run with the recorded bits is the same, on any machine", () => {
   expect(compareBits(RECORDED, RUN, "another").is).toBe("same");
 });
 
-test("other bits are a change on the kind of machine that made the record, and are only reported elsewhere", () => {
+test("different bits are a change on the kind of machine that made the record, and are only reported elsewhere", () => {
   const { is, message } = compareBits(RECORDED, changed, RECORDED.machine);
   expect(is).toBe("changed");
-  expect(message).toBe(`other weights after 3 steps\n  searcher: ${C}, recorded: ${B}`);
+  expect(message).toBe(`different weights after 3 steps\n  searcher: ${C}, recorded: ${B}`);
   const machine = "linux x64, Intel Xeon, avx2 avx512f, Node.js 20";
   const elsewhere = compareBits(RECORDED, changed, machine);
   expect(elsewhere.is).toBe("another machine");

@@ -1,7 +1,7 @@
 /**
  * @file The bits of the default run: what results/bits.json records, and how a run's weights compare with it. The same config gives the
- * same bits on the same kind of machine. Another processor may round otherwise, since the runtime chooses its kernels by the vector
- * instructions that it finds, and so may another V8; there, other bits are no fault.
+ * same bits on the same kind of machine. Another processor may round differently, since the runtime chooses its kernels by the vector
+ * instructions that it finds, and so may another V8; there, different bits are no fault.
  */
 import { readFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -45,13 +45,13 @@ export function compareBits(
     return before === now ? [] : [`${agent}: ${now}, recorded: ${before}`];
   });
   if (differing.length === 0) return { is: "same", message: `the weights after ${run.steps} steps are those recorded` };
-  const message = [`other weights after ${run.steps} steps`, ...differing].join("\n  ");
+  const message = [`different weights after ${run.steps} steps`, ...differing].join("\n  ");
   if (machine === recorded.machine) return { is: "changed", message };
-  const machines = `this is ${machine}, and they are recorded on ${recorded.machine}: it may round otherwise`;
+  const machines = `this is ${machine}, and they are recorded on ${recorded.machine}: it may round differently`;
   return { is: "another machine", message: `${message}\n  ${machines}` };
 }
 
-/** Vector instructions, by the names of Linux, that the runtime's kernels use. */
+/** Vector instructions that the runtime's kernels use, by their names in Linux. */
 const VECTOR = /^(avx\w*|fma|f16c|amx_\w+|asimd\w*|sve\w*|i8mm|bf16)$/;
 
 export function thisMachine(): string {

@@ -12,7 +12,7 @@ import { Bits, compareBits, thisMachine, type Verdict } from "./bits.ts";
 const RECORD = resolve(import.meta.dirname, "../../results/bits.json");
 const EXIT_CODES: Record<Verdict["is"], number> = { same: 0, "another machine": 0, changed: 1, "another run": 2 };
 const REMEDY =
-  "if the run had settings of its own, repeat it without; if the code is meant to compute other bits, record them in results/bits.json";
+  "if the run had settings of its own, repeat it without them; if the code is meant to compute different bits, record them in results/bits.json";
 
 const [folder] = process.argv.slice(2);
 if (folder === undefined) throw new Error("usage: npm run bits -- runs/<run>");

@@ -1,4 +1,4 @@
-/** @file The library-backed tools: search finds what it should and hides what it must; calculate calculates and nothing else. */
+/** @file The search index: which titles come first, and which are excluded; `calculate`: it evaluates arithmetic and nothing else. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { calculate, calculateText } from "../../../adapters/tools/calculate.ts";

@@ -124,7 +124,7 @@ test("a run is created once, with its settings, and gets every metric at its ste
   expect(new Set(authorizations)).toEqual(new Set(["Bearer secret"]));
 });
 
-test("another process finds the run again, and a server that was down gets its lines later", async () => {
+test("another process finds the run again, and a server that was down gets the lines later", async () => {
   isDown = true;
   const tracker = open();
   await expect(tracker.send([line(1)], never)).rejects.toMatchObject({ code: "tracker-unavailable", retryable: true });

@@ -238,7 +238,7 @@ test("an empty variable counts as unset", async () => {
   expect(received).toMatchObject([{ "x-team": "a b", "x-key": "c=d" }]);
 });
 
-test("a model that is a folder on this machine is traced by its name alone", async () => {
+test("a model that is a folder on this machine is traced by the folder's name alone", async () => {
   const main = config.agents["main"] ?? expect.fail("no main agent");
   for (const model of ["/home/somebody/models/planner", "../somebody/planner"]) {
     const at = { ...config, agents: { ...config.agents, main: { ...main, model } } };

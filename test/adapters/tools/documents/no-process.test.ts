@@ -1,4 +1,4 @@
-/** @file A machine without memory for a process that reads documents. */
+/** @file A machine that lacks the memory for a process that reads documents. */
 import { expect, test, vi } from "vitest";
 import { openReader } from "../../../../adapters/tools/documents/reader.ts";
 
@@ -14,7 +14,7 @@ test("a failed start that Node.js throws instead of emitting is a retryable erro
   const reader = openReader();
   const document = { url: "https://a.test/", type: "text/plain", bytes: Buffer.from("text"), maxCharacters: 10 };
   const refused = { code: "tool-backend", retryable: true };
-  // The pool has two processes: a document that got none must free its place.
+  // The pool has two processes: a read that gets none must free its slot.
   for (let attempt = 0; attempt < 3; attempt++) {
     await expect(reader.read(document)).rejects.toMatchObject(refused);
   }

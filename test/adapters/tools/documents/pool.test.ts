@@ -1,6 +1,6 @@
 /**
- * @file Which process of the pool reads a document: all of them read at once, only healthy ones are reused, and a document that ended
- * one is read once more, alone.
+ * @file Which process of the pool reads a document: all of them read at once, only healthy ones are reused, and a document whose
+ * process ended is read once more, alone.
  */
 import { beforeEach, expect, test, vi } from "vitest";
 import { type Document, TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
@@ -29,7 +29,7 @@ interface FakeProcess {
   readonly texts: string[];
 }
 const processes: FakeProcess[] = [];
-/** Texts in the order of their reads, each with the number of documents that are read at that time, itself included. */
+/** Texts in the order of their reads, each with the number of documents being read at that time, itself included. */
 const reads: [text: string, atOnce: number][] = [];
 let mostAtOnce = 0;
 let reading = 0;
@@ -92,7 +92,7 @@ test("a caller with many documents does not hold up another", async () => {
   await reader.close();
 });
 
-test("a process that a document leaves large reads no other document", async () => {
+test("a process that uses too much memory after a document reads no other", async () => {
   const reader = openReader();
   expect(await read(reader, "large")).toEqual({ title: "", text: "large" });
   await read(reader, "next");
@@ -103,7 +103,7 @@ test("a process that a document leaves large reads no other document", async () 
   await reader.close();
 });
 
-test("a document that ends its process ends only two, however often it is asked for", async () => {
+test("a document that ends every process that reads it ends only two, however often it is requested", async () => {
   const reader = openReader();
   expect(await read(reader, "fatal")).toEqual(TOO_COMPLEX);
   expect(await read(reader, "fatal")).toEqual(TOO_COMPLEX);
@@ -116,7 +116,7 @@ test("a document that ends its process ends only two, however often it is asked 
   await reader.close();
 });
 
-test("a document whose process ended is read again, alone, behind its caller's other documents", async () => {
+test("a document whose process ended is read again, alone, after its caller's other documents", async () => {
   const reader = openReader();
   const texts = ["innocent", "a", "b", "c", "d", "e"];
   const extracted = await Promise.all(texts.map((text) => read(reader, text)));
@@ -179,12 +179,12 @@ test("copies that are read at once end a process each, then one more alone; the 
 test("a waiting suspect is rejected when the reader closes, and so is a document whose process ends then", async () => {
   const reader = openReader();
   const release = hold("innocent too");
-  const ends = Promise.allSettled(["innocent", "innocent too"].map((text) => read(reader, text)));
+  const settled = Promise.allSettled(["innocent", "innocent too"].map((text) => read(reader, text)));
   await settle();
   const closing = reader.close();
   release();
   const rejected = { status: "rejected", reason: { code: "canceled" } };
-  expect(await ends).toMatchObject([rejected, rejected]);
+  expect(await settled).toMatchObject([rejected, rejected]);
   await closing;
   expect(reads).toHaveLength(2);
 });

@@ -47,14 +47,14 @@ test("documents that miss their deadline are refused", async () => {
   expect(refused).toEqual([TOO_COMPLEX, TOO_COMPLEX]);
 });
 
-test("only a library that runs out of room makes a document too complex", async () => {
+test("a library's RangeError makes a document too complex; an unsupported encoding does not", async () => {
   expect(unreadableBy(new RangeError("Invalid string length"))).toEqual(TOO_COMPLEX);
   expect(unreadableBy(new TypeError("no body"))).toEqual({ unreadable: "it is damaged" });
   reader = openReader();
   expect(await reader.read({ ...page("?"), type: "text/plain; charset=iso-2022-kr" })).toEqual({
     unreadable: "its character encoding is not supported",
   });
-  // Node.js 20 and 22 lack it.
+  // Node.js 20 and 22 lack this encoding.
   expect(await reader.read({ ...page("?"), type: "text/plain; charset=iso-8859-16" })).not.toEqual(TOO_COMPLEX);
 });
 
@@ -100,7 +100,7 @@ test("a document that ended two processes is remembered, and not read again", as
   expect(order).toEqual(["again", "ordinary"]);
 });
 
-test.runIf(LINUX)("a process that a document leaves large is ended", async () => {
+test.runIf(LINUX)("a process that uses too much memory after a document is ended", async () => {
   const others = childrenOf(process.pid);
   reader = openReader();
   await reader.read(page("<p>small</p>"));
@@ -121,11 +121,11 @@ test("a PDF is read up to the page that reaches the character limit", async () =
 test("a closed reader rejects its reads as canceled, with no verdict on the document", async () => {
   reader = openReader();
   const reading = [1, 2, 3].map((i) => reader.read(page(`<p>${i}</p>`)));
-  const ends = Promise.allSettled(reading);
+  const settled = Promise.allSettled(reading);
   // Its processes have started, and cannot have read anything yet.
   await new Promise(setImmediate);
   await reader.close();
-  for (const end of await ends) expect(end).toMatchObject({ status: "rejected", reason: { code: "canceled" } });
+  for (const end of await settled) expect(end).toMatchObject({ status: "rejected", reason: { code: "canceled" } });
   await expect(reader.read(page("<p>late</p>"))).rejects.toMatchObject({ code: "canceled" });
 });
 
@@ -174,7 +174,7 @@ function canRaiseOomScore(): boolean {
   }
 }
 
-test.skipIf(!canRaiseOomScore())("out of memory, the kernel kills a reader before its parent", async () => {
+test.skipIf(!canRaiseOomScore())("the OOM score of a reader lets the kernel kill it before its parent", async () => {
   const others = childrenOf(process.pid);
   reader = openReader();
   await reader.read(page("<p>one</p>"));

@@ -1,6 +1,6 @@
 /**
- * @file Workbooks whose archive is refused: for its declared size before anything is inflated, or where a part exceeds it. One cell without a
- * valid value is no reason to refuse a workbook, and neither is a sheet without cells.
+ * @file Workbooks whose archive is refused: for its number of parts or its declared size before anything is inflated, or where a part exceeds
+ * its own. One cell without a valid value is no reason to refuse a workbook, and neither is a sheet without cells.
  */
 import { unzipSync, zipSync } from "fflate";
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ test("a workbook of thousands of parts, or of parts that would fill the memory, 
   expect(await extracted(zipSync({ "a.xml": new Uint8Array() }))).toEqual(DAMAGED);
 });
 
-test("a part that holds more than it declares is not inflated further", async () => {
+test("a workbook with a part that exceeds its declared size is damaged", async () => {
   const archive = zipSync({ "xl/workbook.xml": Buffer.from("<workbook/>".padEnd(5e6)) });
   expect(await extracted(declareSize(archive, 10))).toEqual(DAMAGED);
 });

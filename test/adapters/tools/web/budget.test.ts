@@ -51,7 +51,7 @@ test("the reservation of a process that was killed stays", async () => {
   expect(await spentIn(table)).toEqual({ calls: 2, microUsd: 500_000, blocked: 0 });
 });
 
-test("a request may reach a limit; one that exceeds it halts the run with nothing reserved", async () => {
+test("a request may reach a limit; one that exceeds it halts the run and reserves nothing", async () => {
   const { table, budget } = await openBudget({ usd: 1 });
   await budget.charge(0.1, 0.9);
   await expect(budget.charge(0.1, 0.5)).rejects.toMatchObject(halted);
@@ -75,7 +75,7 @@ test("concurrent requests of several processes cannot pass the limit together", 
   expect(await spentIn(table)).toMatchObject({ calls: 9 });
 });
 
-test("a record without numbered payments is continued", async () => {
+test("a charge adds to a record that has no numbered payments yet", async () => {
   const { table, budget } = await openBudget();
   await table.update({ key: KEY, set: [[["calls"], 40]], when: [] });
   expect(Object.keys((await table.get(KEY)) ?? {}).sort()).toEqual(
@@ -85,7 +85,7 @@ test("a record without numbered payments is continued", async () => {
   expect(await spentIn(table)).toEqual({ calls: 41, microUsd: 2000, blocked: 0 });
 });
 
-describe("a payment that is sent again because its answer was lost is counted once", () => {
+describe("a payment that is sent again because its response was lost is counted once", () => {
   const cases: [string, (budget: RunBudget) => Promise<void>][] = [
     ["a charge", (budget) => budget.charge(0.001, 0.5)],
     ["a settlement below the reservation", (budget) => budget.charge(0.001, 0.5).then(() => budget.settle(0.5, 0.1))],

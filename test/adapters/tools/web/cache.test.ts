@@ -181,7 +181,7 @@ describe("budgets", () => {
     await close();
   });
 
-  test("a run's budget counts sent requests over all workers; one too many halts the run, and the user can raise it", async () => {
+  test("a run's budget counts sent requests over all workers; one too many halts the run, and the user can raise the budget", async () => {
     const store = memoryStore();
     await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
     const budget = { run: { calls: 2 } };
@@ -196,7 +196,7 @@ describe("budgets", () => {
     });
     const run = { pk: "RUN#web", sk: "RUN" };
     expect(await store.table.get(run)).toMatchObject({ status: "halted", reason: expect.stringContaining("2 calls") });
-    // Requests after training belong to a remaining evaluation.
+    // After training, an evaluation may still send requests.
     const finished = await store.table.update({ key: run, set: [[["status"], "finished"]], when: [] });
     expect(finished.applied).toBe(true);
     await expect(ask(1, "Dalby")).rejects.toMatchObject({ code: "run-halted" });

@@ -1,5 +1,5 @@
 /**
- * @file The guard of the visit tool: it connects to public addresses only, whatever their names, and checks them where the connection is made.
+ * @file The guard of the visit tool: it connects to public addresses only, whatever their names, and checks each when it connects.
  */
 import type { LookupAddress } from "node:dns";
 import { fetch } from "undici";
@@ -35,7 +35,7 @@ test("an allowed range opens the addresses in it, and no other private ones", ()
   expect(["127.0.0.2", "fd13::5", "10.0.0.1"].some(check)).toBe(false);
 });
 
-test("the name is resolved once, all its addresses are checked, and the connection goes to a checked one", async () => {
+test("a name is resolved once, all its addresses are checked, and the connection goes to a checked one", async () => {
   const world = await serveWorld();
   const port = new URL(world.origin).port;
   let lookups = 0;

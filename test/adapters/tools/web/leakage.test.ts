@@ -58,7 +58,7 @@ describe("addresses", () => {
   ])("%s is not withheld", (url) => expect(guard.isBlocked(new URL(url))).toBe(false));
 });
 
-/** Made-up questions of the benchmarks' kind: several conditions, few characters. */
+/** Made-up questions in several scripts. */
 const QUESTIONS = [
   "某虚构小镇的盐矿博物馆哪一年开放?",
   "阿兰迪亚的首都是哪里?",
@@ -119,7 +119,7 @@ test.each(["&", "&amp;"])("a question in XML whose punctuation is escaped with %
   expect(guard.leaksQuestion(`<row><question>${escaped}</question></row>`, question)).toBe(true);
 });
 
-test("a long question is found despite a typo; a short one is too common to be looked for", () => {
+test("a long question is found despite one typo, not two; a short one is too common to be looked for", () => {
   // 93 n-grams: one changed word is in 8 of them, so 85 are left, of which 84 suffice.
   const long = Array.from({ length: 100 }, (_, i) => `word${i}`).join(" ");
   expect(guard.leaksQuestion(long.replace("word50", "wodr50"), long)).toBe(true);

@@ -43,7 +43,7 @@ test("a call after `close` is canceled", async () => {
   });
 });
 
-/** A call that times out, and then `close`, which has to wait for a process that ignores the end of its input. */
+/** Lets a call time out, then closes: `close` has to wait for a process that ignores the end of its input. */
 async function giveUpAndClose(server: McpServer): Promise<void> {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
@@ -77,7 +77,7 @@ test("`close` waits for the end of a process that has not initialized", async ()
 
 test.each([
   ["a line", 'console.error("loading\\nthe key s3cret is not known")', "the key *** is not known"],
-  ["an error that nothing catches", 'throw new Error("TOKEN required")', "Error: TOKEN required"],
+  ["an uncaught error", 'throw new Error("TOKEN required")', "Error: TOKEN required"],
   ["a line after more than is kept", 'console.error("x".repeat(20_000)); console.error("no port")', "no port"],
 ])("a process that ends with %s on standard error: the error contains it, redacted", async (_, code, last) => {
   const settings = { ...COMMON, command: process.execPath, arguments: ["-e", code], environment: [] };

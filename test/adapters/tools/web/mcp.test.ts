@@ -73,7 +73,7 @@ test("a server answers; the agent reads the errors of its calls; the server gets
   expect(await call("sums_variable", { name: "OTHER" })).toBe("(not set)");
 });
 
-test("a response that breaks the server's own output schema is text like any other, not a mistake of the agent", async () => {
+test("a response that violates the server's own output schema is text like any other, not a mistake of the agent", async () => {
   expect(await call("sums_count")).toBe("three");
   expect(await call("sums_count", { plain: true })).toBe("two");
 });
@@ -165,7 +165,7 @@ test("a token that its server repeats is in no answer, no stored answer, no desc
   await server.close();
 });
 
-test("a pattern that backtracks forever does not block the process, and one that RE2 lacks is left to the server", async () => {
+test("a pattern that would backtrack exponentially does not block the process, and one that RE2 does not support is left to the server", async () => {
   const toolbox = openToolbox("main", { tools: ["sums_pattern"], delegates: [] }, tools.tools);
   const parsed = (args: Record<string, unknown>) => parseTurn(callText("sums_pattern", args), toolbox, 1).kind;
   const before = process.cpuUsage();
@@ -180,13 +180,13 @@ test("a pattern whose program would be too large is left to the server, and one 
   expect(linearPattern("^a{1,100}$").test("b")).toBe(false);
 });
 
-test("a text whose whitespace RE2 does not know is left to the server, and any other is not", () => {
+test("a text with whitespace that RE2's `\\s` does not match is left to the server, and any other is not", () => {
   const words = linearPattern("^\\w+(?:\\s\\w+)*$");
   expect(["two words", "two\u00a0words", "two-words"].map((text) => words.test(text))).toEqual([true, true, false]);
   expect(linearPattern("^[a-z ]+$").test("two\u00a0words")).toBe(false);
 });
 
-test("a server over HTTP gets its header from a variable; an HTTP error is an outage, after which a new session is opened", async () => {
+test("a server over HTTP gets its header from a variable; a 401 is not retryable, and a 503 is an outage after which a new session is opened", async () => {
   const seen: unknown[] = [];
   let sessions = 0;
   let refusal: number | undefined;

@@ -36,11 +36,11 @@ async function openTools(settings: object = {}, store = memoryStore(), wait = as
 }
 
 const page = (path: string) => ({ url: world.origin + path, goal: "towns" });
-const dollars = (microUsd: number) => ({ budget: openToolBudget({ calls: null, microUsd }) });
+const withMicroUsd = (microUsd: number) => ({ budget: openToolBudget({ calls: null, microUsd }) });
 
 test("a text that may cost more than is left is not sent to the model", async () => {
   const { call, close, requests } = await openTools();
-  const poor = dollars(1000);
+  const poor = withMicroUsd(1000);
   expect(await call("visit", page("/wiki/Alby"), poor)).toMatch(
     /\n\nthe remaining budget does not cover this call: it may cost \$0\.00\d+, and \$0\.001 is left$/,
   );
@@ -49,7 +49,7 @@ test("a text that may cost more than is left is not sent to the model", async ()
   );
   expect(requests).toEqual([]);
   expect(poor.budget.spent()).toEqual({ calls: 2, microUsd: 0 });
-  const rich = dollars(10_000);
+  const rich = withMicroUsd(10_000);
   expect(await call("visit", page("/wiki/Alby"), rich)).toMatch(/\n\ntowns$/);
   expect(rich.budget.spent()).toEqual({ calls: 1, microUsd: 300 });
   await close();
@@ -57,7 +57,7 @@ test("a text that may cost more than is left is not sent to the model", async ()
 
 test("a page that may cost more than is left is not sent to the model", async () => {
   const { call, close, requests } = await openTools();
-  const context = dollars(1300);
+  const context = withMicroUsd(1300);
   expect(await call("visit", page("/wiki/Towns_of_Arlandia"), context)).toMatch(
     /\n\nthe remaining budget does not cover this call: it may cost \$0\.00\d+, and \$0\.0013 is left$/,
   );
@@ -74,7 +74,7 @@ test.each([
     const ends: (() => void)[] = [];
     const { call, close } = await openTools({}, memoryStore(), () => new Promise((end) => ends.push(end)));
     // Room for two calls at their maximum, 1000 to 1100 micro-dollars, and a bit.
-    const { budget } = dollars(2500);
+    const { budget } = withMicroUsd(2500);
     const turn = ["2 + 2", "3 + 3", "4 + 4"].map((problem) => call("reason", { problem }, { budget }));
     await expect.poll(() => ends).toHaveLength(2);
     for (const i of order) {
@@ -97,7 +97,7 @@ test.each([
 test("an extraction reserves the price of the longest page until the turn ends, since its own is not known yet", async () => {
   const { call, close } = await openTools();
   // 63,000 tokens at 1 micro-dollar for the longest page, about 1200 for the rest of the prompt and the answer.
-  const { budget } = dollars(65_000);
+  const { budget } = withMicroUsd(65_000);
   const visit = (path: string) => call("visit", page(path), { budget });
   const [one, other] = await Promise.all([visit("/wiki/Alby"), visit("/wiki/Corby")]);
   expect(one).toMatch(/\n\ntowns$/);
@@ -145,7 +145,7 @@ test("the run is charged the maximum for requests that were cut off; the rollout
   });
   const { call, close } = await openWorldTools(world, { reason: model }, { store, openModel });
   const microUsd = async () => Number((await store.table.get({ pk: "RUN#web", sk: "TOOLS" }))?.["microUsd"]);
-  const context = dollars(100_000);
+  const context = withMicroUsd(100_000);
   await expect(call("reason", { problem: "2 + 2" }, context)).rejects.toMatchObject({ code: "tool-backend" });
   const twice = await microUsd();
   // 100 output tokens at 10 micro-dollars each, and the prompt at 1 each: fewer than 100.

@@ -12,12 +12,12 @@ import { openWorldTools, type WorldTools, worldConfig, worldSettings } from "../
 let world: WorldServer;
 const opened: WorldTools[] = [];
 
-async function searching(search: Record<string, unknown>, more: Record<string, unknown> = {}): Promise<WorldTools> {
+async function openSearch(search: Record<string, unknown>, more: Record<string, unknown> = {}): Promise<WorldTools> {
   const tools = await openWorldTools(world, { search: { requestsPerSecond: 1000, ...search }, ...more });
   opened.push(tools);
   return tools;
 }
-const over = (backend: string) => searching({ backend, url: `${world.origin}/${backend}` });
+const over = (backend: string) => openSearch({ backend, url: `${world.origin}/${backend}` });
 
 beforeAll(async () => {
   world = await serveWorld();
@@ -59,7 +59,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
     ["HTTP 301", /HTTP 301 .*: it redirects elsewhere: check the backend's url/, false],
     ["HTML", /responded with a page \(text\/html\) where JSON was expected: check/, false],
     ["odd", /answer of \w+ at http:\/\/127\.0\.0\.1:\d+: /, true],
-  ])("%s is reported in one clear line, without the key", async (query, line, retryable) => {
+  ])("%s is reported in one line, without the key", async (query, line, retryable) => {
     const { call } = await over(backend);
     const failed = call("search", { query });
     await expect(failed).rejects.toMatchObject({
@@ -141,7 +141,7 @@ test.each([
     new TypeError("fetch failed", { cause: Object.assign(new Error("refused"), { code: "ECONNREFUSED" }) }),
     "ECONNREFUSED: refused",
   ],
-])("the reason of a failure has its code if that is text: %s", (error, reason) => expect(reasonOf(error)).toBe(reason));
+])("a failure's reason has its code if that is a string: %s", (error, reason) => expect(reasonOf(error)).toBe(reason));
 
 test("the error about a wrong key names its variable", async () => {
   const config = worldConfig(worldSettings(world));
@@ -165,7 +165,7 @@ test("SearXNG engines that do not respond are an outage, not an empty result", a
   );
 });
 
-test("a missing key and an unknown setting are reported when the tools are opened", async () => {
+test("a missing key and an invalid setting are reported when the tools are opened", async () => {
   const open = (tools: Record<string, unknown>, environment = {}) =>
     openWebTools({ config: worldConfig(tools), environment, store: memoryStore() });
   await expect(open({ search: { backend: "brave" } })).rejects.toMatchObject({
@@ -182,7 +182,7 @@ test("a missing key and an unknown setting are reported when the tools are opene
 });
 
 test("results that would leak the benchmark are left out and counted", async () => {
-  const { call, store } = await searching(
+  const { call, store } = await openSearch(
     { backend: "serper", url: `${world.origin}/serper` },
     { blocked: ["127.0.0.1/wiki/Alby"] },
   );

@@ -85,7 +85,7 @@ describe("reads", () => {
     expect(all.map((text) => text.slice(text.indexOf("\n\n") + 2)).join("")).toContain("/wiki/Lorby)");
     expect(all.at(-1)).toContain(`\npart ${count}, the last one\n`);
   });
-  test("parts are limited in the agent's own tokens, heading included", async () => {
+  test("a long page in parts that are limited in the agent's own tokens, heading included", async () => {
     const responseTokens = { tokens: 60, count: (text: string) => text.match(/\w+|\W/g)?.length ?? 0 };
     const shown = (part: number) =>
       tools.call("visit", { url: `${world.origin}/wiki/Towns_of_Arlandia`, part }, { responseTokens });
@@ -123,7 +123,7 @@ describe("gives the reason", () => {
     expect(await visit(path)).toBe(`${world.origin}${path} cannot be read: ${why}`);
   });
 
-  test("temporary failures of a site are retried, then reported", async () => {
+  test("for temporary failures of a site, after retries", async () => {
     const hasty = await openWorldTools(world, { visit: { ...limits, seconds: 0.5, allowAddresses } });
     const answers = await Promise.all([
       ...["/slow", "/silent"].map((path) => hasty.call("visit", { url: world.origin + path })),
@@ -154,18 +154,18 @@ describe("gives the reason", () => {
     expect(await tools.call("visit", { url })).toContain(`cannot be read: ${why}`);
   });
 
-  test("an invalid address, and an empty page", async () => {
+  test("for an invalid address, and for an empty page", async () => {
     expect(await tools.call("visit", { url: "the page about Alby" })).toContain("is not the address of a page");
     expect(await visit("/empty")).toContain("contains no text");
   });
 
-  test("a page made to break the reader: the next one is still read", async () => {
+  test("for a page made to break the reader, and still reads the next one", async () => {
     expect(await visit("/deep")).toContain("cannot be read: it needs too much memory or time");
     expect(await visit("/wiki/Corby")).toContain("Corby is a town");
   });
 });
 
-describe("withholds the answers of benchmarks", () => {
+describe("withholds", () => {
   test.each([
     "https://huggingface.co/datasets/gaia-benchmark/GAIA/raw/main/2023/validation/metadata.jsonl",
     "https://HuggingFace.co./datasets//GAIA-benchmark%2FGAIA",
@@ -198,8 +198,8 @@ describe("withholds the answers of benchmarks", () => {
 
 const tokenizer = openTokenizer(bpeFiles());
 
-/** Ids of special tokens outside the policy's own samples. */
-function markersShown({ tokens, actions }: Awaited<ReturnType<typeof play>>["trajectory"]) {
+/** The number of role markers outside the policy's own samples. */
+function countMarkers({ tokens, actions }: Awaited<ReturnType<typeof play>>["trajectory"]) {
   const ids = new Set(["<|im_start|>", "<|im_end|>"].flatMap((marker) => tokenizer.encodeTemplate(marker)));
   const own = new Set(actions.flatMap(([start, end]) => Array.from({ length: end - start }, (_, i) => start + i)));
   return tokens.filter((id, t) => ids.has(id) && !own.has(t)).length;
@@ -221,7 +221,7 @@ test.each([
   const innocent = await talk("visit", { url: `${world.origin}/gone` });
   const { conversation, trajectory } = await talk(name, args());
   expect(conversation).toMatchObject({ stop: "answered", answer: "Paris" });
-  expect(markersShown(trajectory)).toBe(markersShown(innocent.trajectory));
+  expect(countMarkers(trajectory)).toBe(countMarkers(innocent.trajectory));
   const text = conversation.turns[0]?.responses[0]?.text ?? "";
   expect(text).toMatch(/42/);
   expect(text).not.toMatch(/<\|im_|<\/?tool_|<\/?answer/);
