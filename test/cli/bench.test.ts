@@ -12,7 +12,7 @@ vi.mock("node:child_process", async (original) => {
 test.each([
   [null, "SIGKILL", "benchmark 'memory' was killed by SIGKILL"],
   [2, null, "benchmark 'memory' ended with exit code 2"],
-] as const)("exit code %s, signal %s: %s", async (code, signal, message) => {
+] as const)("the error says how a failed benchmark ended: exit code %s, signal %s", async (code, signal, message) => {
   vi.mocked(spawn).mockImplementationOnce(() => {
     const child = new EventEmitter();
     setImmediate(() => child.emit("exit", code, signal));

@@ -1,4 +1,4 @@
-/** @file `mgrpo cloud check` reports what works on a store and what does not, and leaves nothing behind. */
+/** @file `mgrpo cloud check` reports what works on a store and what does not, and deletes its records or warns that they are left. */
 import { DynamoDBClient, ScanCommand } from "@aws-sdk/client-dynamodb";
 import { ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -23,14 +23,14 @@ afterEach(() => {
   closeProxies();
 });
 
-const faults = (lines: Record<string, unknown>[]) =>
+const brokenBehaviors = (lines: Record<string, unknown>[]) =>
   lines.filter(({ works }) => works === false).map(({ name }) => String(name));
 
-test("check: every behavior of the embedded cloud works, and nothing is left", async () => {
+test("check: every behavior of the embedded cloud works, and none of the check's records is left", async () => {
   await store.table.insert({ pk: "KEPT", sk: "KEPT" }, { n: 1 });
   await store.objects.commit("runs/kept", new Uint8Array([1]));
   const lines = await printedJson("cloud", "check");
-  expect(faults(lines)).toEqual([]);
+  expect(brokenBehaviors(lines)).toEqual([]);
   expect(lines.filter(({ kind }) => kind === "behavior").length).toBeGreaterThan(40);
   expect(lines.at(-1)).toMatchObject({ kind: "check", broken: 0 });
   expect(process.exitCode).toBeUndefined();
@@ -40,7 +40,7 @@ test("check: every behavior of the embedded cloud works, and nothing is left", a
   expect(Contents?.map(({ Key }) => Key)).toEqual(["runs/kept"]);
 });
 
-test.each(["SIGINT", "SIGTERM"] as const)("check: %s stops it, and nothing is left", async (signal) => {
+test.each(["SIGINT", "SIGTERM"] as const)("check: %s stops it, and none of its records is left", async (signal) => {
   let written = 0;
   process.env["AWS_ENDPOINT_URL_DYNAMODB"] = await startProxy(String(home["AWS_ENDPOINT_URL_DYNAMODB"]), {
     change({ headers, body }) {
@@ -73,7 +73,7 @@ test("check: a store that overwrites or ignores conditions is reported, with exi
       return Buffer.from(JSON.stringify({ ...JSON.parse(body.toString()), ConditionExpression: undefined }));
     },
   });
-  const found = faults(await printedJson("cloud", "check"));
+  const found = brokenBehaviors(await printedJson("cloud", "check"));
   expect(found.sort()).toEqual([
     "one of 20 concurrent commits wins",
     "one of 20 concurrent inserts wins",
@@ -84,7 +84,7 @@ test("check: a store that overwrites or ignores conditions is reported, with exi
   expect(process.exitCode).toBe(1);
 });
 
-test("check: a store that cannot delete objects still gets its result, and keeps no items", async () => {
+test("check: on a store that cannot delete objects, it still ends with its result, and no items are left", async () => {
   process.env["AWS_ENDPOINT_URL_S3"] = await startProxy(String(home["AWS_ENDPOINT_URL_S3"]), {
     change: ({ method, url, body }) =>
       method === "POST" && /[?&]delete/.test(url)
@@ -94,14 +94,14 @@ test("check: a store that cannot delete objects still gets its result, and keeps
   const warned: string[] = [];
   const spy = vi.spyOn(console, "error").mockImplementation((line) => void warned.push(String(line)));
   const lines = await printedJson("cloud", "check").finally(() => spy.mockRestore());
-  expect(lines.at(-1)).toMatchObject({ kind: "check", broken: faults(lines).length });
-  expect(faults(lines).length).toBeGreaterThan(0);
+  expect(lines.at(-1)).toMatchObject({ kind: "check", broken: brokenBehaviors(lines).length });
+  expect(brokenBehaviors(lines).length).toBeGreaterThan(0);
   expect(warned).toEqual([expect.stringMatching(/^warning: the check's records are left in the store: /)]);
   const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));
   expect(Items?.map(({ pk }) => pk?.S)).toEqual(["KEPT"]);
 });
 
-test("check: a store whose updates create items is reported, and keeps none of them", async () => {
+test("check: a store whose updates create items is reported, and none of these items is left", async () => {
   process.env["AWS_ENDPOINT_URL_DYNAMODB"] = await startProxy(String(home["AWS_ENDPOINT_URL_DYNAMODB"]), {
     change({ headers, body }) {
       if (!String(headers["x-amz-target"]).endsWith("UpdateItem")) return body;
@@ -110,12 +110,12 @@ test("check: a store whose updates create items is reported, and keeps none of t
       return Buffer.from(JSON.stringify({ ...input, ...(others !== "" && { ConditionExpression: others }) }));
     },
   });
-  expect(faults(await printedJson("cloud", "check"))).toEqual(["an update never creates an item"]);
+  expect(brokenBehaviors(await printedJson("cloud", "check"))).toEqual(["an update never creates an item"]);
   const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));
   expect(Items?.map(({ pk }) => pk?.S)).toEqual(["KEPT"]);
 });
 
-test("check: a missing table is one clear line, with what to do", async () => {
+test("check: the error for a missing table names the command that creates it", async () => {
   process.env["MGRPO_TABLE"] = "nowhere";
   await expect(printedJson("cloud", "check")).rejects.toMatchObject({
     code: "not-found",
@@ -123,7 +123,7 @@ test("check: a missing table is one clear line, with what to do", async () => {
   });
 });
 
-// The last one: it leaves items in the table.
+// The last test, because it leaves items in the table.
 test("check: a store's message reaches a terminal without control characters", async () => {
   const body = JSON.stringify({ __type: "x#AccessDeniedException", message: "no\u001b[2J" });
   process.env["AWS_ENDPOINT_URL_DYNAMODB"] = await startProxy(String(home["AWS_ENDPOINT_URL_DYNAMODB"]), {

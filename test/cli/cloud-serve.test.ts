@@ -1,4 +1,4 @@
-/** @file What `mgrpo cloud serve` shows; only the owner of its file can read the keys that it writes. */
+/** @file What `mgrpo cloud serve` shows, and its environment file, which holds keys: only its owner can read it. */
 import {
   chmodSync,
   closeSync,
@@ -24,7 +24,7 @@ import { memoryStore } from "../fakes/memory-store.ts";
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-env-file-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("writes per second, runs and the last event, from two polls of the store", () => {
+test("the status line has the writes per second between two polls of the store, the runs, and the last event", () => {
   const snapshot = (
     seconds: number,
     writes: number,
@@ -46,7 +46,7 @@ test("writes per second, runs and the last event, from two polls of the store", 
   expect(activityText(last, 16)).toBe("0.0 writes/s · 1 run, 0 running · far is finished, 0s ago");
 });
 
-test("only its owner can read the file, even if it replaces one that others could read", () => {
+test("only its owner can read the environment file, even if it replaces one that others could read", () => {
   const file = join(folder, "cloud.json");
   writeFileSync(file, "old");
   chmodSync(file, 0o644);
@@ -120,7 +120,7 @@ test("the status line reports that the list of runs cannot be read, and the stor
   }
 });
 
-test("the last port leaves none for S3: the error names --s3-port, and no signal handler is left", async () => {
+test("port 65535 leaves none above it for S3: the error names --s3-port, and no signal handler is left", async () => {
   const listeners = process.listenerCount("SIGINT");
   const serving = serveCloud({ host: "127.0.0.1", port: 65_535, dir: join(folder, "cloud") });
   await expect(serving).rejects.toMatchObject({

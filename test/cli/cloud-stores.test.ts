@@ -9,7 +9,7 @@ import { openCloudStore } from "../../cli/local/embedded-cloud.ts";
 const here = mkdtempSync(join(tmpdir(), "mgrpo-cloud-stores-"));
 afterAll(() => rmSync(here, { recursive: true, force: true }));
 
-test("two stores are read at once, each by its own endpoints and keys", async () => {
+test("two stores are open at the same time, each with its own endpoints and keys, and the environment does not change", async () => {
   const idle = async () => {};
   const handlers = { objectCreated: idle, tick: idle };
   const before = { ...process.env };

@@ -9,7 +9,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const here = mkdtempSync(join(tmpdir(), "mgrpo-cloud-ui-"));
 afterAll(() => rmSync(here, { recursive: true, force: true }));
 
-test("it shows the runs to anyone who has the link, whose key survives a restart", { timeout: 240_000 }, async () => {
+test("the dashboard requires the key in its link, which survives a restart", { timeout: 240_000 }, async () => {
   const keys: (string | null)[] = [];
   for (const _ of [1, 2]) {
     const ui = await serveUi(here, ["cloud", "serve", "--port", "0", "--ui-port", "0"], /^dashboard: (.*)$/);
@@ -23,7 +23,7 @@ test("it shows the runs to anyone who has the link, whose key survives a restart
   expect(keys[1]).toBe(keys[0]);
 });
 
-test("it starts from a folder whose path has spaces and non-ASCII letters", { timeout: 240_000 }, async () => {
+test("the dashboard starts if the program's path has spaces and non-ASCII letters", { timeout: 240_000 }, async () => {
   const root = join(here, "my project é");
   mkdirSync(root);
   for (const part of ["dist", "package.json"]) cpSync(join(ROOT, part), join(root, part), { recursive: true });

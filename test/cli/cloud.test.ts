@@ -100,12 +100,12 @@ test("a deployment is found even if the first page of a scan does not reach its 
   expect((await dynamo.send(new ListTablesCommand())).TableNames).toContain("mgrpo");
 });
 
-test("destroy names the endpoint that does not answer, not the other one", async () => {
+test("destroy names the endpoint that does not answer", async () => {
   process.env["AWS_ENDPOINT_URL_DYNAMODB"] = "http://127.0.0.1:1";
   await expect(printedJson("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(/http:\/\/127\.0\.0\.1:1\b/);
 });
 
-test("a cloud whose port is in use ends with an error, and leaves no signal handler", async () => {
+test("serve on a port in use ends with an error, and leaves no signal handler", async () => {
   const dir = mkdtempSync(join(tmpdir(), "mgrpo-serve-"));
   const port = new URL(home["AWS_ENDPOINT_URL_S3"] ?? "").port;
   const before = process.listenerCount("SIGTERM");

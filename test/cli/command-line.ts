@@ -42,7 +42,7 @@ export function workHere(): string {
   return folder;
 }
 
-/** Options that give the relay team its models in such a folder, and these evaluations. */
+/** Options that give the relay team its models in such a folder, and these evaluation suites. */
 export function relaySettings(...suites: object[]): string[] {
   const settings = [
     "agents.main.model=models/main",
@@ -52,7 +52,7 @@ export function relaySettings(...suites: object[]): string[] {
   return settings.flatMap((setting) => ["--set", setting]);
 }
 
-/** Arguments that train the relay team with two evaluations. */
+/** Arguments that train the relay team with two evaluation suites. */
 export function trainRelay(run: string, ...more: string[]): string[] {
   const settings = relaySettings({ name: "sampled" }, { name: "greedy", temperature: 0 });
   return ["train", RELAY, "--run", run, ...settings, ...more];
@@ -80,7 +80,7 @@ export function mgrpoWith(more: NodeJS.ProcessEnv, cwd: string, ...args: string[
   });
 }
 
-/** The same, for tests that kill it. */
+/** The same without waiting for its end, for tests that kill it. */
 export function startMgrpo(cwd: string, ...args: string[]): ChildProcess {
   return startMgrpoWith({}, cwd, ...args);
 }

@@ -1,4 +1,4 @@
-/** @file What identifies the code of a comparison's run in a user's project: no commit of the user's own, and a hash of the recipe. */
+/** @file What identifies the code and questions of a run in a user's project: hashes of them, not the commit of the project. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -150,7 +150,7 @@ test("a bare name means a run, even if a folder has the same name", () => {
   expect(describeStart(["mgrpo"], { from: ["models"] })).toBe("mgrpo: the checkpoints of run models");
 });
 
-test("a hub model stays at the commit with which a run that names it has started, not at that of another revision", () => {
+test("a hub model stays at the commit that a started run of the comparison recorded for the same name and revision", () => {
   const [entry = expect.fail()] = entriesOf(options);
   const { config } = planRun(source, entry, 1, undefined);
   const { main = expect.fail() } = config.agents;

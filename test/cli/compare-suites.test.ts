@@ -68,7 +68,7 @@ test("kinds of questions are compared on the first arm's suite; an arm whose kin
   expect(page).toContain("\n| one | 20.0 [0.0, 100.0] |\n| two | - |\n");
 });
 
-test("all curves are of one suite, though an arm may end before that suite is evaluated more often than another", () => {
+test("all curves are of one suite, even if an arm is too short to have evaluated it more often than another", () => {
   const scores = (suite: string, team: number, correct: number) => ({
     ...{ team, suite, temperature: 1, closedBook: false },
     questions: ["q1", "q2", "q3", "q4"].map((question, i) => {

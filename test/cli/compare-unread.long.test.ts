@@ -15,7 +15,7 @@ async function compared(name: string, ...more: string[]): Promise<string[]> {
   return parsedLines(text).flatMap(({ kind, run }) => (kind === "finished" ? [String(run)] : []));
 }
 
-test("a setting that no run would read is refused; one that a single run reads is given to all", {
+test("a setting that no run would read is refused; one that a single run reads is accepted", {
   timeout: TIMEOUT,
 }, async () => {
   await expect(compared("c", ...TOKENS)).rejects.toThrow(

@@ -70,7 +70,7 @@ test("settings that the comparison itself sets are refused", () => {
   expect(() => planRun(source, varied, 1, undefined)).toThrow("steps cannot be set or varied");
 });
 
-test("a setting that one run of a comparison reads is given to all; one that none reads is refused", () => {
+test("a setting is unread only if no run of the comparison reads it", () => {
   const unread = (set: string[], ...vary: string[]) => {
     const chosen = { ...options, arms: ["mgrpo", "main-only"] as const, set, vary };
     const planned = entriesOf(chosen).map((entry) => planRun({ ...source, options: chosen }, entry, 1, undefined));

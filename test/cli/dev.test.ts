@@ -40,7 +40,7 @@ function recipeWith(name: string, body: string): string {
 }
 
 test("dev shows every agent's rewards, advantages and trained tokens, natively and through the app", async () => {
-  // Nothing is tracked, so trackers need no addresses, and `trackContent` needs none that accepts content.
+  // Nothing is tracked, so trackers need no addresses, and `trackContent` needs no tracker that accepts content.
   const tracked = [...models, "--set", 'track=["mlflow","otlp"]', "--set", "trackContent=true"];
   for (const settings of [tracked, withApp]) {
     const lines = await dev(RELAY, ...settings, "--rollouts", "6");
@@ -57,7 +57,7 @@ test("dev shows every agent's rewards, advantages and trained tokens, natively a
   }
 });
 
-test("more rollouts at once than a signal may have listeners by default are no reason to warn of a leak", async () => {
+test("more concurrent rollouts than the default limit of listeners cause no warning of a leak", async () => {
   const ended = await mgrpo(folder, "dev", RELAY, "--question", "train-amber", ...models, "--rollouts", "12");
   expect(ended).toMatchObject({ code: 0, stderr: expect.not.stringContaining("MaxListeners") });
 });
@@ -226,7 +226,7 @@ test("without advantages, an entropy bonus trains tokens in the first step unles
 test.each([
   [1, "native", "1 reply of 'main' with a tool call that could not be parsed stays text"],
   [2, "recipe", "2 replies of 'main' with a tool call that could not be parsed stay text"],
-] as const)("%i unparsed and cut replies (%s): only an app has a max_tokens of its own", (n, runner, unparsed) => {
+] as const)("%i unparsed and cut replies (%s): the advice names max_tokens only with an app", (n, runner, unparsed) => {
   const counts = { main: { branches: 1, rewritten: 0, unparsed: n, cut: n } };
   const conversation = { prompt: "?", turns: [], stop: "token-limit", answer: "a", fault: null };
   const outcome = { status: "finished", conversation, app: { branches: [], counts } } as unknown as Outcome;

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo eval <endpoint or team.json> --suite`: a model behind an API on a benchmark. After an account
- * without credit, a killed process or a spent tool budget, the same command resumes.
+ * @file `mgrpo eval <endpoint or team.json> --suite`: a model behind an API on a benchmark. Once the account
+ * has credit again, after a kill, or with a higher tool budget, the same command resumes.
  */
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -48,7 +48,7 @@ const resultFile = (results: string, name: string) => {
 /** Indices of the questions asked after the first `first` requests. */
 const askedSince = (first: number) => server.requests.slice(first).map((request) => indexOf(questionOf(request)));
 
-test("an account without credit ends the command with one line and no score; once topped up, the same command scores and submits", async () => {
+test("an account without credit ends the command with an error and no score; once topped up, the same command writes the score and the submission", async () => {
   const errors = vi.spyOn(console, "error").mockImplementation(() => {});
   reply = (question) => (indexOf(question) === 2 ? fails(402, "no credits") : answer(question));
   const refused = printedJson(...command("paid"));
@@ -79,7 +79,7 @@ test("an account without credit ends the command with one line and no score; onc
   );
 });
 
-test("after a kill, the same command repeats no answered question, and writes the same file", async () => {
+test("after a kill, the same command repeats no answered question, and writes the same files", async () => {
   vi.spyOn(console, "error").mockImplementation(() => {});
   const before = server.requests.length;
   // One request at a time: when the third question is asked, two answers are in the store.
@@ -104,7 +104,7 @@ test("after a kill, the same command repeats no answered question, and writes th
   expect(resultFile("killed", "submission-run1.jsonl")).toEqual(resultFile("paid", "submission-run1.jsonl"));
 });
 
-test("a spent tool budget ends the command; raised, the same command resumes", async () => {
+test("a spent tool budget ends the command, which resumes with a higher budget", async () => {
   const world = await serveWorld();
   process.env["SERPER_API_KEY"] = SEARCH_KEY;
   const errors = vi.spyOn(console, "error").mockImplementation(() => {});

@@ -1,4 +1,4 @@
-/** @file A run that was halted for longer than its conversations are kept: `resume` is refused with one line. */
+/** @file `resume` refuses a run that was halted for longer than its conversations are kept, and says what to do instead. */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";

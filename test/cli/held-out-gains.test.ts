@@ -21,7 +21,7 @@ test("the gain is the difference of the shares, with the counts of each kind", (
   });
 });
 
-test("answers are paired: a team whose answers stay the same has a narrow interval, however many of them are correct", () => {
+test("scores are paired by question: if all questions have the same gain, the interval is narrow", () => {
   const [before, after] = [Array.from({ length: 40 }, () => 0), Array.from({ length: 40 }, () => 1)];
   expect(heldOutGains("r", [scores(0, before), scores(3, after)], 3)).toMatchObject([
     { gain: 1, interval: { low: expect.closeTo(0.9124, 4), high: 1 } },
@@ -32,7 +32,7 @@ test("answers are paired: a team whose answers stay the same has a narrow interv
   ]);
 });
 
-test("the interval is the same in every reading of the run", () => {
+test("the interval is the same every time it is computed", () => {
   const both = [scores(0, [1, 0, 0, 1, 0, 0]), scores(2, [1, 1, 0, 0, 1, 1])];
   const [gain] = heldOutGains("r", both, 2);
   expect(gain?.interval.low).toBeLessThan(gain?.gain ?? Number.NaN);

@@ -9,7 +9,7 @@ const TINY = join(import.meta.dirname, "../fixtures/gguf/tiny.gguf");
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-import-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("writes the folder, describes the model, and overwrites nothing", async () => {
+test("import writes the folder, describes the model, and overwrites nothing", async () => {
   const printed = vi.spyOn(console, "log").mockReturnValue();
   const to = join(folder, "tiny");
   await importModel(TINY, { to, dtype: "bf16" });

@@ -75,7 +75,7 @@ test.each<[string, JsonValue[], RegExp]>([
 test.each([
   [["--score", "feedback"], /--score <name> and --min-score <x> go together/],
   [["--where", "feedback"], /--where feedback: write <attribute>=<value>/],
-])("%j is refused", async (options, message) => {
+])("options that are incomplete are refused: %j", async (options, message) => {
   const to = join(folder, "refused.jsonl");
   await expect(printed("import-traces", trace("openai.jsonl"), "--to", to, ...options)).rejects.toThrow(message);
 });
@@ -118,7 +118,7 @@ test.each([
   ["nowhere.jsonl", /^nowhere.jsonl: no such file$/],
   [TRACES, /: a folder: name its files$/],
   [join(TRACES, "openai.jsonl", "x"), /x: cannot be read \(ENOTDIR: .*\)$/],
-])("%s cannot be read", async (name, message) => {
+])("the error for an input that cannot be read says why: %s", async (name, message) => {
   await expect(printed("import-traces", name, "--to", join(folder, "x.jsonl"))).rejects.toThrow(message);
 });
 

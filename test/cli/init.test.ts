@@ -54,7 +54,7 @@ test("the output names the packages to install, unless the project already has t
   expect(await initWith("mgrpo", "zod")).not.toContain("npm install");
 });
 
-test("the command that it prints can be copied, even for a folder with a space", async () => {
+test("the command that init prints can be copied, even for a folder with a space", async () => {
   const project = mkdtempSync(join(folder, "project-"));
   expect(await initIn(project, "my team")).toMatch(/ train "my team"\n/);
 });

@@ -34,7 +34,7 @@ function argumentsOf(text: string, set: readonly string[]): string[] {
 
 const check = (text: string, ...set: string[]) => printedJson(...argumentsOf(text, set));
 
-test("agreement, and each disagreement with the judge's reason", async () => {
+test("judge check reports the agreement, and each disagreement with the judge's reason", async () => {
   expect(await check(LABELS.map((label) => JSON.stringify(label)).join("\n"), PRICES)).toMatchObject([
     { kind: "disagreement", id: "c", correct: true, judged: false, reason: "compared" },
     { kind: "disagreement", id: "d", correct: false, judged: true },
@@ -47,8 +47,8 @@ test("agreement, and each disagreement with the judge's reason", async () => {
   ]);
 });
 
-test("expert labels: the judge's error against human scores, and each disagreement", async () => {
-  // The scores are by the length of the report: 0.5, 0.8, 0.3 and 1.0.
+test("on expert labels, judge check reports the judge's error against human scores, and each disagreement", async () => {
+  // The judge scores a report by its length: 0.5, 0.8, 0.3 and 1.0.
   reply = (content) => {
     const { task, steps, report } = JSON.parse(content) as { task: string; steps: unknown; report: string };
     return says(JSON.stringify({ reason: `${task}: ${JSON.stringify(steps)}`, score: report.length / 10 }));
@@ -135,7 +135,7 @@ test("labels without a verdict do not stop the others: what was paid for is show
   const { lines, error } = await checkThatFails([LABELS[2], LABELS[1], LABELS[0], LABELS[3]], PRICES);
   expect(lines).toMatchObject([
     { kind: "disagreement", id: "d" },
-    // The answers that are not verdicts cost the same.
+    // Replies without a verdict cost the same.
     { kind: "agreement", n: 2, accuracy: 0.5, cost: { usd: expect.closeTo(0.28, 12) } },
   ]);
   expect(error).toMatchObject({

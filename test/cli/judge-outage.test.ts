@@ -70,7 +70,7 @@ test("a halt that an older release recorded without a code is not retryable", as
   await expect(following).rejects.toMatchObject({ code: "run-halted", retryable: false });
 });
 
-test("a wrong key of the judge ends the watch", async () => {
+test("a wrong judge key ends the watch", async () => {
   const error = await endAfter(new MgrpoError("endpoint-refused", "HTTP 401"), 0);
   expect(error).toMatchObject({ code: "run-halted", retryable: false, message: "HTTP 401" });
   await expect(watched(error)).rejects.toThrow("HTTP 401");

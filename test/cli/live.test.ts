@@ -28,7 +28,7 @@ async function runningStore(workers: readonly WorkerRecord[], listed: object) {
   return store;
 }
 
-test("a run whose workers are at work shows its cost, its newest heartbeat and what it waits for", async () => {
+test("a run in progress shows its cost, the newest heartbeat of a living worker and what it waits for", async () => {
   const priced = RunConfig.parse({ ...config, budget: { usd: 9, usdPerWorkerHour: { main: 3, "*": 0 } } });
   const store = await runningStore([], {});
   const now = 2_000_000_000_000;

@@ -62,8 +62,8 @@ function startWith(more: NodeJS.ProcessEnv, cwd: string, ...args: string[]) {
   return { child, ended: once(child, "exit") };
 }
 
-/** All lines that a process prints until it ends. */
-async function printedBy({ stdout }: ChildProcess): Promise<unknown[]> {
+/** All lines that a process prints until it ends, parsed as JSON. */
+async function outputOf({ stdout }: ChildProcess): Promise<unknown[]> {
   const lines: unknown[] = [];
   if (stdout) for await (const line of createInterface({ input: stdout })) lines.push(JSON.parse(line));
   return lines;
@@ -75,7 +75,7 @@ async function firstLine({ stdout }: ChildProcess): Promise<Record<string, strin
   throw new Error("ended without a line");
 }
 
-/** A machine whose clock is wrong. */
+/** The environment of a process whose clock is wrong. */
 const clockOff = (minutes: number) => ({
   NODE_OPTIONS: `--import=${new URL("../fixtures/clock-off.mjs", import.meta.url).href}`,
   CLOCK_OFF_MINUTES: String(minutes),
@@ -195,7 +195,7 @@ test("a run has the same weights if mgrpo dispatch runs the functions, a worker 
   const machines = [0, 1, 2, 3].map(() => emptyFolder());
   const [functionsAt = "", mainAt = "", searcherAt = "", evaluatorAt = ""] = machines;
   const dispatch = start(functionsAt, "dispatch", "--every", "0.05");
-  const lines = printedBy(dispatch.child);
+  const lines = outputOf(dispatch.child);
   expect((await mgrpo(here, ...launchRelay("far"))).code).toBe(0);
 
   const port = await freePort();
@@ -240,15 +240,15 @@ test("a run has the same weights if mgrpo dispatch runs the functions, a worker 
 test("a setting that nothing reads is refused when a run is launched; a run that is stored with one can be launched again", async () => {
   const { store, here } = await storeAndProject();
   process.chdir(here);
-  const again = [...launchRelay("old"), "--set", "algorithm.constantTokens=100"];
-  await expect(printed(...again)).rejects.toThrow(/^algorithm\.constantTokens: does nothing under aggregation/);
+  const withUnread = [...launchRelay("old"), "--set", "algorithm.constantTokens=100"];
+  await expect(printed(...withUnread)).rejects.toThrow(/^algorithm\.constantTokens: does nothing under aggregation/);
   await printed(...launchRelay("old"));
   const key = objectKeys.config("old");
   const config = parseJson(RunConfig, (await store.objects.get(key)) ?? "", "config");
   const changed = { ...config, algorithm: { ...config.algorithm, constantTokens: 100 } };
   await store.objects.delete([key]);
   await store.objects.commit(key, new TextEncoder().encode(canonicalJson(changed)));
-  expect(await printedJson(...again)).toMatchObject([{ kind: "launched", run: "old" }]);
+  expect(await printedJson(...withUnread)).toMatchObject([{ kind: "launched", run: "old" }]);
   await store.close();
 });
 

@@ -1,4 +1,4 @@
-/** @file `mgrpo mine` on the relay team: the same questions however often it is killed, and a run that trains on them. */
+/** @file `mgrpo mine` on the relay team: the same questions even if it is killed midway, and a run that trains on them. */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -22,7 +22,7 @@ const question = (id: string): Question => ({
   facts: { world: 3 },
 });
 
-test("a question is hard if its share of correct answers is below the threshold; one without answers is not counted", () => {
+test("a question is hard if its share of correct answers is below the threshold; one without answers is not", () => {
   const asked = ["a", "b", "jsonl:c", "d"].map(question);
   const tallies = [
     { n: 8, correct: 2 },

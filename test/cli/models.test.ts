@@ -1,5 +1,5 @@
 /**
- * @file Every kind of model name that the command line accepts: a PEFT folder brings its base; a Hub name brings its files and commit; and
+ * @file Every kind of model name that the command line accepts: a PEFT folder brings its base; a hub name brings its files and commit; and
  * `doctor --model` describes each.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -149,7 +149,7 @@ describe("a model under s3://", () => {
   });
 });
 
-describe("a model from the Hub", () => {
+describe("a model from the hub", () => {
   beforeAll(async () => {
     const whole = new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]);
     const hub = await startHub("owner/tiny", whole);
@@ -199,7 +199,7 @@ describe("a model from the Hub", () => {
   });
 });
 
-test("a large file from the Hub has an origin that remote workers can open; one from a folder has none", async () => {
+test("a large file from the hub has an origin that remote workers can open; one from a folder has none", async () => {
   const large = new Map([...bpeFiles(), ["model.safetensors", new Uint8Array(LARGE_FILE_BYTES + 1)]]);
   const hub = await startHub("owner/large", new Map([...large, ["config.json", new Uint8Array()]]));
   vi.stubEnv("HF_ENDPOINT", hub.url);
@@ -243,7 +243,7 @@ test("the template of an agent of an app is checked with a tool, which the app m
   expect((await read("recipe", { toolPrompt: "user" })).has("main")).toBe(true);
 });
 
-test("doctor refuses other LoRA settings than those of the adapter in the folder, as training does", async () => {
+test("doctor refuses LoRA settings other than those of the adapter in the folder", async () => {
   write("roomy", new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]));
   const folder = write("adapters/four", adapterOf("../../roomy"));
   const [model] = await checkModel(folder, ["limits.contextTokens=16"]);

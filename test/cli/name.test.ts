@@ -1,4 +1,4 @@
-/** @file Hints name the program in the way that the user can start it. */
+/** @file Hints name the program in a way that the user can start it. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

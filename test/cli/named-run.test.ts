@@ -1,4 +1,4 @@
-/** @file Commands that take a run's name: a mistyped one, and for `halt` one that this machine trains. */
+/** @file What commands say about a run whose name is mistyped, that is not on this machine, or that `halt` cannot halt. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, beforeEach, expect, test, vi } from "vitest";
@@ -9,13 +9,13 @@ import { workHere } from "./command-line.ts";
 import { config } from "./records.ts";
 
 const folder = workHere();
-const RUN = join("runs", config.run);
+const RUN_FOLDER = join("runs", config.run);
 /** A process that lives at least as long as the tests. */
 const pid = process.ppid;
 
 beforeAll(() => {
-  mkdirSync(join(folder, RUN), { recursive: true });
-  writeFileSync(join(folder, RUN, "config.json"), JSON.stringify(config));
+  mkdirSync(join(folder, RUN_FOLDER), { recursive: true });
+  writeFileSync(join(folder, RUN_FOLDER, "config.json"), JSON.stringify(config));
 });
 beforeEach(() => {
   for (const name of ["MGRPO_TABLE", "MGRPO_BUCKET"]) vi.stubEnv(name, undefined);
@@ -26,7 +26,7 @@ function writeStatus(state: "running" | "finished"): void {
   const totals = { seconds: 1, scoringSeconds: 0, writes: { requests: 0, bytes: 0, units: 0 } };
   const status = { run, recipe, arm, seed, steps, step: 1, state, reason: "", pid, environment: {}, ...totals };
   const heldOut = { before: null, after: null };
-  writeFileSync(join(folder, RUN, "status.json"), JSON.stringify({ ...status, heldOut }));
+  writeFileSync(join(folder, RUN_FOLDER, "status.json"), JSON.stringify({ ...status, heldOut }));
 }
 
 const refusalOf = (...args: string[]): Promise<string> =>

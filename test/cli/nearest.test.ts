@@ -8,6 +8,6 @@ test.each([
   ["solo", ["mgrpo", "main-only"], ""],
   ["mgrpo", ["mgrpo"], ""],
   ["x", [], ""],
-])("%s among %j", (word, known, hint) => {
+])("'%s' among the names %j: the hint is %j", (word, known, hint) => {
   expect(didYouMean(word, known)).toBe(hint);
 });
