@@ -1,6 +1,6 @@
 /**
- * @file A hung engine thread is ended once its call is past its time limit. Its samplers reopen by themselves, and a trainer once its files
- * are loaded again; both then return the same bits as in a thread that never hung.
+ * @file An engine thread that hangs is ended once the time limits of its call have passed (thread.ts). The next call reopens a sampler; a
+ * trainer whose state has changed must load its files first. Both then return the same bits as in a thread that never hung.
  */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { EngineOptions, PolicyEngine, SampleRequest } from "../../core/ports.ts";
@@ -28,7 +28,7 @@ const files = tinyCheckpoint();
 /** From now on, time limits expire only when the test says so, however slow the machine is. */
 const stopClock = () => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
 
-/** Waits until `calls` time limits are set, then expires those of at most this many seconds. */
+/** Waits until `calls` time limits are set, then advances the stopped clock. */
 async function passSeconds(seconds: number, calls: number) {
   while (vi.getTimerCount() < calls) await new Promise(setImmediate);
   vi.advanceTimersByTime(seconds * 1000);

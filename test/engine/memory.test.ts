@@ -1,4 +1,4 @@
-/** @file The memory that the engine predicts: parts that can be counted are exact, and every setting changes only its own parts. */
+/** @file The predicted memory: its parts, the settings that change each, and what doctor and preflight report of it. */
 import {
   closeSync,
   ftruncateSync,
@@ -53,16 +53,16 @@ test("each setting changes only its own parts", () => {
   expect(plan({}, 8)).toEqual({ ...before, adapter: adapter / 2, optimizer: optimizer / 2, saving: saving / 2 });
 });
 
-test("a mapped base takes its own bytes, in half precision also two float32 matrices; full training takes over ten times the weights", () => {
+test("a mapped base needs its stored bytes, in half precision also two float32 matrices; full training needs over ten times the weights", () => {
   const weights = 4 * 596_049_920;
   const head = 4 * 151_936 * 1024;
   expect(plan().weights).toBe(weights);
   expect(totalBytes(plan())).toBeLessThan(3 * weights);
-  const onHalves = (mapped: boolean) => planMemory(QWEN3_06B, LORA, options, { ...stored(2), mapped }).weights;
+  const halfPrecision = (mapped: boolean) => planMemory(QWEN3_06B, LORA, options, { ...stored(2), mapped }).weights;
   // While a matrix is read it is float32, in the sampler and in the trainer; the largest is the head.
-  expect(onHalves(true)).toBe(weights / 2 + 2 * head);
-  // Converted: the trainer's, a sampler's, and its successor's.
-  expect(onHalves(false)).toBe(3 * weights);
+  expect(halfPrecision(true)).toBe(weights / 2 + 2 * head);
+  // If it is not mapped, each has a float32 copy: the trainer, a sampler, and the next version's sampler.
+  expect(halfPrecision(false)).toBe(3 * weights);
   expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
 });
 
@@ -125,7 +125,7 @@ test("a base that several processes map is in memory once; what each derives fro
   expect(mappedBytes(QWEN3_06B, null, options, stored(4))).toBe(0);
 });
 
-test("full training uses one graph for a small model; for a large one, memory holds one layer's arrays", () => {
+test("full training of a small model is one graph; that of a large one needs no more activations than adapter training", () => {
   expect(computesWhole(TINY, options)).toBe(true);
   expect(computesWhole(QWEN3_06B, options)).toBe(false);
   expect(planMemory(QWEN3_06B, null, options, stored(4)).activations).toBe(plan().activations);
@@ -144,7 +144,7 @@ test("prefix trees need masks, and arrays of their own where the runtime keeps a
   expect(small.trees).toBe(2 * masks + small.activations);
 });
 
-test("doctor --model reports what is needed part by part, and what to do when it does not fit", async () => {
+test("doctor --model reports the memory part by part; preflight warns if a team exceeds the free memory, and refuses one that exceeds the machine's", async () => {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-doctor-model-"));
   try {
     for (const [name, bytes] of tinyCheckpoint()) writeFileSync(join(folder, name), bytes);

@@ -10,7 +10,7 @@ const cut = (lengths: readonly number[], limits = LIMITS) =>
     lengths.map((tokens) => ({ tokens, predictions: tokens })),
     limits,
   );
-const WIDE = { tokens: 4096, scores: 4096 * 300, predictions: 4096 };
+const LARGE_LIMITS = { tokens: 4096, scores: 4096 * 300, predictions: 4096 };
 
 test("micro-batches hold every sequence once, padded to a multiple of four, within the limit on tokens unless alone", () => {
   fc.assert(
@@ -43,11 +43,11 @@ test.each([
 
 // A graph run costs as much as 48 tokens. Together: 8 * 200 + 48 = 1648; apart: 4 * 200 + 4 * 20 + 2 * 48 = 976.
 test("short sequences are not padded to the length of long ones where another micro-batch costs less", () => {
-  const parts = cut([20, 200, 20, 200, 20, 200, 20, 200], WIDE);
+  const parts = cut([20, 200, 20, 200, 20, 200, 20, 200], LARGE_LIMITS);
   expect(parts.map(({ rows, tokens }) => [rows.length, tokens])).toEqual([
     [4, 200],
     [4, 20],
   ]);
   // Together: 4 * 24 + 48 = 144; apart: 2 * 24 + 2 * 20 + 2 * 48 = 184.
-  expect(cut([20, 24, 20, 24], WIDE)).toHaveLength(1);
+  expect(cut([20, 24, 20, 24], LARGE_LIMITS)).toHaveLength(1);
 });

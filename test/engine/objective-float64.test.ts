@@ -1,6 +1,6 @@
 /**
- * @file The forms of the objective through a model, in double precision: core's derivatives as weights of the linear loss on the eager engine's
- * model give the gradient of the objective itself, checked by central differences over the weights.
+ * @file Gradients through the eager engine's model, in double precision, compared with central differences over its weights: of the objective,
+ * with core's derivatives as the weights of a linear loss, and of the linear-entropy loss.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, expect, test, vi } from "vitest";
@@ -35,7 +35,7 @@ const POSITIONS_A = [2, 3, 4, 6, 7, 8, 9];
 const TREE = prefixTree([TOKENS]);
 const WANTED = predictions([0], [TOKENS], (_i, t) => t, EVERY_PREDICTION);
 
-/** Log-probs_T of the sequence under a model with these weights. */
+/** [T - 1]: log-probs of the tokens after the first, under a model with these weights. */
 function logProbsOf(parameters: Record<string, tf.Tensor>): tf.Tensor1D {
   return predictedLogProbs(TINY, parameters, treeStates(TINY, parameters, TREE, null), WANTED, 0.9);
 }
@@ -58,7 +58,7 @@ test.each<[object, number]>([
   [{ policyLoss: { kind: "dual-clip", c: 2 }, kl: { coefficient: 0.2 }, tisCap: 1.5 }, -1.3],
   [{ policyLoss: { kind: "cispo" } }, 0.8],
   [{ policyLoss: { kind: "cispo" }, tisCap: 1.5, ratioMask: { low: 0.2, high: 5 } }, -1.3],
-])("the gradient through a model equals central differences: %o, A = %d", (options, advantage) => {
+])("the objective's gradient equals central differences: %o, advantage %d", (options, advantage) => {
   const algorithm = AlgorithmConfig.parse(options);
   const weights = initializeWeights(TINY, 3);
   const start_A = currentOf(weights);

@@ -15,7 +15,7 @@ import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 beforeAll(() => openBackend("cpu"));
 
-/** Trajectories of two questions, sampled off policy. */
+/** Random trajectories of two questions, with random behavior log-probs. */
 function batch(): TrainingEntry[] {
   const { integer, uniform } = stream("objective", "batch");
   return [0, 0, 1, 1].map((group, i) => {

@@ -16,7 +16,7 @@ interface Step {
   readonly decoded: number;
 }
 
-/** Samples `lengths[i]` tokens for rollout i. All wait from the start. */
+/** Samples `lengths[i]` tokens for rollout i. All are requested at the start. */
 async function stepsOf(lengths: readonly number[]): Promise<Step[]> {
   const { layout, weights } = parseCheckpoint(tinyCheckpoint());
   const feeds = parameterTensors(layout, weights);
@@ -48,17 +48,17 @@ async function stepsOf(lengths: readonly number[]): Promise<Step[]> {
   return steps;
 }
 
-/** Each has a prompt of its own, so that none shares another's cache or decode. */
+/** Each rollout has a prompt of its own, so that none shares another's cache or decode. */
 function rollout(number: number, limit: number) {
   const sequence = `rollout ${number}`;
   const sampling = { temperature: 1, topP: 1, topK: 0 };
   const request = { sequence, tokens: [number, ...PROMPT], maxTokens: limit, stop: [], sampling, stream: [sequence] };
-  const refuse = (error: unknown) => expect.fail(String(error));
-  return { request, arrival: number, limit, resolve: () => {}, reject: refuse };
+  const reject = (error: unknown) => expect.fail(String(error));
+  return { request, arrival: number, limit, resolve: () => {}, reject };
 }
 
 test("beside a long rollout, the next ones are prefilled as slots become free: no decode has an idle row while any wait", async () => {
-  // One of 12 tokens holds a slot; nine of 3 tokens take turns in the other three: 9 * 3 / 3 decodes. Then it is alone.
+  // One rollout of 12 tokens holds a slot; nine of 3 tokens take turns in the other three: 9 * 3 / 3 decodes. Then it is alone.
   const steps = await stepsOf([12, ...Array<number>(9).fill(3)]);
   expect(steps.map(({ decoded }) => decoded)).toEqual([...Array<number>(9).fill(SLOTS), 1, 1, 1]);
   expect(steps.map(({ prefilled }) => prefilled)).toEqual([4, 0, 0, 3, 0, 0, 3, 0, 0, 0, 0, 0]);

@@ -42,6 +42,7 @@ class Recorder {
   }
 }
 
+/** The tokens 0, 1, 2, …, with another one in the last place. */
 const upTo = (count: number, last = 0) => Array.from({ length: count }, (_, i) => (i === count - 1 ? last : i));
 
 test("the prompt of a question is computed once for all its rollouts", async () => {

@@ -14,7 +14,7 @@ const WARM = 0.45;
 
 afterEach(() => vi.restoreAllMocks());
 
-/** Samples the same prompt; `rows` has the number of rows of each decode. */
+/** A sampler that is always given the same prompt; `rows` returns the number of rows of each decode. */
 async function open(mode?: DecodeMode) {
   const decode = vi.spyOn((mode === "device" ? DeviceDecoder : HostDecoder).prototype, "decode");
   const sampler = await openCompiledSampler(tinyCheckpoint(), { ...OPTIONS, provider: "cpu" }, mode);
@@ -41,7 +41,7 @@ test("sequences with the same prefix and next token are decoded in one row", asy
   await close();
 });
 
-test("a later sequence is not decoded until it diverges from an earlier one", async () => {
+test("a later sequence is decoded only beyond the tokens that it shares with an earlier one", async () => {
   const { generate, rows, close } = await open();
   const first = await generate("a", 0);
   const before = rows().length;
@@ -96,7 +96,7 @@ test("a sequence is decoded again once no slot holds its prefix, even if its dis
   await close();
 });
 
-test("the prefix cache evicts the oldest distribution, and stores none of a large vocabulary", () => {
+test("the prefix cache evicts the oldest distribution, and stores none for a large vocabulary", () => {
   const cache = new PrefixCache(4096);
   const row = (value: number) => new Float32Array(4096).fill(value);
   for (let i = 0; i <= 1024; i++) cache.set(String(i), row(i));

@@ -35,7 +35,7 @@ describe("a tree", () => {
     ]);
   });
 
-  test("each sequence finds its tokens at its positions and sees exactly its own prefix", () => {
+  test("has one node per distinct prefix; each sequence finds its tokens at their positions and sees exactly its own prefix", () => {
     fc.assert(
       fc.property(sequences, (unsorted) => {
         const batch = sorted(unsorted);
@@ -86,8 +86,9 @@ describe("a plan", () => {
     );
   });
 
-  // Two groups of three that share 10 tokens, and with each other 2: together 2 + 2 (8 + 3) = 24 + 57.6; apart 2 (13 + 16.9) = 59.8.
-  test("branches that share too little are cut, since each pays for the other's attention", () => {
+  // Two groups of three that share 10 tokens, and with each other 2. Together: 2 + 2 (8 + 3) = 24 tokens, which cost 24 + 57.6 = 81.6.
+  // Apart: 10 + 3 = 13 tokens each, which cost 2 (13 + 16.9) = 59.8.
+  test("branches that share too little become separate trees, since each pays for the other's attention", () => {
     const branch = (first: number, last: number) => [9, 9, ...Array<number>(8).fill(first), last, 0];
     const batch = [1, 2].flatMap((first) => [3, 4, 5].map((last) => branch(first, last)));
     expect(planTrees(batch, () => 0, rowCost, { tokens: 100, predictions: 100 })).toEqual([
@@ -108,7 +109,7 @@ describe("a plan", () => {
   const rollouts = Array.from({ length: 8 }, (_, k) => [...prompt, k, k, k]);
   const options = { ...OPTIONS, microBatchTokens: 512 };
 
-  test("a batch is in trees only where that costs less, and only if trees are allowed", () => {
+  test("uses trees only where they save enough, and only if they are allowed", () => {
     expect(planBatch(rollouts, () => 0, TINY, options).kind).toBe("trees");
     expect(planBatch(rollouts, () => 0, TINY, { ...options, prefixTrees: false }).kind).toBe("sequences");
     const different = rollouts.map((tokens, k) => [k, ...tokens]);
@@ -116,7 +117,7 @@ describe("a plan", () => {
       kind: "sequences",
       rows: different.map((_, k) => [k]),
     });
-    // Shares a tenth of its tokens.
+    // The rollouts share a tenth of their tokens.
     const little = rollouts.map((tokens, k) => [...tokens.slice(0, 6), k, ...tokens.slice(6)]);
     expect(planBatch(little, () => 0, TINY, options).kind).toBe("sequences");
   });

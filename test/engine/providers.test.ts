@@ -1,6 +1,6 @@
 /**
- * @file GPU providers: what is refused without a GPU, and that those which work here compute what the CPU computes. docs/gpu.md explains how to
- * use WebGPU's software adapter. CUDA is tested only with NVIDIA_TF32_OVERRIDE=0.
+ * @file GPU providers: those that work on this machine compute what the CPU computes, and others are refused. docs/gpu.md explains how to use
+ * a software adapter for WebGPU. CUDA is tested only with NVIDIA_TF32_OVERRIDE=0.
  */
 import { createRequire } from "node:module";
 import * as tf from "@tensorflow/tfjs-core";
@@ -25,14 +25,14 @@ const providerOf = (options: EngineOptions) =>
   compiledEngine.computesOn?.(options).catch((error: Error) => error.message) ?? Promise.resolve("");
 const webgpu = await providerOf(WEBGPU);
 
-/** By default, cuBLAS rounds the inputs of fp32 products to TF32. */
+/** By default, onnxruntime's CUDA provider rounds the inputs of fp32 products to TF32. */
 const hasExactCuda =
   process.env["NVIDIA_TF32_OVERRIDE"] === "0" && /^cuda: /.test(await providerOf({ ...OPTIONS, provider: "cuda" }));
 const ON_WEBGPU = /^webgpu: a tiny model/;
 const NO_ADAPTER = /Failed to get a WebGPU adapter/;
 const CPU = { threads: 1, provider: "cpu" } as const;
 const BIASED: ModelConfig = { ...UNTIED, queryKeyNorm: false, projectionBias: true };
-const SOME: LoraConfig = { rank: 2, alpha: 1, targets: ["k_proj", "up_proj"] };
+const SOME_LAYERS: LoraConfig = { rank: 2, alpha: 1, targets: ["k_proj", "up_proj"] };
 const LOSS = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
 const BATCH: TrainingSequence[] = [[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5, 8], [2]].map((tokens, i) => ({
   tokens,
@@ -41,7 +41,7 @@ const BATCH: TrainingSequence[] = [[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5, 8], [2]].
   behaviorLogProbs_T: Float32Array.from(tokens, (_, t) => -3.5 - 0.3 * t),
 }));
 
-describe("without a GPU", () => {
+describe("on any machine", () => {
   test("a policy computes on the CPU by default", async () => {
     expect(await providerOf(OPTIONS)).toBe("cpu");
   });
@@ -110,9 +110,9 @@ function gpuContract(gpu: ExecutionProvider): void {
     ["all weights", tinyCheckpoint(TINY, 3), {}],
     ["all weights, layer by layer", tinyCheckpoint(UNTIED, 3), LAYERED],
     ["all weights, with biases", tinyCheckpoint(BIASED, 3), {}],
-    ["an adapter", tinyAdapter(TINY, SOME, 3), {}],
+    ["an adapter on some layers", tinyAdapter(TINY, SOME_LAYERS, 3), {}],
     ["an adapter on every layer", tinyAdapter(BIASED, LORA, 3), {}],
-  ])("gradients equal the CPU's: %s", async (_name, files, changes) => {
+  ])("loss and gradients match the CPU's: %s", async (_name, files, changes) => {
     const passOn = async (provider: ExecutionProvider) => {
       const trainer = await compiledEngine.openTrainer(files, { ...OPTIONS, ...changes, provider });
       const { loss } = await trainer.forwardBackward(BATCH, LOSS, 0.9);
@@ -146,7 +146,7 @@ const ADAM = { learningRate: 1e-9, beta1: 0, beta2: 0, epsilon: 1, weightDecay: 
 
 /** The numbers after the header of a safetensors file. */
 function floats(file: Uint8Array | undefined): Float32Array {
-  if (!file) throw new Error("a trainer saved no optimizer");
+  if (!file) throw new Error("the trainer saved no optimizer state");
   const begin = 8 + Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
   return new Float32Array(Uint8Array.from(file.subarray(begin)).buffer);
 }

@@ -84,7 +84,7 @@ describe("codes", () => {
     },
   );
 
-  test("a block by hand", () => {
+  test("a block by hand; the scale of a block with a NaN is NaN", () => {
     const block = new Float32Array(32);
     block.set([-4, 3.5, 1, -0.2]);
     // m = -4: scale -4 / -8 = 0.5; steps -8, 7, 2, round(-0.4) = 0; codes 0, 15, 10, 8, then 8 for each zero.
@@ -164,10 +164,10 @@ describe.each(KINDS)("int%i", (bits) => {
 
   test("the trainer computes with the dequantized weights: the same bits as on a float32 base that holds them", async () => {
     const quantized = await trained(compiledEngine, files, options);
-    const own = await trained(compiledEngine, dequantized(WIDE, bits), plain);
-    expect(quantized).toEqual(own);
+    const onFloats = await trained(compiledEngine, dequantized(WIDE, bits), plain);
+    expect(quantized).toEqual(onFloats);
     const original = await trained(compiledEngine, files, plain);
-    expect(original.logProbs).not.toEqual(own.logProbs);
+    expect(original.logProbs).not.toEqual(onFloats.logProbs);
   });
 
   test("the trainer's log-probs match those of an independent engine on the dequantized weights", async () => {
@@ -221,13 +221,13 @@ describe.each(KINDS)("int%i", (bits) => {
   });
 });
 
-test("a base in bfloat16 is quantized from its values", async () => {
+test("a base in bfloat16 is quantized to the same file as a float32 base with its values", async () => {
   const { layout, weights } = parseCheckpoint(tinyCheckpoint(WIDE));
   const halves = toBfloat16(weights);
   const rounded = new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
   const bases = [writeModel(layout, weights, "BF16"), writeModel(layout, rounded)];
-  const [stored, own] = bases.map((base) => new Map([...tinyAdapter(WIDE), [MODEL_FILE, base]]));
-  const [a, b] = [stored, own].map((checkpoint, i) => {
+  const [halfPrecision, float32] = bases.map((base) => new Map([...tinyAdapter(WIDE), [MODEL_FILE, base]]));
+  const [a, b] = [halfPrecision, float32].map((checkpoint, i) => {
     const path = join(folder, `bfloat16-${i}`);
     writeQuantizedBase(checkpoint as CheckpointFiles, 4, path);
     return readFileSync(path);
@@ -235,7 +235,7 @@ test("a base in bfloat16 is quantized from its values", async () => {
   expect(a?.equals(b as Buffer)).toBe(true);
 });
 
-describe("refused", () => {
+describe("quantization is refused", () => {
   const open = (checkpoint: CheckpointFiles, changes: Partial<EngineOptions> = {}) =>
     compiledEngine.openTrainer(checkpoint, { ...optionsOf(4), ...changes });
 
@@ -250,14 +250,14 @@ describe("refused", () => {
     await expect(compiledEngine.openSampler(checkpoint, optionsOf(4))).rejects.toThrow(message);
   });
 
-  test("a width that is not a multiple of the block, naming the tensor", async () => {
+  test("where a tensor's inputs are not a multiple of the block size, by an error that names it", async () => {
     const odd = mkdtempSync(join(folder, "odd-"));
     const message =
       "engine.quantization int4: 'model.layers.0.mlp.down_proj.weight' has 80 inputs, not a multiple of the block size, 32: remove the setting";
     await expect(open(mappedAdapter({ ...WIDE, ffnWidth: 80 }, odd))).rejects.toThrow(message);
   });
 
-  test("on a GPU", () => {
+  test("on a GPU that the config names, but not with provider auto", () => {
     const check = (provider: "cuda" | "auto") =>
       checkQuantization(WIDE, LORA, { ...optionsOf(8), provider }, { mapped: true });
     expect(() => check("cuda")).toThrow(/int8: it runs on the CPU only, not on cuda: remove the setting/);
@@ -288,7 +288,7 @@ test("memory: codes and scales in place of the linear layers, and a packed copy 
   expect(plan("int8", "off").packed).toBe(0);
 });
 
-test("doctor reports how the linear layers are held", () => {
+test("doctor reports the quantization of the weights, and whether they are packed", () => {
   const agent = AgentConfig.parse({ model: "m", engine: { quantization: "int4", weightPacking: "on" } });
   const checks = memoryChecks(agent, files, storedWeights(files, WIDE));
   expect(checks.map(({ name, found }) => [name.trim(), found])).toEqual(

@@ -42,8 +42,8 @@ function product(bits: Bits, inputs: number, outputs: number): Product {
   return { inputs, outputs, codes, scales, base, x: random(MOST_ROWS * inputs) };
 }
 
-/** The first `rows` of x times the weight, as a sampler computes it. */
-async function opened({ inputs, outputs, base, x }: Product, threads: number) {
+/** Returns a function that computes the first `rows` rows of x times the weight, as a sampler does. */
+async function openProduct({ inputs, outputs, base, x }: Product, threads: number) {
   const graph: Graph = {
     name: "product",
     nodes: [
@@ -89,10 +89,10 @@ function reference(bits: Bits, { inputs, outputs, codes, scales, x }: Product, r
 
 describe.each<Bits>([4, 8])("int%i", (bits) => {
   test.each(SHAPES)(
-    "[rows, %i] x [%i]: the weights are exact, activations are rounded to 8 bits in blocks",
+    "%i inputs, %i outputs: the weights are exact, activations are rounded to 8 bits in blocks",
     async (...shape) => {
       const subject = product(bits, ...shape);
-      const y = await (await opened(subject, 1))(4);
+      const y = await (await openProduct(subject, 1))(4);
       for (let row = 0; row < 4; row++) {
         reference(bits, subject, row).forEach((value, n) => {
           expect(y[row * subject.outputs + n]).toBeCloseTo(value, 5);
@@ -101,11 +101,11 @@ describe.each<Bits>([4, 8])("int%i", (bits) => {
     },
   );
 
-  test.each(SHAPES)("[rows, %i] x [%i]: the same bits in 1 to 130 rows, on one thread and on two", async (...shape) => {
+  test.each(SHAPES)("%i inputs, %i outputs: the same bits in 1 to 130 rows, on 1 or 2 threads", async (...shape) => {
     const subject = product(bits, ...shape);
-    const all = await (await opened(subject, 1))(MOST_ROWS);
+    const all = await (await openProduct(subject, 1))(MOST_ROWS);
     for (const threads of [1, 2]) {
-      const run = await opened(subject, threads);
+      const run = await openProduct(subject, threads);
       for (let rows = 1; rows <= 130; rows++) {
         const y = await run(paddedRows(rows));
         expect(Buffer.compare(bytesOf(y), bytesOf(all.subarray(0, y.length)))).toBe(0);

@@ -1,6 +1,6 @@
 /**
  * @file Real tokenizers with their chat templates: each folder in the folder MGRPO_REAL_TOKENIZERS, in the Hugging Face layout (weights are not
- * read). The laws of the tokenizers in test/fixtures hold, and a family of the table in docs/models.md does what it says there.
+ * read). They obey the laws of the tokenizers in test/fixtures, and each family in the table of docs/models.md behaves as it says there.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -84,7 +84,7 @@ describe.skipIf(FOLDER === undefined).each(folders)("%s", (name) => {
     }
   });
 
-  test("its template is supported, or refused with advice that helps; a conversation is laid out as it writes it", () => {
+  test("its template is supported, or refused with advice that helps, as documented; a conversation is laid out as it renders it", () => {
     const documented = DOCUMENTED.find(([family]) => family.test(name))?.[1];
     let advised: Partial<TemplateSettings> = {};
     let found: ToolDisplay | "refused";

@@ -35,7 +35,7 @@ test("releasing a sequence cancels all of its requests and no others", async () 
   await sampler.close();
 });
 
-/** Two turns of a sequence, and a second turn of a branch. `others`: sequences that need its slot in between. */
+/** The second turns of a sequence and of its branches. `others`: sequences that need its slot before those. */
 async function secondTurns(others: number) {
   const sampler = await openCompiledSampler(tinyCheckpoint(), { ...OPTIONS, slots: 2, provider: "cpu" });
   const first = await sampler.sample(request);
@@ -51,7 +51,7 @@ async function secondTurns(others: number) {
   return { own, branched, late, again };
 }
 
-test.each([0, 3])("a branch has the bits of its sequence's own next turn, with %s other sequences", async (others) => {
+test.each([0, 3])("a branch has the bits of its sequence's own next turn, after %s other sequences", async (others) => {
   const { own, branched, late, again } = await secondTurns(others);
   expect(branched).toEqual(own);
   expect(late).toEqual(again);

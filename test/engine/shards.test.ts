@@ -29,7 +29,7 @@ test("weights within the limit are written as a single file", () => {
   expect([...serializeFiles(planModelFiles(layout, weights, "F32", bytes))]).toEqual([...single]);
 });
 
-test("shards hold every tensor once, stay within the limit, and read back bit for bit", () => {
+test("shards hold every tensor once, exceed the limit only with a single tensor, and read back bit for bit", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: bytes - 1 }), (limit) => {
       const shards = serializeFiles(planModelFiles(layout, weights, "F32", limit));
@@ -53,7 +53,7 @@ test("shards hold every tensor once, stay within the limit, and read back bit fo
   );
 });
 
-test("of a tensor in two shards, the one that the index names is read", () => {
+test("a tensor that is in two shards is read from the one that the index names", () => {
   const shards = serializeFiles(planModelFiles(layout, weights, "F32", 9000));
   const names = [...shards.keys()].filter((name) => name !== INDEX_FILE);
   const [first = "", last = ""] = [names[0], names.at(-1)];
@@ -72,12 +72,12 @@ test("updated weights replace all files of the old ones: a single file after sha
   expect([...updated(inShards, single).keys()].sort()).toEqual([...others, MODEL_FILE].sort());
 });
 
-test("the base model of an updated adapter stays", () => {
+test("an updated adapter leaves the files of its base in place", () => {
   const adapter = new Map([["adapter_model.safetensors", new Uint8Array(8)]]);
   expect([...updated(files, adapter).keys()].sort()).toEqual([...files.keys(), ...adapter.keys()].sort());
 });
 
-test("an updated adapter's optimizer state replaces all files of the old one", () => {
+test("updated optimizer state replaces all files of the old one, and no others", () => {
   const moments = (value: number) => ({ m: weights.map(() => value), v: weights.map(() => value), step: value });
   const single = serializeFiles(planOptimizerFiles(moments(1)));
   const shards = serializeFiles(planOptimizerFiles(moments(2), 9000));
@@ -90,7 +90,7 @@ test("an updated adapter's optimizer state replaces all files of the old one", (
 /** More than the header of a file, or the index, takes. */
 const HEADER_BYTES = 4096;
 
-test("Adam's moments, cut to the shard size, read back bit for bit", () => {
+test("Adam's moments, cut to the shard size, read back bit for bit; a larger model refuses them", () => {
   const m = weights.map((value) => value / 2);
   const v = weights.map((value) => value ** 2);
   fc.assert(

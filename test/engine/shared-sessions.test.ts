@@ -1,4 +1,4 @@
-/** @file Sessions shared by graph and policy shape. */
+/** @file Callers with the same graph, policy shape and options share a session. */
 import { expect, test } from "vitest";
 import { traceExtend } from "../../engine/compiled/graphs/extend.ts";
 import type { PolicyShape } from "../../engine/compiled/policy-shape.ts";

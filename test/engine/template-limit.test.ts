@@ -8,7 +8,7 @@ const LOOP =
 const configOf = (chat_template: string) => TokenizerConfig.parse({ chat_template });
 const MESSAGES = [{ role: "user", content: "hello" }] as const;
 
-test("a template that loops is reported as damaged, and blocks its worker for a limited time", () => {
+test("a template that loops for too long is reported as damaged, and blocks its worker for a limited time", () => {
   const { render } = openTemplate(new Map(), configOf(LOOP), 200);
   const before = process.cpuUsage();
   expect(() => render(MESSAGES, [], true)).toThrow(

@@ -7,7 +7,7 @@ import { openThreadSampler, openThreadTrainer } from "../../engine/compiled/thre
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 /**
- * Answers every call, later, and fails those in `failing`. `methods`: the calls so far; `files`: the names of the files of each. Increment
+ * Answers every call asynchronously, and fails those in `failing`. `methods`: the calls so far; `files`: each one's file names. Increment
  * `generation` to end the thread.
  */
 function fakeThread(failing: readonly string[] = []) {
@@ -57,7 +57,7 @@ test("a sampler or trainer may be closed again: its thread closes it once", asyn
   }
 });
 
-test("a trainer keeps the files of its first optimizer state until it is changed", async () => {
+test("a trainer keeps the files of its first optimizer state until its state changes", async () => {
   const { thread, methods, files } = fakeThread();
   const options = { ...OPTIONS, provider: "cpu" } as const;
   const model = tinyCheckpoint();
@@ -73,7 +73,7 @@ test("a trainer keeps the files of its first optimizer state until it is changed
   expect(files).toEqual([all, all, [], [], [...model.keys()], all]);
 });
 
-test("a trainer whose state is lost computes nothing on its first files, even if loading others fails", async () => {
+test("a trainer whose state is lost computes nothing until files are loaded successfully", async () => {
   const failing: string[] = [];
   const { thread } = fakeThread(failing);
   const trainer = await openThreadTrainer(thread as unknown as EngineThread, tinyCheckpoint(), {

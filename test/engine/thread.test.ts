@@ -1,4 +1,4 @@
-/** @file The engine's threads: a wider cache or another lane changes no bits; and how engines are opened by name. */
+/** @file The engine's threads and lanes: neither a wider cache nor more lanes change any bits. And how engines are opened by name. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { SampleRequest } from "../../core/ports.ts";
@@ -90,20 +90,20 @@ test("a turn that does not extend its sequence, or follows its release, gives th
   await sampler.close();
 });
 
-test("policies are found by name, and an unknown name lists the known ones", () => {
+test("engines are found by the policy's name, and the error for an unknown name lists the known ones", () => {
   expect(openEngine("compiled")).toBe(compiledEngine);
   expect(openEngine("recipe:mine", new Map([["mine", compiledEngine]]))).toBe(compiledEngine);
   expect(() => openEngine("compild")).toThrow(/no policy is called 'compild': write one of compiled, eager/);
 });
 
-test("a policy or checkpoint that cannot be opened rejects: the caller's `catch` sees it", async () => {
+test("an unknown policy or an incomplete checkpoint rejects the promise, and does not throw", async () => {
   for (const open of [openSampler, openTrainer]) {
     await expect(open(tinyCheckpoint(), { policy: "compild" })).rejects.toThrow(/^no policy is called 'compild'/);
     await expect(open(new Map())).rejects.toMatchObject({ code: "checkpoint-damaged" });
   }
 });
 
-test("a missing GPU backend names the package to install", async () => {
+test("the error for a missing GPU backend names the package to install", async () => {
   await expect(openEngine("eager-gpu").openTrainer(tinyCheckpoint(), OPTIONS)).rejects.toThrow(
     /npm install @tensorflow\/tfjs-node-gpu@4.22.0/,
   );

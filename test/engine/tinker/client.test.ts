@@ -39,7 +39,7 @@ async function openModel(changes: Partial<TransportOptions> = {}) {
   return { server, client, session, model: await session.createModel("tiny-qwen3", { rank: 8, seed: 1 }) };
 }
 
-/** Makes the first calls of a path fail, one fault each. Removes the faults that it used. */
+/** Makes the first calls of a path fail, one fault each. Removes the faults that it has used. */
 const failFirst = (path: string, faults: (() => Fault)[]) => (call: Call) =>
   call.path === path ? faults.shift()?.() : undefined;
 
@@ -75,7 +75,7 @@ test.each<[string, string, (() => Fault)[]]>([
   ["saves whose responses are lost", "save_weights", [() => "lost", () => "lost"]],
 ])("%s: the step is done once, with the same numbers", async (_, path, faults) => {
   const expected = await train((await openModel()).model);
-  // Hanging calls end soon. One that the machine makes late is retried too.
+  // Hanging calls time out soon. A call that is slow because the machine is busy is retried too.
   const { server, model } = await openModel({ requestSeconds: 0.2, pollSeconds: 0.2 });
   const left = [...faults];
   server.injectFaults(failFirst(path, left));
@@ -179,7 +179,7 @@ test("a future that stays pending fails with its request id", async () => {
   });
 });
 
-test("work that failed because of the request is refused; because of the server, it is retryable", async () => {
+test("work that fails because of the request is reported as refused; because of the server, as retryable", async () => {
   const { server, model } = await openModel();
   const failing = (category: string) =>
     server.injectFaults(failFirst("retrieve_future", [() => json({ error: "no such loss", category })]));
@@ -202,7 +202,7 @@ test("a restarted server has no models: the error reports it, and a fresh model 
   const next = await session.createModel("tiny-qwen3", { rank: 8, seed: 1 });
   await next.loadWeights(weights);
   expect(await next.forward(DATA, "cross_entropy")).toEqual(after);
-  // Only a fresh model can be loaded into.
+  // Weights can be loaded only into a fresh model.
   await expect(next.loadWeights(weights)).rejects.toThrow(/LoadWeights is not permitted with seq_id 4/);
 });
 
@@ -252,7 +252,7 @@ test.each([
   ["https://tinker.example/services/prod", "tml-secret", "check TINKER_API_KEY"],
   ["http://127.0.0.1:8000", "tml-secret", "check TINKER_API_KEY"],
   ["http://gpu1:8000", null, "the key was not sent, as it goes only over https or to this machine: use https"],
-])("%s is sent the key: %s", async (baseUrl, key, advice) => {
+])("the key is sent only over https or to this machine: %s gets %s", async (baseUrl, key, advice) => {
   const { server, client } = open({ baseUrl, apiKey: "tml-secret" });
   await client.capabilities();
   expect(server.calls[0]?.headers.get("x-api-key")).toBe(key);
@@ -262,7 +262,7 @@ test.each([
   expect(message).not.toContain("secret");
 });
 
-test("a key that a header cannot carry is refused before a request, and is not repeated", async () => {
+test("a key that a header cannot carry is refused before a request, by an error that does not contain it", async () => {
   const { server, client } = open({ apiKey: "tml-first\ntml-secret" });
   const error = await client.capabilities().catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "config-invalid", message: expect.stringContaining("TINKER_API_KEY") });

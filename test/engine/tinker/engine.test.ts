@@ -21,13 +21,13 @@ import { POLICY, tinyTinker } from "./tiny-tinker.ts";
 
 const files = bigramFiles(30);
 const tiny = (rules: TinkerRules = HOSTED) => tinyTinker({ engine: bigramEngine, files, options: OPTIONS, rules });
-const refusal = async (work: Promise<unknown>) =>
+const errorOf = async (work: Promise<unknown>) =>
   work.then(
-    () => expect.fail("not refused"),
+    () => expect.fail("no error"),
     (error: Error & { code?: string }) => `${error.code}: ${error.message}`,
   );
 
-/** Rollouts of two questions under the newest version; longer ones are better. */
+/** Six rollouts in two groups, sampled from a version; the advantage grows with their length. */
 async function rollOut(sampler: Sampler, version: number, algorithm: AlgorithmConfig): Promise<TrainingEntry[]> {
   const entries = await Promise.all(
     Array.from({ length: 6 }, async (_, i) => {
@@ -153,7 +153,7 @@ test("a step computes log-probs once; a request has at most microBatchTokens, or
 });
 
 test.each([HOSTED, SKYRL_JAX])(
-  "later training does not change a version's samples, and sampling does not affect training: %o",
+  "later training does not change a version's samples, and sampling does not change the trained weights: %o",
   async (rules) => {
     const { engine, files: base, server } = tiny(rules);
     const trainer = await engine.openTrainer(base, OPTIONS);
@@ -185,19 +185,19 @@ test("clipping is refused where the server does not clip, before anything is sen
   const trainer = await engine.openTrainer(base, OPTIONS);
   await trainer.forwardBackward([{ tokens: [1, 2], weights_T: Float32Array.of(0, 1) }], { kind: "linear" }, 1);
   const before = server.calls.length;
-  expect(await refusal(trainer.optimizerStep(OptimizerConfig.parse({})))).toMatch(
+  expect(await errorOf(trainer.optimizerStep(OptimizerConfig.parse({})))).toMatch(
     /config-invalid: optimizer.maxGradientNorm is 1, but .* does not clip gradients: set it to null/,
   );
   expect(server.calls).toHaveLength(before);
 });
 
-test("a temperature other than 1 is refused, since servers have log-probs at 1 only", async () => {
+test("a temperature of 0.7 is refused in training and in sampling, since servers compute log-probs at 1 only", async () => {
   const { engine, files: base } = tiny();
   const [trainer, sampler] = [await engine.openTrainer(base, OPTIONS), await engine.openSampler(base, OPTIONS)];
-  expect(await refusal(trainer.logProbs([[1, 2]], 0.7))).toMatch(/temperature is 0.7, .*set temperature to 1/);
+  expect(await errorOf(trainer.logProbs([[1, 2]], 0.7))).toMatch(/temperature is 0.7, .*set temperature to 1/);
   const sampling = { temperature: 0.7, topP: 1, topK: 0 };
   const request = { sequence: "s", tokens: [1], maxTokens: 1, stop: [], stream: ["s"], sampling };
-  expect(await refusal(sampler.sample(request))).toMatch(/temperature is 0.7, .*or to 0 for greedy/);
+  expect(await errorOf(sampler.sample(request))).toMatch(/temperature is 0.7, .*or to 0 for greedy/);
 });
 
 test("a model whose weights cannot be loaded is unloaded", async () => {
@@ -212,12 +212,12 @@ test("a model whose weights cannot be loaded is unloaded", async () => {
   expect(server.models.loaded).toEqual([]);
 });
 
-test("a trainer whose server restarts in the middle of a step gets a fresh model for the repeated step", async () => {
+test("a trainer whose server restarts fails with replay-failed, and gets a fresh model when it loads a version", async () => {
   const { engine, files: base, server } = tiny(SKYRL_JAX);
   const trainer = await engine.openTrainer(base, OPTIONS);
   const before = await trainer.logProbs([[1, 2, 3]], 1);
   server.restart();
-  expect(await refusal(trainer.logProbs([[1, 2, 4]], 1))).toMatch(/^replay-failed: .* has lost model .* not loaded$/);
+  expect(await errorOf(trainer.logProbs([[1, 2, 4]], 1))).toMatch(/^replay-failed: .* has lost model .* not loaded$/);
   await trainer.load(base);
   expect(await trainer.logProbs([[1, 2, 3]], 1)).toEqual(before);
 });
@@ -237,19 +237,19 @@ test("the base model is resolved by name on the server, and refused if it is not
   const { engine, connect } = tinyTinker({ ...server, baseModel: "Qwen/Qwen3-4B", maxContextLength: 100 });
   const named = (name: string) => tinkerBase("tinker:http://127.0.0.1:9", name, files, [1]);
   await engine.check?.(named("Qwen3-4B"), { ...OPTIONS, contextTokens: 100 });
-  expect(await refusal(engine.check?.(named("Qwen3-8B"), OPTIONS) ?? Promise.resolve())).toMatch(
+  expect(await errorOf(engine.check?.(named("Qwen3-8B"), OPTIONS) ?? Promise.resolve())).toMatch(
     /config-invalid: .* serves Qwen\/Qwen3-4B, not 'Qwen3-8B': set policy to tinker:http.*#<a model that it serves>/,
   );
-  expect(await refusal(engine.openTrainer(named("Qwen3-4B"), OPTIONS))).toMatch(
+  expect(await errorOf(engine.openTrainer(named("Qwen3-4B"), OPTIONS))).toMatch(
     /contextTokens is 200, but .* supports at most 100/,
   );
   const unreachable = connect({ fetch: () => Promise.reject(new TypeError("fetch failed")), retrySeconds: 0 });
-  expect(await refusal(unreachable.check?.(named("Qwen3-4B"), OPTIONS) ?? Promise.resolve())).toMatch(
+  expect(await errorOf(unreachable.check?.(named("Qwen3-4B"), OPTIONS) ?? Promise.resolve())).toMatch(
     /endpoint-unavailable: GET/,
   );
 });
 
-test("version 0 is the folder without its weights, plus a tinker.json", () => {
+test("version 0 is the folder without its weights, plus a tinker.json; an exported version keeps its own", () => {
   const folder = new Map([
     ...files,
     ["model.safetensors.index.json", new Uint8Array()],

@@ -37,6 +37,7 @@ function open() {
       const item = await store.table.get(tableKeys.calls("r", "main"));
       return item && TinkerCallsRecord.parse(item).calls;
     },
+    /** Computed calls of each kind, without the probe's: only its model is saved for sampling. */
     counts: () => {
       const sampled = new Set(
         server.calls.flatMap(({ path, body }) => (path === "save_weights_for_sampler" ? [body["model_id"]] : [])),
@@ -59,7 +60,7 @@ async function step(trainer: Trainer, batch = BATCH) {
   await trainer.optimizerStep(ADAM);
 }
 
-/** The weights of an uninterrupted process after a batch, in one step or two. */
+/** The weights of an uninterrupted process after one step or more, each on the same batch. */
 const alone = new Map<string, Promise<string>>();
 function undisturbed(batch = BATCH, steps = 1): Promise<string> {
   const key = `${batch.join()} ${steps}`;
@@ -95,7 +96,7 @@ test("each call is journaled before it is made, in one item of constant size", a
   expect(Math.abs(JSON.stringify(await written()).length - size)).toBeLessThan(5);
 });
 
-test("a step that has begun is continued: finished calls are not repeated", async () => {
+test("a step that has begun is continued: finished calls are not computed again", async () => {
   const { start, counts, weightsOf } = open();
   const before = await start("dead");
   await step(before);
@@ -148,13 +149,13 @@ const errorResponse = (status: number, detail: string) => new Response(JSON.stri
 /** Takes over from a process that made a step; `fails` then makes calls that cannot be resumed. */
 type Begin = (world: World) => Promise<{ heir: Trainer; fails: () => Promise<unknown> }>;
 
-const facing =
-  (failing: string, status: number, detail: string): Begin =>
+const failingAt =
+  (failedPath: string, status: number, detail: string): Begin =>
   async ({ start, server }) => {
     await step(await start("dead"));
     const heir = await start("heir");
     const fails = () => {
-      server.injectFaults(({ path }) => (path === failing ? errorResponse(status, detail) : undefined));
+      server.injectFaults(({ path }) => (path === failedPath ? errorResponse(status, detail) : undefined));
       return step(heir).finally(() => server.injectFaults(() => undefined));
     };
     return { heir, fails };
@@ -189,8 +190,8 @@ test.each<[string, Begin]>([
       return { heir, fails: () => heir.save() };
     },
   ],
-  ["results that expired", facing("retrieve_future", 410, "expired")],
-  ["a server that lost the model", facing("forward", 400, "Model not loaded")],
+  ["results that expired", failingAt("retrieve_future", 410, "expired")],
+  ["a server that lost the model", failingAt("forward", 400, "Model not loaded")],
 ])("%s: nothing is resumed, and the step is done on a fresh model", async (_, begin) => {
   const world = open();
   const { heir, fails } = await begin(world);
@@ -289,7 +290,7 @@ test("two trainers at once: the replaced one makes no further call and leaves th
   expect(server.models.loaded).toEqual([]);
 });
 
-test("a trainer without a journal, such as the one of a reference, unloads its model when it is closed", async () => {
+test("a trainer without a journal, such as a reference policy's, unloads its model when it is closed", async () => {
   const { connect, files, server } = open();
   const trainer = await connect().openTrainer(files, OPTIONS);
   await step(trainer);

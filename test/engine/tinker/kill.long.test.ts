@@ -29,7 +29,7 @@ const VOCABULARY = 258;
 const SERVER_FILES = new Map([...tokenizerFiles(), ...bigramFiles(VOCABULARY)]);
 const MAIN_FILES = bytesOf(tinkerBase(POLICY, "any", SERVER_FILES, [7, "main"]));
 
-/** Trains bigrams. Samples the relay team's text, drawn by a digest of the bigrams' weights. */
+/** Trains bigrams. Samples the relay team's text, which depends on a digest of the bigrams' weights and optimizer state. */
 const scripted: PolicyEngine = {
   openTrainer: bigramEngine.openTrainer,
   async openSampler(files, options) {
@@ -223,7 +223,8 @@ async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>)
 describe("a death", () => {
   /**
    * Before every call from the trainer's session to the end of the publication, after every one of them up to `save_weights`, and before
-   * every 61st call of the run. Polls are left out: the call that they wait for has reached the server, so this is a death after that call.
+   * every 61st call of the run. In the step, samples and polls are left out: the call that a poll waits for has reached the server, so a
+   * death then is one after that call.
    */
   function deaths(): { at: number; when: Death["when"] }[] {
     const { calls } = expected;
@@ -238,7 +239,7 @@ describe("a death", () => {
     });
   }
 
-  test("between any two calls repeats nothing and loses nothing", async () => {
+  test("between two calls repeats nothing and loses nothing", async () => {
     const all = deaths();
     expect(all.length).toBeGreaterThan(15);
     await forEach(all, async ({ at, when }) => {

@@ -1,4 +1,4 @@
-/** @file Sampling through a server: cancellation while a request waits, a restarted server, and a server's faults and its limit of adapters as one line each. */
+/** @file Sampling through a server: cancellation while a request waits, a restarted server, and one-line errors for its faults and adapter limit. */
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../../../core/ports.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
@@ -7,9 +7,9 @@ import { OPTIONS } from "../tiny.ts";
 import { tinyTinker } from "./tiny-tinker.ts";
 
 const SERVER = { engine: bigramEngine, files: bigramFiles(30), options: OPTIONS, rules: HOSTED };
-const refusal = async (work: Promise<unknown>) =>
+const errorOf = async (work: Promise<unknown>) =>
   work.then(
-    () => expect.fail("not refused"),
+    () => expect.fail("no error"),
     (error: Error & { code?: string }) => `${error.code}: ${error.message}`,
   );
 const REQUEST: SampleRequest = {
@@ -22,8 +22,8 @@ test("a request that waits for a slot is canceled at once", async () => {
   const sampler = await engine.openSampler(base, { ...OPTIONS, slots: 1 });
   server.injectFaults(({ path }) => (path === "asample" ? "hang" : undefined));
   const [running, waiting] = [new AbortController(), new AbortController()];
-  const first = refusal(sampler.sample(REQUEST, running.signal));
-  const second = refusal(sampler.sample(REQUEST, waiting.signal));
+  const first = errorOf(sampler.sample(REQUEST, running.signal));
+  const second = errorOf(sampler.sample(REQUEST, waiting.signal));
   waiting.abort();
   expect(await second).toBe("canceled: sampling of 's' was canceled");
   running.abort();
@@ -33,12 +33,12 @@ test("a request that waits for a slot is canceled at once", async () => {
   await sampler.close();
 });
 
-test("a version whose copy cannot be saved is unloaded", async () => {
+test("the model for sampling a version is unloaded if it cannot be saved", async () => {
   const { engine, files: base, server } = tinyTinker(SERVER);
   server.injectFaults(({ path }) =>
     path === "save_weights_for_sampler" ? new Response('{"detail": "no space"}', { status: 400 }) : undefined,
   );
-  expect(await refusal(engine.openSampler(base, OPTIONS))).toMatch(/answered 400: no space/);
+  expect(await errorOf(engine.openSampler(base, OPTIONS))).toMatch(/answered 400: no space/);
   expect(server.models.loaded).toEqual([]);
 });
 
@@ -53,19 +53,19 @@ test.each<[string, number, string]>([
     2,
     "has no room for one more adapter: start SkyRL with a larger max_lora_adapters in its --backend-config, or wait until it unloads those of a process that died (5 minutes)",
   ],
-])("a server with %s: one more sampler is refused in one line, and the trainer goes on", async (_, adapters, line) => {
+])("a server with %s: one more sampler is refused in one line; the trainer continues", async (_, adapters, line) => {
   const { engine, files: base, server } = tinyTinker({ ...SERVER, rules: { ...SKYRL_JAX, adapters } });
   // The probe's model is unloaded before the trainer's is created.
   const trainer = await engine.openTrainer(base, OPTIONS);
   const samplers = [];
   while (server.models.loaded.length < adapters) samplers.push(await engine.openSampler(base, OPTIONS));
-  expect(await refusal(engine.openSampler(base, OPTIONS))).toBe(`endpoint-refused: http://127.0.0.1:9 ${line}`);
+  expect(await errorOf(engine.openSampler(base, OPTIONS))).toBe(`endpoint-refused: http://127.0.0.1:9 ${line}`);
   expect(await trainer.logProbs([[1, 2, 3]], 1)).toHaveLength(1);
   await Promise.all([trainer.close(), ...samplers.map((sampler) => sampler.close())]);
   expect(server.models.loaded).toEqual([]);
 });
 
-test("a version whose copy a restarted server has lost is sampled from another, which its requests share", async () => {
+test("a version whose copy a restarted server has lost is sampled from another copy, shared by its requests", async () => {
   const { engine, files: base, server } = tinyTinker({ ...SERVER, rules: SKYRL_JAX });
   const sampler = await engine.openSampler(base, OPTIONS);
   const before = await sampler.sample(REQUEST);
@@ -73,7 +73,7 @@ test("a version whose copy a restarted server has lost is sampled from another, 
   server.injectFaults(({ path }) =>
     path === "create_model" ? new Response('{"detail": "starting"}', { status: 400 }) : undefined,
   );
-  expect(await refusal(sampler.sample(REQUEST))).toMatch(/answered 400: starting/);
+  expect(await errorOf(sampler.sample(REQUEST))).toMatch(/answered 400: starting/);
   server.injectFaults(() => undefined);
   expect(await Promise.all([sampler.sample(REQUEST), sampler.sample(REQUEST)])).toEqual([before, before]);
   expect(server.models.loaded).toHaveLength(1);
@@ -98,7 +98,7 @@ test.each<[string, object, RegExp]>([
   server.injectFaults(({ path }) =>
     path === "retrieve_future" ? new Response(JSON.stringify({ sequences: [sample] })) : undefined,
   );
-  const found = await refusal(sampler.sample(REQUEST));
+  const found = await errorOf(sampler.sample(REQUEST));
   expect(found).toMatch(/^endpoint-refused: http:\/\/127.0.0.1:9: sample of 's': the server /);
   expect(found).toMatch(message);
 });

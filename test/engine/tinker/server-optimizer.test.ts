@@ -34,8 +34,18 @@ test.each<[string, Partial<TinkerRules>, boolean, RegExp]>([
     /\(epsilon\).*optimizer to "server" to train with those/,
   ],
   ["has betas of its own", { adam: "own-betas" }, false, /\(beta1\).*optimizer to "server" to train with those/],
-  ["has a learning rate of its own", { rate: false }, true, /at a learning rate of its own, whatever it is sent/],
-  ["has its own learning rate and Adam", { rate: false, adam: "own" }, true, /at a learning rate of its own/],
+  [
+    "has a learning rate of its own, even if declared",
+    { rate: false },
+    true,
+    /at a learning rate of its own, whatever it is sent/,
+  ],
+  [
+    "has its own learning rate and Adam, even if declared",
+    { rate: false, adam: "own" },
+    true,
+    /at a learning rate of its own/,
+  ],
 ])("a server that %s is refused", async (_, rules, serverOptimizer, message) => {
   const { engine, files: base, server } = tiny({ ...HOSTED, ...rules });
   const opening = engine.openTrainer(base, { ...OPTIONS, serverOptimizer });
@@ -43,7 +53,7 @@ test.each<[string, Partial<TinkerRules>, boolean, RegExp]>([
   expect(server.models.loaded).toEqual([]);
 });
 
-/** Takes two steps, the second of which depends on the moments of the first, and saves. */
+/** Takes two steps, the second of which depends on the moments of the first, saves, and closes the trainer. */
 async function twoSteps(trainer: Trainer, optimizer: StepOptimizer): Promise<CheckpointFiles> {
   for (const weight of [-1, 0.5]) {
     const sequence = { tokens: [1, 2, 3, 4], weights_T: new Float32Array(4).fill(weight) };
@@ -57,11 +67,11 @@ async function twoSteps(trainer: Trainer, optimizer: StepOptimizer): Promise<Che
 
 test.each([HOSTED, SKYRL_JAX])("a declared server trains with its own Adam, clipping included: %o", async (rules) => {
   const { engine, files: base, stateOf } = tiny({ ...rules, adam: "own" });
-  const through = await twoSteps(await engine.openTrainer(base, DECLARED), { kind: "server", learningRate: 0.02 });
+  const served = await twoSteps(await engine.openTrainer(base, DECLARED), { kind: "server", learningRate: 0.02 });
   const local = await bigramEngine.openTrainer(files, OPTIONS);
   const expected = await twoSteps(local, { ...OWN_ADAM, learningRate: 0.02 });
   for (const [name, bytes] of expected) {
-    const found = new Float32Array(Uint8Array.from(stateOf(through).get(name) as Uint8Array).buffer);
+    const found = new Float32Array(Uint8Array.from(stateOf(served).get(name) as Uint8Array).buffer);
     const wanted = new Float32Array(Uint8Array.from(bytes as Uint8Array).buffer);
     expect(found.length).toBe(wanted.length);
     for (const [i, value] of wanted.entries()) expect(found[i]).toBeCloseTo(value, 5);
@@ -78,14 +88,19 @@ test("a declared server keeps its own settings: a step request has only the lear
 });
 
 test.each<[string, TinkerRules["adam"], object, string]>([
-  ["its own", "own", { followsEpsilon: false, followsBeta1: false }, "the learning rate, not epsilon and beta1;"],
   [
-    "own betas",
+    "only the learning rate",
+    "own",
+    { followsEpsilon: false, followsBeta1: false },
+    "the learning rate, not epsilon and beta1;",
+  ],
+  [
+    "all but beta1",
     "own-betas",
     { followsEpsilon: true, followsBeta1: false },
     "the learning rate and epsilon, not beta1;",
   ],
-  ["none", "request", { followsEpsilon: true, followsBeta1: true }, "the learning rate, epsilon, and beta1;"],
+  ["all", "request", { followsEpsilon: true, followsBeta1: true }, "the learning rate, epsilon, and beta1;"],
 ])("the probe reports which settings the server follows: %s", async (_, adam, measured, words) => {
   const { engine, files: base } = tiny({ ...SKYRL_JAX, adam });
   const { optimizerProbe, close } = await engine.openTrainer(base, DECLARED).then((trainer) => ({
