@@ -1,6 +1,6 @@
 /**
- * @file A user's recipe: TypeScript, loaded by the built commands in dist/ from a folder without a package.json and from an ES module package; and
- * what a fault in a case study or a note costs.
+ * @file A user's recipe: the built commands in dist/ load its TypeScript from a folder without a package.json and from an ES module package, and
+ * `compare` makes its base models. A case study or a note that throws does not fail the command.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -30,7 +30,7 @@ test.each([
   expect(code).toBe(1);
 });
 
-test("compare makes the base models that the recipe describes, as train does", async () => {
+test("compare makes the base models that the recipe describes", async () => {
   const team = join(folder, "project", "team");
   cpSync(join(ROOT, "create/template/team"), team, { recursive: true });
   writeFileSync(join(folder, "project/package.json"), JSON.stringify({ type: "module" }));
@@ -39,7 +39,7 @@ test("compare makes the base models that the recipe describes, as train does", a
   symlinkSync(join(ROOT, "node_modules/zod"), join(folder, "project/node_modules/zod"), "junction");
   const recipe = join(team, "recipe.ts");
   writeFileSync(recipe, readFileSync(recipe, "utf8").replaceAll(/tokens: [\d_]+/g, "tokens: 500"));
-  // A tracker without an address is refused after the models are checked.
+  // Ends the command once the models are made: a tracker without an address is refused.
   const { code, stderr } = await mgrpo(folder, "compare", team, "--arms", "mgrpo", "--set", 'track=["mlflow"]');
   expect(stderr).toMatch(/making \S*models\/main and \S*models\/searcher from the recipe's demonstrations, once\n/);
   expect(stderr).toMatch(/\nmgrpo: .*MLFLOW_TRACKING_URI.*\n$/);
@@ -48,7 +48,7 @@ test("compare makes the base models that the recipe describes, as train does", a
     expect(existsSync(join(team, "models", agent, "model.safetensors"))).toBe(true);
 });
 
-test("a case study that throws is left out of the report, with a warning; a note that throws is shown as such", async () => {
+test("a case study that throws is left out of the report, with a warning; where a note throws, show says that it failed", async () => {
   const recipe = join(folder, "faulty");
   mkdirSync(recipe);
   const from = (part: string) => JSON.stringify(join(RELAY, `${part}.js`));

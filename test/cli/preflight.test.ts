@@ -43,7 +43,7 @@ test("one pass finds a missing model, an unknown tool, an unknown engine and a r
   expect(() => findings.settle()).toThrow(lines.join("\n"));
 });
 
-test("a setting that nothing would read is refused where a run begins, and does not keep an older run from continuing", async () => {
+test("a setting that nothing would read is refused when a run begins, and does not keep a started run from continuing", async () => {
   const config = await relay("algorithm.constantTokens=100", "algorithm.kl.estimator=k1");
   const messages = async (begins: boolean) => {
     const { findings } = await preflight(config, { ...site, begins: () => begins });
@@ -56,7 +56,7 @@ test("a setting that nothing would read is refused where a run begins, and does 
   expect(await messages(false)).toEqual([]);
 });
 
-test("a started run whose config has settings that nothing reads can be read and evaluated", async () => {
+test("the config of a started run can be read, and its team evaluated, even with settings that nothing reads", async () => {
   const config = await relay("algorithm.constantTokens=100", "algorithm.kl.estimator=k1", "algorithm.epsilon=0.5");
   const old = createRunFolder(config);
   expect(readConfig(old)).toEqual(config);
@@ -71,7 +71,7 @@ test("before an evaluation, too, one pass finds a missing model and an unknown t
   await expect(preflightEvaluation(config)).rejects.toThrow(/no tool 'sextant'.*\n.*no checkpoint folder 'nowhere'/);
 });
 
-test("before an evaluation, one pass finds rewards that do not open and a missing model", async () => {
+test("before an evaluation, one pass finds rewards that cannot be opened and a missing model", async () => {
   const own = join(folder, "unrewarded");
   mkdirSync(own, { recursive: true });
   writeFileSync(join(own, "rewards.mjs"), "export const rewards = () => { throw new Error('no rubric'); };");
@@ -81,7 +81,7 @@ test("before an evaluation, one pass finds rewards that do not open and a missin
   await expect(evaluation).rejects.toThrow(/rewards\(\) threw Error: no rubric.*no checkpoint folder 'nowhere'/s);
 });
 
-test("one pass finds a tool that no agent could be shown: without a Zod schema, or under another name than its own", async () => {
+test("a tool that no agent could be shown is refused: one without a Zod schema, or one whose key is not its name", async () => {
   const own = join(folder, "unshown");
   mkdirSync(own, { recursive: true });
   writeFileSync(join(own, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 1 };");
@@ -101,7 +101,7 @@ test("one pass finds a tool that no agent could be shown: without a Zod schema, 
   ]);
 });
 
-test("tools that are opened with settings are opened and closed once, and not opened for workers elsewhere", async () => {
+test("tools that a function opens are opened and closed once, and not at all if the workers are elsewhere", async () => {
   const own = join(folder, "counting");
   mkdirSync(own, { recursive: true });
   writeFileSync(join(own, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 1 };");
@@ -117,7 +117,7 @@ test("tools that are opened with settings are opened and closed once, and not op
   expect(Reflect.get(globalThis, "calls")).toEqual(["open", "close"]);
 });
 
-test("doctor reports that runs cannot be written here, and its hints name commands as they are typed", async () => {
+test("doctor reports that runs cannot be written here, and its hints write commands as the user must type them", async () => {
   writeFileSync("runs", "");
   const lines = (await printed("doctor")).trim().split("\n");
   const disk = lines.map((line) => JSON.parse(line)).find(({ name }) => name === "disk");

@@ -44,7 +44,7 @@ function* take(all: Iterable<Demonstration>, count: number): Generator<Demonstra
 const lossOf = (files: ReadonlyMap<string, Uint8Array>): number =>
   JSON.parse(new TextDecoder().decode(files.get("training.json"))).loss;
 
-test("a base model learns, is complete, and has the same bytes every time", async () => {
+test("a base model's loss falls with more tokens, its folder is a complete checkpoint, and its bytes are the same every time", async () => {
   const [once, again] = [await pretrained("a", 4_000), await pretrained("b", 4_000)];
   const short = await pretrained("c", 500);
   expect(lossOf(once)).toBeLessThan(lossOf(short) - 0.2);
@@ -61,7 +61,7 @@ test("a base model learns, is complete, and has the same bytes every time", asyn
     expect(Buffer.from(again.get(name) ?? []).equals(Buffer.from(bytes)), name).toBe(true);
 });
 
-test("demonstrations that end before the tokens are spent are refused by name", async () => {
+test("the error for demonstrations that end before the tokens are spent names the base model, which is not written", async () => {
   await expect(pretrained("f", 40_000, 2)).rejects.toMatchObject({
     code: "recipe-invalid",
     message: expect.stringMatching(/^the demonstrations of base model 'f' end after \d+ of 40000 tokens: /),
@@ -69,7 +69,7 @@ test("demonstrations that end before the tokens are spent are refused by name", 
   expect(existsSync(join(folder, "f"))).toBe(false);
 });
 
-test("a recipe's invalid setting is named", async () => {
+test("the error for an invalid setting of a recipe names the recipe and the setting", async () => {
   const [main = expect.fail()] = baseModels;
   const broken: Recipe = { ...recipe, config: (arm, chosen) => ({ ...recipe.config(arm, chosen), steps: 0 }) };
   await expect(pretrainBase({ ...main, folder: join(folder, "g") }, broken, toolsModule)).rejects.toMatchObject({
@@ -88,7 +88,7 @@ test("the tools are closed, even if the recipe lacks one that the agent has", as
   expect(close).toHaveBeenCalledOnce();
 });
 
-test("--only takes whole names or paths of folders, all of which must exist", () => {
+test("--only takes exact names or folders of base models, and an unknown one is refused", () => {
   const [main = expect.fail(), searcher = expect.fail()] = ["models/main", "models/sub-main"].map((path) => ({
     ...(baseModels[0] ?? expect.fail()),
     folder: join(folder, path),

@@ -1,4 +1,4 @@
-/** @file Runs a command in this process, and returns what it prints. */
+/** @file Runs a command in this process, and returns what it prints on stdout. */
 import { vi } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
 import { parsedLines } from "./command-line.ts";
@@ -8,7 +8,7 @@ export const printed = (...args: string[]): Promise<string> =>
     await buildProgram().parseAsync(args, { from: "user" });
   });
 
-/** What `work` prints. */
+/** What `work` prints on stdout. */
 export async function printedBy(work: () => Promise<void>): Promise<string> {
   const lines: string[] = [];
   const log = vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(`${line}\n`));

@@ -1,4 +1,4 @@
-/** @file A finished run on disk, from records: what `mgrpo ui` and `mgrpo show` read without a process that trains it. */
+/** @file A finished or halted run on disk, written from records: what `mgrpo ui` and `mgrpo show` read without a process that trains it. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
@@ -10,7 +10,7 @@ import { config, type FinishedRun, fillFinishedRun, finishedRun } from "./record
 export interface RecordedRun extends Partial<FinishedRun> {
   /** What differs in its config. */
   readonly config?: object;
-  /** Why it ended. */
+  /** Why it was halted. Without a reason, it is finished. */
   readonly reason?: string;
   /** Writes more to its store. */
   readonly more?: (store: Store) => Promise<void>;
@@ -41,7 +41,7 @@ export async function recordRun(project: string, run: RecordedRun = {}): Promise
   }
 }
 
-/** Of the step in records.ts. */
+/** Summarizes the step in records.ts. */
 const summary: StepSummary = {
   ...{ step: 0, seconds: 1, reward: { main: 0.7, searcher: 0.8 }, correct: 2 / 3, wellFormed: 1, rollouts: 3 },
   ...{ sampledTokens: 30, excluded: 1, groups: 2, zeroVariance: 1, calls: { searcher: [1, 1, 1] } },

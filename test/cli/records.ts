@@ -1,4 +1,4 @@
-/** @file One small step as records, for the tests of what the command line shows: two questions, two rollouts, one searcher. */
+/** @file One small step as records, for the tests of what the command line shows: two questions, two rollouts of each, one searcher. */
 import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
@@ -142,13 +142,13 @@ export const job = (suite: string, team: number, correct: number): JobRecord => 
   ...scoreOf(10, correct),
 });
 
-/** The score of one run. */
+/** The score of a suite that is run once. */
 export const scoreOf = (n: number, correct: number) => ({
   ...{ n, correct, runs: [{ n, correct }] },
   interval: wilson({ n, correct }),
 });
 
-/** A page's text that would be markup in HTML, and an escape sequence on a terminal. */
+/** The text of a page, with markup for a browser and an escape sequence for a terminal. */
 const HOSTILE = '<script>alert("x")</script>\u001b[2J';
 
 const conversation: Conversation = {

@@ -32,7 +32,7 @@ async function started(config = teamConfig({ budget: { hours: 2 } })) {
   return { store, run, later, resume };
 }
 
-test("a scheduled tick halts a run after its hours; a raised budget resumes it until those are over too", async () => {
+test("a scheduled tick halts a run once its hours are spent; a raised budget resumes it until the added hours are spent too", async () => {
   const { run, later, resume } = await started();
   expect(await run()).toMatchObject({ startedAt: HOUR, maxHours: 2, maxUsd: null });
   await later(1.9);
@@ -60,7 +60,7 @@ test("a stopped run past its hours is refused, instead of started and halted at 
   expect(await run()).toMatchObject({ status: "running", maxHours: 10 });
 });
 
-test("a run halted for another reason resumes; without a limit there is none to raise", async () => {
+test("a run halted for another reason resumes; a limit that it does not have cannot be raised", async () => {
   const { store, run, resume } = await started(teamConfig());
   await store.table.update(endRun("test", { code: "user", reason: "a trainer was lost" }));
   await expect(resume({ usd: 1 })).rejects.toThrow("no budget.usd to raise");
@@ -82,7 +82,7 @@ test("a config that was edited after the run began is refused, with what differs
   await refuseEdited(memoryStore(), begun, "config.json");
 });
 
-test("if an evaluation cannot be reopened, nothing is resumed, and the same command resumes it later", async () => {
+test("if an evaluation cannot be reopened, the run stays halted and unlisted; once it can be, the same command resumes the run", async () => {
   const { store, run, resume, later } = await started(teamConfig());
   await store.table.update(endRun("test", { code: "losses", reason: "too many were lost" }));
   await later(1);
@@ -126,7 +126,7 @@ test("a budget raise whose response is lost applies once: the SDK's retry finds 
   expect(await store.table.get(tableKeys.toolSpending("test"))).toMatchObject({ maxCalls: 14 });
 });
 
-test("the same command after an outage, whether or not it took effect before, ends with the same budget", async () => {
+test("a command repeated after an outage ends with the same budget, whether or not an earlier attempt took effect", async () => {
   const { store, run, resume, later } = await started(teamConfig({ budget: { hours: 2 } }));
   await store.table.insert(tableKeys.toolSpending("test"), TOOLS_SPENT);
   await later(3);
@@ -145,7 +145,7 @@ test("the same command after an outage, whether or not it took effect before, en
   expect(await store.table.get(tableKeys.toolSpending("test"))).toMatchObject({ maxCalls: 14 });
 });
 
-test("while another limit is spent, a raise of one changes nothing and is refused with the other's option", async () => {
+test("a raise of one limit while another is spent changes nothing, and the error names the other's option", async () => {
   const { store, run, later, resume } = await started(
     teamConfig({ budget: { hours: 2, usd: 5, usdPerWorkerHour: { "*": 0.01 } } }),
   );
@@ -187,7 +187,7 @@ test("resuming resets a fleet even if a tick counts another capacity request mea
   expect(await run()).toMatchObject({ status: "running" });
 });
 
-test("launching a finished run again resets the fleet that it gave up on: evaluations may wait for it", async () => {
+test("resuming a finished run resets the fleet that it gave up on: evaluations may wait for it", async () => {
   const { store, resume } = await started();
   const key = tableKeys.fleet("test", "eval");
   await store.table.insert(key, { ...emptyFleetRecord("test", "eval"), capacityRequests: 6 });
@@ -226,7 +226,7 @@ test("a raise of one budget does not resume a run that has spent another", async
   expect(await run()).toMatchObject({ status: "running", maxHours: 10, maxUsd: 9 });
 });
 
-test("a run whose tool budget is spent is refused until that budget is raised in the same way; without one there is none to raise", async () => {
+test("a run whose tool budget is spent is refused until that budget is raised; a tool budget or limit that it does not have cannot be raised", async () => {
   const { store, run, resume } = await started(teamConfig());
   await expect(resume({ toolCalls: 1 })).rejects.toThrow("run 'test' has no metered tools");
   await store.table.insert(tableKeys.toolSpending("test"), TOOLS_SPENT);

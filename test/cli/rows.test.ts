@@ -9,7 +9,7 @@ afterEach(() => {
   process.stdout.columns = columns;
 });
 
-test("a row that does not fit has its cells below its label", () => {
+test("a row that does not fit puts its cells below its label", () => {
   const cells = ["held-out".padEnd(20), "78.0% [75.1, 80.6] over 3 runs", "1310 of 1680"] as const;
   process.stdout.columns = 80;
   expect(row(...cells)).toBe(`  ${cells.join("  ")}`);
@@ -19,7 +19,7 @@ test("a row that does not fit has its cells below its label", () => {
   expect(row(...cells)).toBe("  held-out\n    78.0% [75.1, 80.6] over 3 runs\n    1310 of 1680");
 });
 
-test("text wraps at words, with a hanging indent", () => {
+test("text wraps at words with a hanging indent, and not at all without a width", () => {
   process.stdout.columns = 30;
   expect(hanging("  ● ", "one two three four five six seven")).toEqual([
     "  ● one two three four five",
@@ -29,7 +29,7 @@ test("text wraps at words, with a hanging indent", () => {
   expect(hanging("  ", "x".repeat(200))).toEqual([`  ${"x".repeat(200)}`]);
 });
 
-test("a tree keeps its branches at every width", () => {
+test("a tree fits every width, and keeps its branch lines", () => {
   const leaf = { title: "answer", tags: [{ text: "word ".repeat(40), tone: "plain" as const }], children: [] };
   const tree = {
     title: "main",

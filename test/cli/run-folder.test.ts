@@ -1,6 +1,6 @@
 /**
- * @file The status of a running run holds the keys of its cloud: only its owner can read it, at any time, whatever the umask. The name of a run
- * says its arm and seed, and is that of its folder. A failed write leaves nothing. A run is running only while the process that trains it is.
+ * @file A run's folder. The status of a running run holds the keys of its cloud: only the file's owner can ever read it, whatever the umask. A run's
+ * name says its arm and seed, and is its folder's name. A failed write leaves no temporary file. A run is running only while its process lives.
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -49,7 +49,7 @@ test("only the owner can read the status, after the first write and every later 
   expect(readStatus(run).environment).toEqual(running().environment);
 });
 
-test("a temporary file that already exists, open to others, does not become the status", () => {
+test("a leftover temporary file that others can read does not become the status", () => {
   const run = createRunFolder(config);
   const temporary = `${run.status}.${process.pid}.tmp`;
   writeFileSync(temporary, "left by a killed process", { mode: 0o644 });
@@ -76,13 +76,13 @@ test("a run whose process is gone is stopped, even if another process has its id
     return readStatus(run);
   };
   expect(stateWith(startOfProcess(pid))).toMatchObject({ state: "running", pid });
-  // Of an earlier release.
+  // An earlier release wrote no start.
   expect(stateWith("")).toMatchObject({ state: "running", pid });
   expect(stateWith("an earlier boot 1")).toMatchObject({ state: "stopped", pid: 0, environment: {} });
 });
 
 test.runIf(process.platform === "linux")(
-  "a start is that of a boot and a process; without a process it is empty",
+  "the start of a process is its boot id and start time, and stays the same; without a process it is empty",
   () => {
     expect(startOfProcess(process.pid)).toMatch(/^[0-9a-f-]{36} \d+$/);
     expect(startOfProcess(process.pid)).toBe(startOfProcess(process.pid));
@@ -96,7 +96,7 @@ test("a failed write leaves no temporary file", () => {
   expect(readdirSync(".")).toEqual(["taken"]);
 });
 
-test("a name that is too long is shortened in the recipe's part: it still says the arm and the seed", () => {
+test("a run's name that is too long is shortened in the recipe's part: it still says the arm and the seed", () => {
   expect(runNameOf("atlas", "mgrpo", 1, 1)).toBe("atlas-mgrpo-seed1");
   // 56 characters: 30 of the recipe and 26 of the arm and the seed.
   const name = `${"r".repeat(30)}-weighted-alignment-seed12`;

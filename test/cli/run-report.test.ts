@@ -77,7 +77,7 @@ test("the report is written last: if the chart cannot be written, there is no re
   rmSync(folder, { recursive: true });
 });
 
-test("the report contains the warnings about the steps; a report without the field has none", () => {
+test("the report contains the warnings about the steps; a stored report without the field has none", () => {
   const wrong = perStep.map((summary) => ({ ...summary, zeroVariance: summary.groups, correct: 0, wellFormed: 1 }));
   const collapse = [...perStep, ...wrong, ...wrong, ...wrong].map((summary, n) => ({ ...summary, step: n }));
   expect(buildReport({ ...input, perStep: collapse }).warnings).toEqual([expect.stringMatching(/^since step 1 /)]);
@@ -96,7 +96,7 @@ test("a closed-book benchmark is not the closed-book score of the held-out quest
   expect(buildReport({ ...input, evaluations: [benchmark] }).closedBook).toBeNull();
 });
 
-test("of several sampled suites, the first in the config is reported, whichever finished first", () => {
+test("of several sampled suites, the first in the config gives the held-out score, whichever finished first", () => {
   const suites = [{ name: "test" }, { name: "development" }].map((suite) => ({
     ...config.evaluation.suites[0],
     ...suite,

@@ -12,7 +12,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test("each score names its suite, so that the two suites of a study can be told apart", () => {
+test("each score names its suite, so that a case study's scores on two suites can be told apart", () => {
   const lines: string[] = [];
   vi.spyOn(console, "log").mockImplementation((text = "") => void lines.push(stripVTControlCharacters(text)));
   process.stdout.isTTY = true;

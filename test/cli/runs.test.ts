@@ -1,4 +1,4 @@
-/** @file `mgrpo runs` if a run cannot be read, or the store that the environment names is incomplete or does not respond. */
+/** @file `mgrpo runs` if a run cannot be read, the environment names half a store, or the store does not respond. */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** @file `mgrpo serve`: an app that was trained against the gateway runs against the server with only base URL and key changed. */
+/** @file `mgrpo serve`: an app whose team was trained through the gateway runs against the server with only base URL and key changed. */
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -101,7 +101,7 @@ test("other machines are served only with the user's own key, which is not print
   expect(await complete({ baseURL, apiKey: KEY, model: "searcher" }, { messages })).toHaveProperty("choices");
 });
 
-test("Ctrl-C while the models load: nothing is served; models that cannot be opened leave no signal handler behind", async () => {
+test("after Ctrl-C while the models load, nothing is served; models that cannot be opened leave no signal handler behind", async () => {
   const before = process.listenerCount("SIGINT");
   const interrupt = (event: string | symbol, onSignal: () => void) => {
     if (event === "SIGINT") queueMicrotask(onSignal);
@@ -128,7 +128,7 @@ test("a model in a folder whose name no agent can have is refused by that name",
   );
 });
 
-test("an app gets the same answer from a folder of models, served greedily, as in a rollout", async () => {
+test("an app gets the same answer from a folder of models, served greedily, as in a rollout of `mgrpo ask`", async () => {
   const { config } = await planServing("recipes/atlas/models", []);
   const { agents, close } = await openServedAgents(config);
   try {

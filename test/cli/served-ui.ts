@@ -1,4 +1,4 @@
-/** @file Starts a command that serves the dashboard, and reads views by its link as a browser does. */
+/** @file Starts a command that serves the dashboard, and reads views through its link as a browser does. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join, resolve } from "node:path";

@@ -30,7 +30,7 @@ async function sft(to: string, ...more: string[]): Promise<string> {
   }
 }
 
-test("a folder and agent that another command trains are refused; another agent is not", async () => {
+test("an agent that another command trains in the same folder is refused; another agent is not", async () => {
   const to = join(folder, "shared");
   const state = join(to, ".sft", "searcher");
   const release = await lockDirectory(state);
@@ -44,12 +44,12 @@ test("a folder and agent that another command trains are refused; another agent 
   await releaseMain();
 });
 
-test("agents that share a policy are one model, taught by the demonstrations of both under its owner's name", async () => {
+test("agents that share a policy are trained as one model, on the demonstrations of both, under the owner's name", async () => {
   const to = join(folder, "one-policy");
   const file = join(folder, "both.jsonl");
-  const of = (agent: string, count: number) =>
+  const linesOf = (agent: string, count: number) =>
     conversations.slice(0, count).map((messages) => JSON.stringify({ agent, messages }));
-  writeFileSync(file, [...of("main", 3), ...of("searcher", 7)].join("\n"));
+  writeFileSync(file, [...linesOf("main", 3), ...linesOf("searcher", 7)].join("\n"));
   const model = resolve(import.meta.dirname, "../../recipes/atlas/models/searcher");
   const both = ["main", "searcher"].flatMap((agent) => ["--set", `agents.${agent}.model=${model}`]);
   const settings = ["--arm", "shared-policy", ...both, "--set", "agents.main.policy=eager", "--held-out", "0"];
@@ -68,7 +68,7 @@ test("agents that share a policy are one model, taught by the demonstrations of 
   expect(JSON.parse(readFileSync(join(to, "main", "training.json"), "utf8"))).toMatchObject({ steps: 10 });
 });
 
-test("a held-out loss that never falls is a warning of one line at the end, and in training.json", async () => {
+test("if the held-out loss never falls, one line warns of it, and training.json has the warning too", async () => {
   const to = join(folder, "diverged");
   const output = await sft(to, "--batch-tokens", "1", "--tokens", "200", "--learning-rate", "1");
   const record = JSON.parse(readFileSync(join(to, "searcher", "training.json"), "utf8"));

@@ -1,4 +1,4 @@
-/** @file A team behind an API answers the user's own questions; its correct answers are demonstrations. Benchmarks are refused. */
+/** @file Demonstrations from an evaluation: the correct answers of a team behind an API to the user's own questions. Benchmarks are refused. */
 import { cpSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
@@ -37,7 +37,7 @@ async function evaluated(results: string, ...suite: string[]): Promise<string> {
   return join(folder, results, only);
 }
 
-/** The evaluation of the user's own questions. */
+/** The folder of an evaluation of the user's own questions. */
 let from: string;
 beforeAll(async () => {
   from = await evaluated("towns", "--suite", questions, "--runs", "2");

@@ -29,7 +29,7 @@ const hashesOf = (to: string) => {
   return Object.fromEntries(files.map((file) => [file, sha256(readFileSync(join(folder, to, "searcher", file)))]));
 };
 
-test("killed between a checkpoint and its record, and again in mid-training, it ends with the bits of an undisturbed run", {
+test("sft that is killed between a checkpoint and its record, and again while it trains, ends with the bytes of an undisturbed run", {
   timeout: 2 * TIMEOUT,
 }, async () => {
   expect(await mgrpo(folder, ...sft("whole"))).toMatchObject({ code: 0 });

@@ -1,4 +1,4 @@
-/** @file Where demonstrations come from: correct rollouts with their sub-agents, lines of a file by agent, and none at all. */
+/** @file Where demonstrations come from: correct rollouts with their sub-agents, or lines of a file, by agent; and the errors if there are none. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ async function storeWithWrongRollout() {
   return store;
 }
 
-test("a correct rollout is a demonstration for its main agent and its answered sub-agents; a wrong one is none", async () => {
+test("a correct rollout gives demonstrations for the main agent and the sub-agents that answered; a wrong one gives none", async () => {
   const store = await storeWithWrongRollout();
   const found = await ofSteps(store, config, 1, 0.9);
   expect(found.map(({ agent, where }) => [agent, where])).toEqual([
@@ -84,7 +84,7 @@ test("agents of an app that share a policy have one tokenizer", async () => {
   expect(sub).toMatchObject({ agent: "searcher", sampled: { tokenizerSha256: "7".repeat(64) } });
 });
 
-test("the error for an app's agent without tokens says why there are none", () => {
+test("the error for an app's agent says why its tokens cannot be used, or why there are none", () => {
   const tokenizerSha256 = "7".repeat(64);
   const read = (sampled: SampledBranches) => () => {
     const one = { agent: "main", where: "rollout 0/0/0", demonstration: { prompt: "q", turns: [] }, sampled };
@@ -114,7 +114,7 @@ async function fromFile(lines: readonly string[], only?: string) {
   return openDemonstrations(await openRecipe("atlas"), config, { demonstrations }, only);
 }
 
-test("a file's lines go to the agents that they name, and unnamed ones to the only agent", async () => {
+test("a file's lines go to the agents that they name; lines that name none go to the agent of --agent, and are refused without it", async () => {
   const named = await fromFile([line("main", "a"), line("searcher", "b")]);
   expect(named(target("searcher"), "").map(({ where }) => where)).toEqual([`${join(folder, "demos.jsonl")}:2`]);
   const mixed = await fromFile([line(undefined, "a"), line("searcher", "b")], "main");
@@ -130,7 +130,7 @@ test("a line for an agent that the team does not have is refused, not dropped", 
   );
 });
 
-test("if there are no demonstrations at all, one line says where they could come from", async () => {
+test("the error for an agent without demonstrations says to add them; the error for a file that cannot be read names it", async () => {
   const recipe = await openRecipe("atlas");
   const none = await openDemonstrations({ ...recipe, demonstrations: () => [] }, config, {});
   expect(() => none(target("main"), "")).toThrow(/has no demonstrations of agent 'main' in arm 'mgrpo': add them/);

@@ -15,14 +15,14 @@ const train = (run: string, ...more: string[]) => [
   ...set("agents.main.model=models/main", suites, "liveness.leaseSeconds=10"),
   ...more,
 ];
-const settled = (cwd: string, run: string) => RunReport.parse(readReport(cwd, run));
+const reportOf = (cwd: string, run: string) => RunReport.parse(readReport(cwd, run));
 
-test("the report names one checkpoint for both agents, with each one's share and training metrics", {
+test("the report names one checkpoint for both agents, with each agent's share and training metrics", {
   timeout: TIMEOUT,
 }, async () => {
   const ended = await mgrpo(folder, ...train("one", ...set("agents.main.share=3")));
   expect(ended).toMatchObject({ code: 0 });
-  const report = settled(folder, "one");
+  const report = reportOf(folder, "one");
   expect(report.agents["searcher"]).toEqual(report.agents["main"]);
   expect(report.agents["main"]).toMatchObject({ version: 3, checkpoint: "runs/one/checkpoints/main" });
   expect(readdirSync("runs/one/checkpoints")).toEqual(["main"]);
@@ -45,7 +45,7 @@ test("the report names one checkpoint for both agents, with each one's share and
 });
 
 test("a finished run can be evaluated, asked and shown", { timeout: TIMEOUT }, async () => {
-  const { evaluations } = settled(folder, "one");
+  const { evaluations } = reportOf(folder, "one");
   const [again] = await printedJson("eval", "one");
   expect(again?.["runs"]).toEqual(evaluations.find(({ team }) => team === 3)?.runs);
   // A setting of the owner holds for both: the stored config repeats it for the role.
@@ -55,11 +55,11 @@ test("a finished run can be evaluated, asked and shown", { timeout: TIMEOUT }, a
   expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining("searcher") });
 });
 
-test("a run that is killed and resumed ends with the same weights", { timeout: TIMEOUT }, async () => {
+test("a run that is killed and resumed ends with the weights of an undisturbed run", { timeout: TIMEOUT }, async () => {
   const killed = await signaledAtStep("SIGKILL", folder, ...train("killed", ...set("agents.main.share=3")));
   expect(killed).toMatchObject({ code: null });
   expect(await mgrpo(folder, "resume", "killed")).toMatchObject({ code: 0 });
-  expect(settled(folder, "killed").agents["main"]?.sha256).toBe(settled(folder, "one").agents["main"]?.sha256);
+  expect(reportOf(folder, "killed").agents["main"]?.sha256).toBe(reportOf(folder, "one").agents["main"]?.sha256);
 });
 
 test("a role's own settings of the policy are refused before anything starts", { timeout: TIMEOUT }, async () => {

@@ -12,7 +12,7 @@ import { runWithApp } from "../fixtures/relay/app-run.ts";
 const tags = (tree: Tree | undefined) => (tree?.tags ?? []).map(({ text }) => text);
 const named = (trees: readonly Tree[], title: string) => trees.filter((tree) => tree.title === title);
 
-test("sub-agents' conversations are under the calls that led to them; each agent's counts are below", async () => {
+test("sub-agents' conversations are under the calls that led to them; each agent's counts are below the turns", async () => {
   const { config, store } = await runWithApp(relayApp, { rolloutsPerQuestion: 6 });
   const [group] = await loadTrees(store, config, { step: 0, group: 0 });
   const rollouts = group?.children ?? [];
@@ -43,7 +43,7 @@ const branchingApp: typeof relayApp = async ({ agents: { main } }) => {
   return { reward: 0.5 };
 };
 
-test("the texts of branches are shown though retention has deleted the version's weights, or their name on a server", async () => {
+test("the texts of branches are shown even after retention has deleted the version's weights, or the file that names them on a server", async () => {
   const { config, store } = await runWithApp(branchingApp);
   const get = async (key: string) => {
     const bytes = await store.objects.get(key);
@@ -59,7 +59,7 @@ test("the texts of branches are shown though retention has deleted the version's
   expect(branch?.children[0]?.title).toBe("turn 1");
 });
 
-test("the rollouts of a group open the tokenizer once", async () => {
+test("the tokenizer is opened once for all rollouts of a group", async () => {
   const { config, store } = await runWithApp(branchingApp, { rolloutsPerQuestion: 3 });
   const read: string[] = [];
   const get = (key: string) => {
@@ -103,13 +103,13 @@ test("the tree shows branches, rewritten histories, stray conversations and the 
   expect(drawText(tree)).toContain("branch 1 of 2  1 turn of its own");
 });
 
-test("turns with unparsed calls are counted, whatever the number of calls in each", () => {
+test("an agent's line says how many of its turns have an unparsed tool call", () => {
   const counts = { branches: 1, rewritten: 0, unparsed: 2, cut: 0 };
   const [line] = countLines({ branches: [], counts: { main: counts } }, "main");
   expect(tags(line)).toEqual(["1 branch", "2 turns with an unparsed tool call"]);
 });
 
-test("a conversation is placed by its task: a call with the same text, then with a part of the text, then the text of a turn", () => {
+test("a conversation is placed under a call with its task, else a call with part of its task, else the turn whose text contains its task", () => {
   const turn = (text: string, ...tasks: string[]) => ({
     text,
     calls: tasks.map((task) => ({ name: "ask", arguments: { list: [{ task }] } })),

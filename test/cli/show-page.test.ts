@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo show --html`: the page is in the run's folder; the error for one that cannot be written is one line that names the file, and
+ * @file `mgrpo show --html`: the page is in the run's folder; the error for one that cannot be written is one line that names the file and says
  * what to do.
  */
 import { existsSync, writeFileSync } from "node:fs";
@@ -23,7 +23,7 @@ test("a page that cannot be written is refused with its path", async () => {
   expect(stderr).toMatch(/^mgrpo: --html file\/page\.html cannot be written: name a file that you can write to/);
 });
 
-test("pages of a run in a store have a folder of their own too, so that those of another run do not replace them", async () => {
+test("the page of a run in a store, too, is written into a folder with the run's name, so that no other run's page replaces it", async () => {
   const bytes = new TextEncoder().encode(JSON.stringify(config));
   await recordRun(folder, {
     more: async ({ objects }) => void (await objects.commit(objectKeys.config(config.run), bytes)),

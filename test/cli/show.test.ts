@@ -47,7 +47,7 @@ test("the tree is main turn -> invocation -> tool call, with reward parts and ad
   expect(delegated?.children[0]?.children[0]).toMatchObject({ title: "search" });
 });
 
-test("the difference between the sum of a reward's parts and the reward is the overlong penalty", async () => {
+test("the difference between the sum of a reward's parts and the reward is shown as the overlong penalty", async () => {
   const longer = { ...config, algorithm: { ...config.algorithm, mainReward: { format: 0.35, correct: 0.9 } } };
   const [tree] = await loadTrees(await storeOfFinishedRun(), longer, { step: 0, group: 0, rollout: 0 });
   expect(tags(tree)).toContain("reward 1.000 = 0.35·format + 0.9·1 correct - 0.250 overlong");
@@ -66,7 +66,7 @@ async function treeWith(score: RolloutScore, trained: readonly string[] = []): P
   return tree;
 }
 
-test("a tag says why a rollout or a call is not trained on; alignment drops only calls that count", async () => {
+test("a tag says why a rollout or a call is not trained on; a masked rollout's calls are not said to be dropped by alignment", async () => {
   const scored = finishedRun.groups[0]?.rollouts["0"] ?? expect.fail();
   const called = (tree: Tree) => tags(tree.children[0]?.children[0]);
   const dropped = called(await treeWith(scored));
@@ -144,7 +144,7 @@ test("a step with an expired group has no summary, and the group is reported as 
   await expect(loadTrees(store, config, { step: 0, group: 0 })).rejects.toThrow("group 0/0 has expired");
 });
 
-test("a recipe's note on a question is one line of its group and of its rollouts", async () => {
+test("a recipe's note on a question is shown once in its group, and once in each of its rollouts", async () => {
   const load = async (address: Parameters<typeof loadTrees>[2]) =>
     loadTrees(await storeOfFinishedRun(), config, address, () => "facts are <shuffled>");
   for (const address of [{ step: 0 }, { step: 0, group: 0, rollout: 0 }]) {
@@ -198,7 +198,7 @@ test("an exported page holds its views, and is under 300 KB without them", async
   expect(StepView.parse(ofStep.views[path]).groups).toHaveLength(2);
   expect(GroupView.parse(ofStep.views[`${path}/1`]).trees).toHaveLength(2);
   expect(ofStep.rest.length).toBeLessThan(300_000);
-  // The store has no manifest of its version, which names the tokenizer, so it has no tokens.
+  // The store lacks the manifest of the rollout's version, which names the tokenizer, so the page has no tokens.
   const ofRollout = partsOf(await exportPage(source, { step: 0, group: 0, rollout: 0 }));
   expect(Object.keys(ofRollout.views)).toEqual([`${path}/0/0`]);
 });
@@ -232,7 +232,7 @@ test("addresses are parsed, and refused if they are malformed or not in the run"
   );
 });
 
-test("of a run whose process was killed before it began, the error says how to begin it", async () => {
+test("the error for a run that has not begun says how to begin it", async () => {
   await expect(readRun(memoryStore(), "early")).rejects.toThrow(
     `run 'early' has not begun, so its store has no record of it: unless a process is starting it, \`${MGRPO} resume early\` begins it`,
   );

@@ -45,13 +45,13 @@ beforeEach(() => {
 });
 
 /** Creates a table, a bucket and the deployment record, as `sst deploy` does. */
-async function deployed(stage: string, fleets: Deployment["fleets"], deployed = RELEASE) {
+async function deployed(stage: string, fleets: Deployment["fleets"], deployedRelease = RELEASE) {
   const names = { table: `mgrpo-${stage}`, bucket: `objects-${stage}` };
   Object.assign(process.env, { MGRPO_TABLE: names.table, MGRPO_BUCKET: names.bucket });
   await printedJson("cloud", "setup");
   for (const name of ["MGRPO_TABLE", "MGRPO_BUCKET"]) delete process.env[name];
   const stageStore = openAwsStore(names);
-  const deployment: Deployment = { release: deployed, bucket: names.bucket, clockRule: "clock", fleets };
+  const deployment: Deployment = { release: deployedRelease, bucket: names.bucket, clockRule: "clock", fleets };
   await stageStore.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
   return stageStore;
 }

@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { stopWithin, unlessStopped, watchForStop } from "../../cli/local/stop.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
-test("what stops the evaluation of a checkpoint does not stop the watch; a failure of the watch, or Ctrl-C, stops both", () => {
+test("a failure of an inner stop leaves the outer stop as it is; a failure of the outer one, or Ctrl-C, aborts both", () => {
   const outer = watchForStop();
   const [first, second] = [stopWithin(outer), stopWithin(outer)];
   first.fail(new Error("its worker died"));
@@ -23,7 +23,7 @@ test("what stops the evaluation of a checkpoint does not stop the watch; a failu
   interrupted.dispose();
 });
 
-test("Ctrl-C that npm signals again is one Ctrl-C; a second Ctrl-C ends the process at once", () => {
+test("a Ctrl-C that npm signals again counts as one; a second Ctrl-C ends the process at once", () => {
   const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
   const clock = vi.spyOn(performance, "now").mockReturnValue(1000);
   const stop = watchForStop();

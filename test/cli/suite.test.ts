@@ -42,7 +42,7 @@ const lines = (text: string | undefined) =>
     .filter(Boolean)
     .map((line) => JSON.parse(line));
 
-test("GAIA's submission is a file per run; the team's failures are empty answers, and lost questions are left out", async () => {
+test("GAIA's submission is a file per run; the team's failures have empty answers, and lost questions are left out", async () => {
   const set = await gaia();
   const files = submissionFiles("gaia", set, [
     [conversation("4"), conversation(null), undefined, conversation("1250")],
@@ -92,7 +92,7 @@ test("xbench's submission: an unanswered question has an empty response; one tha
   ]);
 });
 
-test("groups are the parts that the benchmark's authors report", async () => {
+test("a question's groups are those that the benchmark's authors report", async () => {
   const groups = (benchmark: "gaia" | "webwalkerqa", set: { questions: Parameters<typeof groupsOf>[1][] }) =>
     set.questions.map((question) => groupsOf(benchmark, question));
   expect(groups("gaia", await gaia())[3]).toEqual(["level 3"]);
@@ -101,7 +101,7 @@ test("groups are the parts that the benchmark's authors report", async () => {
   ]);
 });
 
-test("an official prompt is the judge's criteria; its placeholders become field names", async () => {
+test("an official prompt becomes the judge's criteria, with field names for its placeholders; an empty or unreadable file is refused", async () => {
   const criteria = join(folder, "official.txt");
   writeFileSync(criteria, "Q: {question}\nA: {correct_answer}\nR:{response}\nSay CORRECT.");
   const suite = (changes: object) =>
@@ -122,7 +122,7 @@ test("an official prompt is the judge's criteria; its placeholders become field 
   );
 });
 
-test("two files with different questions of one id are refused", async () => {
+test("two files with different questions under one id are refused", async () => {
   const other = join(folder, "other.jsonl");
   writeFileSync(other, '{"id":"sum","prompt":"What is one plus one?","answer":"2"}');
   const suites = [fixture("questions.jsonl"), other].map((data, i) =>
@@ -149,11 +149,11 @@ test.each([
   [["greedy", { data: "d" }], /--suite greedy brings its questions: leave out --data/],
   [["relay", { data: "d" }], /--suite relay brings its questions: leave out --data/],
   [["q.jsonl", { data: "d" }], /--suite q\.jsonl is the data itself: leave out --data/],
-] as const)("refused: %j", ([name, options], line) => {
+] as const)("the error for --suite %j says what to do instead", ([name, options], line) => {
   expect(() => chooseSuite(name, "relay", DECLARED, options)).toThrow(line);
 });
 
-test("a suite of the run or recipe is asked as declared; options may change data, criteria and runs", () => {
+test("a suite of the run or recipe is asked as declared; options may change its data and runs", () => {
   expect(chooseSuite("greedy", "relay", DECLARED, {})).toEqual(GREEDY);
   expect(chooseSuite("mine", "relay", DECLARED, { data: "e", runs: 5 })).toEqual({ ...MINE, data: "e", runs: 5 });
 });
@@ -182,7 +182,7 @@ test("an agent has its checkpoint as model, unless --set names another one", asy
   ]);
 });
 
-test("the recipe's name means its held-out questions, a file its own; three runs by default", () => {
+test("--suite with the recipe's name means its held-out questions, run three times by default; with a file, the file's questions", () => {
   expect(chooseSuite("relay", "relay", DECLARED, {})).toEqual({ name: "held-out", runs: 3 });
   expect(chooseSuite("./My Questions-2.jsonl", "relay", DECLARED, { runs: 1 })).toEqual({
     ...{ name: "my-questions-2", benchmark: "jsonl", data: "./My Questions-2.jsonl", runs: 1 },
@@ -238,7 +238,7 @@ test("the command writes scores by level, the result and submissions to a folder
   vi.restoreAllMocks();
 });
 
-test("an evaluation keeps its folder when its files move or prices of its agents change; other questions, settings or prices of tools begin another", async () => {
+test("an evaluation keeps its folder when its question files move or its agents' prices change; other questions, settings or tool prices begin another", async () => {
   const agent = (usd: number) => ({
     ...{ policy: "openai:http://127.0.0.1:1", model: "planner", trained: false },
     endpoint: { usdPerMillionTokens: { input: usd, output: usd } },

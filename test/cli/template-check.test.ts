@@ -8,13 +8,13 @@ import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE } from "../fixtures/tokenizers.
 const searcher: TemplateSettings = { system: "", tools: ["search"], delegates: [], toolPrompt: "auto" };
 const alone: TemplateSettings = { ...searcher, tools: [] };
 
-test("returns which part describes the tools", () => {
+test("the check returns which part of the prompt describes the tools", () => {
   expect(checkTemplate("a", { ...searcher, tools: ["search"] }, bpeFiles(QWEN_TEMPLATE))).toBe("template");
   expect(checkTemplate("a", { ...searcher, tools: [], delegates: ["b"] }, bpeFiles(TERSE_TEMPLATE))).toBe("system");
   expect(checkTemplate("a", { ...alone }, bpeFiles(TERSE_TEMPLATE))).toBe("none");
 });
 
-test("notes that the system message describes the tools, if the config leaves the choice to the program", () => {
+test("a note says that the system message describes the tools, if the config leaves the choice to the program", () => {
   const notes: string[] = [];
   const note = (message: string) => notes.push(message);
   noteOnTools("a", { toolPrompt: "auto" }, "system", note);
@@ -27,7 +27,7 @@ test("notes that the system message describes the tools, if the config leaves th
   expect(notes).toHaveLength(1);
 });
 
-test("finds a template that rewrites a message only once three others follow it", () => {
+test("for an agent with tools, a template that rewrites a message only once three others follow it is refused", () => {
   const settings = { ...searcher, tools: ["search"] };
   // Drops a tool response that three messages follow.
   const forgetful = QWEN_TEMPLATE.replace(
@@ -60,7 +60,7 @@ test.each<[string, Partial<TemplateSettings>, string]>([
   expect(checkTemplate("a", { ...withSystem, ...settings }, bpeFiles(real(name)))).toBe(display);
 });
 
-test("Mistral's template moves the system message to the last question: refused with the setting that helps", () => {
+test("Mistral's template, which moves the system message to the last user message, is refused with the setting that helps", () => {
   const files = mistral(real("mistral-nemo"));
   expect(() => checkTemplate("a", withSystem, files)).toThrow(
     /^agent 'a': its chat_template rewrites earlier messages .*; or set agents\.a\.toolPrompt to "user"$/,

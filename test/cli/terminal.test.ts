@@ -150,7 +150,7 @@ test("an evaluation's line says after how many steps it ran", () => {
   expect(shown).toEqual(["test after 0 steps:", "test after 1 step:", "test after 2 steps:"]);
 });
 
-test("in a terminal that reports no width, lines are as wide as in 80 columns", () => {
+test("a terminal that reports no width shows lines as one of 80 columns does", () => {
   const { output, lines } = terminal(0);
   const display = openDisplay(six, [], output);
   display.print("warning: the schedule is off");
@@ -190,7 +190,7 @@ test("an accuracy is shown with its interval, and with the number of runs if the
   expect(accuracy(scoreOf(0, 0))).toBe("-");
 });
 
-test("without a terminal each event is one line of JSON, without rollout progress; a wait is printed each time it begins", () => {
+test("without a terminal, each event except rollout progress is one line of JSON, and a wait is printed each time it begins", () => {
   const lines: string[] = [];
   const output = { isTTY: false, write: (line: string) => lines.push(line) > 0 } as unknown as NodeJS.WriteStream;
   const display = openDisplay(config, [], output);

@@ -10,7 +10,7 @@ import { config, groups } from "./records.ts";
 
 const folder = workHere();
 
-test("a step has the time at which its last rollout was scored, not that of the command", async () => {
+test("a step's line has the time at which its last rollout was scored, not that of the command", async () => {
   // Store times of 2023; the second group is the last to be complete.
   const scored = [1_700_000_060_000, 1_700_000_100_000];
   const timed = groups.map((group, i) => ({ ...group, expiresAt: expiryOf(scored[i] ?? 0) }));

@@ -18,7 +18,7 @@ const kinds = (stdout: string) => parsedLines(stdout).map(({ kind }) => kind);
 const checksums = (run: string) =>
   Object.entries(RunReport.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);
 
-test("a run trains to its end: a report, a chart, checkpoints, and one JSON object per line", {
+test("a run that trains to its end has a report, a chart and checkpoints, and prints one JSON object per line", {
   timeout: TIMEOUT,
 }, async () => {
   const { code, stdout, stderr } = await mgrpo(folder, ...trainRelay("whole", ...SIX));
@@ -83,7 +83,7 @@ test("a run can be shown and listed, and is not overwritten", { timeout: TIMEOUT
   await expect(printed("resume", "nobody")).rejects.toThrow(/no run 'nobody' .*whole/);
 });
 
-test("a run that is stopped with Ctrl-C, resumed, killed and resumed ends with the same weights", {
+test("a run that is stopped with Ctrl-C, resumed, killed and resumed ends with the weights of an undisturbed run", {
   timeout: TIMEOUT,
 }, async () => {
   // Without evaluations: they change no weights.

@@ -10,7 +10,7 @@ import { config, fillFinishedRun, finishedRun, job, question, RUN } from "./reco
 const ANSWERED = job("sampled", 1, 8);
 const OPEN = { ...job("sampled", 2, 0), state: "queued" as const };
 
-/** The source of a run with one held-out question, which only its last team has answered. `step`: in the answer's address. */
+/** The source of a run with one held-out question, which only the team of `ANSWERED` has answered. `step`: in the answer's address. */
 async function sourceOfAnswers(own = config, step = 1): Promise<Source> {
   const store = memoryStore();
   await fillFinishedRun(store, { ...finishedRun, questions: { train: [question("q0")], heldOut: [question("q1")] } });
@@ -22,7 +22,7 @@ async function sourceOfAnswers(own = config, step = 1): Promise<Source> {
   return { ...ended, config: own, summaries: async () => [], read: (read) => read(store) };
 }
 
-test("an answer that is missing is not there yet if the evaluation is open, and has expired if it is done", async () => {
+test("a missing answer is shown as not given yet while the evaluation is open, and as expired once it is done", async () => {
   const source = await sourceOfAnswers();
   const tagsOf = async (id: string) => {
     const { trees } = await answersView(source, id, "q1", () => undefined);

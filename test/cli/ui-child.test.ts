@@ -32,6 +32,6 @@ test.each([
   expect(await linkFrom(script)).toBeUndefined();
 });
 
-test("a start that takes too long has no link", async () => {
+test("a child that takes too long has no link", async () => {
   expect(await linkFrom("", 0.05)).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-/** @file `mgrpo ui`: it says why it cannot start and ends; otherwise its link opens the dashboard. */
+/** @file `mgrpo ui`: if it cannot start, it says why and ends; otherwise its link opens the dashboard. */
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";

@@ -75,7 +75,7 @@ test("seeds of one config are one arm; the differences are paired by seed and qu
   expect([low < 0.5, high > 0.5]).toEqual([true, true]);
 });
 
-test("the scores of an arm's finished seeds are shown although its first has none yet", async () => {
+test("the scores of an arm's finished seeds are shown although its first seed has none yet", async () => {
   const unfinished = { ...(await sourceOf("a1", { seed: 1 }, 1, 2)), evaluations: [] };
   const { arms } = await compareView([unfinished, await sourceOf("a2", { seed: 2 }, 1, 3)]);
   expect(arms[0]?.measured).toMatchObject([{ suite: "sampled", after: { value: 0.75 } }]);
@@ -88,7 +88,7 @@ test("a run whose untrained team alone is evaluated has no scores after training
   expect(view.arms[0]?.measured).toMatchObject([{ before: { value: 0.25 }, after: null, gain: null }]);
 });
 
-test("a label cuts a long value short, such as a system message, and stays the only one of its name", async () => {
+test("a label truncates a long value, such as a system message, and stays unique", async () => {
   const instructed = (system: string) => ({ agents: { ...config.agents, main: { ...config.agents["main"], system } } });
   const { arms } = await compareView([
     await sourceOf("a1", {}, 1, 2),

@@ -5,7 +5,7 @@ import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { curvesOf } from "../../ui/app/parts/curves.ts";
 import { config, groups, manifests, step, storeOfFinishedRun } from "./records.ts";
 
-/** The curves after one step per mean reward of the main agent. */
+/** The curves of a run whose steps have these mean rewards of the main agent. */
 async function curvesAfter(...rewards: readonly number[]) {
   const store = await storeOfFinishedRun();
   const summary = summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 10);

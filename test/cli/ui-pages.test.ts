@@ -1,4 +1,4 @@
-/** @file A step with many groups: its views come in pages, and in group order, a page reads only the groups that it shows. */
+/** @file A step with many groups: its views come in pages; in group order, a page reads only the groups that it shows. */
 import { expect, test } from "vitest";
 import type { Source } from "../../cli/show/source.ts";
 import { searchStep } from "../../cli/ui/search.ts";

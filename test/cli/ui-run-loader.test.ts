@@ -73,7 +73,7 @@ test("a revision whose load failed is loaded when it is asked for again", async 
   expect(shown).toEqual(["no-server", "tiny"]);
 });
 
-test("an evaluation of a finished run is a new revision, the progress of a step is not", () => {
+test("an evaluation of a finished run is a new revision; the progress of a step is not", () => {
   const revision = (state: "running" | "finished", wait: string | null) => revisionOf({ closed: 4, state, wait });
   const [first, last, over] = ["evaluation 1 of 2: test", "evaluation 2 of 2: greedy", null];
   expect(new Set([first, last, over].map((wait) => revision("finished", wait))).size).toBe(3);

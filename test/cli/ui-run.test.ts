@@ -1,4 +1,4 @@
-/** @file The page of a run that is in a store and has no folder here: it shows what the list of runs shows. */
+/** @file The page of a run, from the records in its store: scores, steps, the evaluation that is left, and silent workers. */
 import { expect, test } from "vitest";
 import type { Source } from "../../cli/show/source.ts";
 import { runPulse, runView, workerView } from "../../cli/ui/run.ts";
@@ -25,7 +25,7 @@ async function finishedInStore(): Promise<Source> {
   };
 }
 
-test("the page shows its held-out scores, and as many steps as it took", async () => {
+test("the page of a finished run shows its held-out scores, and as many steps as it took", async () => {
   expect(await runView(await finishedInStore())).toMatchObject({
     ...{ state: "finished", step: 1, steps: 1 },
     heldOut: { before: 0.3, after: 0.8 },
@@ -46,7 +46,7 @@ test("a local run that has closed all its steps is running until it is evaluated
   expect(pulse).toMatchObject({ state: "running", step: 1, openStep: null });
 });
 
-test("a worker that is alive is silent once its counter has stood still for a lease, however rarely tick reads it", () => {
+test("a worker in state alive is silent once tick has seen no change of its counter for a lease, and the counter is still the same", () => {
   const seen = { ...worker("searcher"), seenAt: 1000 };
   const isSilentAt = (seconds: number, changes: Partial<typeof seen> = {}) =>
     workerView({ ...seen, ...changes }, 60, 1000 + 1000 * seconds).isSilent;
