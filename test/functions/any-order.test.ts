@@ -7,13 +7,13 @@ import { reliable, simulate } from "./simulate.ts";
 const config = teamConfig();
 const expected = await simulate(config, reliable);
 
-test("with reliable events and no scheduled ticks, every step is closed and every group is finalized", () => {
+test("with reliable events and no scheduled ticks, the run finishes, no question repeats, and every due evaluation is queued", () => {
   expect(expected.run).toMatchObject({ status: "finished", step: 3, reason: "" });
   expect(expected.steps.map(({ state }) => state)).toEqual(["closed", "closed", "closed"]);
   expect(expected.groups.every(({ state }) => state === "finalized")).toBe(true);
   expect(expected.groups).toHaveLength(9);
   expect(expected.agents.map((agent) => agent["version"])).toEqual([3, 3]);
-  // 9 questions of 10 in three steps: no question is drawn twice.
+  // Three steps draw 9 of the 10 questions.
   expect(new Set(expected.steps.flatMap(({ groups }) => groups)).size).toBe(9);
   // Teams 0 and 3 on both suites, team 2 on the one that is due every 2 steps.
   expect(expected.jobs.map(({ team, suite }) => `${team} ${suite}`).sort()).toEqual([
@@ -25,7 +25,7 @@ test("with reliable events and no scheduled ticks, every step is closed and ever
   ]);
 });
 
-test("late, duplicate and reordered events end with the same records", async () => {
+test("a run with late, duplicate and reordered events ends with the same records", async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(), async (seed) => {
       expect(await simulate(config, { seed, drop: 0, double: 0.4, die: 0 })).toEqual(expected);
@@ -34,7 +34,7 @@ test("late, duplicate and reordered events end with the same records", async () 
   );
 });
 
-test("with scheduled ticks, dropped events and crashing functions end with the same records", async () => {
+test("with scheduled ticks, a run whose events are dropped and whose functions crash ends with the same records", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.nat(),
@@ -49,7 +49,7 @@ test("with scheduled ticks, dropped events and crashing functions end with the s
   );
 });
 
-test("dynamic sampling: replacements are bounded, and the same in any order", async () => {
+test("dynamic sampling: a step has at most dynamicSampling.rounds replacement rounds, the same in any order of events", async () => {
   const dynamic = teamConfig({ dynamicSampling: { rounds: 2 }, rolloutsPerQuestion: 2 });
   const once = await simulate(dynamic, reliable);
   expect(once.steps.some(({ round }) => round > 0)).toBe(true);
@@ -73,7 +73,7 @@ test("sampledTokens ends the run early, with its final evaluations, in any order
 
 const tis = { algorithm: { tisCap: 2 } };
 
-test("staleness: the same groups as without, each step sampled from one version per agent, in any order of events", async () => {
+test("staleness changes neither groups nor evaluations; step s samples from version max(0, s - staleness), in any order of events", async () => {
   for (const staleness of [1, 2, 5]) {
     const stale = teamConfig({ ...tis, staleness });
     const once = await simulate(stale, reliable);
@@ -92,7 +92,7 @@ test("staleness: the same groups as without, each step sampled from one version 
   }
 });
 
-test("staleness: replacement rounds ask the questions that their step reserved, and an epoch's first questions do not repeat", async () => {
+test("staleness with dynamic sampling: an epoch's first questions do not repeat, and the records are the same in any order of events", async () => {
   // 6 steps, each with 2 questions and 2 in reserve; an epoch has 10 questions.
   const dynamic = { dynamicSampling: { rounds: 1 }, questionsPerStep: 2, rolloutsPerQuestion: 2, steps: 6 };
   for (const staleness of [0, 1, 2]) {
@@ -100,14 +100,14 @@ test("staleness: replacement rounds ask the questions that their step reserved, 
     const once = await simulate(stale, reliable);
     expect(once.steps.some(({ round }) => round > 0)).toBe(true);
     const asked = once.steps.flatMap(({ groups }) => groups);
-    const inFlight = (staleness + 1) * 2;
-    // Steps in flight may hold back up to `inFlight` of the epoch's questions; the others are asked before any is asked again.
-    expect(new Set(asked.slice(0, 10 - inFlight)).size).toBe(10 - inFlight);
+    const reserved = (staleness + 1) * 2;
+    // Steps in flight may hold back up to `reserved` of the epoch's questions; the others are asked before any is asked again.
+    expect(new Set(asked.slice(0, 10 - reserved)).size).toBe(10 - reserved);
     expect(await simulate(stale, { seed: 5, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
   }
 });
 
-test("staleness: a budget of tokens ends the run after the steps in flight, all of which are trained", async () => {
+test("staleness: sampledTokens ends the run after the steps in flight, all of which are trained", async () => {
   const long = teamConfig({ ...tis, steps: 50, sampledTokens: 25, staleness: 1 });
   const once = await simulate(long, reliable);
   const totals = once.steps.map((_, i) =>

@@ -14,7 +14,10 @@ import { playRollout, prepare, rewards, teamConfig } from "../fakes/scripted-tea
 const MINUTE = 60_000;
 const config = (run: string) => teamConfig({ run, evaluation: { suites: [] } });
 
-/** A store with these runs, and a clock that `minutes` ticks once a minute. `requests`: to the table, by the last tick and the reconciliation. */
+/**
+ * A store with these runs. `minutes` moves the clock, with one tick a minute, then reconciles. `requests`: how many the last tick and the
+ * reconciliation made to the table.
+ */
 async function started(...runs: string[]) {
   const store = memoryStore();
   let [time, requests] = [MINUTE, 0];
@@ -49,7 +52,7 @@ const worker = (run: string): WorkerRecord => ({
   ...{ counter: 9, seenCounter: 9, seenAt: 0, inFlight: [] },
 });
 
-test("a run that is over is archived after an hour: it costs no requests, and is still among all runs", async () => {
+test("a run that is over is archived after an hour: it costs no requests, is still among all runs, and its worker records expire", async () => {
   const { store, minutes, listed } = await started("old", "stopped", "new");
   const key = tableKeys.worker("old", "w1");
   await store.table.insert(key, worker("old"));
@@ -67,7 +70,7 @@ test("a run that is over is archived after an hour: it costs no requests, and is
   expect(expiresAt).toBeGreaterThan(CONVERSATION_DAYS * 86_400);
 });
 
-test("the workers of a halted run are kept, because its budget counts their hours; a live worker keeps its run listed", async () => {
+test("a halted run's worker records do not expire, because its budget counts their hours; a live worker keeps its run listed", async () => {
   const { store, minutes, listed } = await started("halted", "draining");
   await store.table.insert(tableKeys.worker("halted", "w1"), worker("halted"));
   await store.table.insert(tableKeys.worker("draining", "w1"), { ...worker("draining"), state: "draining" });
@@ -122,7 +125,7 @@ test("a resume at any moment of the tick that archives its run leaves it listed"
   expect(interruptions).toBeLessThan(MOMENTS);
 });
 
-test("each of several runs has its own time without progress", async () => {
+test("idleMinutes counts each run's own time without progress", async () => {
   const { store, functions, minutes } = await started("moving", "stuck");
   let last = {};
   for (let k = 0; k < 4; k++) {
@@ -136,7 +139,7 @@ test("each of several runs has its own time without progress", async () => {
   expect(last).toEqual({ moving: 9, stuck: 39 });
 });
 
-test("a listed run that is resumed without writing the list, as an older release does, is still ticked", async () => {
+test("a listed run that is resumed without writing the list, as an older release does, stays listed", async () => {
   const { store, minutes, listed } = await started("a");
   await store.table.update(endRun("a", { code: "user", reason: "a reason" }));
   await minutes(30);

@@ -29,10 +29,10 @@ const PAUSE_AFTER_FAILURE = 1.1;
 const NAMES = handlerNames();
 
 const folder = mkdtempSync(join(tmpdir(), "bundles-"));
-const judgeIsOut = join(folder, "judge-is-out");
+const outageFile = join(folder, "judge-is-out");
 /** The judge fails for the question that the file names, while the file exists. */
 const REWARDS = `import { existsSync, readFileSync } from "node:fs";
-const file = ${JSON.stringify(judgeIsOut)};
+const file = ${JSON.stringify(outageFile)};
 const outage = () => Object.assign(new Error("out"), { [Symbol.for("mgrpo.error")]: true, code: "endpoint-unavailable", retryable: true });
 const judge = ({ id }) => { if (existsSync(file) && readFileSync(file, "utf8") === id) throw outage(); };
 export const rewards = {
@@ -107,7 +107,7 @@ test("every handler has a known role, and npm run bench finds all of them", asyn
   );
 });
 
-test.each(NAMES)("%s: its bundle is small, with no engine, worker or country data in it", (name) => {
+test.each(NAMES)("%s: its bundle is at most 1.6 MB, without engine, workers, country data or dynalite", (name) => {
   const bundle = bundles.get(name);
   expect(bundle?.bytes).toBeLessThanOrEqual(1.6 * MEGABYTE);
   const inputs = bundle?.inputs ?? [];
@@ -147,7 +147,7 @@ async function startRun(config: RunConfig): Promise<StepRecord> {
   return step;
 }
 
-/** Sends a batch with duplicate, reordered, malformed and foreign events, and some whose judge fails. Returns the ids of those last. */
+/** Sends a batch with duplicate, reordered, malformed and foreign events, and some whose judge fails. Returns the ids of the last. */
 async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<string[]> {
   const { run } = config;
   const outcomes: Record<string, unknown> = {};
@@ -163,7 +163,7 @@ async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<strin
     late: objectCreated(`runs/${run}/outcomes/000007/0/0.json`),
   };
   const [, unjudged = ""] = step.groups;
-  writeFileSync(judgeIsOut, unjudged);
+  writeFileSync(outageFile, unjudged);
   const { batchItemFailures } = await invoke("score-rollout", sqsBatch("ScoreRolloutQueue", batch));
   const failed = batchItemFailures.map(({ itemIdentifier }) => itemIdentifier);
   expect(failed.sort()).toEqual([0, 1, 2].map((k) => `${unjudged}-${k}`));
@@ -173,7 +173,7 @@ async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<strin
   expect(plane.redelivered.sort()).toEqual(
     [0, 1, 2].map((rollout) => objectKeys.outcome({ run, phase: "train", step: 0, group: 1, rollout })),
   );
-  rmSync(judgeIsOut);
+  rmSync(outageFile);
   await store.clock.sleep(PAUSE_AFTER_FAILURE);
   const again = Object.fromEntries(failed.map((id) => [id, outcomes[id]]));
   expect(await invoke("score-rollout", sqsBatch("ScoreRolloutQueue", again))).toEqual({ batchItemFailures: [] });
@@ -201,7 +201,7 @@ async function repairByTick(): Promise<void> {
   });
 }
 
-/** Publishes new versions, whose events arrive through the queue of tick; then a scheduled tick. */
+/** Publishes new versions, whose events arrive through tick's queue; then a scheduled tick. */
 async function publishVersions(config: RunConfig, step: StepRecord): Promise<void> {
   const manifests: Record<string, unknown> = {};
   for (const agent of step.trained) manifests[agent] = objectCreated(await publish(store.objects, config, agent, 1));

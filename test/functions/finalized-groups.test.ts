@@ -22,7 +22,7 @@ test("the groups of the last 50 steps are kept", () => {
   expect(stepsIn(filled(60, 2), 60)).toEqual(Array.from({ length: 50 }, (_, i) => 10 + i));
 });
 
-test("older steps make room once there are 5,000 groups", () => {
+test("the oldest steps are evicted while there are more than 5,000 groups", () => {
   expect(stepsIn(filled(4, 2000), 4)).toEqual([2, 3]);
 });
 
@@ -32,14 +32,14 @@ test("all groups of a single step are kept, however many", () => {
   expect(cache.get("test", 0, 5999)).toBeDefined();
 });
 
-test("a group that is added again counts once", () => {
+test("a group that is added again counts once, and is replaced", () => {
   const cache = filled(2, 2500);
   for (let i = 0; i < 10; i++) cache.add(groupOf(1, 0, `q${i}`));
   expect(stepsIn(cache, 2)).toEqual([0, 1]);
   expect(cache.get("test", 1, 0)?.questionId).toBe("q9");
 });
 
-test("runs are told apart", () => {
+test("a group is found only under its own run", () => {
   const cache = filled(1, 1);
   expect(cache.get("other", 0, 0)).toBeUndefined();
 });

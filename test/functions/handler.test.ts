@@ -104,7 +104,7 @@ test("the local cloud routes by key, ignores other keys, and logs failures that 
   await expect(cloud.tick()).rejects.toBe(outage);
 });
 
-test("the local cloud's tick logs every run's failure, and rejects with the first retryable one", async () => {
+test("the local cloud's tick logs every failure, and rejects with the first retryable one that is not a judge's", async () => {
   const { lines, log } = recorder();
   const failures = [
     new MgrpoError("judge-failed", "503", { retryable: true }),

@@ -1,6 +1,6 @@
 /**
- * @file A user's rewards that block their thread, in score-rollout as it is deployed: a bundle, with the project beside it. The call ends at its deadline,
- * its event is delivered again, and other outcomes are scored.
+ * @file A user's rewards that block their thread, in score-rollout as it is deployed: a bundle, with the project beside it. The call ends
+ * at its deadline, its event is delivered again, and other outcomes are scored.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -22,16 +22,16 @@ import { objectCreated, sqsBatch } from "../fixtures/aws-events.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "hung-rewards-"));
 const project = join(folder, "project");
-/** The id of the question whose rewards block. */
-const blocked = join(folder, "blocked");
-/** A file that exists once they block. */
-const reached = join(folder, "reached");
+/** Contains the id of the question whose rewards block. */
+const blockedFile = join(folder, "blocked");
+/** Exists once they block. */
+const reachedFile = join(folder, "reached");
 const REWARDS = `
 import { readFileSync, writeFileSync } from "node:fs";
-const file = ${JSON.stringify(blocked)};
+const file = ${JSON.stringify(blockedFile)};
 export const rewards = {
   correct({ id }) {
-    if (readFileSync(file, "utf8") === id) writeFileSync(${JSON.stringify(reached)}, "");
+    if (readFileSync(file, "utf8") === id) writeFileSync(${JSON.stringify(reachedFile)}, "");
     for (;;) if (readFileSync(file, "utf8") !== id) return 1;
   },
   expert: () => 0.5,
@@ -78,7 +78,7 @@ function passDeadlines(): () => void {
   const timers = createRequire(import.meta.url)("node:timers/promises") as { setTimeout: typeof pause };
   const { setTimeout: wait } = timers;
   const untilReached = async (options?: TimerOptions) => {
-    while (!existsSync(reached)) await wait(20, undefined, options);
+    while (!existsSync(reachedFile)) await wait(20, undefined, options);
   };
   timers.setTimeout = (milliseconds, value, options) =>
     milliseconds === VERDICT_SECONDS * 1000
@@ -91,7 +91,9 @@ function passDeadlines(): () => void {
   };
 }
 
-test("rewards that block end at their deadline, and another outcome is scored", { timeout: 240_000 }, async () => {
+test("rewards that block end at their deadline: their event is delivered again, and another outcome is scored", {
+  timeout: 240_000,
+}, async () => {
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
   const settings = { run: "hung", recipe: "team", steps: 1, questionsPerStep: 2 };
   const base = teamConfig(settings);
@@ -102,7 +104,7 @@ test("rewards that block end at their deadline, and another outcome is scored", 
     objectCreated(await playRollout(store.objects, config, step, 0, 0)),
     objectCreated(await playRollout(store.objects, config, step, 1, 0)),
   ];
-  writeFileSync(blocked, step.groups[0] ?? "");
+  writeFileSync(blockedFile, step.groups[0] ?? "");
   const score = (events: Record<string, unknown>) =>
     handlers.get("score-rollout")?.(sqsBatch("ScoreRolloutQueue", events));
   const scored = async (group: number) =>

@@ -14,7 +14,7 @@ beforeEach(() => {
   store = memoryStore();
 });
 
-test("a slow judge is asked once, however many processes and ticks want its verdict, and paid once", async () => {
+test("a slow judge is asked once, however many processes and ticks want its verdict, and is paid once", async () => {
   let requests = 0;
   let answer = (_judgment: Judgment) => {};
   const answered = new Promise<Judgment>((resolve) => {
@@ -48,7 +48,7 @@ test("a slow judge is asked once, however many processes and ticks want its verd
   expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 1, microUsd: 250_000 });
 });
 
-test("what a killed process reserved stays charged, and the next process asks when the claim has expired", async () => {
+test("what a killed process reserved stays charged, and the next process asks once the claim has expired", async () => {
   const pass = stopClock(store);
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   let requests = 0;
@@ -87,7 +87,7 @@ test("a paid judge is asked once per trajectory; its first verdict counts", asyn
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 0.25 });
 });
 
-test("a model's verdict is stored in full, and its cost is part of the rollout's score", async () => {
+test("a model's verdict is stored in full, and its cost is recorded with the rollout's score", async () => {
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   const verdict = { score: 0.5, votes: [{ score: 0.5, reason: "half" }], cost };
   const judge: Rewards = { judge: "paid", correct: () => verdict, expert: () => ({ ...verdict, score: 1 }) };

@@ -19,7 +19,7 @@ beforeEach(() => {
 const runRecord = async () => store.table.get(tableKeys.run("test"));
 
 test.each([undefined, "paid"])(
-  "an outage of judge '%s' halts the run after ten minutes and excludes nothing; once the run is resumed, the judge is asked again",
+  "an outage of the judge (name: %s) halts the run after ten minutes and excludes nothing; once the run is resumed, the judge is asked again",
   async (name) => {
     const pass = stopClock(store);
     let isOut = true;
@@ -70,7 +70,7 @@ test("an outage in a large run halts it, although the judge is asked again about
   const { functions, step } = await started(store, config, judge);
   await commitOutcome(store, step);
   await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
-  // 256 outcomes, 32 at a time, each for 180 s and one of grace.
+  // 256 outcomes, 32 at a time, each for 180 s and 1 s of grace.
   pass(8 * 181);
   await functions.scoreRollout({ key });
   const reason = expect.stringContaining("no verdict for 24 minutes");
@@ -119,7 +119,7 @@ test("a rollout whose text the judge's server refuses is lost at once", async ()
   expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: filtered" });
 });
 
-test.each([undefined, "paid"])("rewards that hang (judge '%s') time out", async (name) => {
+test.each([undefined, "paid"])("rewards that hang (judge: %s) are aborted, and not scored", async (name) => {
   let aborted = false;
   const judge: Rewards = {
     ...rewards,
@@ -162,7 +162,7 @@ test("a judge that hangs holds up neither ticks, nor the budget, nor other runs;
   await functions.stop();
 });
 
-test("a judge that refuses the request halts the run with its reason; nothing is scored, and after resume a tick asks again", async () => {
+test("a judge that refuses the request halts the run with its reason; nothing is scored, and after a resume a tick asks again", async () => {
   const unpaid = new MgrpoError("endpoint-refused", "model 'j' requires payment: top up the account (HTTP 402)");
   let isPaid = false;
   const judge: Rewards = {

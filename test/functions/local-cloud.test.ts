@@ -13,7 +13,7 @@ import { cloudHandlers } from "../../functions/handler.ts";
 import { setEnvironment } from "../fakes/environment.ts";
 import { playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
-test("two steps complete by events alone, with their teams and evaluations and no errors", async () => {
+test("a run of two steps finishes by events alone: it stores its last team, queues its evaluations and logs no error", async () => {
   const directory = mkdtempSync(join(tmpdir(), "functions-"));
   let handlers: CloudHandlers | undefined;
   const cloud = await startLocalCloud({

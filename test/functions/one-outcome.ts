@@ -27,11 +27,11 @@ export async function started(
   return { functions, step, group };
 }
 
-/** Commits an outcome of rollout 0/0/0 with one invocation. `damage`: the invocation is missing. */
+/** Commits an outcome of rollout 0/0/0 with one invocation, which is not stored if `isInvocationMissing`. */
 export async function commitOutcome(
   store: MemoryStore,
   step: StepRecord,
-  change: { sub?: object; outcome?: object; damage?: boolean } = {},
+  change: { sub?: object; outcome?: object; isInvocationMissing?: boolean } = {},
 ) {
   const questionId = step.groups[0] ?? "";
   const id = "a".repeat(22);
@@ -45,7 +45,7 @@ export async function commitOutcome(
     ...change.sub,
   };
   const at = objectKeys.invocation("test", 0, id);
-  if (!change.damage) await store.objects.commit(at, bytes(invocation));
+  if (!change.isInvocationMissing) await store.objects.commit(at, bytes(invocation));
   const outcome: Outcome = {
     ...{ status: "finished", address, questionId, conversation: conversationOf("?", questionId.slice(1)) },
     trajectory: { agent: "main", version: 0, tokens: [1, 2, 3], actions: [[1, 3]], logProbs: [-1, -2] },

@@ -12,7 +12,7 @@ import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 const MINUTE = 60_000;
 
 test.each(["running", "finished, with evaluations left"])(
-  "the record of a worker that has been dead for an hour is removed, and its telemetry stays readable: a run that is %s",
+  "in a run that is %s, the record of a worker that has been dead for an hour is removed, and its telemetry stays readable",
   async (state) => {
     const store = memoryStore();
     let time = MINUTE;

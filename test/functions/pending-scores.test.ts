@@ -1,4 +1,4 @@
-/** @file Scores of one group share writes, and none is lost: neither with a repeated score, nor when a write fails. */
+/** @file Scores of one group share writes, and none is lost, even if one is repeated or a write fails. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";

@@ -43,7 +43,7 @@ async function started(config: RunConfig, options: Partial<FunctionOptions> = {}
   return { store, functions, request, run, step, group, play, train, later };
 }
 
-test("a second start changes nothing; one with another config is refused with the differences", async () => {
+test("a second start changes nothing; one that differs from the first is refused, and the message says how", async () => {
   const { functions, request, store, run } = await started(teamConfig());
   const before = store.objects.keys();
   await functions.startRun(request);
@@ -74,7 +74,7 @@ test("a start whose questions are not in the store is refused, and the message s
   });
 });
 
-test("a start that finds a damaged config names its key", async () => {
+test("a start that finds a damaged config in the store fails, and the message names its key", async () => {
   const store = memoryStore();
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   const request = await prepare(store.objects, teamConfig());
@@ -85,7 +85,7 @@ test("a start that finds a damaged config names its key", async () => {
   });
 });
 
-test("a start whose base files are not in the store writes no RUN", async () => {
+test("a start whose base files are not in the store is refused and writes no RUN", async () => {
   const store = memoryStore();
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   const request = await prepare(store.objects, teamConfig());
@@ -120,7 +120,7 @@ test("a rollout that crashes its worker three times while it runs alone is lost;
       ...{ counter: 1, seenCounter: -1, seenAt: 0, inFlight: ["0/0/1"] },
     };
     await store.table.insert(tableKeys.worker("test", `w${life}`), record);
-    for (let look = 0; look < 4; look++) {
+    for (let tick = 0; tick < 4; tick++) {
       later(10_001);
       await functions.tickAll();
     }
@@ -151,7 +151,7 @@ test("the last group's finalization is followed by a tick even if the response t
   expect(await step(0)).toMatchObject({ state: "ready" });
 });
 
-test("a scorer that dies between the finalization and its tick is called again, and then ticks", async () => {
+test("a scorer that dies between the finalization and its tick ticks when it is called again", async () => {
   const config = teamConfig();
   const { functions, store, play, step } = await started(config);
   await play(0, ["2/2"]);
@@ -184,7 +184,7 @@ test("a group with fewer than two remaining rollouts is skipped for every agent"
   expect(await step(0)).toMatchObject({ state: "ready" });
 });
 
-test("weights that no kept version names are deleted while the next step trains", async () => {
+test("weights that no kept version references are deleted while the next step trains", async () => {
   const config = teamConfig({ steps: 5, questionsPerStep: 1, rolloutsPerQuestion: 2, evaluation: { suites: [] } });
   const { play, train, store } = await started(config);
   const parts = () => store.objects.keys().filter((key) => key.includes("/parts/")).length;

@@ -1,6 +1,6 @@
 /**
- * @file Reconciling a deployment: capacities follow the runs, an autoscaling group is written to only if its capacity changes, and the schedule is
- * turned off when no work is left.
+ * @file Reconciling a deployment: capacities follow the runs, an autoscaling group is written to only if its capacity changes, and the
+ * schedule is turned off when no work is left.
  */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
@@ -50,7 +50,7 @@ async function deployed(fleets = TEAM) {
     return [...plane.writes];
   };
   const run = async (name = "test") => RunRecord.parse(await store.table.get(tableKeys.run(name)));
-  const work = async (worker: string, agent: string, name = "test") => {
+  const addWorker = async (worker: string, agent: string, name = "test") => {
     const record: WorkerRecord = {
       ...{ run: name, worker, agent, roles: ["rollout"], url: "", state: "alive", release: "1", inFlight: [] },
       ...{ counter: 1, seenCounter: -1, seenAt: time },
@@ -61,15 +61,15 @@ async function deployed(fleets = TEAM) {
   };
   const capacityRequests = async (fleet: string, name = "test") =>
     FleetRecord.parse(await store.table.get(tableKeys.fleet(name, fleet))).capacityRequests;
-  return { store, functions, plane, controls, start, minute, run, work, capacityRequests };
+  return { store, functions, plane, controls, start, minute, run, addWorker, capacityRequests };
 }
 
 test("capacity over a run's life: workers when it starts, evaluators while there are jobs, nothing when it is over", async () => {
-  const { store, functions, plane, start, minute, run, work } = await deployed();
+  const { store, functions, plane, start, minute, run, addWorker } = await deployed();
   const config = await start({ steps: 1 });
   expect(plane.writes).toEqual(["clock on"]);
   expect(await minute()).toEqual(["g-main 1", "g-searcher 1", "g-eval 1"]);
-  for (const agent of ["main", "searcher"]) await work(`${agent}-1`, agent);
+  for (const agent of ["main", "searcher"]) await addWorker(`${agent}-1`, agent);
   expect(await minute(1000)).toEqual([]);
 
   const jobs = async () =>
@@ -163,10 +163,10 @@ test("instances that make no progress are not replaced forever: the run is halte
 });
 
 test("a request for instances is counted even if the crashed worker is not marked dead yet", async () => {
-  const { start, minute, plane, work, capacityRequests } = await deployed(TEAM.slice(0, 1));
+  const { start, minute, plane, addWorker, capacityRequests } = await deployed(TEAM.slice(0, 1));
   await start();
   await minute(0);
-  await work("w", "main");
+  await addWorker("w", "main");
   plane.capacities.set("g-main", 0);
   expect(await minute(0)).toEqual(["g-main 1"]);
   expect(await capacityRequests("main")).toBe(2);

@@ -136,11 +136,11 @@ test("however the two steps of a start interleave with the tick, the schedule en
       turnedOff += plane.writes.includes("clock off") ? 1 : 0;
     }
   }
-  // In most of these interleavings the tick did turn it off.
+  // In many of these interleavings, the tick did turn it off.
   expect(turnedOff).toBeGreaterThan(effects);
 });
 
-test("wherever a tick dies during a start, its retry leaves the schedule on", async () => {
+test("wherever in a tick a run starts, and wherever the tick then dies, its retry leaves the schedule on", async () => {
   const effects = await effectsOfIdleTick();
   for (let dies = 0; dies < effects; dies++) {
     for (let starts = 0; starts <= dies; starts++) {
@@ -150,7 +150,7 @@ test("wherever a tick dies during a start, its retry leaves the schedule on", as
       const die = (): Promise<void> => Promise.reject(new Error("died"));
       scripts.set(starts, starts === dies ? inSequence(begin, die) : begin);
       if (starts !== dies) scripts.set(dies, die);
-      // If the start came early enough, the tick saw the run and did not get this far.
+      // If the start came early enough, the tick saw the run and ended before effect `dies`.
       await tick().catch(() => {});
       scripts.clear();
       await tick();

@@ -13,7 +13,7 @@ beforeEach(() => {
   store = memoryStore();
 });
 
-test("R_M = 0.1 + 0.9 * 1 = 1; R_S = 0.1 + 0.4 * 1 + 0.5 * 1 = 1", async () => {
+test("eq 4 and 5 of a correct rollout: R_M = 0.1 + 0.9 * 1 = 1; R_S = 0.1 + 0.4 * 1 + 0.5 * 1 = 1", async () => {
   const { functions, step, group } = await started(store, teamConfig());
   await commitOutcome(store, step);
   await functions.scoreRollout({ key });
@@ -87,7 +87,7 @@ test("each agent's reward has its own weights and its own penalty", async () => 
   expect(score.invocations["searcher"]?.[0]?.reward).toBe(2.125);
 });
 
-test("the overlong penalty lowers each agent's reward, by its own context limit and longest branch", async () => {
+test("the overlong penalty of each agent depends on its own context limit and longest branch", async () => {
   const config = teamConfig({ algorithm: { overlongPenalty: { bufferTokens: 10, factor: 0.5 } } });
   const [main, searcher] = [config.agents["main"], config.agents["searcher"]];
   if (!main || !searcher) return expect.fail("no such agent");
@@ -131,7 +131,7 @@ test.each([
     },
     "tool backend",
   ],
-  ["a missing invocation", { damage: true }, "damaged: invocation runs/test/invocations/000000/"],
+  ["a missing invocation", { isInvocationMissing: true }, "damaged: invocation runs/test/invocations/000000/"],
   [
     "a trajectory of another version",
     { sub: { trajectory: { agent: "searcher", version: 7, tokens: [1], actions: [], logProbs: [] } } },
@@ -195,15 +195,15 @@ test.each<[string, () => Promise<() => void>]>([
 test("a scheduled tick finalizes a group whose last scorer crashed before the finalization", async () => {
   const config = teamConfig();
   const { functions, step, group } = await started(store, config);
-  const finalize = store.table.update;
+  const { update } = store.table;
   store.table.update = async (change) => {
     if (change.set?.some(([path]) => path[0] === "finalized")) throw new Error("the function died");
-    return finalize(change);
+    return update(change);
   };
   const keys = [0, 1, 2].map((k) => playRollout(store.objects, config, step, 0, k));
   for (const each of keys) await functions.scoreRollout({ key: await each }).catch(() => {});
   expect(await group()).toMatchObject({ state: "open", rollouts: { "0": {}, "1": {}, "2": {} } });
-  store.table.update = finalize;
+  store.table.update = update;
   await functions.tickAll();
   expect(await group()).toMatchObject({ state: "finalized", finalized: { main: { trajectories: [0, 1, 2] } } });
 });

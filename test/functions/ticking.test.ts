@@ -57,7 +57,7 @@ test("a failed tick fails its callers, not later ones", async () => {
   await expect(tick("test", false)).resolves.toBeUndefined();
 });
 
-test("a scheduled tick advances runs side by side: one whose reads hang does not delay the others", async () => {
+test("a scheduled tick advances runs concurrently: one whose reads hang does not delay the others", async () => {
   const store = memoryStore();
   const context = openContext(store, { rewardsOf: async () => rewards });
   const functions = openFunctions(context);
@@ -80,7 +80,7 @@ test("a scheduled tick advances runs side by side: one whose reads hang does not
   await ticked;
 });
 
-test("the budget comes first: a run whose repair fails is halted all the same once its budget is spent", async () => {
+test("the budget comes first: a run whose repair fails is still halted once its budget is spent", async () => {
   const store = memoryStore();
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });
@@ -156,7 +156,7 @@ describe("the plan of a step", () => {
     return { request, groups, process, planned };
   }
 
-  test("is inserted once, by the first of the processes that tick at the same time", async () => {
+  test("is inserted once, even if several processes start the run at the same time", async () => {
     const { request, groups, process, planned } = await planning();
     await Promise.all([1, 2, 3].map(() => process().startRun(request)));
     expect(groups.inserted).toBe(request.config.questionsPerStep);

@@ -1,4 +1,4 @@
-/** @file An attempt notes which sub-agents it waits for; a rollout that waits for one without a worker is attempted until there is one. */
+/** @file An attempt records which sub-agents it waits for; a rollout that waits for one without a worker is retried until there is one. */
 import { expect, test, vi } from "vitest";
 import type { TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
@@ -15,7 +15,7 @@ import { planOf } from "./gateway/harness.ts";
 
 const never = new AbortController().signal;
 
-test("a rollout that waits for a sub-agent without a worker is attempted until there is one, and is not lost", {
+test("a rollout that waits for a sub-agent without a worker is retried until there is one, and is not lost", {
   timeout: 60_000,
 }, async () => {
   const failed: string[] = [];
@@ -43,7 +43,7 @@ test("a rollout that waits for a sub-agent without a worker is attempted until t
   for (const score of Object.values((await group()).rollouts)) expect(score).not.toHaveProperty("excluded");
 });
 
-test("an app's requests of a sub-agent are noted until they are answered, those of the main agent are not", async () => {
+test("an app's requests to sub-agents, not to the main agent, are recorded until a reply or a reached limit; a failure leaves them", async () => {
   const unanswered = new Map<string, string>();
   const answers: ((reply: TurnReply | Promise<never>) => void)[] = [];
   const turn = () => new Promise<TurnReply>((resolve) => answers.push(resolve));

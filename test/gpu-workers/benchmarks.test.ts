@@ -1,6 +1,6 @@
 /**
  * @file A benchmark as an evaluation job: encrypted questions stay encrypted wherever anything is written, verdicts are paid for once, and
- * an answer without a verdict is never wrong. A judge's outage loses none: it halts the run, and the resumed run asks again.
+ * an answer without a verdict never counts as wrong. A judge's outage loses none: it halts the run, and the resumed run asks again.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -54,7 +54,7 @@ async function evaluation(suite: object) {
     memory,
     lines,
     job,
-    /** Works until the job is done; rejects when the worker fails before. */
+    /** Works until the job is done; rejects if the worker fails first. */
     async work(scorer: Scorer): Promise<EvaluationResult> {
       const stop = new AbortController();
       const options = { agent: "*", roles: ["eval"] as const };
@@ -192,13 +192,13 @@ test("a rollout whose text the judge refuses is lost at once, and one without a 
   });
   speedUp(memory);
   const asked: string[] = [];
-  const judge = (isFair: boolean): Scorer => ({
+  const judge = (isWorking: boolean): Scorer => ({
     judge: "paid",
     correct: ({ id, answer: reference }, { answer }) => {
       asked.push(id);
-      if (!isFair && id.endsWith(":2"))
+      if (!isWorking && id.endsWith(":2"))
         throw new MgrpoError("judge-failed", "filtered", { evidence: { fault: "refused-text" } });
-      if (!isFair && id.endsWith(":3")) return 2;
+      if (!isWorking && id.endsWith(":3")) return 2;
       return answer === reference ? 1 : 0;
     },
   });

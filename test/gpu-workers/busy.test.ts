@@ -56,7 +56,7 @@ test("when there are too many intervals, those with the shortest gaps are merged
   for (const [i, [start]] of kept.slice(1).entries()) expect(start).toBeGreaterThan(kept[i]?.[1] ?? 0);
 });
 
-test("sampling counts as sampling; waiting is the time with neither", async () => {
+test("sampling and training are measured separately; waiting is the time with neither", async () => {
   let now = 0;
   const meter = createBusyMeter({ now: () => now });
   const { pending, end } = pendingCalls();

@@ -18,10 +18,10 @@ const MINUTE = 60_000;
 const CALL: WorkerCall = { method: "PUT", path: "/invocations/abc?wait=5", body: '{"task":"look up amber"}' };
 
 /** A worker that calls and one that is called, each with a clock of its own. */
-function pair(theirs = "the same secret", ours = "the same secret") {
+function pair(callerSecret = "the same secret", serverSecret = "the same secret") {
   const clocks = { caller: 1_800_000_000_000, server: 1_800_000_000_000 };
-  const sign = openCallSigner(theirs, { storeTime: async () => clocks.caller });
-  const verify = openCallVerifier(ours, { storeTime: async () => clocks.server });
+  const sign = openCallSigner(callerSecret, { storeTime: async () => clocks.caller });
+  const verify = openCallVerifier(serverSecret, { storeTime: async () => clocks.server });
   return {
     clocks,
     call: () => sign(CALL),
@@ -157,7 +157,7 @@ test("a report that was changed in transit is requested again and never used", a
   for (const key of objects.keys()) expect(new TextDecoder().decode(await objects.get(key))).not.toContain("FORGED");
 });
 
-test("a run trains through a proxy that has its own path and sometimes responds with 502; the secret never travels", async () => {
+test("a run trains through a proxy that has its own path and sometimes responds with 502; no URL or header contains the secret", async () => {
   const received: string[] = [];
   await trainThrough({
     path: "/box/searcher",

@@ -1,4 +1,4 @@
-/** @file What a worker takes over from a dead one, and what it leaves alone. */
+/** @file What a worker does not take over from a dead one. */
 import { expect, test } from "vitest";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
