@@ -73,8 +73,7 @@ async function version0(
   agent: string,
   files: Manifest["files"] | undefined,
 ): Promise<Manifest> {
-  if (!files || Object.keys(files).length === 0)
-    refuse(run, [`bases.${agent}: this agent has no base files`], UPLOAD);
+  if (!files || Object.keys(files).length === 0) refuse(run, [`bases.${agent}: this agent has no base files`], UPLOAD);
   for (const [name, part] of Object.entries(files)) {
     if (part.origin !== undefined) continue;
     const size = await objects.head(objectKeys.part(run, part.sha256));

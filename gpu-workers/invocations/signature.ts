@@ -87,8 +87,7 @@ export function openCallVerifier(secret: string, clock: StoreTime): VerifyCall {
     if (!/^\d{1,15}$/.test(time) || !/^[\w-]{22}$/.test(nonce) || !SIGNATURE.test(signature))
       return "the call is not signed";
     const expected = signatureOf(secret, call, nonce, time);
-    if (!timingSafeEqual(expected, Buffer.from(signature, "hex")))
-      return "the signature does not match the secret";
+    if (!timingSafeEqual(expected, Buffer.from(signature, "hex"))) return "the signature does not match the secret";
     const now = await clock.storeTime();
     const off = Math.abs(now - Number(time));
     if (off > WINDOW_MILLISECONDS) return `its time is ${Math.round(off / 1000)} s off the server's clock`;

@@ -67,9 +67,7 @@ export class Claiming {
     if (this.#attempts.inFlight === 0 && !hasTried) await this.#startAlone(claimable);
     const isUnread = claimable.size < views.length;
     return (
-      hasTried ||
-      isUnread ||
-      [...claimable.values()].some((group) => group.elsewhere.length + group.suspects.size > 0)
+      hasTried || isUnread || [...claimable.values()].some((group) => group.elsewhere.length + group.suspects.size > 0)
     );
   }
 

@@ -11,8 +11,8 @@ import { KvCache } from "./kv-cache.ts";
 import {
   MINIMUM_SLOTS,
   MINIMUM_TOKENS,
-  paddedRows,
   type PrefillChunk,
+  paddedRows,
   prefillBatches,
   type SlotDecoder,
 } from "./slot-decoder.ts";
