@@ -1,6 +1,6 @@
 /**
- * @file An exported name means one thing: no two files export the same, values and types alike, and no file has a type of its own by the
- * name of one that another file exports.
+ * @file An exported name means one thing: no two files export the same name, be it of a value or a type, and no file declares a private type
+ * with the name of one that another file exports.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -21,7 +21,7 @@ const SHARED_NAMES = {
   train: "an example is read alone",
 };
 
-/** Exported types that a file has for itself: an example is read alone, and calls what it records by the field's word. */
+/** Exported types whose name a file has for a private type: an example is read alone, and uses the field's terms. */
 const SHADOWED_TYPES = ["Rollout: examples/loop.ts, examples/team.ts", "Trajectory: examples/team.ts"];
 
 /** A recipe, or an example with a recipe of its own: each has the same parts. */
@@ -33,7 +33,7 @@ function projectOf(file: string): string | undefined {
 const readSources = () =>
   new Map(FOLDERS.flatMap(sourcesOf).map((file) => [relative(ROOT, file), readFileSync(file, "utf8")] as const));
 
-test("no two files export the same name, but for those that are listed with a reason", () => {
+test("no two files export the same name, except those that are listed with a reason", () => {
   const sources = readSources();
   const shared = sharedNames(sources, projectOf);
   const unlisted = [...shared].filter(([name]) => !(name in SHARED_NAMES));
@@ -58,7 +58,7 @@ test("a shared name is found, whether of values or types; projects may share nam
   expect(find({ "one/a.ts": type, "two/a.ts": type })).toEqual(["A", "one/a.ts", "two/a.ts"]);
 });
 
-test("no file has a private type by the name of another file's exported one, but for those that are listed", () => {
+test("no file has a private type with the name of another file's exported type, except those that are listed", () => {
   const shadowed = [...shadowedTypes(readSources())].map(([name, files]) => `${name}: ${files.join(", ")}`);
   expect(shadowed.sort()).toEqual(SHADOWED_TYPES);
 });

@@ -1,7 +1,7 @@
-/** @file The names that files declare and export, read with the parser that Vitest uses, and the names that several files define. */
+/** @file The names that files declare and export, read with Rolldown's parser, and the names that several files define. */
 import { type ESTree, parseSync } from "rolldown/utils";
 
-/** A file, and whether the name is one of a type there: an interface, a type alias, a class or an enum. */
+/** A file that exports a name, and whether the name is a type there: an interface, a type alias, a class or an enum. */
 interface Exporter {
   readonly file: string;
   readonly isType: boolean;
@@ -17,7 +17,7 @@ interface Declared {
 /**
  * Name -> the files that export it, if there are several. A Zod schema and its type share a name within a file.
  * @param sources file -> its text.
- * @param projectOf the project of a file, if it is of one: projects may share names of values.
+ * @param projectOf the project of a file, if it belongs to one: projects may share names of values.
  */
 export function sharedNames(
   sources: ReadonlyMap<string, string>,
@@ -38,8 +38,8 @@ export function sharedNames(
 }
 
 /**
- * Name of a type -> the files that declare it for themselves although another file exports it. A schema counts as a type: a constant
- * in PascalCase.
+ * Name of a type -> the files that declare a private type of this name although another file exports one. A schema (a constant in
+ * PascalCase) counts as a type.
  * @param sources file -> its text.
  */
 export function shadowedTypes(sources: ReadonlyMap<string, string>): Map<string, string[]> {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
 import { fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
-import { holdsReference } from "../fakes/scripted-judge.ts";
+import { referenceVerdict } from "../fakes/scripted-judge.ts";
 import { parsedLines, projectOfFile } from "./command-line.ts";
 import { printedBy, printedJson } from "./printed.ts";
 
@@ -13,7 +13,7 @@ let reply: (content: string) => Reply;
 const server = await startOpenAiServer(({ body }) => reply(body.messages.at(-1)?.content ?? ""));
 afterAll(() => server.close());
 beforeEach(() => {
-  reply = (content) => says(JSON.stringify(holdsReference(JSON.parse(content))));
+  reply = (content) => says(JSON.stringify(referenceVerdict(JSON.parse(content))));
 });
 
 const LABELS = [
@@ -110,7 +110,7 @@ test.each([
 
 test("the error for an answer without a verdict names the label", async () => {
   reply = (content) =>
-    says(content.includes("London") ? "I cannot say" : JSON.stringify(holdsReference(JSON.parse(content))));
+    says(content.includes("London") ? "I cannot say" : JSON.stringify(referenceVerdict(JSON.parse(content))));
   await expect(check(`${JSON.stringify(LABELS[0])}\n${JSON.stringify(LABELS[1])}`)).rejects.toMatchObject({
     code: "judge-failed",
     message: expect.stringMatching(/^label 2: /),
@@ -131,7 +131,7 @@ async function checkThatFails(labels: readonly unknown[], ...set: string[]) {
 
 test("labels without a verdict do not stop the others: what was paid for is shown, then the check fails", async () => {
   reply = (content) =>
-    says(/It is|Light/.test(content) ? "I cannot say" : JSON.stringify(holdsReference(JSON.parse(content))));
+    says(/It is|Light/.test(content) ? "I cannot say" : JSON.stringify(referenceVerdict(JSON.parse(content))));
   const { lines, error } = await checkThatFails([LABELS[2], LABELS[1], LABELS[0], LABELS[3]], PRICES);
   expect(lines).toMatchObject([
     { kind: "disagreement", id: "d" },
@@ -146,7 +146,7 @@ test("labels without a verdict do not stop the others: what was paid for is show
 
 test("an error that concerns every label ends the check, and the verdicts that were given are shown", async () => {
   reply = (content) =>
-    /Light/.test(content) ? fails(402, "no credit left") : says(JSON.stringify(holdsReference(JSON.parse(content))));
+    /Light/.test(content) ? fails(402, "no credit left") : says(JSON.stringify(referenceVerdict(JSON.parse(content))));
   const { lines, error } = await checkThatFails(LABELS);
   expect(lines).toMatchObject([
     { kind: "disagreement", id: "d" },

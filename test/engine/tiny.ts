@@ -1,4 +1,4 @@
-/** @file A tiny model for the engine tests: odd sizes, so that swapped dimensions show. */
+/** @file Tiny models and adapters for the engine tests. Most sizes differ, so that swapped dimensions show. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type LoraConfig, LoraTarget } from "../../core/contracts/lora.ts";
@@ -43,7 +43,7 @@ export function tinyCheckpoint(config: ModelConfig = TINY, seed = 1, positions =
   return files;
 }
 
-/** B is not zero, so that A has a gradient. */
+/** Unlike in a fresh adapter, B is not zero, so that A has a gradient. */
 export function tinyAdapter(config: ModelConfig = TINY, lora: LoraConfig = LORA, seed = 1): Map<string, Uint8Array> {
   const { layout, weights } = initializeAdapter(config, lora, [seed]);
   const { uniform } = stream("tiny adapter", seed);
@@ -60,7 +60,7 @@ export const UNTIED: ModelConfig = { ...TINY, layers: 1, tied: false, vocabulary
 /** The row length of every matrix is a multiple of 32, the block size of quantization. */
 export const WIDE: ModelConfig = { ...TINY, width: 64, heads: 4, kvHeads: 2, headWidth: 16, ffnWidth: 96 };
 
-/** An adapter whose base stays on disk, where it is memory-mapped. */
+/** An adapter whose base is memory-mapped from a file in `folder`. */
 export function mappedAdapter(config: ModelConfig, folder: string): CheckpointFiles {
   const path = join(folder, MODEL_FILE);
   const base = tinyCheckpoint(config).get(MODEL_FILE) ?? new Uint8Array();

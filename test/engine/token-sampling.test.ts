@@ -7,7 +7,7 @@ import { sampleToken } from "../../engine/model/token-sampling.ts";
 const { uniform } = stream("token-sampling");
 const FROM = 3;
 
-/** Probabilities after `FROM` others; with `levels`, many are equal. */
+/** Probabilities between `FROM` other values and one more; with `levels`, many are equal. */
 function distribution(size: number, peak: number, levels = 0): Float32Array {
   const weights = Array.from({ length: size }, () => Math.exp(peak * uniform()));
   const rounded = levels > 0 ? weights.map((weight) => Math.ceil(weight * levels)) : weights;
@@ -15,7 +15,7 @@ function distribution(size: number, peak: number, levels = 0): Float32Array {
   return Float32Array.from([0.5, 1, 0.25, ...rounded.map((weight) => weight / total), 0.5]);
 }
 
-/** By the definition: the tokens that may be drawn, most probable first, and their probabilities. */
+/** The tokens that top-k and top-p allow by definition, most probable first, and their probabilities. */
 function nucleus(probabilities: Float32Array, size: number, { topK, topP }: Sampling): { token: number; p: number }[] {
   const all = Array.from({ length: size }, (_, token) => ({ token, p: probabilities[FROM + token] as number }));
   const sorted = all.sort((a, b) => b.p - a.p || a.token - b.token);
@@ -60,7 +60,7 @@ test.each(cases)("top-k $topK and top-p $topP sample the token that a sort of th
   }
 });
 
-test("tokens of probability 0 are not sampled", () => {
+test("a token of probability 0 is never sampled", () => {
   const probabilities = Float32Array.of(0, 1, 0, 0);
   for (const topK of [0, 2, 4]) {
     const sampling = { temperature: 1, topK, topP: topK === 0 ? 0.9 : 1 };

@@ -1,4 +1,4 @@
-/** @file The pre-tokenizer `Digits` splits at every numeral, as in Hugging Face's tokenizers. */
+/** @file The pre-tokenizer `Digits` splits off every numeral, or every run of numerals, as in Hugging Face's tokenizers. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 const FOLDER = join(import.meta.dirname, "../fixtures/tokenizers/qwen2.5");
 const read = (name: string) => Uint8Array.from(readFileSync(join(FOLDER, name)));
 
-/** Adds a piece of a space and the first byte of ½, which no word contains if ½ is split off. */
+/** Adds two tokens: 12, and a space with the first byte of ½, which is never used if ½ is split off. */
 function withDigits(individual_digits: boolean): Map<string, Uint8Array> {
   const pretokenizers = [
     { type: "Digits", individual_digits },
@@ -24,7 +24,7 @@ function withDigits(individual_digits: boolean): Map<string, Uint8Array> {
   ]);
 }
 
-// tokenizers 0.23.3 gives the pieces a, Ġ, Â½, Ġis, Ġ, then 1, 2 or 12, then Ġ and the other numerals.
+// tokenizers 0.23.3 splits the text into a, Ġ, Â½, Ġis, Ġ, then 1, 2 or 12, then Ġ and the other numerals.
 const [BEFORE, AFTER] = [
   [64, 220, 126, 121, 273, 220],
   [220, 149, 96, 149, 97, 126, 110],
@@ -32,6 +32,6 @@ const [BEFORE, AFTER] = [
 test.each([
   ["each numeral alone", true, [16, 17]],
   ["runs of numerals", false, [1001]],
-])("Digits: %s", (_name, individual, digits) => {
+])("Digits splits off %s", (_name, individual, digits) => {
   expect(openTokenizer(withDigits(individual)).encodeText("a ½ is 12 ٣٤²")).toEqual([...BEFORE, ...digits, ...AFTER]);
 });

@@ -10,7 +10,7 @@ import { expectLaidOutAsRendered } from "./layout-law.ts";
 
 /** Written by test/fixtures/tokenizers/make.py. */
 interface Reference {
-  /** As text that continues other text. */
+  /** Encoded as continuations of other text. */
   readonly texts: readonly { text: string; ids: number[]; decoded: string }[];
   readonly conversations: readonly {
     messages: ChatMessage[];
@@ -48,19 +48,19 @@ describe.each([
     }
   });
 
-  test("a turn ends with the template's token, and generation with those of generation_config.json too", () => {
+  test("a turn ends with the template's token; generation also ends with those of generation_config.json", () => {
     expect(tokenizer.decode([tokenizer.endOfTurn])).toBe(end);
     expect(tokenizer.ends[0]).toBe(tokenizer.endOfTurn);
     expect([...tokenizer.ends].sort()).toEqual([...reference.ends].sort());
   });
 
-  test("a conversation is laid out piece by piece as its template writes it", () => {
+  test("a conversation is laid out piece by piece as its template renders it", () => {
     const withoutSpaces = (text: string) => text.replaceAll(" ", "");
     expectLaidOutAsRendered(tokenizer, {}, family === "mistral" ? withoutSpaces : undefined);
   });
 });
 
-test("a tokenizer of another model is refused", () => {
+test("a tokenizer of another model is refused: its ids exceed the embedding, or an eos_token_id is no added token", () => {
   const files = filesOf("qwen2.5");
   checkVocabulary(files, 339);
   expect(() => checkVocabulary(files, 338)).toThrow(
@@ -72,7 +72,7 @@ test("a tokenizer of another model is refused", () => {
   expect(() => openTokenizer(older)).toThrow(/: config\.json ends generation with token 7 /);
 });
 
-test("a tokenizer.json that puts no space before a text's first word is left as it is", () => {
+test("withoutLeadingSpace stops a tokenizer.json from prepending a space, and returns one that prepends none as it is", () => {
   const pretokenized = (prepend_scheme: string) => {
     const json = JSON.parse(Buffer.from(read("mistral", "tokenizer.json")).toString());
     const pre_tokenizer = { type: "Metaspace", replacement: "▁", prepend_scheme, split: false };

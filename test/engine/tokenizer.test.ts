@@ -1,4 +1,4 @@
-/** @file Word-level and BPE tokenizers: round trips lose nothing, data contains no control token, damaged files are refused by name. */
+/** @file Word-level and BPE tokenizers: known text round-trips, data never becomes a control token, damaged files are refused by name. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isMgrpoError } from "../../core/errors.ts";
@@ -37,7 +37,7 @@ test.each(KINDS)("%s: data never becomes a special or added token, whatever the 
   );
 });
 
-test("bpe: a round trip keeps the text, as data and as template", () => {
+test("bpe: NFC text round-trips, as data and as template", () => {
   const tokenizer = openTokenizer(bpeFiles());
   fc.assert(
     fc.property(mixed, (text) => {
@@ -62,7 +62,7 @@ test("word-level: known text round-trips, unknown words become [UNK]", () => {
   expect(tokenizer.decode(tokenizer.encodeText("a , b . it 's"))).toBe("a , b . it 's");
 });
 
-test.each(KINDS)("%s: a marker in template text is one token, and ends a turn", (_, files) => {
+test.each(KINDS)("%s: <|im_end|> in template text ends a turn; an unknown id decodes to U+FFFD", (_, files) => {
   const tokenizer = openTokenizer(files);
   expect(tokenizer.encodeTemplate("<|im_end|>")).toEqual([tokenizer.endOfTurn]);
   expect(tokenizer.encodeText("")).toEqual([]);
@@ -114,14 +114,18 @@ const changed = (files: ReadonlyMap<string, Uint8Array>, change: (tokenizer: Ret
 };
 
 test.each<[string, CheckpointFiles, RegExp]>([
-  ["no file", withFile(bpeFiles(), "tokenizer.json", undefined), /^tokenizer\.json: the checkpoint has no such file/],
   [
-    "no config",
+    "no tokenizer.json",
+    withFile(bpeFiles(), "tokenizer.json", undefined),
+    /^tokenizer\.json: the checkpoint has no such file/,
+  ],
+  [
+    "no tokenizer_config.json",
     withFile(bpeFiles(), "tokenizer_config.json", undefined),
     /^tokenizer_config\.json: the checkpoint has no such/,
   ],
   [
-    "a truncated file",
+    "a truncated tokenizer.json",
     withFile(bpeFiles(), "tokenizer.json", '{"model":'),
     /^tokenizer\.json: not JSON: restore the file from its origin$/,
   ],
@@ -167,7 +171,7 @@ test.each<[string, CheckpointFiles, RegExp]>([
     bpeFiles("{% for m in messages %}{{ m.content }} {% endfor %}"),
     /ends an assistant's turn with " "/,
   ],
-])("damaged: %s", (_, files, message) => {
+])("a tokenizer with %s is refused as damaged", (_, files, message) => {
   expect(() => openTokenizer(files)).toThrow(message);
   try {
     openTokenizer(files);

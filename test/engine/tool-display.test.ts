@@ -1,4 +1,4 @@
-/** @file What describes a model's tools: its template, the system message, the first user message or nothing; what is refused; what is written. */
+/** @file Where a model's tools are described: by its template, in the system message, in the first user message or nowhere; what is refused. */
 import { describe, expect, test } from "vitest";
 import type { ToolPrompt } from "../../core/contracts/agent-config.ts";
 import { withTools } from "../../core/conversation/tool-prompt.ts";
@@ -36,7 +36,7 @@ describe("auto", () => {
     ["shows no tools", TERSE_TEMPLATE],
     ["asks for calls in another format", OTHER_FORMAT],
     ["raises when given tools", `{%- if tools %}{{- raise_exception('no tools') }}{%- endif %}${TERSE_TEMPLATE}`],
-  ])("a template that %s: the system message describes them, and the responses are a user message", (_, template) => {
+  ])("if a template %s, the system message describes the tools, and responses are a user message", (_, template) => {
     const { toolDisplay, text } = layoutOf(template);
     expect(toolDisplay).toBe("system");
     expect(text).toBe(
@@ -66,7 +66,7 @@ describe("auto", () => {
   });
 });
 
-test("an explicit toolPrompt overrides what auto would choose", () => {
+test("an explicit toolPrompt overrides what auto would choose; template is refused if the template shows no tools", () => {
   expect(layoutOf(TERSE_TEMPLATE, { toolPrompt: "none" }).text).toBe(layoutOf(LEARNED).text);
   expect(layoutOf(LEARNED, { toolPrompt: "system" }).text).toBe(layoutOf(TERSE_TEMPLATE).text);
   expect(layoutOf(QWEN_TEMPLATE, { toolPrompt: "none" }).text).not.toContain("Finds pages");
@@ -85,7 +85,7 @@ describe("a template that does not support system messages", () => {
   test.each([
     ["leaves out", ignoring],
     ["refuses", refusing],
-  ])("that %s the system message is refused, with one line that says what to do", (verb, template) => {
+  ])("that %s the system message is refused if one is needed, and works with toolPrompt user", (verb, template) => {
     expect(() => layoutOf(template, { system: "" })).toThrow(
       new RegExp(
         `^agent 'a': its chat_template ${verb} the system message that describes its tools: set agents\\.a\\.toolPrompt to "user", which puts it at the head of the first user message$`,
@@ -112,7 +112,7 @@ describe("a template that does not support system messages", () => {
   });
 });
 
-test("a template that shows tools only without a system message shows none to an agent that has one", () => {
+test("a template that shows tools only without a system message is refused for an agent that has one", () => {
   const template = OTHER_FORMAT.replace("{%- if tools %}", "{%- if tools and messages[0].role != 'system' %}");
   expect(() => layoutOf(template, { toolPrompt: "template" })).toThrow(/the model's chat_template shows no tools/);
   expect(layoutOf(template, { toolPrompt: "template", system: "" }).toolDisplay).toBe("template");
@@ -126,7 +126,7 @@ test("a template without a role for tools gets their responses as a user message
   expect(layoutOf(roles).text).toMatch(/<\|im_start\|>user <tool_response>\nhere\n<\/tool_response>\n<tool_response>/);
 });
 
-test("whether there is a role for tools is asked of the template that shows them", () => {
+test("of two templates, the one that shows the tools decides whether there is a role for tools", () => {
   const showing =
     "{%- if tools %}{{- '<|im_start|>system ' + (tools | tojson) + '<tool_call>{}<|im_end|>' }}{%- endif %}";
   const plain = TERSE_TEMPLATE.replace(
@@ -146,7 +146,7 @@ test("whether there is a role for tools is asked of the template that shows them
   );
 });
 
-test("a served conversation without a user message opens with the system text and the tools", () => {
+test("with toolPrompt user, a served conversation without a user message opens with one made of system text and tools", () => {
   const tokenizer = openTokenizer(bpeFiles(TERSE_TEMPLATE));
   const layout = openMessageLayout(tokenizer, { agent: "a", system: "", tools: [search], toolPrompt: "user" });
   expect(tokenizer.decode(layout.opening([{ role: "system", text: "Be brief." }]))).toBe(

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { readTrainedTokens, trainedTokensFile } from "../../engine/trained-tokens.ts";
 
-test("log-probs and clipped tokens are read back by trajectory", () => {
+test("log-probs and clipped tokens are read back by the name of their trajectory; any other name gives undefined", () => {
   const file = trainedTokensFile(
     new Map([
       ["0/1#0", { logProbs_A: Float32Array.of(-0.5, -2, -0.25), clipped: [0, 2] }],

@@ -1,6 +1,6 @@
 /**
- * @file What the check of prefix trees compares and refuses: the first trees of each shape and their sequences apart, gradients included. The tests
- * compute nothing: their passes return what they are given. wrong-trees.test.ts has real ones.
+ * @file What the check of prefix trees compares and refuses. It compares the first trees of each shape with their sequences computed apart,
+ * gradients included. The tests compute nothing: their passes return what they are given. wrong-trees.test.ts has real ones.
  */
 import { describe, expect, test } from "vitest";
 import type { EngineOptions, Loss, TrainingSequence } from "../../core/ports.ts";
@@ -13,7 +13,7 @@ const LINEAR: Loss = { kind: "linear" };
 const CLIPPED: Loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 };
 const options: EngineOptions = { ...OPTIONS, microBatchTokens: 512 };
 
-/** Eight sequences with a prompt of `length` tokens, and three tokens of their own. In a tree, the prompt and 8 * 2 tokens are computed. */
+/** Eight sequences: a shared prompt of `length` tokens, then three tokens each. In a tree, the prompt and 8 * 2 tokens are computed. */
 function groupOf(length: number, first = 0, weightOf = (t: number) => (t < length ? 0 : 1)): TrainingSequence[] {
   const prompt = Array.from({ length }, (_, t) => (first + t) % 30);
   return Array.from({ length: 8 }, (_, k) => {
@@ -26,11 +26,11 @@ const tokensOf = (sequences: readonly TrainingSequence[]) => sequences.map(({ to
 
 interface Result {
   readonly logProb: number;
-  /** By the sum of the weights of a sequence, the first element of the gradient. */
+  /** What a sequence adds to the first element of the gradient; 1 if absent. */
   readonly gradient?: (sequence: TrainingSequence) => number;
 }
 
-/** Passes that return one result for trees and another for sequences apart. */
+/** Passes that return one result for trees and another for sequences computed apart. */
 function passesWith(inTrees: Result, apart: Result, limitsPredictions = false) {
   const calls: string[] = [];
   const sums = new Set<Float32Array>();
@@ -64,7 +64,7 @@ function passesWith(inTrees: Result, apart: Result, limitsPredictions = false) {
 const CHECK = ["gradient of 8 in 1", "gradient of 8 apart"];
 
 describe("what is compared", () => {
-  test("the first trees of each pass, number of rows and length; later batches are computed once", async () => {
+  test("the first trees of each pass, number of rows and length are compared; later batches are computed once", async () => {
     const { calls, checked, gradient } = passesWith({ logProb: -2 }, { logProb: -2.0001 });
     const passes = checked();
     const callsOf = async (work: Promise<unknown>) => {
@@ -73,7 +73,7 @@ describe("what is compared", () => {
     };
     expect(await callsOf(passes.logProbs([[1, 2, 3]], 1))).toEqual(["logProbs of 1 apart"]);
     expect(await callsOf(passes.forwardBackward(batch, LINEAR, 1))).toEqual([...CHECK, "gradient of 8 in 1"]);
-    // The check's own gradients do not count.
+    // The check adds nothing to this gradient.
     expect(gradient[0]).toBe(8);
     expect(await callsOf(passes.forwardBackward(batch, LINEAR, 1))).toEqual(["gradient of 8 in 1"]);
     const scored = ["logProbs of 8 in 1", "logProbs of 8 apart", "logProbs of 8 in 1"];
@@ -87,7 +87,7 @@ describe("what is compared", () => {
     expect(await callsOf(passes.forwardBackward(three, LINEAR, 1))).toEqual(["gradient of 24 in 3"]);
   });
 
-  test("the entropy bonus, which has a graph of its own, is checked apart from the other losses", async () => {
+  test("the entropy bonus, which has a graph of its own, is checked separately from the other losses", async () => {
     const { calls, checked } = passesWith({ logProb: -2 }, { logProb: -2 });
     const passes = checked();
     const entropic = batch.map((one) => ({ ...one, entropyWeights_T: one.weights_T }));
@@ -97,14 +97,14 @@ describe("what is compared", () => {
     expect(calls.filter((call) => call.endsWith("apart"))).toHaveLength(2);
   });
 
-  test("every shape of a batch, with a single extra gradient", async () => {
+  test("every shape of a batch is compared, with a single extra gradient", async () => {
     const { calls, sums, checked } = passesWith({ logProb: -2 }, { logProb: -2 });
     await checked().forwardBackward([...groupOf(60), ...groupOf(120, 10)], LINEAR, 1);
     expect(calls.filter((call) => call.endsWith("apart"))).toHaveLength(2);
     expect(sums.size).toBe(2);
   });
 
-  test("nothing, without trees", async () => {
+  test("nothing is compared without trees", async () => {
     const { calls, checked } = passesWith({ logProb: -2 }, { logProb: -2.5 });
     await checked({ prefixTrees: false }).forwardBackward(batch, LINEAR, 1);
     expect(calls).toEqual(["gradient of 8 apart"]);
@@ -117,7 +117,7 @@ describe("what is compared", () => {
     ["only tokens before the branches have a weight", groupOf(60, 0, (t) => (t < 60 ? 1 : 0))],
     // The last token predicts nothing, so it has no node.
     ["the others are prefixes of the first", batch.map((one, k) => (k === 0 ? one : cut(one, 61)))],
-  ])("not a tree that proves nothing: %s", async (_name, first) => {
+  ])("a tree that proves nothing is not compared: %s", async (_name, first) => {
     const { calls, checked } = passesWith({ logProb: -2 }, { logProb: -2.5 });
     const passes = checked();
     await passes.forwardBackward(first, LINEAR, 1);
@@ -125,7 +125,7 @@ describe("what is compared", () => {
     await expect(passes.forwardBackward(batch, LINEAR, 1)).rejects.toThrow(/log-prob of token 60 is -2 /);
   });
 
-  test("not a tree whose advantages are 0: it has no gradient", async () => {
+  test("a tree whose advantages are 0 has no gradient and is not compared", async () => {
     const { calls, checked } = passesWith({ logProb: -2 }, { logProb: -2 });
     const zeros = (length: number) => new Float32Array(length);
     const flat = batch.map((one) => {
@@ -136,7 +136,7 @@ describe("what is compared", () => {
     expect(calls).toEqual(["gradient of 8 in 1"]);
   });
 
-  test("not a batch with too many predictions for a tree, where they limit trees", async () => {
+  test("where predictions limit trees, a batch with too many for a tree is not compared", async () => {
     // A tree may have 200 predictions, as many as the largest micro-batch has tokens. Two of these sequences have 240.
     const long = groupOf(117, 0, () => 1);
     const { calls, checked } = passesWith({ logProb: -2 }, { logProb: -2.5 }, true);
@@ -153,7 +153,7 @@ const cut = ({ tokens, weights_T }: TrainingSequence, length: number): TrainingS
 });
 
 describe("what is refused", () => {
-  test.each([-2.5, Number.NaN])("a log-prob of -2 in a tree and %s apart", async (logProb) => {
+  test.each([-2.5, Number.NaN])("a log-prob of -2 in a tree and %s apart is refused", async (logProb) => {
     const { checked } = passesWith({ logProb: -2 }, { logProb });
     await expect(checked().forwardBackward(batch, LINEAR, 1)).rejects.toMatchObject({
       code: "engine-unsupported",
@@ -166,7 +166,7 @@ describe("what is refused", () => {
     [1.001, undefined],
     [1.01, "differs from that without trees by 0.028 of the root sum square of the sequences' gradient norms"],
     [Number.NaN, "differs from that without trees by NaN of the root sum square of the sequences' gradient norms"],
-  ])("a gradient of %s in a tree and 1 apart: %s", async (inTree, fault) => {
+  ])("a gradient of %s in a tree and 1 apart has the fault: %s", async (inTree, fault) => {
     // 8 * 0.01 against sqrt(8) is 0.028.
     const { checked } = passesWith({ logProb: -2, gradient: () => inTree }, { logProb: -2 });
     const pass = checked().forwardBackward(batch, LINEAR, 1);
@@ -175,7 +175,7 @@ describe("what is refused", () => {
     await expect(pass).rejects.toMatchObject({ code: "engine-unsupported", message });
   });
 
-  test("on CUDA, where products are in TF32, only what exceeds its rounding", async () => {
+  test("on CUDA, which multiplies in TF32, only differences beyond its rounding are refused", async () => {
     const near = { logProb: -2.005, gradient: () => 1.005 };
     const passes = (provider: EngineOptions["provider"], inTrees: Result) =>
       passesWith(inTrees, { logProb: -2 }).checked({ provider }).forwardBackward(batch, LINEAR, 1);
@@ -185,7 +185,7 @@ describe("what is refused", () => {
     await expect(passes("cuda", { ...near, gradient: () => 1.02 })).rejects.toThrow(/gradient of 8 sequences/);
   });
 
-  test("an error in gradients that cancel out, measured against the terms that cancel", async () => {
+  test("an error in gradients that cancel out is measured against the terms that cancel", async () => {
     const signOf = ({ tokens }: TrainingSequence) => ((tokens.at(-1) ?? 0) % 2 ? 1 : -1);
     const withError = (error: number) =>
       passesWith({ logProb: -2, gradient: (one) => signOf(one) + error }, { logProb: -2, gradient: signOf }).checked();
@@ -193,7 +193,7 @@ describe("what is refused", () => {
     await expect(withError(1e-2).forwardBackward(batch, LINEAR, 1)).rejects.toThrow(/gradient of 8 sequences/);
   });
 
-  test("not trees whose log-probs and gradient are not finite, if those of sequences apart are not either", async () => {
+  test("trees whose log-probs and gradient are not finite are accepted if those of sequences apart are not either", async () => {
     const infinite = { logProb: Number.NaN, gradient: () => Number.NaN };
     const { calls, checked } = passesWith(infinite, infinite);
     const passes = checked();

@@ -1,4 +1,4 @@
-/** @file Packed weights: when they are packed, and that matrix products with them are batch-invariant. */
+/** @file When weights are packed, and that matrix products with packed weights are batch-invariant. */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ test("auto packs a base if the worker, prefix trees aside, needs at most a third
   expect([choice(3 * needed), choice(3 * needed - 3), choice(3 * needed, "off")]).toEqual(["on", "off", "off"]);
 });
 
-test("the packed copy holds every matrix in float32; auto needs an adapter, a mapped base and a CPU", () => {
+test("the packed copy holds every matrix in float32; auto packs only a mapped base under an adapter on the CPU", () => {
   const vectors = 28 * (2 * 1024 + 2 * 128) + 1024;
   expect(plan("on")).toEqual({ ...plan("off"), packed: 4 * (596_049_920 - vectors) });
   const { weightPacking: _, ...options } = { ...OPTIONS, weightPacking: "auto" };

@@ -23,7 +23,7 @@ function breakTrees(change: (feeds: Feeds) => Feeds): void {
   });
 }
 
-/** Every token sees all tokens before it in its row, other branches included. */
+/** Every token attends to all tokens before it in its row, other branches included. */
 const seesAll = ({ mask, ...others }: Feeds): Feeds => {
   const [rows = 0, , tokens = 0] = mask?.dims ?? [];
   const causal = Array.from({ length: rows }, () => Array.from(causalMask(tokens))).flat();

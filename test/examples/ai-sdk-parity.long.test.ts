@@ -1,4 +1,4 @@
-/** @file The AI SDK app trains the models of atlas to the same bytes as this program's own loop. */
+/** @file The AI SDK app trains the models of atlas to the same bytes as mgrpo's own rollout loop. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
@@ -18,7 +18,7 @@ async function trained(recipe: string) {
   return { weights: Object.values(agents).map(({ sha256 }) => sha256), rewards };
 }
 
-test("the app and this program's own loop give the same rewards and weights", { timeout: 300_000 }, async () => {
+test("the app and mgrpo's own rollout loop give the same rewards and weights", { timeout: 300_000 }, async () => {
   const native = await trained("recipes/atlas");
   expect(native.rewards.some(({ reward }) => (reward["main"] ?? 0) > 0)).toBe(true);
   expect(await trained("examples/ai-sdk-team")).toEqual(native);

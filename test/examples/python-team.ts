@@ -44,11 +44,11 @@ async function main(folder: string): Promise<string> {
 
 /** The app prints a line when it is ready to take attempts. */
 async function listening(app: ChildProcessByStdio<null, Readable, null>): Promise<void> {
-  const ended = once(app, "exit").then(() => Promise.reject(new Error("the app ended before it took attempts")));
-  await Promise.race([once(app.stdout, "data"), ended]);
+  const exited = once(app, "exit").then(() => Promise.reject(new Error("the app exited before it took attempts")));
+  await Promise.race([once(app.stdout, "data"), exited]);
 }
 
-/** Empty if every rollout of both steps finished and both agents were trained. */
+/** What went wrong; empty if every rollout of both steps finished and both agents were trained. */
 function faultIn(run: string): string {
   const { agents } = RunReport.parse(JSON.parse(readFileSync(join(run, "report.json"), "utf8")));
   const versions = ["main", "searcher"].map((agent) => agents[agent]?.version);

@@ -1,4 +1,4 @@
-/** @file The examples stay short, since researchers read and change them first, and the apps stay independent of this program. */
+/** @file The examples stay short, since researchers read and change them first, and the apps stay independent of mgrpo. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ test.each([
   expect(readFileSync(join(ROOT, `examples/${name}.ts`), "utf8").split("\n").length - 1).toBeLessThanOrEqual(maxLines);
 });
 
-test("the apps do not refer to this program", () => {
+test("app.ts of each app does not refer to mgrpo", () => {
   for (const name of ["ai-sdk-team", "openai-agents-team", "langgraph-team"]) {
     expect(readFileSync(join(ROOT, "examples", name, "app.ts"), "utf8")).not.toMatch(/mgrpo|core\/recipe/);
   }

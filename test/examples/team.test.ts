@@ -1,4 +1,4 @@
-/** @file What the steps of examples/team.ts do in cases that a run may never meet. */
+/** @file What examples/team.ts does in edge cases that a run may never meet. */
 import { expect, test } from "vitest";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
@@ -10,13 +10,13 @@ import { learn, respond } from "../../examples/team.ts";
 type Agent = Parameters<typeof learn>[0];
 const QUESTION: Question = { id: "q", kind: "hop1", level: 1, prompt: "?", answer: "!", facts: null };
 
-test("an agent that no rollout called keeps its weights: the mean over no questions would make them NaN", async () => {
+test("an agent that no rollout called keeps its weights: a mean over no questions would make them NaN", async () => {
   const trainer = { forwardBackward: () => expect.fail("it was trained") };
   const searcher = { name: "searcher", trainer } as unknown as Agent;
   await expect(learn(searcher, [])).resolves.toBeUndefined();
 });
 
-test("a trajectory whose prompt fills the context is not computed, since the prompt may be longer; its question still counts", async () => {
+test("a trajectory whose prompt fills or exceeds the context is not trained on; its question still counts", async () => {
   const batches: TrainingSequence[][] = [];
   const scales: number[] = [];
   const trainer = {
@@ -36,7 +36,7 @@ test("a trajectory whose prompt fills the context is not computed, since the pro
   expect(scales).toEqual([1 / 2]);
 });
 
-test("a report is cut to the characters that its reader's limits allow", async () => {
+test("a report is truncated to the characters that its reader's limits allow", async () => {
   const toolbox = openToolbox("main", { tools: [], delegates: ["searcher"] }, new Map());
   const call = { kind: "delegate", agent: "searcher", task: "a task", call: 0 } as const;
   const response = await respond(call, { name: "main", toolbox }, QUESTION, async () => "x".repeat(300));

@@ -1,4 +1,4 @@
-/** @file The bigram softmax of toy-trainer.ts as a policy engine with AdamW: it samples, trains, saves and loads in microseconds. */
+/** @file The bigram softmax of toy-trainer.ts as a policy engine with AdamW, whose checkpoints hold its optimizer state. */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, PolicyEngine, Trainer } from "../../core/ports.ts";
@@ -75,9 +75,9 @@ export const bigramEngine: PolicyEngine = {
 };
 
 const bytesOf = (values: Float32Array) => new Uint8Array(values.buffer);
-const joined = (first: number, m: Float32Array, v: Float32Array): Float32Array => {
+const joined = (step: number, m: Float32Array, v: Float32Array): Float32Array => {
   const values = new Float32Array(1 + m.length + v.length);
-  values[0] = first;
+  values[0] = step;
   values.set(m, 1);
   values.set(v, 1 + m.length);
   return values;

@@ -1,6 +1,6 @@
 /**
- * @file The control plane of a deployment: in memory, and over HTTP in AWS's protocols (Auto Scaling in its Query protocol, EventBridge in
- * JSON).
+ * @file A fake control plane of a deployment: in memory, and over HTTP in AWS's protocols (Auto Scaling in the Query protocol, EventBridge
+ * in JSON).
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -13,7 +13,7 @@ export interface ControlPlane {
   /** Group -> desired capacity. */
   readonly capacities: Map<string, number>;
   clock: "on" | "off";
-  /** Every call that changes something. */
+  /** Every write of a capacity or of the clock's state, in order. */
   readonly writes: string[];
   /** Keys whose events were sent again. */
   readonly redelivered: string[];
@@ -50,7 +50,7 @@ export function memoryControls(plane: ControlPlane): Controls {
   };
 }
 
-/** Serves the plane at endpoints that the SDK takes from the environment. One rule: `clock`. */
+/** Serves the plane at endpoints that the SDK takes from the environment. Its only EventBridge rule is `clock`. */
 export async function serveControlPlane(plane: ControlPlane) {
   const asked: string[] = [];
   const server = createServer(async (request, response) => {
@@ -69,7 +69,7 @@ export async function serveControlPlane(plane: ControlPlane) {
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     endpoint,
-    /** IAM actions of the calls, in order. */
+    /** IAM actions of the requests, in order. */
     asked,
     environment: { AWS_ENDPOINT_URL_AUTO_SCALING: endpoint, AWS_ENDPOINT_URL_EVENTBRIDGE: endpoint },
     close: () => new Promise((closed) => server.close(closed).closeAllConnections()),

@@ -26,7 +26,7 @@ export function callText(name: string, args: Record<string, unknown>): string {
   return `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
 }
 
-/** A tool `search` that answers by a function of the query. */
+/** A tool `search` that returns a function of the query. */
 export function searchTool(
   run: (query: string, signal: AbortSignal) => string | Promise<string>,
 ): ReadonlyMap<string, Tool> {
@@ -39,7 +39,7 @@ export function searchTool(
   return new Map([[search.name, search]]);
 }
 
-/** A sub-agent that reports what the function returns; null: it ended without an answer. */
+/** Delegates to sub-agents that report what the function returns; null: the sub-agent ended without an answer. */
 export function reporting(
   report: (agent: string, task: string, call: number) => Promise<string | null> | string | null,
 ): Delegate {

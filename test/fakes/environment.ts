@@ -1,6 +1,6 @@
-/** @file The environment of a test whose process runs other tests too. */
+/** @file Environment variables of a test whose process runs other tests too. */
 
-/** Sets variables. Returns what restores them: in place, since threads and child processes start with the real `process.env`. */
+/** Sets variables and returns what restores them. Both change `process.env` in place: threads and child processes start with the real one. */
 export function setEnvironment(variables: Readonly<Record<string, string>>): () => void {
   const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
   Object.assign(process.env, variables);

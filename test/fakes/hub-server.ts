@@ -6,7 +6,7 @@ import { type Context, Hono } from "hono";
 
 export interface FakeHub {
   readonly url: string;
-  /** Path and, for ranges, the bytes asked for; `HEAD` before it for a request without a body. */
+  /** `HEAD` if that is the method, the path, and the range, if any, except a probe's (the first byte). */
   readonly requests: string[];
   /** Changed by tests between requests. */
   readonly faults: {
@@ -14,11 +14,11 @@ export interface FakeHub {
     status?: readonly [status: 401 | 403 | 404 | 429 | 503, code: string];
     /** Answers every request with this text and status 200, as a proxy may. */
     page?: string;
-    /** Refuses requests for a file, probes aside, because there are too many. */
+    /** Answers requests for a file, probes aside, with status 429. */
     limitsFiles?: boolean;
-    /** One entry per request for a file, probes aside: the connection breaks after this many bytes, at Infinity never. */
+    /** One entry per request for a file, probes aside: the connection breaks after this many bytes; never at Infinity. */
     breakAfter?: number[];
-    /** Serves other bytes than it lists. */
+    /** Serves bytes other than those whose hashes it lists. */
     corrupts?: boolean;
   };
   /** Branches and tags -> commit. */
@@ -82,7 +82,7 @@ const hashOf = (name: string, text: string | Uint8Array) => createHash(name).upd
 const gitHashOf = (bytes: Uint8Array) =>
   createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
 const isLarge = (path: string) => path.endsWith(".safetensors");
-/** The name of the file's blob in a cache. */
+/** The name of the file's blob in the Hub's local cache. */
 const nameOf = (path: string, bytes: Uint8Array) => (isLarge(path) ? hashOf("sha256", bytes) : gitHashOf(bytes));
 
 function listing(files: ReadonlyMap<string, Uint8Array>): object[] {

@@ -1,4 +1,4 @@
-/** @file A local cloud in a directory of its own, and the SDK store on it, for tests. */
+/** @file A local cloud in a directory of its own, and the AWS store on it, for tests. */
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** @file The store in memory, for tests of everything above it. It passes the contract suites of the adapters. */
+/** @file The store in memory, for tests of everything above it. It passes the contract suites that the adapters pass. */
 import { expressionsOf } from "../../adapters/aws/expression.ts";
 import { itemBytes } from "../../adapters/aws/item-bytes.ts";
 import { expressionFault } from "../../adapters/aws/limits.ts";

@@ -1,4 +1,4 @@
-/** @file Proxies between the program and what it calls, also with TLS: they can change, or answer, a request. And a free port. */
+/** @file Reverse proxies in front of endpoints, also with TLS: they can change or answer a request and change its response. And free ports. */
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -24,12 +24,12 @@ export function closeProxies(): void {
   for (const server of servers.splice(0)) server.close();
 }
 
-/** Test files that run side by side draw from ranges of their own. */
+/** Test files that run in parallel draw from ranges of their own. */
 const FIRST_PORT = 20_000 + 3000 * (Number(process.env["VITEST_POOL_ID"] ?? 0) % 4);
-/** Ports already returned: one that nobody listens on yet would seem free. */
+/** Ports already returned: until its caller listens on it, a port would seem free. */
 const drawn = new Set<number>();
 
-/** A free port below those that systems assign, so that nothing takes it before it is listened on. */
+/** A free port below the ephemeral ports, so that the system does not assign it to anything else before it is used. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = FIRST_PORT + randomInt(3000);

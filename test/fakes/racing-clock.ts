@@ -1,10 +1,10 @@
-/** @file The monotonic clock of this process, which a test can let race past every time limit. Timers run as before. */
+/** @file The monotonic clock of this process, which a test can make race past every time limit. Timers run as before. */
 import { vi } from "vitest";
 
 const DAY_MILLISECONDS = 86_400_000;
 
 export interface RacingClock {
-  /** Advances by a day, repeatedly until `stop`: the time limits of calls that wait for an engine call start over when it ends. */
+  /** Advances by a day, repeatedly until `stop`: the end of a training call extends the deadlines of all open engine calls. */
   race(): void;
   stop(): void;
   restore(): void;

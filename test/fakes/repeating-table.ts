@@ -20,8 +20,8 @@ export function repeatingTable(table: Table): Table {
   };
 }
 
-/** As `repeatingTable`; and before each update, all earlier ones arrive once more, from connections that were slow. */
-export function haunted(table: Table): Table {
+/** As `repeatingTable`; and before each update, all earlier ones arrive once more, late, from slow connections. */
+export function replayingTable(table: Table): Table {
   const sent: Parameters<Table["update"]>[0][] = [];
   const repeating = repeatingTable(table);
   return {

@@ -2,8 +2,8 @@
 import { JudgeConfig } from "../../core/contracts/judge.ts";
 import type { CompletionRequest, LanguageModel } from "../../core/language-model-ports.ts";
 
-/** The input of a judge: an answer, or the work of a sub-agent. */
-export interface Sent {
+/** The JSON object that a judge is sent: an answer, or the work of a sub-agent. */
+export interface JudgeInputFields {
   readonly question?: string;
   readonly reference?: string;
   readonly answer?: string;
@@ -16,7 +16,7 @@ export interface ScriptedJudge extends LanguageModel {
 }
 
 /** `decide` gives the fields of the verdict, or throws. Each call uses 100 input and 10 output tokens. */
-export function scriptedJudge(decide: (sent: Sent, call: number) => object): ScriptedJudge {
+export function scriptedJudge(decide: (sent: JudgeInputFields, call: number) => object): ScriptedJudge {
   const requests: CompletionRequest[] = [];
   return {
     requests,
@@ -28,8 +28,8 @@ export function scriptedJudge(decide: (sent: Sent, call: number) => object): Scr
   };
 }
 
-/** Correct if the answer contains the reference. */
-export const holdsReference = ({ answer = "", reference = "" }: Sent) => ({
+/** A verdict: correct if the answer contains the reference. */
+export const referenceVerdict = ({ answer = "", reference = "" }: JudgeInputFields) => ({
   reason: "compared",
   stated: answer,
   correct: answer.includes(reference),

@@ -1,6 +1,6 @@
 /**
  * @file A Sampler whose turns come from a function. The function gets the text of everything so far, special tokens
- * included, and returns the turn without its end-of-turn token. Every log-prob is -0.5. Nothing else matters: no slots, no timing.
+ * included, and returns the turn without its end-of-turn token. Every log-prob is -0.5. The sampler has neither slots nor timing.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Sample, SampleRequest, Sampler, Tokenizer } from "../../core/ports.ts";
@@ -39,7 +39,7 @@ export function scriptedSampler(tokenizer: Tokenizer, reply: Reply): ScriptedSam
   };
 }
 
-/** A policy that writes the stop token has stopped; one that would write more than `maxTokens` is cut. */
+/** The turn up to the end of its first stop sequence, but at most `maxTokens` tokens. */
 function sampleOf(turn: readonly number[], { stop, maxTokens }: SampleRequest): Sample {
   const ends = stop.flatMap((sequence) => {
     const at = turn.findIndex((_, i) => sequence.every((token, j) => turn[i + j] === token));

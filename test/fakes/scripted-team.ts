@@ -23,7 +23,7 @@ export const questions: Question[] = Array.from({ length: 10 }, (_, i) => ({
   facts: null,
 }));
 
-/** The RUN item of a running run without a budget. */
+/** The RUN item of an active run without a budget. */
 export const runRecord = (part: Partial<RunRecord> = {}): RunRecord => ({
   ...{
     run: "test",

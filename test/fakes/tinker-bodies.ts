@@ -27,7 +27,7 @@ export const Bodies = {
         temperature: z.number().default(1),
         top_k: z.int().default(-1),
         top_p: z.number().default(1),
-        // Texts are accepted, but never match a token.
+        // Strings are accepted, but never match a token.
         stop: z.array(z.union([z.int(), z.string().transform(() => -1)])).optional(),
       }),
       base_model: z.string().nullish(),

@@ -27,11 +27,11 @@ export interface TinkerRules {
   readonly clips: boolean;
   /** Whether a request with a repeated sequence number is deduplicated (SkyRL, as long as its database exists) or executed again. */
   readonly deduplicates: boolean;
-  /** Whether Adam's settings are applied, or replaced by the server's own: all of them (SkyRL's FSDP and Megatron), or the betas. */
+  /** Whether Adam's settings, learning rate aside, are applied or replaced by the server's: all (SkyRL's FSDP and Megatron), or the betas. */
   readonly adam: "request" | "own" | "own-betas";
   /** Whether the base model can be sampled without an adapter (not on SkyRL's Megatron). */
   readonly samplesBase: boolean;
-  /** Whether the learning rate is applied. */
+  /** Whether the learning rate is applied, or replaced by 1e-3. */
   readonly rate: boolean;
   /**
    * What sampling a path does. `path`: samples what was saved (hosted). `slot`: loads it over the weights of the model that saved it,
@@ -74,7 +74,7 @@ export interface Saved {
   readonly kind: "weights" | "sampler";
   readonly model: string;
   readonly files: CheckpointFiles;
-  /** Optimizer steps in these weights, over all models they came from. */
+  /** Optimizer steps that led to these weights, over all models that they passed through. */
   readonly steps: number;
 }
 
@@ -219,7 +219,7 @@ export class TinkerModels {
   }
 }
 
-/** SkyRL's FSDP and Megatron. */
+/** Adam's settings in SkyRL's FSDP and Megatron. */
 export const OWN_ADAM: Omit<OptimizerConfig, "learningRate"> = {
   ...{ beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01, maxGradientNorm: 1 },
 };

@@ -1,6 +1,6 @@
 /**
  * @file A Tinker server in this process, on a local engine. Routes, futures, sequence numbers and refusals are SkyRL's (the transcript in
- * test/fixtures), and calls can be made to fail. Work runs one after the other, as on SkyRL's engine.
+ * test/fixtures), and calls can be made to fail. Work runs one item at a time, as on SkyRL's engine.
  */
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
@@ -11,7 +11,7 @@ import { OperationFailed, SKYRL_JAX, TinkerModels, type TinkerRules } from "./ti
 
 export interface FakeTinkerOptions {
   readonly engine: PolicyEngine;
-  /** Including the weights. */
+  /** The base checkpoint, weights included. */
   readonly files: CheckpointFiles;
   readonly options: EngineOptions;
   readonly rules?: TinkerRules;
@@ -28,7 +28,7 @@ interface Future {
   now: Settled | undefined;
 }
 
-/** Also of models that were unloaded or lost in a restart. */
+/** Any model created so far, including those unloaded or lost in a restart. */
 interface KnownModel {
   status: "created" | "unloading" | "unloaded";
   readonly rank: number;
@@ -45,7 +45,7 @@ export class FakeTinker {
   readonly #pollMilliseconds: number;
   readonly #rules: TinkerRules;
   readonly #futures: Future[] = [];
-  /** By model and sequence number. */
+  /** Requests by model and sequence number. */
   readonly #numbered = new Map<string, { body: string; request_id: string }>();
   /** Names of saved and loaded checkpoints, by model. */
   readonly #names = new Set<string>();
@@ -74,7 +74,7 @@ export class FakeTinker {
     this.#addFutureRoute();
   }
 
-  /** Lets later calls fail: `faultOf` gives the fault of each, by the call and its index among all calls. */
+  /** Makes later calls fail: `faultOf` gives the fault of each call, by the call and its index among all calls. */
   injectFaults(faultOf: FaultOf): void {
     this.#faultOf = faultOf;
   }

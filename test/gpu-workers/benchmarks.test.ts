@@ -21,7 +21,7 @@ import { encryptedObjects } from "../../core/training/encrypted-objects.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { memoryStore } from "../fakes/memory-store.ts";
-import { holdsReference, judgeConfig, scriptedJudge } from "../fakes/scripted-judge.ts";
+import { judgeConfig, referenceVerdict, scriptedJudge } from "../fakes/scripted-judge.ts";
 import { beginEvaluation } from "../fixtures/relay/evaluation.ts";
 import { follows } from "../fixtures/relay/questions.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
@@ -75,7 +75,7 @@ const judgedBy = (model: LanguageModel): Scorer =>
   scorerOf({ benchmark: "xbench" }, "Compare.", () => ({ model, config: judgeConfig() })) ?? expect.fail();
 
 test("a judged suite without criteria is refused: the run must be started again", () => {
-  const judge = () => ({ model: scriptedJudge(holdsReference), config: judgeConfig() });
+  const judge = () => ({ model: scriptedJudge(referenceVerdict), config: judgeConfig() });
   expect(() => scorerOf({ benchmark: "xbench" }, undefined, judge)).toThrow(
     /^questions.json has no criteria for a suite that a model judges: start the run again$/,
   );
@@ -89,7 +89,7 @@ test("an encrypted benchmark leaves no prompt, answer or verdict in plain text i
     runs: 2,
   });
   const reason = "the judge's reason";
-  const model = scriptedJudge((sent) => ({ ...holdsReference(sent), reason }));
+  const model = scriptedJudge((sent) => ({ ...referenceVerdict(sent), reason }));
   const { n, lost, judged, questions } = await work(judgedBy(model));
   expect([n, lost, questions.map(({ question }) => question)]).toEqual([
     ...[8, []],
@@ -241,14 +241,14 @@ test("a judge that demands payment halts the run with its message; the job conti
   });
   const paidOnce = scriptedJudge((sent) => {
     if (++calls > 1) throw empty;
-    return holdsReference(sent);
+    return referenceVerdict(sent);
   });
   await expect(work(judgedBy(paidOnce))).rejects.toThrow(`run 'relay' is halted: ${empty.message}`);
   expect(await job()).toMatchObject({ state: "queued", owner: "", fence: 1 });
   expect(await memory.objects.get(objectKeys.evaluation(config.run, (await job()).job))).toBeUndefined();
 
   await memory.table.update(resumeRun(config.run));
-  const model = scriptedJudge(holdsReference);
+  const model = scriptedJudge(referenceVerdict);
   const result = await work(judgedBy(model));
   expect(result).toMatchObject({ n: 16, lost: [] });
   const judged = result.judged?.inputTokens ?? 0;

@@ -11,7 +11,7 @@ import {
   readApiSpendingIfLimited,
 } from "../../../core/training/api-spending.ts";
 import { memoryTable } from "../../fakes/memory-store.ts";
-import { haunted, repeatingTable } from "../../fakes/repeating-table.ts";
+import { repeatingTable, replayingTable } from "../../fakes/repeating-table.ts";
 import { runRecord } from "../../fakes/scripted-team.ts";
 
 const judgesOf = (table: Table) => table.get(tableKeys.judgeSpending("r"));
@@ -166,7 +166,7 @@ test("a turn of an agent behind an API is counted with its cost, at least a micr
   expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ run: "r", turns: 3, microUsd: 500_003 });
 });
 
-test.each([repeatingTable, haunted])("a turn whose payment is sent again is counted once: %o", async (lose) => {
+test.each([repeatingTable, replayingTable])("a turn whose payment is sent again is counted once: %o", async (lose) => {
   const table = memoryTable();
   const workers = [1, 2].map(() => agentPayments(lose(table), "r"));
   await Promise.all([0.001, 0.002, 0.004].flatMap((usd) => workers.map((pay) => pay(usd))));

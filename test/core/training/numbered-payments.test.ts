@@ -7,7 +7,7 @@ import { MgrpoError } from "../../../core/errors.ts";
 import type { Table } from "../../../core/ports.ts";
 import { NumberedPayments, PAYERS_KEPT } from "../../../core/training/numbered-payments.ts";
 import { memoryTable } from "../../fakes/memory-store.ts";
-import { haunted } from "../../fakes/repeating-table.ts";
+import { replayingTable } from "../../fakes/repeating-table.ts";
 
 const KEY = tableKeys.agentSpending("r");
 const NONE = { run: "r", turns: 0, microUsd: 0 };
@@ -38,7 +38,7 @@ test("concurrent payments of several payers count once each, although each is se
   await fc.assert(
     fc.asyncProperty(fc.array(payment, { maxLength: 12 }), async (payments) => {
       const table = memoryTable();
-      const payers = [0, 1, 2].map(() => payer(haunted(table)));
+      const payers = [0, 1, 2].map(() => payer(replayingTable(table)));
       await Promise.all(payments.map(({ by, ...sums }) => payers[by]?.add(sums)));
       const sum = (name: "turns" | "microUsd") => payments.reduce((total, one) => total + one[name], 0);
       if (payments.length > 0)

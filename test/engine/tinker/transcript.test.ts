@@ -28,7 +28,7 @@ import { OPTIONS } from "../tiny.ts";
 interface Exchange {
   readonly method: string;
   readonly path: string;
-  /** Undefined where the record cuts it. */
+  /** Undefined if the transcript truncates it, as `response` may be. */
   readonly body: Record<string, unknown> | null | undefined;
   readonly status: number;
   readonly response: unknown;
@@ -45,7 +45,7 @@ function recorded(): Exchange[] {
   }));
 }
 
-/** What the client reads of a response. A future's result has the schema of the call that submitted it. */
+/** By call, the schema of its immediate response. */
 const RESPONSES: Record<string, z.ZodType> = {
   get_server_capabilities: Capabilities,
   create_session: SessionCreated,
@@ -61,6 +61,7 @@ const RESPONSES: Record<string, z.ZodType> = {
   load_weights: Submitted,
   asample: Submitted,
 };
+/** By call, the schema of its future's result. */
 const RESULTS: Record<string, z.ZodType> = {
   create_model: ModelCreated,
   unload_model: ModelUnloaded,
@@ -73,14 +74,14 @@ const RESULTS: Record<string, z.ZodType> = {
   asample: SampleResult,
 };
 
-/** The exchanges with the call that each is about: for a future, the one that submitted it. */
+/** Each exchange with the call that it is about: for a retrieved future, the one that submitted it. */
 function withSubjects() {
   const submitted = new Map<string, string>();
   return recorded().map((exchange) => {
     const submitter =
       exchange.path === "retrieve_future" ? submitted.get(String(exchange.body?.["request_id"])) : undefined;
     const { request_id } = (exchange.response ?? {}) as { request_id?: string };
-    // At the end of the record, a second server numbers its requests from the start.
+    // At the end of the transcript, a second server numbers its requests from the start.
     if (request_id !== undefined && exchange.path !== "retrieve_future") submitted.set(request_id, exchange.path);
     return { ...exchange, subject: submitter ?? exchange.path, isResult: submitter !== undefined };
   });
@@ -100,7 +101,7 @@ test("the client's schemas parse every recorded response to a call that it makes
   expect(read).toBeGreaterThan(50);
 });
 
-/** Leaves out requests that the record cuts, and features that the client does not use. */
+/** Leaves out truncated requests, conflicts, and features that the client does not use. */
 const isReplayed = ({ path, body, status }: Exchange) =>
   body !== undefined &&
   (path in RESPONSES || path === "retrieve_future") &&
@@ -112,7 +113,7 @@ test("the fake server answers the recorded requests with the same status and key
   const requests = new Map([["99999", "99999"]]);
   const renamed = (text: string) => [...ids].reduce((all, [theirs, ours]) => all.replaceAll(theirs, ours), text);
   let compared = 0;
-  // After this, that server was killed, and another session begins.
+  // After its last heartbeat, the recorded server was killed, and another session begins.
   const end = recorded().findLastIndex(({ path }) => path === "session_heartbeat");
   for (const exchange of recorded().slice(0, end)) {
     if (!isReplayed(exchange)) continue;
@@ -132,5 +133,5 @@ test("the fake server answers the recorded requests with the same status and key
   expect(compared).toBeGreaterThan(25);
 });
 
-/** Keys of the record that the client does not read. */
+/** Keys of recorded responses that the client does not read. */
 const IGNORED = new Set(["topk_prompt_logprobs"]);

@@ -5,7 +5,7 @@ import { tableKeys } from "../../../../core/contracts/keys.ts";
 import { ToolSpendingRecord } from "../../../../core/contracts/spending.ts";
 import type { Table } from "../../../../core/ports.ts";
 import { memoryTable } from "../../../fakes/memory-store.ts";
-import { haunted, repeatingTable } from "../../../fakes/repeating-table.ts";
+import { repeatingTable, replayingTable } from "../../../fakes/repeating-table.ts";
 import { runRecord } from "../../../fakes/scripted-team.ts";
 
 const RUN = { pk: "RUN#r", sk: "RUN" };
@@ -103,7 +103,7 @@ describe("a payment that is sent again because its response was lost is counted 
     };
     const once = await spentWith((table) => table);
     expect(await spentWith(repeatingTable)).toEqual(once);
-    expect(await spentWith(haunted)).toEqual(once);
+    expect(await spentWith(replayingTable)).toEqual(once);
   });
 });
 
