@@ -9,8 +9,8 @@ import { type ConnectionLimits, openClients } from "../../../adapters/aws/client
 import { openObjectStore } from "../../../adapters/aws/object-store.ts";
 import { openTable, sdkApi } from "../../../adapters/aws/table.ts";
 
-/** A store on a server of its own. `sent`: the number of requests on the wire. */
-async function openAt(limits: ConnectionLimits, answer: RequestListener) {
+/** A store on a server of its own. `sent`: the number of requests on the wire, retries included. */
+async function openWith(limits: ConnectionLimits, answer: RequestListener) {
   const server = createServer(answer).listen(0, "127.0.0.1");
   await once(server, "listening");
   const AWS_ENDPOINT_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -33,7 +33,7 @@ async function openAt(limits: ConnectionLimits, answer: RequestListener) {
 }
 
 test("a store that never answers is unreachable after four attempts", async () => {
-  const { table, objects, sent } = await openAt({ connections: 2, idleSeconds: 0.05 }, () => {});
+  const { table, objects, sent } = await openWith({ connections: 2, idleSeconds: 0.05 }, () => {});
   const stalled = { code: "store-unreachable", retryable: true, message: expect.stringContaining("of inactivity") };
   await expect(table.get({ pk: "p", sk: "s" })).rejects.toMatchObject(stalled);
   await expect(objects.get("k")).rejects.toMatchObject(stalled);
@@ -41,14 +41,14 @@ test("a store that never answers is unreachable after four attempts", async () =
 });
 
 test("a store that resets every connection is unreachable after four attempts", async () => {
-  const { objects, sent } = await openAt({ connections: 2, idleSeconds: 30 }, (request) => request.socket.destroy());
+  const { objects, sent } = await openWith({ connections: 2, idleSeconds: 30 }, (request) => request.socket.destroy());
   await expect(objects.get("k")).rejects.toMatchObject({ code: "store-unreachable", retryable: true });
   expect(sent()).toBe(4);
 });
 
 test("an internal error on one key of a deletion is retryable", async () => {
   const failure = "<Error><Key>k</Key><Code>InternalError</Code><Message>Please try again.</Message></Error>";
-  const { objects } = await openAt({ connections: 2, idleSeconds: 30 }, (request, response) => {
+  const { objects } = await openWith({ connections: 2, idleSeconds: 30 }, (request, response) => {
     request.resume();
     response.writeHead(200, { "content-type": "application/xml" }).end(`<DeleteResult>${failure}</DeleteResult>`);
   });
@@ -58,7 +58,7 @@ test("an internal error on one key of a deletion is retryable", async () => {
 
 test("an object whose download stalls is downloaded again", async () => {
   let requests = 0;
-  const { objects } = await openAt({ connections: 2, idleSeconds: 2 }, (_, response) => {
+  const { objects } = await openWith({ connections: 2, idleSeconds: 2 }, (_, response) => {
     response.writeHead(200, { "content-length": 4 });
     if (requests++ === 0) response.write("ab");
     else response.end("abcd");
@@ -70,7 +70,7 @@ test("an object whose download stalls is downloaded again", async () => {
 
 test("requests wait for a free connection without a time limit, and each is sent once", async () => {
   let requests = 0;
-  const { table, sent } = await openAt({ connections: 1, idleSeconds: 30 }, async (request, response) => {
+  const { table, sent } = await openWith({ connections: 1, idleSeconds: 30 }, async (request, response) => {
     request.resume();
     // The others wait for longer than a connection may take to open.
     if (requests++ === 0) await pause(4000);
@@ -83,7 +83,7 @@ test("requests wait for a free connection without a time limit, and each is sent
 
 test("a download occupies its connection until its last byte, and the next request waits for it", async () => {
   const downloads: ServerResponse[] = [];
-  const { objects, sent } = await openAt({ connections: 1, idleSeconds: 30 }, (_, response) => {
+  const { objects, sent } = await openWith({ connections: 1, idleSeconds: 30 }, (_, response) => {
     response.writeHead(200, { "content-length": 4 });
     response.write("ab");
     downloads.push(response);
@@ -101,7 +101,7 @@ test("a download occupies its connection until its last byte, and the next reque
 
 test("a response body that nobody reads frees its connection once the connection closes", async () => {
   const paths = new Set<string | undefined>();
-  const { s3 } = await openAt({ connections: 1, idleSeconds: 2 }, ({ url }, response) => {
+  const { s3 } = await openWith({ connections: 1, idleSeconds: 2 }, ({ url }, response) => {
     paths.add(url?.split("?")[0]);
     response.end("abcd");
   });

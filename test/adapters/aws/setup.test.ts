@@ -1,6 +1,6 @@
 /**
  * @file A bucket's lifecycle rules: ours is added if there is none, other rules stay, and a store that supports no
- * lifecycle rules is not an error. A table that is being deleted is created once it is gone, and is not read for foreign data.
+ * lifecycle rules is not an error. A table that is being deleted is recreated once it is gone, and is not searched for foreign data.
  */
 import { CreateTableCommand, DescribeTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import {
@@ -29,7 +29,7 @@ function bucket(rules: LifecycleRule[] = [], refusal?: Error) {
   return { s3: { send } as unknown as S3Client, kept: () => kept };
 }
 
-test("the rule is created once, found again, and expires no objects", async () => {
+test("the rule that expires unfinished uploads is created only once, and expires no objects", async () => {
   const { s3, kept } = bucket();
   expect(await expireUploads(s3, "b")).toEqual({ outcome: "created" });
   expect(await expireUploads(s3, "b")).toEqual({ outcome: "exists" });
@@ -45,7 +45,7 @@ test.each<[string, Partial<LifecycleRule>]>([
   ["that expires objects", { Expiration: { Days: 1 } }],
   ["that is disabled", { Status: "Disabled", AbortIncompleteMultipartUpload: { DaysAfterInitiation: 7 } }],
   ["for other objects", { Filter: { Prefix: "photos/" }, AbortIncompleteMultipartUpload: { DaysAfterInitiation: 7 } }],
-])("a rule %s stays unchanged, and does not count as the one that runs need", async (_, rule) => {
+])("a rule %s stays unchanged, and is not taken for one that expires a run's unfinished uploads", async (_, rule) => {
   const rules: LifecycleRule[] = [{ ID: "theirs", Status: "Enabled", ...rule }];
   const { s3, kept } = bucket(rules);
   expect(await expireUploads(s3, "b")).toMatchObject({ outcome: "none", why: expect.stringContaining("not touched") });
@@ -56,23 +56,23 @@ test.each([
   ["NotImplemented", 501],
   ["AccessDenied", 403],
   ["MalformedXML", 400],
-])("a store that responds with %s counts as having no lifecycle rules; an outage does not", async (name, status) => {
+])("a store that refuses lifecycle rules with %s is not an error; an outage is", async (name, status) => {
   const why = `the store refuses such rules (${name}: in its own words)`;
   expect(await expireUploads(bucket([], serviceError(name, status)).s3, "b")).toEqual({ outcome: "none", why });
   const outage = serviceError("InternalError", 500);
   await expect(expireUploads(bucket([], outage).s3, "b")).rejects.toBe(outage);
 });
 
-test("a table that is still being deleted is created once it is gone", async () => {
-  let looks = 0;
+test("a table that is still being deleted is recreated once it is gone", async () => {
+  let lookups = 0;
   let isCreated = false;
   const send = async (command: object) => {
     if (command instanceof CreateTableCommand) {
       isCreated = true;
       return {};
     }
-    looks += 1;
-    if (!isCreated && looks > 3) throw serviceError("ResourceNotFoundException", 400);
+    lookups += 1;
+    if (!isCreated && lookups > 3) throw serviceError("ResourceNotFoundException", 400);
     // Without its key schema: DynamoDB may describe it like this.
     if (!isCreated) return { Table: { TableStatus: "DELETING" } };
     const AttributeDefinitions = ["pk", "sk"].map((AttributeName) => ({ AttributeName, AttributeType: "S" }));
@@ -88,7 +88,7 @@ test("a table that is still being deleted is created once it is gone", async () 
   expect(await createTable(dynamo, "t")).toBe("exists");
 });
 
-test("a table that is still being deleted is not read for foreign data, which DynamoDB refuses", async () => {
+test("a table that is still being deleted is not searched for foreign data: DynamoDB would refuse to read it", async () => {
   const send = async (command: object) => {
     if (command instanceof DescribeTableCommand) return { Table: { TableStatus: "DELETING" } };
     throw serviceError("ResourceNotFoundException", 400);

@@ -6,7 +6,7 @@ type Case = readonly [answer: string | null, reference: string, correct: boolean
 
 /** Rule of scorer.py -> cases. */
 const RULES: Record<string, readonly Case[]> = {
-  "is_float(reference): float of the answer equals it": [
+  "is_float(reference): the answer must be an equal float": [
     ["17", "17", true],
     ["17.0", "17", true],
     ["17", "17.000", true],
@@ -39,7 +39,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["", "0", false],
     [null, "0", false],
   ],
-  "float() of Python: surrounding white space, underscores, any script's digits, inf and nan": [
+  "Python's float() accepts surrounding white space, underscores, any script's digits, inf and nan": [
     ["  17\n", "17", true],
     ["\u001c17", "17", false],
     ["\u3000１７", "17", true],
@@ -119,7 +119,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["Paris, France", "Paris", false],
     ["Par,is", "Paris", true],
   ],
-  "a missing answer is the text None": [
+  "a missing answer is the text None; an empty one is not": [
     [null, "none", true],
     [null, "Paris", false],
     ["", "?!", true],
@@ -127,7 +127,7 @@ const RULES: Record<string, readonly Case[]> = {
 };
 
 describe.each(Object.entries(RULES))("%s", (_rule, cases) => {
-  test.each(cases)("%j for %j: %s", (answer, reference, correct) => {
+  test.each(cases)("%j for the reference %j is correct: %s", (answer, reference, correct) => {
     expect(isGaiaMatch(answer, reference)).toBe(correct);
   });
 });

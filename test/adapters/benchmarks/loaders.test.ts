@@ -34,7 +34,7 @@ function written(content: string | Uint8Array, name = "file"): string {
 type Load = (file: string) => SuiteQuestions | Promise<SuiteQuestions>;
 
 /** Loads GAIA for a team that has the tool `read_attachment`. */
-const ofGaia = (file: string, which: Attachments = "readable") => loadGaia(file, which, { read: extract });
+const asGaia = (file: string, which: Attachments = "readable") => loadGaia(file, which, { read: extract });
 
 /** The error line of a refused file. */
 async function refusal(load: Load, file: string): Promise<string> {
@@ -47,9 +47,9 @@ async function refusal(load: Load, file: string): Promise<string> {
   return expect.fail("it was not refused");
 }
 
-test("GAIA: questions have levels, references and attachments; the folder and its file load alike", async () => {
-  const { questions, canary } = SuiteQuestions.parse(await ofGaia(fixture("gaia")));
-  expect(await ofGaia(fixture("gaia/metadata.jsonl"))).toEqual({ questions });
+test("GAIA: questions have levels, answers and attachments, whether loaded from the folder or from its metadata.jsonl", async () => {
+  const { questions, canary } = SuiteQuestions.parse(await asGaia(fixture("gaia")));
+  expect(await asGaia(fixture("gaia/metadata.jsonl"))).toEqual({ questions });
   expect(canary).toBeUndefined();
   expect(questions.map(({ level, kind, answer }) => [level, kind, answer])).toEqual([
     [1, "level 1", "4"],
@@ -83,7 +83,7 @@ describe("GAIA's attachments", () => {
   const idsOf = ({ questions }: SuiteQuestions) => questions.map(({ id }) => id);
 
   test("are read when the run starts; a question with an unreadable one is left out, with the reason", async () => {
-    const set = await ofGaia(attached);
+    const set = await asGaia(attached);
     expect(idsOf(set)).toEqual(["gaia:t0", "gaia:t1", "gaia:t2"]);
     expect(set.unasked).toEqual([
       { question: "gaia:t3", why: "photo.png: it is binary data" },
@@ -100,15 +100,15 @@ describe("GAIA's attachments", () => {
   });
 
   test("`none` keeps only questions without files; `all` keeps every question, with the paths of unreadable files", async () => {
-    expect(idsOf(await ofGaia(attached, "none"))).toEqual(["gaia:t0"]);
-    const { questions, unasked } = await ofGaia(attached, "all");
+    expect(idsOf(await asGaia(attached, "none"))).toEqual(["gaia:t0"]);
+    const { questions, unasked } = await asGaia(attached, "all");
     expect([questions.length, unasked]).toEqual([5, undefined]);
     expect(questions[1]?.prompt).toContain("comes with it: towns.xlsx\n");
     expect(questions[3]?.prompt).toContain(`comes with it: ${join(attached, "photo.png")}\n`);
     expect(questions[3] && (await shownOf(questions[3], {}))).toBe("photo.png cannot be read: it is binary data");
   });
 
-  test("no file is readable if no agent of the team has the tool", async () => {
+  test("are all unreadable if no agent of the team has the tool read_attachment", async () => {
     const { questions, unasked } = await loadGaia(attached, "readable", undefined);
     expect([questions.length, unasked?.length]).toEqual([1, 4]);
     expect(unasked?.[0]?.why).toBe("towns.xlsx: no agent of this team has the tool read_attachment");
@@ -129,7 +129,7 @@ test("the leakage guard does not look for text that a loader adds to a prompt", 
   const task = { task_id: "1", Question: wording, Level: 1, "Final answer": "7", file_name: "" };
   const info = { difficulty_level: "easy", lang: "en", type: "single_source", domain: "x" };
   const walk = { question: wording, answer: "7", root_url: "https://towns.example/", info };
-  const sets = [await ofGaia(written(JSON.stringify(task))), loadWebWalkerQa(written(JSON.stringify([walk])))];
+  const sets = [await asGaia(written(JSON.stringify(task))), loadWebWalkerQa(written(JSON.stringify([walk])))];
   for (const [question] of sets.map(({ questions }) => questions)) {
     if (!question) throw new Error("no question");
     expect(originalWording(question)).toBe(wording);
@@ -160,7 +160,7 @@ test("decrypt inverts encrypt, for any text and canary; text that is not base64 
   expect(() => decrypt(encrypt("乌有城", "right"), "wrong canary")).toThrow("its canary does not decrypt it");
 });
 
-test("WebWalkerQA: questions have difficulty, language, kind and website; a JSON array and JSON Lines load alike", () => {
+test("WebWalkerQA: questions have difficulty, language, kind and website, whether loaded from a JSON array or from JSON Lines", () => {
   const loaded = SuiteQuestions.parse(loadWebWalkerQa(fixture("webwalkerqa.json")));
   const lines = (JSON.parse(text("webwalkerqa.json")) as unknown[]).map((task) => JSON.stringify(task)).join("\n");
   expect(loadWebWalkerQa(written(lines))).toEqual(loaded);
@@ -196,35 +196,35 @@ const xbench = (change: (line: string) => string) =>
     .join("\n");
 
 test.each<[string, Load, string | Uint8Array, RegExp]>([
-  ["no such level", ofGaia, gaia({ Level: 4 }), /row 2: Level: must be 1, 2 or 3$/],
+  ["no such level", asGaia, gaia({ Level: 4 }), /row 2: Level: must be 1, 2 or 3$/],
   [
     "a missing attachment",
-    ofGaia,
+    asGaia,
     gaia({ file_name: "gone.pdf" }),
     /row 2: its attachment .*gone\.pdf is missing: put/,
   ],
   [
     "an attachment elsewhere",
-    ofGaia,
+    asGaia,
     gaia({ file_name: "../secret" }),
     /row 2: file_name '\.\.\/secret' is not a plain file/,
   ],
   [
     "the same task twice",
-    ofGaia,
+    asGaia,
     gaia({ task_id: "00000000-0000-4000-8000-000000000001" }),
     /row 2: its id '0{8}.*' is also the id of row 1$/,
   ],
   [
     "columns of another version",
-    ofGaia,
+    asGaia,
     '{"id":1,"question":"?"}',
     /row 1: it has no task_id, Question, Level, Final answer, file_name: this is not GAIA 2023/,
   ],
-  ["half a line", ofGaia, `${gaia({})}{"task_id": "abc`, /row 3: it is not JSON$/],
-  ["nothing in it", ofGaia, "\n", /it has no rows$/],
-  ["Parquet", ofGaia, new Uint8Array([0x50, 0x41, 0x52, 0x31, 0xff]), /it is Parquet: convert it to JSON Lines/],
-  ["not text", ofGaia, new Uint8Array([0xff, 0xfe, 0x00]), /it is not UTF-8 text$/],
+  ["half a line", asGaia, `${gaia({})}{"task_id": "abc`, /row 3: it is not JSON$/],
+  ["nothing in it", asGaia, "\n", /it has no rows$/],
+  ["Parquet", asGaia, new Uint8Array([0x50, 0x41, 0x52, 0x31, 0xff]), /it is Parquet: convert it to JSON Lines/],
+  ["not text", asGaia, new Uint8Array([0xff, 0xfe, 0x00]), /it is not UTF-8 text$/],
   [
     "a row that was cut",
     loadXbench,
@@ -281,7 +281,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     /row 1: it has the key 'question': write 'prompt' instead$/,
   ],
   ["an unknown key", loadJsonl, '{"id":"1","prompt":"?","answer":"!","anwser":"!"}', /row 1: \w+ key: "anwser"$/],
-])("refused with one line that starts with the file: %s", async (name, load, content, line) => {
+])("refused with one line that starts with the file and holds no plaintext: %s", async (name, load, content, line) => {
   const attached = join(folder, name.replaceAll(" ", "-"));
   mkdirSync(attached);
   copyFileSync(fixture("gaia/metals.csv"), join(attached, "metals.csv"));
@@ -293,7 +293,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
   expect(message).not.toMatch(/\n|乌有城|Nulle/);
 });
 
-test("a missing file: the message names it, and what to name instead", async () => {
+test("the error for a missing file names it", async () => {
   expect(await refusal(loadJsonl, join(folder, "gone"))).toMatch(/gone: no such file; name a question file/);
-  expect(await refusal(ofGaia, folder)).toMatch(/metadata\.jsonl: no such file/);
+  expect(await refusal(asGaia, folder)).toMatch(/metadata\.jsonl: no such file/);
 });

@@ -68,7 +68,7 @@ const XBENCH_DIFFERENCES: Readonly<Record<string, (answer: string) => boolean>> 
     ["\u001c", "\u0085", "\ufeff"].some((space) => answer.includes(space)),
 };
 
-test("xbench: the same answers match exactly as in its grader, but for three named differences", () => {
+test("xbench: our exact matches are its grader's, except for three named differences", () => {
   const cases = xbenchMatches();
   expect(expected.xbench.matches).toHaveLength(cases.length);
   const different = cases.filter(

@@ -19,16 +19,16 @@ const fileOf = (name: string, ...rows: object[]) => {
 };
 const sources = (questions?: object) => ({ seed: 1, questions, evaluation: { suites: [] }, agents: {} }) as never;
 
-test("a file's training questions go with the recipe's held-out ones; a question that the recipe holds out is refused, with its facts or without any", async () => {
+test("a file's training questions can be combined with the recipe's held-out ones; a question that the recipe holds out is refused, with its facts or without any", async () => {
   const [held = expect.fail()] = heldOutQuestions;
   const row = { id: "a", prompt: held.prompt, answer: held.answer };
-  const beside = (facts: object) =>
+  const withFacts = (facts: object) =>
     questionsOf(relay, sources({ train: fileOf("train.jsonl", { ...row, ...facts }), heldOut: "recipe" }));
-  const { train: read, heldOut } = await beside({ facts: { world: 3 } });
+  const { train: read, heldOut } = await withFacts({ facts: { world: 3 } });
   expect(read.map(({ id }) => id)).toEqual(["jsonl:a"]);
   expect(heldOut).toEqual(heldOutQuestions);
   for (const facts of [{ facts: held.facts }, {}])
-    await expect(beside(facts)).rejects.toThrow(/its question 'a' is a held-out question of the recipe/);
+    await expect(withFacts(facts)).rejects.toThrow(/its question 'a' is a held-out question of the recipe/);
 });
 
 test("own files: a held-out question is refused for training even under another id, and an id identifies one question", async () => {
@@ -47,7 +47,7 @@ test("own files: a held-out question is refused for training even under another 
   );
 });
 
-test("every id that a recipe may give is accepted in a file: mined questions keep theirs", async () => {
+test("a recipe's ids have at most 80 characters, and a file may use ids as long, so that mined questions keep theirs", async () => {
   const [first = expect.fail()] = trainQuestions;
   const named = (id: string) => ({ name: "mine", questions: () => ({ train: [{ ...first, id }], heldOut: [] }) });
   const [longest, longer] = ["q".repeat(80), "q".repeat(81)];
@@ -70,7 +70,7 @@ test("two different questions of a recipe with one id are refused; a repeated qu
   });
 });
 
-test("an exception in a recipe's questions is the recipe's error, and so is a promise of them", async () => {
+test("a recipe whose questions() throws or returns a promise is refused as invalid", async () => {
   const unread = () => {
     throw new Error("ENOENT: no such file, open 'train.csv'\n    at there");
   };
@@ -86,7 +86,7 @@ test("an exception in a recipe's questions is the recipe's error, and so is a pr
   });
 });
 
-test("a recipe's question in both sets has to be removed from one; a different question with its id needs an id of its own", async () => {
+test("a question in both of a recipe's sets is refused, and so is a different one with its id", async () => {
   const [first = expect.fail(), second = expect.fail()] = trainQuestions;
   const holdingOut = (question: Question) => ({
     name: "mine",
@@ -109,7 +109,7 @@ test.each(["atlas", "atlas-two-subs", "gazetteer", "tally", "deep-research"])(
   },
 );
 
-test("for a file of one's own that is not there, the error does not send the user to a benchmark's data", async () => {
+test("the error for a missing question file asks for a question file, not for a benchmark's data", async () => {
   const file = join(folder, "nowhere.jsonl");
   await expect(questionsOf(relay, sources({ train: file }))).rejects.toMatchObject({
     code: "benchmark-damaged",

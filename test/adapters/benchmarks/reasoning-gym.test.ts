@@ -27,7 +27,7 @@ const entry = (source_dataset: string, source_index: number) => ({
   metadata: { source_dataset, source_index, difficulty: { num_terms: [2, 6] } },
 });
 
-test("the committed questions: 50 per task, and every reference answer gets the full score", async () => {
+test("each task has 50 committed questions; a reference answer scores 1, a missing or empty one 0", async () => {
   const { questions } = SuiteQuestions.parse(loadReasoningGym(EASY));
   for (const task of GymTask.options) expect(questions.filter(({ kind }) => kind === task)).toHaveLength(50);
   expect(questions).toHaveLength(350);
@@ -66,7 +66,7 @@ test.each([
   ["a task without a scoring rule here", [entry("sudoku", 0)], /row 1: metadata\.source_dataset: /],
   ["the same entry twice", [entry("products", 3), entry("products", 3)], /row 2: its id 'products:3' is also/],
   ["other data", [{ prompt: "?", answer: "!" }], /row 1: it has no question, metadata: this is not reasoning-gym/],
-])("refused: %s", (_what, entries, line) => {
+])("%s is refused", (_what, entries, line) => {
   expect(() => loadReasoningGym(written(...entries))).toThrow(line);
 });
 
@@ -97,7 +97,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["decimal_chain_sum", "-67.6877 m", "-67.6877", 0],
     ["decimal_chain_sum", "1,000.5", "1000.5", 0],
   ],
-  "first-number: another number still scores 0.01, as in the reference implementation; a minus sign counts only after a letter or digit":
+  "first-number: another number still scores 0.01, as in the reference implementation; a minus sign counts only after a word character":
     [
       ["gsm_symbolic", "about 342 in total", "342", 1],
       ["gsm_symbolic", "342.0", "342", 1],

@@ -119,7 +119,7 @@ describe("one line for", () => {
       /TRANSFORMERS_OFFLINE is set: unset it/,
     ],
     [
-      "a hub in trouble",
+      "a hub that responds with 503",
       () => {
         hub().faults.status = [503, ""];
         return fetching();
@@ -161,7 +161,7 @@ describe("one line for", () => {
   });
 });
 
-test("one line for a model without safetensors", async () => {
+test("a model without safetensors is refused", async () => {
   await serve(
     new Map([
       ["config.json", text("{}")],

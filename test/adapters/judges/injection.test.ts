@@ -1,5 +1,5 @@
 /**
- * @file Judged text is data: whatever it says, the judge gets the same two messages, and only the criteria instruct it.
+ * @file Judged text is data: whatever it says, it stays in the judge's user message, and only the system message instructs the judge.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -25,7 +25,7 @@ test.each([
   expect(verdict.votes).toEqual(votes.map((correct, i) => ({ score: Number(correct), reason: `vote ${i}` })));
 });
 
-test("scores: the median decides, and one outlier does not move it", async () => {
+test("the verdict of three valid scores is their median", async () => {
   const model = scriptedJudge((_sent, call) => ({ reason: "", score: [0.4, 1, 0.5][call] ?? 0 }));
   expect((await judgeQuality({ model, config: judgeConfig({ votes: 3 }) }, "Look.", { input: material })).score).toBe(
     0.5,
@@ -45,7 +45,7 @@ test("every vote is billed: in tokens always, in dollars if prices are set", asy
   expect(totalCost([])).toBeUndefined();
 });
 
-test("an answer identical to the reference costs nothing", async () => {
+test("an answer that equals the reference, apart from surrounding white space, is correct without a request to the judge", async () => {
   const model = scriptedJudge(() => expect.fail("it was asked"));
   const { correct } = judgedRewards({ model, config: judgeConfig() });
   const question = { id: "q", kind: "k", level: 1, prompt: "?", answer: "Paris", facts: {} };
@@ -62,8 +62,8 @@ const filtered = new MgrpoError("endpoint-refused", "HTTP 400", {
   evidence: { status: 400, contentRefusal: "filtered" },
 });
 
-/** Votes on an answer, in order: correct, incorrect, or an error. */
-function ballots(...votes: (boolean | MgrpoError)[]) {
+/** A judge that casts these votes on an answer, in order: correct, incorrect, or an error. */
+function voting(...votes: (boolean | MgrpoError)[]) {
   return scriptedJudge((_sent, call) => {
     const vote = votes[call] ?? expect.fail(`vote ${call} was not expected`);
     if (typeof vote !== "boolean") throw vote;
@@ -76,15 +76,12 @@ test.each([
   ["one that is lost to an outage", [outage, false, false], 0, 200],
   ["one refused", [true, true, unpaid], 1, 200],
   ["a tie, decided by one more vote", [true, malformed, false, true], 1, 400],
-] as const)(
-  "a failed vote of three does not discard the two that were paid for: %s",
-  async (_name, votes, score, inputTokens) => {
-    const model = ballots(...votes);
-    const verdict = await judgeCorrectness({ model, config: judgeConfig({ votes: 3 }) }, "Compare.", material);
-    expect(verdict).toMatchObject({ score, cost: { inputTokens } });
-    expect(model.requests).toHaveLength(votes.length);
-  },
-);
+] as const)("a failed vote of three does not discard the other two: %s", async (_name, votes, score, inputTokens) => {
+  const model = voting(...votes);
+  const verdict = await judgeCorrectness({ model, config: judgeConfig({ votes: 3 }) }, "Compare.", material);
+  expect(verdict).toMatchObject({ score, cost: { inputTokens } });
+  expect(model.requests).toHaveLength(votes.length);
+});
 
 test("the verdict of two valid scores is their mean", async () => {
   const model = scriptedJudge((_sent, call) => ({ reason: "", score: [0.4, 7, 0.8][call] ?? 0 }));
@@ -96,9 +93,9 @@ test.each([
   ["malformed answers", [malformed, malformed, true], "unusable-answer"],
   ["an outage, which says nothing about the text", [malformed, outage, true], "outage"],
   ["a refused text", [filtered, filtered, true], "refused-text"],
-] as const)("fewer than half valid votes give no verdict: %s", async (_name, votes, fault) => {
+] as const)("if fewer than half of the votes are valid, the verdict fails: %s", async (_name, votes, fault) => {
   const failed = await judgeCorrectness(
-    { model: ballots(...votes), config: judgeConfig({ votes: 3 }) },
+    { model: voting(...votes), config: judgeConfig({ votes: 3 }) },
     "Compare.",
     material,
   ).catch((error: unknown) => error);
@@ -106,7 +103,7 @@ test.each([
 });
 
 test("a tie whose deciding vote fails too gives no verdict", async () => {
-  const model = ballots(true, malformed, false, malformed);
+  const model = voting(true, malformed, false, malformed);
   const tied = judgeCorrectness({ model, config: judgeConfig({ votes: 3 }) }, "Compare.", material);
   await expect(tied).rejects.toMatchObject({ code: "judge-failed", evidence: { cost: { inputTokens: 400 } } });
 });
@@ -117,7 +114,7 @@ test("a failed reservation for the deciding vote rejects with the cost of the vo
   const reserve = async () => {
     if (++reservations === 2) throw unreachable;
   };
-  const judge = { model: ballots(true, malformed, false), config: judgeConfig({ votes: 3 }) };
+  const judge = { model: voting(true, malformed, false), config: judgeConfig({ votes: 3 }) };
   const { signal } = new AbortController();
   await expect(judgeCorrectness(judge, "Compare.", material, { signal, reserve })).rejects.toMatchObject({
     code: "store-unreachable",
@@ -182,7 +179,7 @@ test("correctness is judged by question, reference and final answer alone: no pa
   expect(JSON.parse(sent)).toEqual({ question: "?", reference: "a", answer: "b" });
 });
 
-test("an answer that is not a verdict may be retried; what the server refuses stays refused", async () => {
+test("an answer that is not a verdict, or a filtered text, fails only the verdict; another refusal is passed on unchanged", async () => {
   const failing = (error: MgrpoError) =>
     judgeQuality({ model: { complete: () => Promise.reject(error) }, config: judgeConfig() }, "", { input: material });
   await expect(failing(malformed)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
@@ -199,7 +196,7 @@ test("answered votes are billed even without a verdict", async () => {
   const config = judgeConfig({ votes: 3, usdPerMillionTokens: { input: 2, output: 8 } });
   const once = (100 * 2 + 10 * 8) / 1e6;
   const costOf = (...votes: (boolean | MgrpoError)[]) =>
-    judgeCorrectness({ model: ballots(...votes), config }, "", material).catch(costOfFailure);
+    judgeCorrectness({ model: voting(...votes), config }, "", material).catch(costOfFailure);
   // One valid vote, and two malformed ones whose usage the server reports.
   expect(await costOf(true, malformed, malformed)).toMatchObject({
     ...{ inputTokens: 300, outputTokens: 30 },
@@ -207,7 +204,7 @@ test("answered votes are billed even without a verdict", async () => {
   });
   // One valid vote, and two that were refused unread.
   expect(await costOf(unpaid, true, unpaid)).toMatchObject({ inputTokens: 100 });
-  const refused = judgeCorrectness({ model: ballots(unpaid, true, unpaid), config }, "", material);
+  const refused = judgeCorrectness({ model: voting(unpaid, true, unpaid), config }, "", material);
   await expect(refused).rejects.toMatchObject({
     code: "endpoint-refused",
     retryable: false,
@@ -243,7 +240,7 @@ test("settings that cannot work are refused", () => {
   expect(() => judgedRewards({ model: scriptedJudge(() => ({})), config: bare })).toThrow(/judge\.criteria is missing/);
 });
 
-test("another model, number of votes or criterion makes another judge; a price or a key does not", () => {
+test("a judge's name depends on its model, votes, temperature and criteria, but not on a price or a key", () => {
   const name = (changes: object, criteria: unknown = "Compare.") => judgeName(judgeConfig(changes), criteria);
   const others = [
     name({}),

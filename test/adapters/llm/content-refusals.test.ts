@@ -1,4 +1,4 @@
-/** @file A text that a server refuses as too long or by its filter ends one conversation; a tool that it refuses affects them all. */
+/** @file A prompt that a server refuses as too long, or filters, ends one conversation; a refused tool is an error. */
 import { expect, test } from "vitest";
 import { openConversationModel } from "../../../adapters/llm/converse.ts";
 import { fails, json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
@@ -40,7 +40,7 @@ test.each([
   expect(cutOff).toBe(count);
 });
 
-test("OpenRouter states the reason of a provider in metadata, and answers flagged content with 403", async () => {
+test("a prompt too long for a provider behind OpenRouter, or flagged by OpenRouter itself, ends the conversation too", async () => {
   const raw = JSON.stringify({ type: "error", error: { message: "prompt is too long: 214000 > 200000" } });
   const tooLong = { message: "Provider returned error", code: 400, metadata: { raw, provider_name: "Anthropic" } };
   expect(await turnAfter(json(400, { error: tooLong }))).toMatchObject({ text: "", calls: [], stop: "length" });

@@ -118,7 +118,7 @@ test.each([
   expect((await model.complete(QUESTION)).usage).toEqual(counted);
 });
 
-test("a request to a server that hangs fails after the timeout", async () => {
+test("each attempt at a server that hangs times out, and is reported as cut off", async () => {
   const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 0.5 });
   let timeouts = 0;
   const onCutOff = () => {
@@ -136,7 +136,7 @@ test.each<[string, Reply, number]>([
   ["truncated JSON", { status: 200, body: '{"choices": [' }, 1],
   ["HTTP 500", fails(500, "CUDA error"), 0],
   ["an upstream error, with status 200", json(200, { error: { code: 502, message: "upstream" } }), 0],
-])("an answer that its server breaks off is reported as cut off: it may be charged (%s)", async (_, reply, count) => {
+])("only an answer that its server breaks off is reported as cut off: %s", async (_, reply, count) => {
   const model = await openModel([reply, says("at last")]);
   let cutOff = 0;
   const onCutOff = () => {
@@ -199,7 +199,7 @@ test.each<[string, Reply, RegExp]>([
   expect(server.requests).toHaveLength(1);
 });
 
-test("401 without a key says that none was sent", async () => {
+test("the error for a 401 without a key says that none was sent", async () => {
   const model = await openModel([fails(401, "who are you?")]);
   expect((await failure(model.complete(QUESTION))).message).toMatch(
     /refused the call: no key was sent: set keyVariable to/,

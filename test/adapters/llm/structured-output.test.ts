@@ -56,7 +56,7 @@ test.each([
   [says("I think so."), /not match the schema \(not JSON\)/],
   [says('{"correct": "yes"}'), /not match the schema \(correct: .*boolean/],
   [says('{"corr', { finish: "length" }), /cut after 5 tokens: raise maxTokens/],
-])("an answer that does not match the schema is refused", async (reply, message) => {
+])("an answer that does not match the schema is refused with the reason", async (reply, message) => {
   const model = await openModel(reply);
   const error: unknown = await model.complete({ ...QUESTION, schema: Verdict }).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "endpoint-refused", message: expect.stringMatching(message) });

@@ -1,4 +1,4 @@
-/** @file The local cloud as a whole: events, faults, crashes, full disks, unknown access keys. */
+/** @file The local cloud as a whole: events, faults, crashes, quotas, unknown access keys. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFile, mkdir, readdir, rmdir, utimes } from "node:fs/promises";
@@ -40,7 +40,7 @@ async function listening(options: Partial<LocalCloudOptions> & { failures?: numb
   return { ...store, keys };
 }
 
-test("creating an object sends an event, a refused commit does not; a failing handler is called again", async () => {
+test("creating an object sends an event, but a refused commit does not; a failing handler is called again", async () => {
   const store = await listening({ failures: 2 });
   await store.objects.commit("a", bytes("1"));
   await expect.poll(() => store.keys).toEqual(["a", "a", "a"]);
@@ -79,7 +79,7 @@ test("a cloud without handlers leaves unhandled events to the next one", async (
   await after.close();
 });
 
-test("injected faults drop, double and delay events; ticks come on schedule", async () => {
+test("injected faults drop, duplicate and delay events; ticks still come", async () => {
   const deliveries: Record<string, readonly number[]> = { drop: [], double: [0, 0], delay: [1] };
   const store = await listening({ deliveries: (key) => deliveries[key] ?? [0], tickSeconds: 0.3 });
   const started = performance.now();
@@ -164,7 +164,7 @@ test("a port in use is refused in one clear line", async () => {
   await store.close();
 });
 
-test("on a full disk, writes are refused as disk-full, and existing data can still be read", async () => {
+test("writes beyond the quota are refused as disk-full until an object is deleted; existing objects stay", async () => {
   const store = await openLocalStore({ maxBytes: 300_000 });
   expect(await store.objects.commit("fits", new Uint8Array(200_000))).toBe(true);
   const full = { code: "disk-full", retryable: false };

@@ -1,4 +1,4 @@
-/** @file Reservations of disk space. */
+/** @file Reservations of disk space, and quotas. */
 import { rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -38,7 +38,7 @@ test("space that is reserved and not yet written stays reserved for as long as t
   await space.reserve(bytes);
 });
 
-test("written bytes count as used space, and no longer as reserved", async () => {
+test("a reservation is given up only once, even if more was written than reserved", async () => {
   const { space, bytes } = await openSpace();
   const first = await space.reserve(bytes);
   // More than was reserved: the length of a body is only declared.
@@ -67,7 +67,7 @@ test("a quota counts the files that are there, and what is being written", async
   await space.reserve(1000);
 });
 
-test("items that are overwritten count until the database drops them, so a table may be rewritten without end", async () => {
+test("overwritten items count toward the quota only until the database drops them, so an item may be rewritten without end", async () => {
   const store = await openLocalStore({ maxBytes: 12_000_000 });
   const { table } = store.cloud.direct;
   const text = "x".repeat(300_000);

@@ -6,7 +6,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openDispatcher } from "../../../adapters/local-cloud/dispatcher.ts";
 
-test("handlers of outcomes that hang delay neither the run's manifests nor other runs", async () => {
+test("hanging handlers of a run's outcomes delay neither its manifests nor other runs", async () => {
   const handled: string[] = [];
   let release = () => {};
   const hung = new Promise<void>((resolve) => {
@@ -31,7 +31,7 @@ test("handlers of outcomes that hang delay neither the run's manifests nor other
   await dispatcher.close();
 });
 
-test.each(["after", "just before"])("an event that arrives %s `close` is not handled, and stays", async (when) => {
+test.each(["after", "just before"])("an event that arrives %s `close` stays unhandled", async (when) => {
   const calls: string[] = [];
   const dispatcher = openDispatcher({
     handle: async () => void calls.push("handle"),

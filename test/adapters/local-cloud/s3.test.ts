@@ -91,7 +91,7 @@ test("a large commit is uploaded in parts and is recognized as ours the second t
   expect(await store.objects.head("weights")).toBe(65 << 20);
 });
 
-test("an object's ETag is its MD5; a large one's is not and ends in -1, but the object is still recognized as ours", async () => {
+test("a small object's ETag is its MD5; a large one's is not and ends in -1, but the object is still recognized as ours", async () => {
   const large = new Uint8Array(2 << 20).fill(7);
   const etagOf = async (Key: string, Body: Uint8Array) => {
     await s3.send(new PutObjectCommand({ Bucket, Key, Body }));

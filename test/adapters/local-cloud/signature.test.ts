@@ -143,7 +143,7 @@ const describeTable: Raw = {
   body: '{"TableName":"mgrpo"}',
 };
 
-test("a body whose hash is in no header is hashed, as other SDKs sign for DynamoDB", async () => {
+test("if no header has the hash of a body, the server computes it: other SDKs sign requests to DynamoDB like this", async () => {
   expect(await send(describeTable, { applyChecksum: false })).toMatchObject({ status: 200 });
   const tamper = ({ body }: { body: string }) => ({ body: body.replace("mgrpo", "other") });
   const changed = await send(describeTable, { applyChecksum: false, tamper });
@@ -155,14 +155,14 @@ test.each([put, list, describeTable])("signed with the cloud's own keys: $servic
   expect(await send(raw, { minutes: -10 })).toMatchObject({ status: 200 });
 });
 
-const NAMES: [string, Changes, string, string][] = [
+const CASES: [string, Changes, string, string][] = [
   ["another secret", { secret: "x".repeat(40) }, "SignatureDoesNotMatch", "InvalidSignatureException"],
   ["another key id", { keyId: "SOMEBODY" }, "InvalidAccessKeyId", "UnrecognizedClientException"],
   ["another region", { region: "eu-west-1" }, "AuthorizationHeaderMalformed", "InvalidSignatureException"],
   ["a date of 16 minutes ago", { minutes: -16 }, "RequestTimeTooSkewed", "InvalidSignatureException"],
   ["a date in 16 minutes", { minutes: 16 }, "RequestTimeTooSkewed", "InvalidSignatureException"],
   [
-    "a date changed later",
+    "a date changed after signing",
     // Only the seconds change, so the day still matches the signature's scope.
     {
       tamper: ({ headers }) => ({ headers: { ...headers, "x-amz-date": anotherSecond(headers["x-amz-date"] ?? "") } }),
@@ -177,7 +177,7 @@ const NAMES: [string, Changes, string, string][] = [
     "MissingAuthenticationTokenException",
   ],
   [
-    "a header added that must be signed",
+    "an added header that must be signed",
     { tamper: ({ headers }) => ({ headers: { ...headers, "x-amz-meta-a": "b" } }) },
     "AuthorizationHeaderMalformed",
     "IncompleteSignatureException",
@@ -191,7 +191,7 @@ const NAMES: [string, Changes, string, string][] = [
   ],
 ];
 
-test.each(NAMES)("refused with AWS's error code: %s", async (_what, changes, s3Name, dynamoName) => {
+test.each(CASES)("a request with %s is refused with AWS's error code", async (_what, changes, s3Name, dynamoName) => {
   for (const raw of [put, list]) expect((await send(raw, changes)).text).toContain(`<Code>${s3Name}</Code>`);
   if (dynamoName !== "") expect((await send(describeTable, changes)).text).toContain(`#${dynamoName}"`);
 });
@@ -199,11 +199,11 @@ test.each(NAMES)("refused with AWS's error code: %s", async (_what, changes, s3N
 test.each([
   [-16, /Signature expired: \d+T\d+Z is more than 15 minutes before /],
   [16, /Signature not yet current: \d+T\d+Z is more than 15 minutes after /],
-])("a date %i minutes from now is refused as AWS words it", async (minutes, message) => {
+])("a date %i minutes from now is refused in AWS's words", async (minutes, message) => {
   expect((await send(describeTable, { minutes })).text).toMatch(message);
 });
 
-test("a changed body is refused and stores nothing, a changed query is refused", async () => {
+test("a changed body is refused and not stored, and a changed query is refused", async () => {
   const tamper = ({ body }: { body: string }) => ({ body: body.replace(/[a-z]/, "X") });
   const key = { ...put, path: "/mgrpo/tampered" };
   expect((await send(key, { tamper })).text).toContain("XAmzContentSHA256Mismatch");

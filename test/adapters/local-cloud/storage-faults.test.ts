@@ -17,7 +17,7 @@ beforeAll(async () => {
   const text = "x".repeat(2000);
   for (let i = 0; i < 100; i++) await store.table.insert({ pk: "P", sk: String(i) }, { i, text });
   await store.close();
-  // LevelDB writes its tables when it is opened.
+  // LevelDB writes its tables when it is reopened.
   await (await openLocalStore({ directory: healthy })).close();
 });
 
@@ -148,7 +148,7 @@ test.each([
   ["LEVEL_IO_ERROR", "IO error: /cloud/table/1.log: Read-only file system", "storage-unwritable"],
   ["LEVEL_IO_ERROR", "IO error: 1.logAppend: cannot write: There is not enough space on the disk.\r\n", "disk-full"],
   ["LEVEL_IO_ERROR", "IO error: CURRENT: Access is denied.\r\n", "storage-unwritable"],
-])("%s, %s: %s", (code, message, expected) => {
+])("%s (%s) is reported in one line as %s", (code, message, expected) => {
   const fault = storageFault("/cloud", Object.assign(new Error(message), { code }));
   expect(fault).toMatchObject({ code: expected, message: expect.stringMatching(/^\/cloud[^\n]*$/) });
 });
@@ -163,7 +163,7 @@ test.each([
   expect(storageFault("/cloud", error)).toBe(error);
 });
 
-test("keys are in a file that only its owner can read, in a folder that only its owner can enter", async () => {
+test("keys are in one file only, which only its owner can read, in a folder that only its owner can enter", async () => {
   const directory = join(await freshDirectory(), "cloud");
   await mkdir(directory, { mode: 0o755 });
   await (await openLocalStore({ directory })).close();

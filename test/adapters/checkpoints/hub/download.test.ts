@@ -17,7 +17,7 @@ test("an interrupted download resumes where it stopped", async () => {
   expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
 });
 
-test("a download that the hub refuses on every attempt says why", async () => {
+test("a download that the hub refuses on every attempt fails with its reason", async () => {
   hub().faults.limitsFiles = true;
   await expect(fetchModel(MODEL, settings(), report)).rejects.toMatchObject({
     code: "hub-unavailable",
@@ -80,7 +80,7 @@ test("a download that another process deletes as damaged starts again, or fails 
 });
 
 // Every write to /dev/full fails for lack of space.
-test.skipIf(!existsSync("/dev/full"))("a download on a full disk is not retried", async () => {
+test.skipIf(!existsSync("/dev/full"))("a download to a full disk is not retried", async () => {
   mkdirSync(join(root(), "blobs"), { recursive: true });
   const incomplete = `${blobOfWeights()}.incomplete`;
   symlinkSync("/dev/full", incomplete);
@@ -111,7 +111,7 @@ test("a download whose hash is not the one that the hub lists is deleted and ref
   await fetchModel(MODEL, settings(), report);
 });
 
-test("a download reports bytes up to the total", async () => {
+test("the reported progress of a download never decreases and ends at the total", async () => {
   const seen: number[] = [];
   let total = 0;
   const progress: HubReporter["progress"] = ({ bytes, totalBytes }) => {

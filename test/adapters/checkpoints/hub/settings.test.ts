@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true }));
 
-test("the cache is where the environment variables say", () => {
+test("the cache and the saved token are where the environment variables say", () => {
   const at = (environment: Record<string, string>) => hubSettings(environment).cache;
   expect(at({ HF_HUB_CACHE: "/a", HF_HOME: "/b" })).toBe("/a");
   expect(at({ HF_HOME: "/b" })).toBe("/b/hub");

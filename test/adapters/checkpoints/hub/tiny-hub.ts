@@ -1,4 +1,4 @@
-/** @file Starts a fake hub with a small model, and empties the cache, before each test of a file. */
+/** @file A fake hub with a small model, and an empty cache, for each test of a file. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

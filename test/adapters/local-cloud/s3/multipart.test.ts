@@ -1,4 +1,4 @@
-/** @file Multipart uploads: concurrent requests leave one part and release its bytes once; startup removes abandoned uploads. */
+/** @file Multipart uploads: concurrent requests release the bytes of a part once; startup removes abandoned uploads. */
 import { readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";

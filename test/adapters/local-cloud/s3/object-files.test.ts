@@ -1,4 +1,4 @@
-/** @file Objects as files: concurrent deletions, and foreign files among them. */
+/** @file Objects as files: concurrent deletions, and foreign files in their folders. */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";

@@ -16,7 +16,7 @@ test.each([
   ["an empty key", "<Key></Key>"],
   ["two keys", "<Key>b</Key><Key>c</Key>"],
   ["nothing", ""],
-])("an object with %s is refused, and so is the whole request", (_, object) => {
+])("a deletion is refused as a whole if it lists an object with %s", (_, object) => {
   const refused = expect.objectContaining({ code: "MalformedXML" });
   expect(() => parseDelete(deletion("<Key>a</Key>", object))).toThrow(refused);
 });
@@ -24,7 +24,7 @@ test.each([
 test.each([
   ["a version", "<VersionId>1</VersionId>"],
   ["a condition", '<ETag>"900150983cd24fb0d6963f7d28e17f72"</ETag>'],
-])("a deletion that names %s is refused, not done without it", (_, more) => {
+])("a deletion with %s is refused, not done without it", (_, more) => {
   const refused = expect.objectContaining({ code: "NotImplemented" });
   expect(() => parseDelete(deletion(`<Key>a</Key>${more}`))).toThrow(refused);
 });

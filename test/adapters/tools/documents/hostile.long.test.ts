@@ -19,7 +19,7 @@ import { peakMemory } from "./memory.ts";
 const { PDF, XLSX } = hostile;
 const HTML = "text/html";
 const MAX_CHARACTERS = 100_000;
-/** Bytes of one process, including what it may allocate between two checks by the memory watch, which may have to wait for a CPU. */
+/** Bytes of all readers, including what one may allocate between two checks by the memory watch, which may have to wait for a CPU. */
 const MAX_MEMORY = 2e9;
 /** The deadline of a document. */
 const SECONDS = 20;
