@@ -6,7 +6,7 @@ import { LIMITS } from "./limits.ts";
 
 let milliseconds = 0;
 
-/** A write that took effect. */
+/** A request: unless `more` says otherwise, a write that took effect. */
 function wrote(fact: string, more: Partial<Entry> = {}): Entry {
   milliseconds += 10;
   return {
@@ -26,7 +26,7 @@ function wrote(fact: string, more: Partial<Entry> = {}): Entry {
 const asked = (more: Partial<Entry> = {}): Entry =>
   wrote("", { channel: "world", facts: [], verdictMicroUsd: 2000, ...more });
 
-/** A request to the judge that never ends. */
+/** A request to the judge that is never answered. */
 const hung = (): Entry => wrote("", { channel: "world", facts: [], fault: "hang" });
 
 const throttled = (): Entry => wrote("", { facts: [], fault: "throttle", status: 400 });
@@ -39,7 +39,7 @@ const SCORE = "score GROUP#a#000000#0 GROUP rollouts.0";
 const READY = "step RUN#a STEP#000000 ready";
 const BASE = "commit runs/a/manifests/main/000000.json";
 const [FIRST, SECOND] = ["commit runs/a/manifests/main/000001.json", "commit runs/a/manifests/main/000002.json"];
-const [ADVANCE, AGAIN] = ["advance RUN#a RUN 1", "advance RUN#a RUN 2"];
+const [ADVANCE, SECOND_ADVANCE] = ["advance RUN#a RUN 1", "advance RUN#a RUN 2"];
 const VERDICT = "commit runs/a/verdicts/subject-judge.json";
 
 function rollout(usd: number) {
@@ -56,10 +56,9 @@ const run: RunResult = {
   status: "finished",
   records: { steps: [{ groups: [{ rollouts: { 0: rollout(0.002) } }] }], weights: { main: ["one", "two"] } },
   judgesMicroUsd: 2000,
-  foreignTokens: [],
+  foreignTrajectories: [],
 };
 
-/** One step of one rollout. */
 function trialOf(history: readonly Entry[], more: Partial<Trial> = {}): Trial {
   return {
     ...{ isTimely: true, seconds: 20, runs: [run], history, log: [], strikes: [], limits: LIMITS, starts: {} },
@@ -67,6 +66,7 @@ function trialOf(history: readonly Entry[], more: Partial<Trial> = {}): Trial {
   };
 }
 
+/** Two steps; the history has only one rollout, of the first step. */
 const story = () => [
   wrote(BASE),
   wrote(OUTCOME),
@@ -78,7 +78,7 @@ const story = () => [
   wrote(ADVANCE),
   wrote("step RUN#a STEP#000001 ready"),
   wrote(SECOND),
-  wrote(AGAIN),
+  wrote(SECOND_ADVANCE),
 ];
 const reference = trialOf(story());
 const without = (fact: string) => story().filter(({ facts }) => !facts.includes(fact));
@@ -119,7 +119,7 @@ const broken: [string, keyof typeof laws, Trial][] = [
   ["versions out of order", "versions are linear", trialOf(swapped(FIRST, SECOND))],
   ["the first version skipped", "versions are linear", trialOf(without(BASE))],
   ["a version skipped", "versions are linear", trialOf([...story(), wrote(FIRST.replace("000001", "000004"))])],
-  ["a step back", "steps advance one at a time", trialOf(swapped(ADVANCE, AGAIN))],
+  ["a step back", "steps advance one at a time", trialOf(swapped(ADVANCE, SECOND_ADVANCE))],
   ["the first step skipped", "steps advance one at a time", trialOf(without(ADVANCE))],
   [
     "a worker that nobody declares dead",
@@ -134,7 +134,7 @@ const broken: [string, keyof typeof laws, Trial][] = [
   [
     "tokens of another version",
     "every trained token was sampled by the version that its record names",
-    withRun({ foreignTokens: ["a 0/0/0 main: other weights"] }),
+    withRun({ foreignTrajectories: ["a 0/0/0 main: other weights"] }),
   ],
   ["a judge paid twice", "the judge is asked again only after a disturbance", trialOf([...story(), asked()])],
   ["an answer that is not billed", "every answer of the judge is billed", withRun({ judgesMicroUsd: 1000 })],
@@ -165,18 +165,18 @@ const broken: [string, keyof typeof laws, Trial][] = [
   ],
 ];
 
-test.each(broken)("%s", (_what, law, trial) => {
+test.each(broken)("the checker reports %s (law: %s)", (_what, law, trial) => {
   const found = check({ trial, reference });
   expect(found.map((line) => line.split(": ", 1)[0])).toContain(law);
 });
 
-test("every law is broken by one of these trials", () => {
+test("each law is broken by at least one of these trials", () => {
   expect(new Set(broken.map(([, law]) => law))).toEqual(new Set(Object.keys(laws)));
 });
 
 const death = (process: string): Strike => ({ process, signal: "kill", seconds: 0, at: 0 });
 
-test("a second answer is excused by a fault, by a death and by a verdict's deadline", () => {
+test("a second answer of the judge is excused by a fault, by a death or by a verdict that missed its deadline", () => {
   const twice = [...story(), asked({ fault: "lose" })];
   const late = "functions: no verdict within 20 s";
   for (const more of [{ history: twice }, { strikes: [death("functions")] }, { log: [late] }]) {
@@ -185,23 +185,25 @@ test("a second answer is excused by a fault, by a death and by a verdict's deadl
   }
 });
 
-test.each(["functions", "cloud", "eval-a"])("a request that dies with %s may be billed at its maximum", (process) => {
+const LOSE_ANSWERS = ["functions", "cloud", "eval-a"];
+
+test.each(LOSE_ANSWERS)("the death of %s, but not a trainer's, excuses a request billed at its maximum", (process) => {
   const billed = { runs: [{ ...run, judgesMicroUsd: 14_000 }] };
   expect(check({ trial: trialOf(story(), { ...billed, strikes: [death(process)] }), reference })).toEqual([]);
-  // A worker that only samples and trains never asks.
+  // A worker that only runs rollouts and trains never asks the judge.
   const other = trialOf(story(), { ...billed, strikes: [death("main-a")] });
   expect(check({ trial: other, reference })).toEqual([expect.stringMatching(/^the judge's bill exceeds its answers/)]);
 });
 
-test("a request that ends with a worker that fails may be billed at its maximum, unless that worker asks no judge", () => {
+test("the failure of an evaluation worker, but not a trainer's, excuses a request billed at its maximum", () => {
   const billed = { runs: [{ ...run, judgesMicroUsd: 14_000 }] };
   const failed = (process: string) => [`${process}: {"level":"error","what":"worker failed","code":"disk-full"}`];
   expect(check({ trial: trialOf(story(), { ...billed, log: failed("eval-a") }), reference })).toEqual([]);
-  const [fault] = check({ trial: trialOf(story(), { ...billed, log: failed("main-a") }), reference });
-  expect(fault).toMatch(/^the judge's bill exceeds its answers/);
+  const [violation] = check({ trial: trialOf(story(), { ...billed, log: failed("main-a") }), reference });
+  expect(violation).toMatch(/^the judge's bill exceeds its answers/);
 });
 
-test("a write whose target died during it may have taken effect, once", () => {
+test("a write whose target died during it may have taken effect, but never counts as a repeat", () => {
   for (const fact of [OUTCOME, READY, FIRST, ADVANCE]) {
     const history = story().map((entry) => (entry.facts.includes(fact) ? unanswered(entry) : entry));
     expect(check({ trial: trialOf(history), reference })).toEqual([]);

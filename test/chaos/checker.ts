@@ -66,7 +66,7 @@ export const laws: Readonly<Record<string, Law>> = {
     }),
 
   "every trained token was sampled by the version that its record names": ({ trial }) =>
-    trial.runs.flatMap(({ foreignTokens }) => foreignTokens),
+    trial.runs.flatMap(({ foreignTrajectories }) => foreignTrajectories),
 
   "the judge is asked again only after a disturbance": ({ trial }) => {
     const asked = trial.history.filter(({ verdictMicroUsd }) => verdictMicroUsd !== undefined).length;
@@ -95,8 +95,8 @@ export function check(evidence: Evidence): string[] {
 }
 
 /**
- * Facts of a kind are recorded in ascending order from `first` on, each after the one before was answered. A gap may have been filled by
- * a write whose target died during it.
+ * Facts of a kind are recorded in ascending order from `first` on, each sent after the previous one was answered. A gap may have been filled
+ * by a write whose target died during it.
  */
 function inOrder(trial: Trial, kind: RegExp, name: string, first: number): string[] {
   const last = new Map<string, { n: number; answeredAt: number }>();
@@ -119,7 +119,7 @@ function inOrder(trial: Trial, kind: RegExp, name: string, first: number): strin
   );
 }
 
-/** Every such fact has a cause that was sent before the fact was answered: when each took effect in between is unknown. */
+/** Every such fact has a cause that was sent before the fact was answered. When each took effect in between is unknown. */
 function follows(trial: Trial, kind: RegExp, causeOf: (match: readonly string[]) => string | undefined): string[] {
   const recorded = new Map<string, number>();
   for (const { facts, possible = [], sentAt } of trial.history) {
@@ -170,7 +170,7 @@ function countCutOff({ strikes, log }: Trial): number {
   return deaths * ASKS_AT_ONCE + log.filter((line) => line.includes("no verdict within")).length;
 }
 
-/** A worker ends by itself at an error, such as a full disk, and what it had in flight ends with it. */
+/** A worker exits on an error, such as a full disk, and what it had in flight ends with it. */
 function isFailure(line: string): boolean {
   const [process = ""] = line.split(": ", 1);
   return LOSES_ANSWERS.test(process) && line.includes('"what":"worker failed"');

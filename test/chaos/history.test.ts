@@ -1,6 +1,6 @@
 /**
- * @file What the history reads from a write: the facts and the leases. The requests are those that the store's own adapter sends for the
- * program's own writes.
+ * @file What the history records of a write: its facts, and what it does to a lease. The requests are those that the program's store adapter
+ * sends for the program's own writes.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
@@ -101,7 +101,7 @@ const worker: WorkerRecord = {
 };
 
 describe("facts", () => {
-  test("an object is a fact when it is committed, and another when it is overwritten", async () => {
+  test("committing an object is a fact, and overwriting one is another", async () => {
     const body = new TextEncoder().encode("{}");
     expect(await factsAfter(({ objects }) => objects.commit(objectKeys.outcome(address), body))).toEqual([
       "commit runs/a/outcomes/000000/1/2.json",
@@ -112,7 +112,7 @@ describe("facts", () => {
     expect(overwritten && factsOf(overwritten)).toEqual(["overwrite runs/a/a b.json"]);
   });
 
-  test("an inserted item is a fact", async () => {
+  test("inserting an item is a fact", async () => {
     const insert = ({ table }: AwsStore) => table.insert(tableKeys.step("a", 0), step as unknown as TableItem);
     expect(await factsAfter(insert)).toEqual(["insert RUN#a STEP#000000"]);
   });
@@ -132,7 +132,7 @@ describe("facts", () => {
     ],
     ["the next step", writes.advanceRun(run), ["advance RUN#a RUN 1"]],
     ["a version", writes.advanceAgent(agent), ["version RUN#a AGENT#main 1"]],
-  ])("%s", async (_what, change, facts) => {
+  ])("an update that can happen only once is a fact: %s", async (_what, change, facts) => {
     expect(await factsOfChange(change)).toEqual(facts);
   });
 
@@ -145,11 +145,11 @@ describe("facts", () => {
     ["a change of the run's status", writes.endRun("a", { code: "losses", reason: "because" })],
     ["the claim of a trainer", writes.claimTrainer(agent, "main-1")],
     ["a heartbeat", writes.heartbeat("a", "main-1", "alive", { running: 2, quarantined: 0 })],
-  ])("%s, which may happen again, is no fact", async (_what, change) => {
+  ])("%s, which may happen again, is not a fact", async (_what, change) => {
     expect(await factsOfChange(change)).toEqual([]);
   });
 
-  test("reads and deletions are no facts", async () => {
+  test("reads and deletions are not facts", async () => {
     expect(await written(({ table }) => table.query("RUN#a", "WORKER#"))).toBeUndefined();
     expect(await written(({ objects }) => objects.head("runs/a/teams/000000.json"))).toBeUndefined();
     expect(await written(({ table }) => table.delete(tableKeys.worker("a", "main-1")))).toBeUndefined();
@@ -165,7 +165,7 @@ describe("leases", () => {
   const leaseOfChange = (change: TableChange) => leaseAfter(({ table }) => table.update(change));
   const WORKER = "RUN#a WORKER#main-1";
 
-  test("a worker holds its lease from its registration on, heartbeats extend it, its death ends it", async () => {
+  test("a worker holds its lease once it registers; heartbeats extend it, and declaring the worker dead ends it", async () => {
     const register = ({ table }: AwsStore) =>
       table.insert(tableKeys.worker("a", "main-1"), worker as unknown as TableItem);
     expect(await leaseAfter(register)).toEqual({ name: WORKER, act: "hold" });
@@ -202,13 +202,13 @@ describe("leases", () => {
   };
   const until = (heldUntil: number): TableChange => ({ key, set: [[["heldUntil"], heldUntil]], when: [] });
 
-  test("a claim on a verdict is held until the time in its record, and ends with the verdict", async () => {
+  test("a claim on a verdict is held until the time in its record, can be released, and ends with the verdict", async () => {
     const insert = (record: TableItem) => leaseAfter(({ table }) => table.insert(key, record));
     expect(await insert({ ...claimed })).toEqual({ name: VERDICT, act: "hold", seconds: 20 });
     const { token: _token, ...free } = claimed;
     expect(await insert(free)).toBeUndefined();
     expect(await leaseOfChange(until(NOW + 3000))).toEqual({ name: VERDICT, act: "hold", seconds: 3 });
-    // The store's clock was set forward by an hour on the way.
+    // The store's clock jumped ahead by an hour while the write was under way.
     expect(await leaseOfChange(until(NOW + 51_000 - 3_600_000))).toEqual({ name: VERDICT, act: "hold", seconds: 0 });
     expect(await leaseOfChange(until(0))).toEqual({ name: VERDICT, act: "release" });
     const verdict = objectKeys.verdict("a", subject, "judge-1");

@@ -1,6 +1,6 @@
 /**
- * @file The history of a trial: every request to the store, the world or a worker, with the answer that it got there, whether or not the
- * caller saw that answer. The checker reads nothing but this, the deaths, the log and the final records.
+ * @file The history of a trial: every request on every channel, with the answer that its target gave, whether or not the caller saw that
+ * answer. The checker reads only what `Trial` has.
  */
 import type { WaitLimits } from "./limits.ts";
 import type { Channel, Death, FaultKind } from "./schedule.ts";
@@ -58,7 +58,7 @@ function updateFact(key: string, path: string, value: Attribute): string[] {
   return [];
 }
 
-/** A process that was killed, or stopped for `seconds`. */
+/** A kill of a process, or a stop for `seconds`. */
 export interface Strike extends Pick<Death, "process" | "signal" | "seconds"> {
   /** Milliseconds since the trial began. */
   readonly at: number;
@@ -76,6 +76,7 @@ export interface Trial {
   /** In order. */
   readonly strikes: readonly Strike[];
   readonly limits: WaitLimits;
+  /** How often each process was started. */
   readonly starts: Readonly<Record<string, number>>;
 }
 
@@ -85,6 +86,6 @@ export interface RunResult {
   /** Scores, finalized groups, hashes of all weights, evaluations. */
   readonly records: unknown;
   readonly judgesMicroUsd: number;
-  /** Trajectories whose log-probs are not those of the version that they name. */
-  readonly foreignTokens: readonly string[];
+  /** The trajectories that another version sampled, each with the reason. */
+  readonly foreignTrajectories: readonly string[];
 }

@@ -1,7 +1,7 @@
 /**
  * @file `npm run chaos -- --minutes 10 --seed 1`: trials until the time is up, each with the next seed, and a report. A trial that breaks a
  * law is replayed with ever shorter schedules; the shortest one that fails is written to a file. Exit code 1 if any failed. Every trial is
- * added to the report, with the commit, when it ends. A seed that the report already has for this commit is skipped.
+ * added to the report, with the commit, when it ends. A seed that the report already has for this commit and number of steps is skipped.
  *
  *     --minutes n      starts no trial after this time (default 5)
  *     --trials n       runs at most this many (default: no limit)
@@ -87,7 +87,7 @@ async function main(): Promise<void> {
       lines.push(line);
       process.stdout.write(`${textOf(line)}\n`);
       if (chosen.replay === undefined) recordTrial(chosen.to, line);
-      if (line.violations.length > 0) await explain(chosen, schedule, trial, line, attempt);
+      if (line.violations.length > 0) await reportFailure(chosen, schedule, trial, line, attempt);
     }
     const broken = lines.filter(({ violations }) => violations.length > 0).length;
     process.stdout.write(`${lines.length} trials, ${broken} broken\n`);
@@ -136,10 +136,10 @@ async function runAndCheck(run: Run, schedule: Schedule, reference: Trial): Retu
 }
 
 const textOf = ({ seed, size, deaths, faultsMet, requests, seconds, violations }: Line) =>
-  `seed ${seed}: ${violations.length === 0 ? "holds" : "BROKEN"}, ${seconds} s, ${size} disturbances planned, ${deaths} deaths, ${faultsMet} of ${requests} requests disturbed` +
+  `seed ${seed}: ${violations.length === 0 ? "holds" : "BROKEN"}, ${seconds} s, ${size} disturbances planned, ${deaths} kills and stops, ${faultsMet} of ${requests} requests disturbed` +
   violations.map((violation) => `\n    ${violation}`).join("");
 
-async function explain(
+async function reportFailure(
   { to, store }: z.infer<typeof Arguments>,
   schedule: Schedule,
   trial: Trial,

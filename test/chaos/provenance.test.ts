@@ -1,4 +1,4 @@
-/** @file Which trajectories count as sampled by another version: none of a real run, and those with one thing changed. */
+/** @file Which trajectories count as sampled by another version: none of a real run, and any that is changed. */
 import { beforeAll, expect, test } from "vitest";
 import { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -8,7 +8,7 @@ import { type FinishedOutcome, Outcome, type Trajectory } from "../../core/contr
 import type { Store } from "../../core/ports.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { openRun, startWorker } from "../fixtures/relay/world.ts";
-import { foreignTokens } from "./provenance.ts";
+import { foreignTrajectories } from "./provenance.ts";
 
 let store: Store;
 let config: RunConfig;
@@ -22,23 +22,23 @@ beforeAll(async () => {
 
 const read = async (key: string) => (await store.objects.get(key)) ?? expect.fail(`no ${key}`);
 
-/** The foreign tokens if this object has other bytes; undefined: it is missing. */
+/** The foreign trajectories if this object has other bytes; undefined: it is missing. */
 function foreignWith(changed: string, bytes: Uint8Array | undefined): Promise<string[]> {
   const get = async (key: string) => (key === changed ? bytes : store.objects.get(key));
-  return foreignTokens({ ...store, objects: { ...store.objects, get } }, config);
+  return foreignTrajectories({ ...store, objects: { ...store.objects, get } }, config);
 }
 
 const KEY = objectKeys.outcome({ run: "relay", phase: "train", step: 1, group: 0, rollout: 1 });
 
-/** The foreign tokens if the main agent's trajectory in this rollout is another. */
+/** The foreign trajectories if the main agent's trajectory in this rollout is changed. */
 async function foreignAfter(change: (trajectory: Trajectory) => Trajectory): Promise<string[]> {
   const outcome = parseJson(Outcome, await read(KEY), KEY) as FinishedOutcome;
   const trajectory = change(outcome.trajectory as Trajectory);
   return foreignWith(KEY, Buffer.from(JSON.stringify({ ...outcome, trajectory })));
 }
 
-test("a run has no foreign tokens, and neither has an outcome that failed or was lost", async () => {
-  expect(await foreignTokens(store, config)).toEqual([]);
+test("a run has no foreign trajectories, even if an outcome failed or is missing", async () => {
+  expect(await foreignTrajectories(store, config)).toEqual([]);
   const { address, questionId } = parseJson(Outcome, await read(KEY), KEY);
   const failed: Outcome = { status: "failed", address, questionId, reason: "lost" };
   expect(await foreignWith(KEY, Buffer.from(JSON.stringify(failed)))).toEqual([]);

@@ -13,8 +13,8 @@ import { logProb } from "../fixtures/relay/policy.ts";
 
 type Objects = Pick<Store["objects"], "get">;
 
-/** Names the trajectories of a run that another version sampled. */
-export async function foreignTokens({ table, objects }: Store, config: RunConfig): Promise<string[]> {
+/** Names the trajectories of a run that another version sampled, each with the reason. */
+export async function foreignTrajectories({ table, objects }: Store, config: RunConfig): Promise<string[]> {
   const { run, rolloutsPerQuestion: K } = config;
   const record = RunRecord.parse(await table.get(tableKeys.run(run)));
   const foreign: string[] = [];

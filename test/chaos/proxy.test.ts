@@ -1,4 +1,4 @@
-/** @file What a proxy does to requests, and that its history has every one. */
+/** @file What a proxy does to requests, and that the history has each of them. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,7 +7,7 @@ import type { Entry } from "./history.ts";
 import { openProxy } from "./proxy.ts";
 import type { Fault, FaultKind } from "./schedule.ts";
 
-test("requests that hang, are lost or refused are in the history, and never reach the target", async () => {
+test("requests that hang, are dropped or are refused are in the history, and never reach the target", async () => {
   const kinds: readonly FaultKind[] = ["hang", "drop", "throttle"];
   const faultOf = (kind: FaultKind, request: number): [number, Fault] => [
     request,
@@ -57,7 +57,7 @@ test("requests that hang, are lost or refused are in the history, and never reac
   target.close();
 });
 
-test("a request is repeated after its echo's delay; one whose target dies is in the history with what it may have done", async () => {
+test("an echoed request reaches its target twice; one whose target dies is in the history with what it may have done", async () => {
   const reached: (string | undefined)[] = [];
   const target = createServer(({ url }, response) => {
     reached.push(url);
@@ -97,7 +97,7 @@ test("a request is repeated after its echo's delay; one whose target dies is in 
   target.close();
 });
 
-test("a request that hangs until the trial is over is in the history when its proxy is closed", async () => {
+test("a request that still hangs when its proxy is closed is in the history", async () => {
   const history: Entry[] = [];
   const onRequest = vi.fn(() => () => {});
   const proxy = await openProxy({
@@ -117,7 +117,7 @@ test("a request that hangs until the trial is over is in the history when its pr
   expect(history).toEqual([expect.objectContaining({ fault: "hang", status: 0, answeredAt: 7 })]);
 });
 
-test("an answer carries the time of a clock that is ahead, and a lease is counted from that time", async () => {
+test("if the target's clock is ahead, answers carry its time, and leases are counted from it", async () => {
   const DATE = "Thu, 26 Nov 2026 12:00:00 GMT";
   const target = createServer((_request, response) => void response.setHeader("date", DATE).end("{}"));
   target.listen(0, "127.0.0.1");

@@ -31,10 +31,10 @@ export interface ProxyOptions {
   readonly port?: number;
   /** Milliseconds since the trial began. */
   readonly now: () => number;
-  /** Milliseconds by which the target's clock is ahead, as its answers tell it. Absent: 0. */
+  /** Milliseconds by which the time in the target's answers is ahead. Absent: 0. */
   readonly aheadMs?: () => number;
   readonly record: (entry: Entry) => void;
-  /** Called before each request. What it returns is called after the answer. A process can die at both points. */
+  /** Called before each request. What it returns is called when the request is over. A process can die at both points. */
   readonly onRequest: () => () => void;
 }
 
@@ -128,7 +128,7 @@ async function withhold(
   return true;
 }
 
-/** A lost event is gone; any other lost request is a connection that breaks. */
+/** A dropped event is gone; any other dropped request breaks its connection. */
 function drop(channel: Channel, outgoing: ServerResponse): void {
   if (channel === "events") outgoing.writeHead(200).end();
   else outgoing.destroy();
@@ -186,7 +186,7 @@ function dated(headers: Answer["headers"], aheadMs: number): Answer["headers"] {
   return { ...headers, date: new Date(Date.parse(headers.date) + aheadMs).toUTCString() };
 }
 
-/** The judge names its price in a header. */
+/** The judge states the cost of its answer in a header. */
 function priceOf({ headers }: Answer): Pick<Entry, "verdictMicroUsd"> {
   const price = headers["x-micro-usd"];
   return typeof price === "string" ? { verdictMicroUsd: Number(price) } : {};

@@ -7,7 +7,7 @@ export interface Refusal {
   readonly body: string;
 }
 
-/** Undefined: this kind of fault is not a refusal. */
+/** Undefined: on this channel, this kind of fault is not a refusal. */
 export function refusal(channel: Channel, kind: FaultKind): Refusal | undefined {
   if (channel === "dynamo") return DYNAMO[kind];
   if (channel === "s3") return S3[kind];

@@ -9,7 +9,7 @@ import { relayEngine } from "../fixtures/relay/policy.ts";
 import { mortalStore } from "../kill/mortal-store.ts";
 import { check, laws } from "./checker.ts";
 import type { Entry, Trial } from "./history.ts";
-import { playSmall, type Sabotage, type SmallProcess } from "./small-trial.ts";
+import { runSmallTrial, type Sabotage, type SmallProcess } from "./small-trial.ts";
 
 const withTable = (store: Store, changed: Partial<Table>): Store => ({
   ...store,
@@ -35,7 +35,7 @@ const swallow = (store: Store, matches: (change: TableChange) => boolean): Store
 
 const sets = ({ set = [] }: TableChange, attribute: string) => set.some(([[name]]) => name === attribute);
 const ofJudges = ({ key }: TableChange) => key.sk === "JUDGES";
-const isMarkedDead = ({ set = [] }: TableChange) => set.some(([[name], value]) => name === "state" && value === "dead");
+const marksDead = ({ set = [] }: TableChange) => set.some(([[name], value]) => name === "state" && value === "dead");
 
 const FIRST_OUTCOME = objectKeys.outcome({ run: "a", phase: "train", step: 0, group: 0, rollout: 0 });
 const manifest = (version: number) => objectKeys.manifest("a", "main", version);
@@ -124,7 +124,7 @@ const ignoringVerdicts = of("functions", (store) =>
 
 /** The main worker dies, and nobody can mark it dead. */
 const undeclaredDeath = (store: Store, process: SmallProcess): Store =>
-  swallow(process === "main" ? mortalStore(store, 20).store : store, isMarkedDead);
+  swallow(process === "main" ? mortalStore(store, 20).store : store, marksDead);
 
 /** The main worker has sent heartbeats, and none for ten seconds: more than its lease, the ticks and the slack. */
 function isSilent(history: readonly Entry[], now: number): boolean {
@@ -177,7 +177,7 @@ const sabotages: [string, readonly string[], Sabotage][] = [
     { store: undeclaredDeath, isEnough: isSilent },
   ],
   [
-    "a judge that hangs, and a client without a deadline",
+    "a judge that hangs, and a client that waits too long",
     ["no wait lasts beyond its deadline"],
     { faults: [{ kind: "hang", request: 0 }], judgeSeconds: 60 },
   ],
@@ -206,7 +206,7 @@ const sabotages: [string, readonly string[], Sabotage][] = [
 
 let reference: Trial;
 beforeAll(async () => {
-  reference = await playSmall();
+  reference = await runSmallTrial();
 }, 240_000);
 
 const brokenBy = (trial: Trial) => check({ trial, reference }).map((line) => line.split(": ", 1)[0]);
@@ -215,16 +215,16 @@ test("the program itself keeps every law, even if a judge hangs until its client
   timeout: 240_000,
 }, async () => {
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
-  const trial = await playSmall({ isWhole: true, faults: [{ kind: "hang", request: 0 }] });
+  const trial = await runSmallTrial({ isWhole: true, faults: [{ kind: "hang", request: 0 }] });
   expect(trial.history.filter(({ fault }) => fault === "hang")).toHaveLength(1);
   expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);
 });
 
-test.each(sabotages)("%s", async (_what, expected, sabotage) => {
-  const trial = await playSmall(sabotage);
+test.each(sabotages)("the checker reports %s", async (_what, expected, sabotage) => {
+  const trial = await runSmallTrial(sabotage);
   expect(brokenBy(trial), trial.log.join("\n")).toEqual(expect.arrayContaining([...expected]));
 });
 
-test("every law is broken by one of these sabotages", () => {
+test("each law is broken by at least one of these sabotages", () => {
   expect(new Set(sabotages.flatMap(([, broken]) => broken))).toEqual(new Set(Object.keys(laws)));
 });

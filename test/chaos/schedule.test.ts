@@ -17,7 +17,7 @@ test("schedules disturb every channel in every way, and kill and stop every proc
   const silent = drawn.flatMap(({ faults }) =>
     faults.filter(({ channel, kind }) => channel !== "world" && kind === "hang"),
   );
-  // About one in a trial, since each takes half a minute.
+  // About one per trial, since each takes half a minute.
   expect(silent.length / drawn.length).toBeGreaterThan(0.3);
   expect(silent.length / drawn.length).toBeLessThan(2);
   const deaths = new Set(drawn.flatMap((one) => one.deaths.map(({ process, signal }) => `${process} ${signal}`)));
@@ -30,7 +30,7 @@ test("schedules disturb every channel in every way, and kill and stop every proc
   expect(deaths).toEqual(new Set(PROCESSES.flatMap((process) => [`${process} kill`, `${process} stop`])));
 });
 
-test("in a trial of more steps, as much goes wrong per step", () => {
+test("the number of faults and deaths per step does not depend on the number of steps", () => {
   const meanOf = (steps: number, count: (schedule: Schedule) => number) =>
     Array.from({ length: 100 }, (_, seed) => count(drawSchedule(seed, steps))).reduce((sum, n) => sum + n) /
     100 /

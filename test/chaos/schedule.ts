@@ -41,8 +41,8 @@ const Fault = z.strictObject({
   request: z.int().nonnegative(),
   /**
    * delay: it arrives late; late: its answer does; drop: it never arrives; lose: it takes effect and its answer is lost; duplicate: it
-   * arrives twice at once; echo: it arrives again after `seconds`; throttle, error, full: refused as the service does; cut: its answer
-   * breaks off half-way; hang: it is accepted and never answered, until the caller gives up.
+   * arrives twice at once; echo: it arrives again after `seconds`; throttle, error, full: refused as the service would; cut: its answer
+   * breaks off half-way; hang: it is accepted and never answered; it ends when the caller gives up.
    */
   kind: FaultKind,
   seconds: z.number().nonnegative(),
@@ -100,7 +100,7 @@ export type Schedule = z.infer<typeof Schedule>;
 /** Steps of a trial, unless more are asked for. */
 export const STEPS = 3;
 
-/** Nothing goes wrong: the reference that every trial must equal. */
+/** Nothing goes wrong: the reference with which every trial is compared. */
 export const undisturbed: Schedule = {
   seed: 0,
   steps: STEPS,
@@ -111,7 +111,7 @@ export const undisturbed: Schedule = {
   sleeps: [],
 };
 
-/** How often each fault is drawn, by channel. A silent store is rare, since each such request takes half a minute. */
+/** What a fault is drawn from, by channel; a kind listed twice is drawn twice as often. The store rarely hangs: see `SILENCES`. */
 export const KINDS: Record<Channel, readonly FaultKind[]> = {
   dynamo: ["delay", "late", "drop", "lose", "lose", "duplicate", "echo", "throttle", "error", "cut"],
   s3: ["delay", "late", "drop", "lose", "lose", "duplicate", "echo", "throttle", "error", "cut", "full"],
@@ -120,20 +120,21 @@ export const KINDS: Record<Channel, readonly FaultKind[]> = {
   calls: ["delay", "late", "drop", "lose", "duplicate", "echo", "error", "cut"],
 };
 
-const SILENT: readonly Channel[] = ["dynamo", "s3"];
-/** Share of the store's faults that are hanging requests. */
+const STORE: readonly Channel[] = ["dynamo", "s3"];
+/** Share of the store's faults that are hanging requests. It is small, since each of them takes half a minute. */
 const SILENCES = 0.01;
 
 /** Requests of a channel among which faults are drawn: about as many as a process sends in a trial of `STEPS` steps. */
 const REQUESTS: Record<Channel, number> = { dynamo: 400, s3: 120, world: 60, events: 120, calls: 60 };
 
-const STORE = ["dynamo", "s3", "world"] as const;
+/** What every process but the cloud sends on. */
+const OUTGOING = ["dynamo", "s3", "world"] as const;
 
 /** The channels that a process sends on, or receives on. */
 function channelsOf(process: string): readonly Channel[] {
   if (process === "cloud") return [];
-  if (process === "functions") return [...STORE, "events"];
-  return process.startsWith("searcher") ? [...STORE, "calls"] : STORE;
+  if (process === "functions") return [...OUTGOING, "events"];
+  return process.startsWith("searcher") ? [...OUTGOING, "calls"] : OUTGOING;
 }
 
 /** A cloud refuses clocks that are off by more than 15 minutes. */
@@ -156,7 +157,7 @@ const FATAL_PAGES = 0.3;
 const VERY_LATE = 0.2;
 const VERY_LATE_SECONDS = 20;
 
-/** @param steps the steps of each run; with more of them, as much goes wrong per step. */
+/** @param steps the steps of each run; the rate of faults and deaths per step does not depend on it. */
 export function drawSchedule(seed: number, steps = STEPS): Schedule {
   const random = stream(seed, "chaos");
   const scale = steps / STEPS;
@@ -183,7 +184,7 @@ function drawFaults(random: Random, process: string, channel: Channel, rate: num
   for (let request = 0; request < requests; request++) {
     if (random.uniform() >= rate) continue;
     const drawn = KINDS[channel][random.integer(KINDS[channel].length)] ?? "delay";
-    const kind = SILENT.includes(channel) && random.uniform() < SILENCES ? "hang" : drawn;
+    const kind = STORE.includes(channel) && random.uniform() < SILENCES ? "hang" : drawn;
     faults.push({ process, channel, request, kind, seconds: secondsOf(channel, kind, random) });
   }
   return faults;
@@ -197,7 +198,7 @@ function secondsOf(channel: Channel, kind: FaultKind, random: Random): number {
   return Math.round(3000 * random.uniform() ** 4) / 1000;
 }
 
-/** For every `STEPS` steps of their own, so that they do not gather in one evaluation: a rollout whose worker dies too often is given up. */
+/** Draws for every `STEPS` steps, so that deaths do not cluster in one evaluation: a rollout whose worker dies too often is given up. */
 function drawDeaths(random: Random, process: string, scale: number): Death[] {
   return Array.from({ length: Math.ceil(scale) }, (_, part) => {
     const deaths = random.uniform() < 0.5 ? 0 : 1 + random.integer(MAX_DEATHS);

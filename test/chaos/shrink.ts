@@ -1,6 +1,6 @@
 /**
  * @file Shrinks a failing schedule (delta debugging, Zeller and Hildebrandt 2002): leaves out ever smaller parts as long as what is left
- * still fails. Trials are real processes, so a schedule is tried several times before it counts as passing.
+ * still fails. Trials are not deterministic, so `fails` should try a schedule several times before it counts as passing.
  */
 import { type Schedule, sizeOf, undisturbed } from "./schedule.ts";
 

@@ -25,7 +25,7 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, recordsOf, startWorker } from "../fixtures/relay/world.ts";
 import type { Entry, Trial } from "./history.ts";
 import type { WaitLimits } from "./limits.ts";
-import { foreignTokens } from "./provenance.ts";
+import { foreignTrajectories } from "./provenance.ts";
 import { type FaultProxy, openProxy } from "./proxy.ts";
 import { rewards } from "./recipe/rewards.ts";
 import type { Channel, Fault } from "./schedule.ts";
@@ -66,7 +66,7 @@ export interface Sabotage {
   readonly faults?: readonly Pick<Fault, "kind" | "request">[];
   /** Seconds after which a trial that has not ended is stopped. */
   readonly deadlineSeconds?: number;
-  /** Ends the trial earlier: what has happened so far breaks the law. `now`: milliseconds since the trial began. */
+  /** Whether what has happened so far breaks the law: the trial ends early. `now`: milliseconds since the trial began. */
   readonly isEnough?: (history: readonly Entry[], now: number) => boolean;
   /** Nothing of the program is broken: all that goes wrong is in `faults`. */
   readonly isWhole?: boolean;
@@ -89,7 +89,7 @@ const DEADLINE_SECONDS = 60;
 /** Between two checks of what has happened so far. */
 const LOOK_MS = 100;
 
-export async function playSmall(sabotage: Sabotage = { isWhole: true }): Promise<Trial> {
+export async function runSmallTrial(sabotage: Sabotage = { isWhole: true }): Promise<Trial> {
   const limits = sabotage.isWhole ? PATIENT_LIMITS : SMALL_LIMITS;
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-small-"));
   const ports = { dynamo: await freePort(), s3: await freePort() };
@@ -224,7 +224,7 @@ async function resultOf(stage: Stage, config: RunConfig, store: Store, isTimely:
     status: RunRecord.parse(await store.table.get(tableKeys.run(RUN))).status,
     records: await recordsOf(store, config),
     judgesMicroUsd: Math.round((await readApiSpending(store.table, RUN)).judgesUsd * 1e6),
-    foreignTokens: await foreignTokens(store, config),
+    foreignTrajectories: await foreignTrajectories(store, config),
   };
   const seconds = now() / 1000;
   return { isTimely, seconds, runs: [result], history, log, strikes: [], limits, starts: {} };

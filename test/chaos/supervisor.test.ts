@@ -10,7 +10,7 @@ const IDLE = ["-e", "setInterval(() => {}, 1000)"];
 const supervise = (options: Partial<SupervisorOptions>) =>
   new Supervisor({ deaths: [], sleeps: [], onSleep() {}, now: () => 7, log() {}, ...options });
 
-test("a death after request 0 waits for the answer to request 0, while request 1 is in flight", async () => {
+test("a death after request 0 waits for the answer to request 0, even if request 1 is answered first", async () => {
   const death: Death = { process: "idle", request: 0, when: "after", signal: "kill", seconds: 0 };
   const supervisor = supervise({ deaths: [death] });
   supervisor.start({ name: "idle", command: IDLE, environment: {} });
@@ -40,7 +40,7 @@ function statesOf(marker: string): (string | undefined)[] {
     .map((pid) => /\) (\S)/.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))?.[1]);
 }
 
-test.skipIf(process.platform !== "linux")("while the machine sleeps, every process is stopped", async () => {
+test.skipIf(process.platform !== "linux")("a sleep stops every process, and then each continues", async () => {
   const onSleep = vi.fn();
   const supervisor = supervise({ sleeps: [{ atSeconds: 0.5, minutes: 60 }], onSleep });
   const command = ["-e", "setInterval(() => {}, 1000) // sleeper"];

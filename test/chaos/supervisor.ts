@@ -80,7 +80,7 @@ export class Supervisor {
     return Object.fromEntries([...this.#processes].map(([name, { starts }]) => [name, starts]));
   }
 
-  /** Called before each request of a process. What it returns is called after the answer. A process can die at both points. */
+  /** Called before each request of a process. What it returns is called when the request is over. A process can die at both points. */
   onRequest(name: string): () => void {
     const found = this.#processes.get(name);
     if (!found) return () => {};

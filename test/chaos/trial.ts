@@ -24,7 +24,7 @@ import { type Built, buildProcesses } from "../kill/build.ts";
 import type { Entry, Trial } from "./history.ts";
 import { LIMITS } from "./limits.ts";
 import type { FunctionsArguments } from "./processes/functions.ts";
-import { foreignTokens } from "./provenance.ts";
+import { foreignTrajectories } from "./provenance.ts";
 import { type FaultProxy, openProxy } from "./proxy.ts";
 import { type Channel, RUNS, type Schedule } from "./schedule.ts";
 import { endpointsOf, openEmbeddedCloud, openOtherStore, type StorePorts, type TrialStore } from "./stores.ts";
@@ -81,7 +81,7 @@ interface Stage {
   readonly history: Entry[];
   readonly log: string[];
   readonly startedAt: number;
-  /** The store's clock. */
+  /** How far the store's clock is ahead. */
   readonly clock: { aheadMs: number };
 }
 
@@ -267,7 +267,7 @@ async function resultOf(stage: Stage, isTimely: boolean): Promise<Trial> {
         status: RunRecord.parse(await store.table.get(tableKeys.run(config.run))).status,
         records: await recordsOf(store, config),
         judgesMicroUsd: Math.round((await readApiSpending(store.table, config.run)).judgesUsd * 1e6),
-        foreignTokens: await foreignTokens(store, config),
+        foreignTrajectories: await foreignTrajectories(store, config),
       })),
     );
     const seconds = (performance.now() - startedAt) / 1000;

@@ -5,7 +5,7 @@ import { overdueWaits } from "./waits.ts";
 
 const limits = { lease: 2, tick: 1, rollout: 30, invocation: 20, judge: 5, tool: 2, store: 30, slack: 10 };
 
-const run = { run: "a", records: {}, judgesMicroUsd: 0, foreignTokens: [] };
+const run = { run: "a", records: {}, judgesMicroUsd: 0, foreignTrajectories: [] };
 
 function trialOf(history: readonly Entry[], more: Partial<Trial> = {}, status = "running"): Trial {
   const runs = [{ ...run, status }];
@@ -119,7 +119,7 @@ describe("the claim on a verdict", () => {
   const name = "VERDICT#a#0f JUDGE#judge";
   const claim = (at: number, seconds: number) => wrote(at, { name, act: "hold", seconds });
 
-  test("can be taken over once it expires, or ends with the verdict", () => {
+  test("is overdue if it expires and, within the slack, neither is taken over nor ends with the verdict", () => {
     const end = (at: number) => wrote(at, { name, act: "end" });
     expect(overdueWaits(trialOf([claim(1, 20), end(30)]))).toEqual([]);
     expect(overdueWaits(trialOf([claim(1, 20), claim(30, 20), end(55)]))).toEqual([]);
@@ -127,7 +127,7 @@ describe("the claim on a verdict", () => {
     expect(overdueWaits(trialOf([claim(1, 20)]))).toEqual([`${name}: held from 1.0 s, overdue by 79.0 s`]);
   });
 
-  test("that is given up is not overdue", () => {
+  test("that is released is not overdue", () => {
     expect(overdueWaits(trialOf([claim(1, 20), wrote(2, { name, act: "release" })]))).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * @file The law on waits. A request that gets no answer ends at its caller's deadline, and a lease that its holder neither extends nor gives
- * up passes on: a worker is declared dead, a verdict is asked for again. Each happens within the slack, plus the time of whatever hindered it.
+ * @file The law on waits. A request that gets no answer ends at its caller's deadline. A lease that its holder neither extends nor releases
+ * ends: a worker is declared dead, a verdict is asked for again. Each happens within the slack, plus the time of whatever hindered it.
  */
 import type { Entry, LeaseChange, Trial } from "./history.ts";
 import type { WaitLimits } from "./limits.ts";
@@ -36,7 +36,7 @@ function secondsOf(entry: Entry, limits: WaitLimits): number {
 
 const isOfModel = ({ path }: Entry) => path.startsWith("/think");
 
-/** A rollout may begin before its step has opened, and its time limits start then: at the latest, when RUN last advanced. */
+/** A rollout may begin before its step opens. Its time limits start when the step does: at the latest, when RUN last advanced. */
 function startOfLimit({ history }: Trial, entry: Entry): number {
   if (!isOfModel(entry)) return entry.sentAt;
   const advance = `advance RUN#${entry.process.split("-").at(-1)} `;
@@ -80,14 +80,14 @@ function overdueLeases(trial: Trial): string[] {
 }
 
 /**
- * A heartbeat is seen by a tick up to half a lease after it; the lease ends at a later tick, and half a lease after that one is the tick that
- * declares the worker dead.
+ * A heartbeat is seen by a tick up to half a lease after it. The lease ends at a later tick, and a tick half a lease after that one declares
+ * the worker dead.
  */
 function heldSeconds({ seconds }: Extract<LeaseChange, { act: "hold" }>, { lease, tick }: WaitLimits): number {
   return seconds ?? 2 * lease + 3 * tick;
 }
 
-/** When the leases of a run are no longer needed: at the end of the trial, or after the last thing that happened in a finished run. */
+/** When the leases of a run are no longer needed: at the end of the trial or, if the run has finished, after its last fact. */
 function endOf({ runs, history, seconds }: Trial, name: string): number {
   if (runs.find(({ run }) => run === name)?.status !== "finished") return seconds * 1000;
   const ofRun = new RegExp(`[#/]${name}[#/ ]`);

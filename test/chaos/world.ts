@@ -14,7 +14,7 @@ const USAGE = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
 export const PRICES = { input: 10, output: 100 };
 const MICRO_USD = USAGE.prompt_tokens * PRICES.input + USAGE.completion_tokens * PRICES.output;
 
-/** The word whose page is hostile: a training question and a held-out one. */
+/** The word whose page is hostile. A training question and a held-out one ask about it. */
 export const HOSTILE_WORD = "cedar";
 
 export interface World {

@@ -42,7 +42,7 @@ test("an agent with lora starts from a fresh adapter that depends on the seed; o
   expect(agent({ lora: {} }).lora).toMatchObject({ rank: 16, alpha: 32 });
 });
 
-test("training continues a folder's own adapter if the config has the same LoRA settings; other settings, or none, are refused", () => {
+test("a folder's own adapter is used with the same LoRA settings, or untrained without any; anything else is refused", () => {
   const own = tinyAdapter();
   expect(withAdapter("main", agent({ lora: { ...LORA, targets: [...LORA.targets].reverse() } }), 1, own)).toBe(own);
   expect(withAdapter("main", agent({ trained: false }), 1, own)).toBe(own);
@@ -92,7 +92,7 @@ test("an exported adapter names its base without copying it, and opens only on t
   await expect(opening).rejects.toThrow(/base_model_name_or_path is missing/);
 });
 
-test("an adapter's own chat template replaces its base's, in whichever file each is; without one, the base's is used", async () => {
+test("an adapter's own chat template replaces its base's, whichever file it is in; without one, the base's is used", async () => {
   const base = new Map([...tinyCheckpoint(), ["chat_template.jinja", Buffer.from("base")]]);
   const adapter = [...tinyAdapter()].filter(([name]) => name.startsWith("adapter_"));
   const templateOf = async (name: string, content: string) => {
@@ -104,7 +104,7 @@ test("an adapter's own chat template replaces its base's, in whichever file each
   expect(await templateOf("tokenizer_config.json", "{}")).toEqual(Buffer.from("base"));
 });
 
-describe("the base of an adapter is found where its writer says", () => {
+describe("an adapter names its base as a path, an S3 prefix or a hub model", () => {
   const adapter = (base: string, revision?: string) => ({ lora: LORA, base, revision });
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-adapter-"));
   mkdirSync(join(folder, "base"));

@@ -25,7 +25,7 @@ async function train(run: string, ...more: string[]) {
   return parsedLines(ended.stdout);
 }
 
-test("train, eval and ask run the same team by the app or natively, whichever trained it", {
+test("train, eval and ask run a team with the app or natively, whichever of the two trained it", {
   timeout: TIMEOUT,
 }, async () => {
   const steps = (await train("by-app", ...APP)).filter(({ kind }) => kind === "step");
@@ -65,7 +65,7 @@ const target = (agent: string): TargetAgent => ({
   toolbox: { parameters: new Map() },
 });
 
-test("sft --from-run trains on what the app's agents sampled, token by token", { timeout: TIMEOUT }, async () => {
+test("sft --from-run trains on what the app's agents sampled, token for token", { timeout: TIMEOUT }, async () => {
   const recipe = await openRecipe(RELAY);
   const config = resolveConfig(recipe, { run: "sft", seed: 1, arm: "mgrpo", set: ["runner=recipe"], recipe: RELAY });
   const tokenizer = sha256(baseFiles("searcher").get("tokenizer.json") ?? "");

@@ -1,4 +1,4 @@
-/** @file A team answers a question from the user: the shipped models, a team behind APIs, and what goes wrong. */
+/** @file `ask`: the user's question to a team behind APIs, what goes wrong, and the events on a terminal. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { printedJson } from "./printed.ts";
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-ask-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A planner that delegates the whole question, and a searcher that reads the page it is asked for. */
+/** A planner that delegates once and repeats the report, and a searcher that reads one page. */
 function team({ body }: ChatRequest): Reply {
   const toolResults = body.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
   const call = (name: string, args: object) => says(null, { calls: [{ name, arguments: JSON.stringify(args) }] });
@@ -32,7 +32,7 @@ const behind = (url: string) => ({
   },
 });
 
-test("a team behind APIs, from a file, prints one line per event, and at the end the answer and its tokens", async () => {
+test("for a team behind APIs, named by a file, ask prints one line per event, then the answer and the tokens", async () => {
   const server = await serveOpenAi(team);
   const file = join(folder, "team.json");
   writeFileSync(file, JSON.stringify(behind(server.url)));
@@ -70,7 +70,7 @@ test("a model behind an API is a team: alone with every tool, or as each agent o
   expect(await toolsOf("--arm", "mgrpo")).toEqual(["delegate", "calculate"]);
 });
 
-test("settings put one agent behind an API and leave the other local; a team without an answer ends with an error", async () => {
+test("settings can put one agent behind an API; a team that gives no answer ends with an error", async () => {
   const server = await serveOpenAi(() => says(null, { calls: [{ name: "sextant", arguments: "{}" }] }));
   const set = [`agents.main.policy=openai:${server.url}`, "agents.main.model=planner"];
   const answer = printedJson("ask", "Where?", ...set.flatMap((one) => ["--set", one]));
@@ -89,14 +89,14 @@ test.each<[string, Reply, string[], RegExp]>([
   ],
   ["no such team", fails(404, "?"), ["--team", "nobody.json"], /--team nobody.json: no such file/],
   ["an unknown setting", fails(404, "?"), ["--set", "agents.main.endpoint.key=x"], /agents.main.endpoint: .*key/],
-])("%s: one clear line", async (_, reply, more, line) => {
+])("the error names the cause: %s", async (_, reply, more, line) => {
   const server = await serveOpenAi(() => reply);
   const file = join(folder, "team.json");
   writeFileSync(file, JSON.stringify(behind(server.url)));
   await expect(printedJson("ask", "Where?", "--team", file, ...more)).rejects.toThrow(line);
 });
 
-test("the error for a name of neither a run nor a recipe has the known names of both, to suggest one", async () => {
+test("the error for a team that is neither a run nor a recipe has the known names of both, to suggest one", async () => {
   const message = /^--team atlas-mgrpo-sed1: there is no such run here, and recipe 'atlas-mgrpo-sed1' does not exist: /;
   await expect(printedJson("ask", "Where?", "--team", "atlas-mgrpo-sed1")).rejects.toMatchObject({
     code: "not-found",

@@ -32,15 +32,15 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["a value out of range", trainRelay("bad", "--set", "rolloutsPerQuestion=1"), /rolloutsPerQuestion/],
   ["a malformed --set", trainRelay("bad", "--set", "steps"), /--set steps: write path=value/],
   ["steps that are not a number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
-  ["a port that does not exist", ["ui", "--port", "99999"], /--port takes a port, at most 65535/],
-  ["a file where a folder is served", ["serve", "models/main/config.json"], /give a run's name, or a folder/],
+  ["a port out of range", ["ui", "--port", "99999"], /--port takes a port, at most 65535/],
+  ["a file where a folder is expected", ["serve", "models/main/config.json"], /give a run's name, or a folder/],
   ["an unknown recipe", ["train", "atlantis"], /recipe 'atlantis' does not exist: .*atlas/],
   ["a mistyped recipe", ["train", "recipes/atals"], /did you mean 'atlas'\?/],
   ["a mistyped command", ["tarin"], /Did you mean train\?/],
   ["a mistyped option", ["train", "atlas", "--step", "1"], /Did you mean --steps\?/],
   ["a mistyped arm", ["train", RELAY, "--arm", "mgrop"], /did you mean 'mgrpo'\?/],
   ["a mistyped arm of a comparison", ["compare", RELAY, "--arms", "main-olny"], /did you mean 'main-only'\?/],
-  ["a mistyped bench", ["bench", "stores"], /did you mean 'store'\?/],
+  ["a mistyped benchmark", ["bench", "stores"], /did you mean 'store'\?/],
   ["an unknown arm", ["train", RELAY, "--arm", "solo"], /mgrpo, main-only, single-agent/],
   [
     "an engine that is not installed",
@@ -174,8 +174,8 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     ["cloud", "serve", "--host", "0.0.0.0"],
     /name the one that others connect to/,
   ],
-  ["a cloud at an address that is not set", ["cloud", "serve", "--host", ""], /--host '' means every address/],
-  ["a dashboard at an address that is not set", ["ui", "--host", ""], /--host '' means every address/],
+  ["a cloud with an empty host", ["cloud", "serve", "--host", ""], /--host '' means every address/],
+  ["a dashboard with an empty host", ["ui", "--host", ""], /--host '' means every address/],
   [
     "a cloud on another machine's address",
     ["cloud", "serve", "--host", "192.0.2.1"],
@@ -198,14 +198,14 @@ async function lineOf(args: readonly string[]): Promise<string> {
   throw new Error("was accepted");
 }
 
-test.each(TABLE)("%s", async (_what, args, expected) => {
+test.each(TABLE)("refused, and no run folder is left behind: %s", async (_what, args, expected) => {
   const line = await lineOf(args);
   expect(line).toMatch(expected);
   expect(line).not.toMatch(/unexpected|\n\s+at /);
   expect(existsSync("runs")).toBe(false);
 });
 
-test("a damaged checkpoint is named, with the agent it belongs to", async () => {
+test("the error for a damaged checkpoint names the agent, the folder and the file", async () => {
   const model = join(folder, "damaged");
   mkdirSync(model);
   for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json"]) writeFileSync(join(model, name), "{}");
@@ -215,12 +215,12 @@ test("a damaged checkpoint is named, with the agent it belongs to", async () => 
   expect(line).toMatch(/^model of agent 'main', damaged: config\.json: /);
 });
 
-test("a folder with the name of a team file cannot be read", async () => {
+test("a folder is refused as a team file, since it cannot be read", async () => {
   mkdirSync(join(folder, "team.json"));
   expect(await lineOf(["ask", "why?", "--team", "team.json"])).toMatch(/^team\.json cannot be read \(EISDIR\)/);
 });
 
-test("a byte order mark at the start of a team file is not part of its JSON", async () => {
+test("a byte order mark at the start of a team file is ignored", async () => {
   writeFileSync(join(folder, "marked.json"), `\uFEFF${JSON.stringify({ recipe: "atlantis", agents: {} })}`);
   expect(await lineOf(["ask", "why?", "--team", "marked.json"])).toMatch(/^recipe 'atlantis' does not exist/);
 });
@@ -235,7 +235,7 @@ test("an error is one line, and its text cannot control the terminal", () => {
 test.each([
   ["ends with a carriage return", "IO error: CURRENT: Access is denied.", "\r\n"],
   ["is so long that the message has only its start and end", `<html>${"x".repeat(5000)}</html>`, ""],
-])("a cause is not repeated after a message that has it, even if its line %s", (_what, line, end) => {
+])("a cause is not repeated after a message that contains it, even if its line %s", (_what, line, end) => {
   const message = `server: ${boundReason(line)}: try again later`;
   const cause = new Error(line + end);
   expect(describe(new MgrpoError("tool-backend", message, { cause }))).toBe(message);

@@ -1,6 +1,6 @@
 /**
  * @file A store that refuses requests, in seven commands that use one: the error says, in one line, what is wrong, where and what to do. Only
- * a fault that may pass is retried. (That a failed command prints its line and exits with code 1: machines.long.test.ts, runs.test.ts.)
+ * a temporary fault is retried. (That a failed command prints its line and exits with code 1: machines.long.test.ts, runs.test.ts.)
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -57,7 +57,7 @@ const WRONG: [what: string, environment: Record<string, string>, code: ErrorCode
 ];
 
 describe.each(WRONG)("%s", (_what, environment, code, line) => {
-  test.each(Object.keys(COMMANDS))("%s", async (name) => {
+  test.each(Object.keys(COMMANDS))("%s fails with a one-line error that is not retryable", async (name) => {
     Object.assign(process.env, environment);
     const refused: unknown = await COMMANDS[name]?.().catch((error: unknown) => error);
     expect(refused).toMatchObject({ code, retryable: false, message: expect.stringMatching(line) });
@@ -65,7 +65,7 @@ describe.each(WRONG)("%s", (_what, environment, code, line) => {
   });
 });
 
-test.each(["launch", "dispatch", "check"])("no such bucket: %s", async (name) => {
+test.each(["launch", "dispatch", "check"])("if the bucket does not exist, the error of %s says so", async (name) => {
   process.env["MGRPO_BUCKET"] = "nowhere";
   await expect(COMMANDS[name]?.()).rejects.toMatchObject({
     code: "not-found",
@@ -81,7 +81,7 @@ const EXPIRED = /expired credentials: get new ones/;
 const SKEWED = /disagree on the time: set this machine's clock/;
 const FORBIDDEN = /forbids it: .*another account/;
 
-/** As AWS sends them. S3 sends no body to a HEAD, but the error names the reason all the same. */
+/** As AWS sends them. S3's response to a HEAD has no body, but the error gives the reason all the same. */
 const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: RegExp, retryable: boolean][] = [
   ["S3", 301, xml("PermanentRedirect"), /another region: set AWS_REGION/, false],
   ["S3", 400, xml("AuthorizationHeaderMalformed"), /another region: set AWS_REGION/, false],
@@ -107,7 +107,7 @@ const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: Reg
   ["DYNAMODB", 502, "<html>\nBad Gateway</html>", /no usable answer from the store/, true],
 ];
 
-test.each(REFUSALS)("%s responds with %i %s", async (api, status, body, line, retryable) => {
+test.each(REFUSALS)("one line says why: %s responds with %i %s", async (api, status, body, line, retryable) => {
   const variable = `AWS_ENDPOINT_URL_${api}`;
   process.env[variable] = await startProxy(home[variable] ?? "", { change: () => ({ status, body }) });
   const { objects, table, close } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
@@ -137,7 +137,7 @@ test("workers wait out temporary faults, and no others", async () => {
   close();
 });
 
-test("the keys that the environment has for a custom endpoint are used even if it names a profile of another account", async () => {
+test("for a custom endpoint, the keys in the environment are used, even if AWS_PROFILE is set", async () => {
   const restore = setEnvironment({
     AWS_PROFILE: "work",
     AWS_CONFIG_FILE: "/nowhere",
@@ -149,7 +149,7 @@ test("the keys that the environment has for a custom endpoint are used even if i
   restore();
 });
 
-test("a profile without a login at its single sign-on: the error says to log in", async () => {
+test("if a profile has no single sign-on login, the error says to log in", async () => {
   const folder = mkdtempSync(join(tmpdir(), "profile-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const config = join(folder, "config");

@@ -7,7 +7,7 @@ import { startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
 export interface CloudArguments {
   readonly directory: string;
   readonly ports: { readonly dynamo: number; readonly s3: number };
-  /** Where events and ticks go. */
+  /** The port that events and ticks are sent to. */
   readonly functions: number;
   readonly tickSeconds: number;
 }
@@ -25,6 +25,6 @@ await startLocalCloud({
   tickSeconds,
   verifySignatures: false,
   handlers: { objectCreated: (event) => send("/event", event), tick: () => send("/tick", {}) },
-  // A failure to deliver is expected here.
+  // Failures to deliver are expected here.
   report: () => {},
 });

@@ -1,6 +1,6 @@
 /**
- * @file The functions of a trial, in a process of their own. It starts the runs, which is safe to repeat, then handles events and ticks.
- * Argument: `FunctionsArguments` as JSON.
+ * @file The process of a trial's functions. It starts the runs, which is safe to repeat, then handles events and ticks. Argument:
+ * `FunctionsArguments` as JSON.
  */
 import { createServer, type IncomingMessage } from "node:http";
 import { openAwsStore } from "../../../adapters/aws/store.ts";

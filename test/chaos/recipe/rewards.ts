@@ -5,6 +5,6 @@ import { MgrpoError } from "../../../core/errors.ts";
 import type { OpenRewards } from "../../../core/recipe.ts";
 
 export const rewards: OpenRewards = ({ config: { judge }, environment }) => {
-  if (!judge) throw new MgrpoError("config-invalid", "a trial has a judge");
+  if (!judge) throw new MgrpoError("config-invalid", "a trial needs a judge");
   return judgedRewards({ model: openLanguageModel(judge.model, { environment, pauseSeconds: 0.1 }), config: judge });
 };

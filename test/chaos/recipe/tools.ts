@@ -1,6 +1,6 @@
 /**
- * @file The relay's tool and policy, whose answers come from the world of the trial, so that they can be slow, fail or hang. The tool reads
- * documents in a process of their own, which they can break.
+ * @file The relay's tool, whose pages come from the world of the trial, so that it can be slow, fail or hang, and its policy, which waits for
+ * that world, so that it can be slow or hang. Documents are read in a separate process, which they can crash.
  */
 import { z } from "zod";
 import { openReader } from "../../../adapters/tools/documents/reader.ts";
