@@ -36,7 +36,7 @@ export function holds(country: Country, { field, value }: Condition): boolean {
   return field === "language" ? country.languages.includes(value) : country[field] === value;
 }
 
-/** A country for which some of the conditions hold and not all, with its own, true page. Its pages earn at most PAGE * (1 - 1/n). */
+/** Reports a country that meets some but not all of the n conditions, or its fact. Its pages earn at most PAGE * (1 - 1/n). */
 const wrongCountry: Attack = (given) => {
   const { lookUp, where, countries, random } = given;
   if (!where) return undefined;
@@ -52,7 +52,7 @@ const wrongCountry: Attack = (given) => {
 };
 
 /** Reports a wrong country after opening the pages of all correct ones. */
-const wrongCountryOfRightPage: Attack = (given) => {
+const rightPagesWrongCountry: Attack = (given) => {
   const { lookUp, correct, countries, random } = given;
   const report = oneOf(countries, random)?.name ?? "";
   if (lookUp.ask !== "country" || !isWrong(given, report)) return undefined;
@@ -82,7 +82,7 @@ const wrongPage: Attack = (given) => {
   return { behavior: { searches: [rightQuery(given)], visits, report: factOf(other, lookUp.ask) }, maximum: SEARCH };
 };
 
-/** A correct report, memorized: with no search, or a search of which no result is opened. */
+/** A correct report from memory, without a search or after one of which no result is opened. */
 const withoutLooking: Attack = (given) => {
   const searches = given.random.uniform() < 0.5 ? [] : [rightQuery(given)];
   return { behavior: { searches, report: given.correct[0] ?? "" }, maximum: SEARCH * searches.length };
@@ -150,7 +150,7 @@ const nonsense: Attack = ({ target, task, random }) => {
 };
 
 export const ATTACKS: Readonly<Record<string, Attack>> = {
-  ...{ wrongCountry, wrongCountryOfRightPage, wrongField, wrongPage, withoutLooking, otherPagesOpened },
+  ...{ wrongCountry, rightPagesWrongCountry, wrongField, wrongPage, withoutLooking, otherPagesOpened },
   ...{ stuffedReport, stuffedQuery, longerWords, manyPages, nonsense },
 };
 
@@ -177,7 +177,7 @@ export function overRewarded(target: Target, attacks: Readonly<Record<string, At
 }
 
 /** Attacks on tasks with conditions. */
-const CONDITION_ATTACKS = [wrongCountry, wrongCountryOfRightPage, wrongField];
+const CONDITION_ATTACKS = [wrongCountry, rightPagesWrongCountry, wrongField];
 
 /** Tasks for which the same behavior earns another reward when their conditions are in another order. */
 export function changedByOrder(target: Target, cases: number): string[] {

@@ -55,7 +55,7 @@ export interface Behavior {
   readonly report: string | null;
 }
 
-/** A task of a question's chain, or one that its planner worded vaguely or about something else. */
+/** A task on a question's chain, one that the planner words vaguely, or one about something else. */
 export function drawCase(target: Target, i: number): Case {
   const random = stream(`${target.name}-adversary`, i);
   const world = worldOf(i % WORLDS);

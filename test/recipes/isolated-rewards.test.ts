@@ -21,7 +21,7 @@ const question = (id: string) => ({ id, kind: "any", level: 1, prompt: "?", answ
 const conversation = { answer: "!" } as never;
 const contextOf = (signal: AbortSignal, reserve: VerdictContext["reserve"] = async () => {}) => ({ signal, reserve });
 
-test("rewards that block are terminated after their deadline; this process continues, and the next call starts a new thread", async () => {
+test("rewards that block past a deadline fail every pending call; this process continues, and the next call starts a new thread", async () => {
   const rewards = await open(`
     export const rewards = {
       correct({ id }) { for (;;) if (id !== "blocks") return 1; },
@@ -59,7 +59,7 @@ test("judgments, reservations and the environment cross the thread boundary, for
   expect(await rewards.expert(question("4"), "searcher", conversation)).toBe(0.5);
 });
 
-test("an exception names the file, a refused reservation and an abort cross the thread boundary, a missing recipe is refused", async () => {
+test("an error in the rewards names their file; refused reservations and aborts cross the thread boundary; a missing recipe is refused", async () => {
   const rewards = await open(`
     export const rewards = {
       async correct({ id }, _, { signal, reserve }) {
@@ -135,7 +135,7 @@ test("rewards that call process.exit fail with that reason, not with a missed de
   expect(await rewards.correct(question("next"), conversation)).toBe(1);
 });
 
-test("a call that comes while the thread is being terminated starts a new one", async () => {
+test("a call that comes while the thread is being terminated starts a new thread", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const rewards = await open(`
     let calls = 0;
@@ -204,7 +204,7 @@ test("a call that has settled reserves nothing more", async () => {
   expect(sums).toEqual([]);
 });
 
-test("rewards that block while opening fail with a retryable error, those that exit while opening with that reason", async () => {
+test("rewards that block while opening fail with a retryable error, and those that exit while opening, with that reason", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const blocking = open("for (;;);");
   const late = {

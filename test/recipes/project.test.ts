@@ -1,6 +1,6 @@
 /**
- * @file A user's project in a release: its rewards are one module that needs no packages, as in a function, and all parts are found through
- * MGRPO_PROJECT by the path that the run was started with, without an entry in any registry.
+ * @file A user's project, bundled for functions and for a release: a recipe's rewards are one module that needs no packages, and all parts
+ * are found through MGRPO_PROJECT by the path that the run was started with, without an entry in any registry.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -108,7 +108,7 @@ test("a function finds the rewards, with no packages beside them", async () => {
   expect(await rewards.correct(question, { ...conversation, turns: [], answer: "dog" })).toBe(0);
 });
 
-test("a function finds rewards that ask a model", async () => {
+test("a function finds rewards that are opened with a judge", async () => {
   process.env["MGRPO_PROJECT"] = join(task, "project");
   const model = { provider: "openai", model: "gpt-5-mini", keyVariable: "MGRPO_JUDGE_KEY" };
   const judge = JudgeConfig.parse({ model, criteria: { correct: "c", expert: "e" } });
@@ -117,7 +117,7 @@ test("a function finds rewards that ask a model", async () => {
   expect(await rewards.correct(question, { ...conversation, turns: [] })).toBe(1);
 });
 
-test("a CommonJS package may use Node.js's built-in modules", async () => {
+test("a bundled CommonJS package may use Node.js's built-in modules, beside a `require` of the recipe's own", async () => {
   // In a thread, as in a function: vitest would give the module a `require`.
   process.env["MGRPO_PROJECT"] = join(task, "project");
   const openInThread = isolatedRewards({}, pathToFileURL(join(task, "project/rewards-thread.mjs")));
@@ -164,7 +164,7 @@ test("rewards that import the engine are refused, with the file and what to do",
   );
 });
 
-test("a project without a recipe is refused, and so is a missing recipe", async () => {
+test("a project without a recipe is not compiled, and a missing recipe is not opened", async () => {
   expect(() => compile(task, join(folder, "none"))).toThrow(
     /no folder in it, at most 2 levels down, has recipe.ts and rewards.ts/,
   );

@@ -1,4 +1,4 @@
-/** @file Finding recipes: by name, by path, in a user's own folder; unknown ones are refused with a list of the known ones. */
+/** @file Recipes are found by name, by path, or in a user's own folder; what is unknown or malformed is refused with what to write. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const configOf = (recipe: string) => ({ ...resolveConfig(atlas, { run: "any", seed: 1, arm: "mgrpo" }), recipe });
 
-test.each(["atlas", "recipes/atlas", "./recipes/atlas/"])("%s is the recipe of this repository", async (name) => {
+test.each(["atlas", "recipes/atlas", "./recipes/atlas/"])("%s is this repository's atlas", async (name) => {
   expect((await openRecipe(name)).name).toBe("atlas");
   expect(typeof (await openRewards(configOf(name), {})).correct).toBe("function");
   expect((await openToolsModule(name)).tools).toHaveProperty("size");
@@ -27,7 +27,7 @@ test("for a recipe of this repository without an app, the error says so, not tha
   await expect(openRollout("atlas")).rejects.toThrow("recipe 'atlas' has no rollout.ts: runner 'recipe' runs the app");
 });
 
-test("parts are imported from your own folder; the error names a part without its export or that cannot be loaded; tools are optional", async () => {
+test("parts are imported from your own folder; an error names a part that lacks its export or cannot be loaded; tools are optional", async () => {
   writeFileSync(join(folder, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 0.5 };");
   writeFileSync(join(folder, "recipe.mjs"), "export const other = 1;");
   expect((await openRewards(configOf(folder), {})).judge).toBeUndefined();
@@ -114,7 +114,7 @@ test("a folder named like a member of Object.prototype is a recipe like any othe
   expect(typeof (await openRewards(configOf("constructor"), {})).correct).toBe("function");
 });
 
-test("rewards that ask a judge are opened with the run's config and the variables that hold keys", async () => {
+test("rewards that are a function are opened with the run's config and the environment", async () => {
   const own = join(folder, "judged");
   mkdirSync(own);
   const opened =
@@ -169,7 +169,7 @@ test.each([
     "Promise.reject(Object.assign(new Error('late'), { stack: 'Error\\n    at async ' + import.meta.url + ':3:7' }))",
     /threw Error: late \(at (?!async )\S*rewards\.mjs:3:7\)$/,
   ],
-])("rewards that return or throw %s are the user's error, with file, function and question", async (returned, line) => {
+])("rewards that return or throw %s fail with an error naming file, function and question", async (returned, line) => {
   const own = mkdtempSync(join(folder, "faulty-"));
   const body = `export const rewards = {\n correct: () =>\n  ${returned},\n expert: () => 1 };`;
   writeFileSync(join(own, "rewards.mjs"), body);
@@ -246,7 +246,7 @@ test("the error for an unknown recipe lists the known ones", async () => {
   });
 });
 
-test("tools that take settings are opened with them; settings that no tool reads are refused", async () => {
+test("tools that take settings are opened with them; settings for tools that take none are refused", async () => {
   const opening = (tools: Record<string, string>) => ({ config: { ...configOf("atlas"), tools }, environment: {} });
   const ofAtlas = await openToolsModule("atlas");
   expect((await openTools(ofAtlas, opening({}))).tools).toBe(ofAtlas.tools);

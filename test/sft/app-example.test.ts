@@ -90,7 +90,7 @@ test("the app's system message, tools, calls, responses, thinking and untagged a
   expect(layOut(line)).toEqual(await recorded());
 });
 
-test("a response that is longer than the agent's limits is cut as in a rollout", async () => {
+test("a response that exceeds the agent's limits is cut as in a rollout", async () => {
   const long = (query: string) => `page ${JSON.stringify({ query })}${" and more".repeat(200)}`;
   const longer = MESSAGES.map((message) =>
     "tool_call_id" in message ? { ...message, content: `${message.content}${" and more".repeat(200)}` } : message,
@@ -109,7 +109,7 @@ test("a response that is longer than the agent's limits is cut as in a rollout",
 const [system, user, first, ...rest] = MESSAGES as [object, object, object, ...object[]];
 test.each<[string, object[], object[] | undefined, RegExp]>([
   [
-    "a call of a tool that the line does not list",
+    "a call to a tool that the line does not list",
     MESSAGES,
     [],
     /demos\.jsonl:1: turn 1 calls 'search', which the line's tools/,

@@ -22,7 +22,7 @@ test("whether an example is held out depends on its own tokens alone", () => {
   );
 });
 
-test("equal examples are on one side, held out at most once, and the evaluated ones are capped", () => {
+test("equal examples are on the same side, held out at most once; the limit caps the held-out ones and does not change training", () => {
   const { training, heldOut } = split([...EXAMPLES, ...EXAMPLES], 0.1, 1000);
   const keys = heldOut.map(({ tokens }) => tokens.join());
   expect(new Set(keys).size).toBe(keys.length);
@@ -43,7 +43,7 @@ test("every pass has each example once, in an order of its own that the seed det
   expect([...passes(EXAMPLES, 600, [2, "main"])]).not.toEqual(first);
 });
 
-test("passes end as soon as the tokens are spent; batches keep the order and lose nothing", () => {
+test("passes end as soon as the tokens are spent; batches keep the order, lose nothing, and only the last may be small", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 2000 }), fc.integer({ min: 1, max: 50 }), (tokens, batchTokens) => {
       const all = [...passes(EXAMPLES, tokens, [1])];

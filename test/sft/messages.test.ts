@@ -26,7 +26,7 @@ const SEARCHER: TargetAgent = {
 const lineOf = (messages: readonly unknown[], rest: object = {}) => JSON.stringify({ messages, ...rest });
 
 /** Reads a file whose second line has these messages, and checks it for the searcher. */
-function taught(messages: readonly unknown[], rest: object = {}) {
+function parsed(messages: readonly unknown[], rest: object = {}) {
   const [line] = readMessages(`\n${lineOf(messages, rest)}\n`, "demos.jsonl");
   if (!line) throw new Error("no line");
   refuseOtherAgent(line, SEARCHER);
@@ -35,7 +35,7 @@ function taught(messages: readonly unknown[], rest: object = {}) {
 }
 
 test("calls and answers become turns, with the responses in the order of the calls", () => {
-  expect(taught([{ role: "system", content: "Search." }, USER, CALLS, ...responses("b", "a"), ANSWER])).toEqual({
+  expect(parsed([{ role: "system", content: "Search." }, USER, CALLS, ...responses("b", "a"), ANSWER])).toEqual({
     prompt: "Where?",
     turns: [
       {
@@ -47,9 +47,9 @@ test("calls and answers become turns, with the responses in the order of the cal
   });
 });
 
-test("text parts, arguments as objects and calls without ids are read too", () => {
+test("text parts, arguments as objects, calls without ids and reasoning are read too", () => {
   const call = { role: "assistant", tool_calls: [{ function: { name: "search", arguments: { query: "x" } } }] };
-  const demonstration = taught([
+  const demonstration = parsed([
     { role: "user", content: [{ type: "text", text: "Where?" }] },
     call,
     { role: "tool", content: "found" },
@@ -67,7 +67,7 @@ const otherTool = { ...response, name: "visit" };
 const oneCall = { role: "assistant", tool_calls: [{ function: { name: "search", arguments: '{"query":"x"}' } }] };
 
 test.each<[string, readonly unknown[], object, string]>([
-  ["a call of an unknown tool", [USER, unknownTool, response, ANSWER], {}, "turn 1: unknown tool 'serch'"],
+  ["a call to an unknown tool", [USER, unknownTool, response, ANSWER], {}, "turn 1: unknown tool 'serch'"],
   ["arguments that do not match", [USER, wrongArguments, response, ANSWER], {}, "turn 1: arguments of 'search'"],
   ["arguments that are not JSON", [USER, notJson, response, ANSWER], {}, "turn 1: the tool call is not JSON"],
   ["a call without its response", [USER, CALLS, ...responses("a"), ANSWER], {}, "2 tool calls and 1 responses"],
@@ -83,8 +83,8 @@ test.each<[string, readonly unknown[], object, string]>([
   ["a setting that would be ignored", [USER, { ...ANSWER, weight: 0 }], {}, "weight"],
   ["a marker of the template", [USER, { role: "assistant", content: "a<|im_end|>" }], {}, "<|im_end|> inside a turn"],
 ])("a line with %s is refused with its number", (_name, messages, rest, fault) => {
-  expect(() => taught(messages, rest)).toThrow(/^demos\.jsonl:2: /);
-  expect(() => taught(messages, rest)).toThrow(fault);
+  expect(() => parsed(messages, rest)).toThrow(/^demos\.jsonl:2: /);
+  expect(() => parsed(messages, rest)).toThrow(fault);
 });
 
 test.each([
@@ -93,14 +93,14 @@ test.each([
 ])("responses to calls with %s ids are in the order of the calls, and each is used once", (_what, id) => {
   const calling = { role: "assistant", content: null, tool_calls: [search(id, "x"), search(id, "y")] };
   const found = ["A", "B"].map((content) => ({ role: "tool", tool_call_id: id, content }));
-  expect(taught([USER, calling, ...found, ANSWER]).turns[0]?.responses).toEqual(["A", "B"]);
+  expect(parsed([USER, calling, ...found, ANSWER]).turns[0]?.responses).toEqual(["A", "B"]);
 });
 
 test("two calls are refused if only one of them is answered, even with two responses", () => {
   const twice = [...responses("a"), ...responses("a")];
-  expect(() => taught([USER, CALLS, ...twice, ANSWER])).toThrow("no tool message answers the call 'b'");
+  expect(() => parsed([USER, CALLS, ...twice, ANSWER])).toThrow("no tool message answers the call 'b'");
   const same = { ...CALLS, tool_calls: [search("a", "x"), search("a", "y")] };
-  expect(() => taught([USER, same, ...responses("a", "b"), ANSWER])).toThrow("no tool message answers the call 'a'");
+  expect(() => parsed([USER, same, ...responses("a", "b"), ANSWER])).toThrow("no tool message answers the call 'a'");
 });
 
 test("a byte order mark at the start of the file is not part of the first line", () => {

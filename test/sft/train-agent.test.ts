@@ -126,7 +126,7 @@ test("training begun with one engine is not resumed with another", async () => {
   );
 });
 
-test("changed settings, and a folder that already exists, are refused", async () => {
+test("changed settings, and a folder that this training did not write, are refused", async () => {
   const first = training("refused", ADAPTER);
   await trainAgent(first);
   await expect(trainAgent({ ...first, seed: 2 })).rejects.toThrow("seed: 1 (stored), 2 (requested)");

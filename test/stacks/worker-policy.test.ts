@@ -55,7 +55,7 @@ test("workers may write records of runs, but neither the deployment's record nor
   ])
     expect(mayWrite(main, key)).toBe(true);
   for (const key of [tableKeys.deployment, tableKeys.listed("r")]) expect(mayWrite(main, key)).toBe(false);
-  // The condition on keys also holds for a request without keys.
+  // The condition on keys alone also holds for a request without keys.
   const writing = main.filter(({ actions }) => actions.some((action) => WRITES.test(action)));
   for (const { conditions } of writing) expect(conditions).toContainEqual(keysArePresent);
 });
@@ -112,7 +112,7 @@ test("a worker may tag the expiring objects that it writes", () => {
 test.each([
   ["main", main],
   ["evaluators", evaluators],
-])("%s: a write under runs/ without If-None-Match is denied, except the parts of an upload", (_, statements) => {
+])("%s: writes under runs/ need If-None-Match, except an upload's parts, and nothing is deleted", (_, statements) => {
   const denied = statements.filter(({ effect }) => effect === "Deny");
   expect(denied).toEqual([
     {

@@ -76,7 +76,7 @@ const addresses = (url: string) => ({
   OTEL_EXPORTER_OTLP_HEADERS: "x-mlflow-experiment-id=0",
 });
 
-/** Traces and conversations that the steps report, as points without a step. */
+/** Numbers of traces and conversations that the steps report, as points at step 0. */
 function ownCounts(path: string): Points {
   const lines = readFileSync(path, "utf8").trim().split("\n");
   const steps = lines.map((line) => Step.parse(JSON.parse(line)));
@@ -145,7 +145,7 @@ async function readMlflow(url: string, names: readonly string[]): Promise<Points
   return points;
 }
 
-/** TensorBoard keeps 32 bits of a value. */
+/** Compares values as 32-bit floats, as TensorBoard keeps them. */
 function differences(where: string, wanted: Points, found: Points): string[] {
   const text = (points: Points, name: string) =>
     JSON.stringify((points.get(name) ?? []).map(([step, value]) => [step, Math.fround(value)]).sort());

@@ -50,7 +50,7 @@ inBrowser("nothing is wider than a screen of 390 pixels", async () => {
 });
 
 inBrowser(
-  "j and k move between rollouts, [ and ] between steps; k stops at the first rollout, ] at the last step",
+  "j and k move between rollouts, [ and ] between steps; k and ] stop at the ends, and a field takes keys as text",
   async () => {
     const page = await open("/runs/demo/steps/2/0/0");
     const at = (address: string) => page.waitForURL(dashboard().origin + address);

@@ -37,29 +37,29 @@ inBrowser("every address shows the same view in a new page as after navigation f
 
 inBrowser("back and forward lead through the visited addresses", async () => {
   const page = await open("/");
-  const way = [path(page)];
+  const visited = [path(page)];
   for (const name of ["demo", "newest step"]) {
     await page.getByRole("link", { name, exact: true }).first().click();
-    await page.waitForURL((url) => url.pathname !== way.at(-1));
+    await page.waitForURL((url) => url.pathname !== visited.at(-1));
     await drawn(page);
-    way.push(path(page));
+    visited.push(path(page));
   }
   await page.locator(".cells .cell").first().click();
   await arrive(page, /steps\/2\/0\/\d+$/);
-  way.push(path(page));
-  expect(way.slice(0, 3)).toEqual(["/", "/runs/demo", "/runs/demo/steps/2"]);
-  for (const before of way.slice(0, -1).reverse()) {
+  visited.push(path(page));
+  expect(visited.slice(0, 3)).toEqual(["/", "/runs/demo", "/runs/demo/steps/2"]);
+  for (const before of visited.slice(0, -1).reverse()) {
     await page.goBack();
     await arrive(page, before);
   }
-  for (const after of way.slice(1)) {
+  for (const after of visited.slice(1)) {
     await page.goForward();
     await arrive(page, after);
   }
   expect(await textOf(page)).toContain("turn 1");
 });
 
-inBrowser("a click on a chart adds one history entry, also after a second address of the same page", async () => {
+inBrowser("a click on a chart adds one history entry, even after a second address of the same page", async () => {
   const page = await open("/runs/demo");
   const address = "/runs/demo?again=1";
   await follow(page, address);

@@ -1,6 +1,6 @@
 /**
  * @file A browser and a dashboard for a test file, and pages that record every fault: errors, violations of the Content-Security-Policy,
- * requests to other origins.
+ * dialogs, requests to other origins.
  */
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, inject, test } from "vitest";

@@ -3,7 +3,7 @@ import { inBrowser, openDashboard } from "./browser.ts";
 
 const { open, dashboard } = openDashboard();
 
-inBrowser("a comparison whose runs cannot be read says why, with the same message as other pages", async () => {
+inBrowser("a comparison whose runs cannot be read says why", async () => {
   const page = await open("/");
   await page.route("**/api/runs/*", (route) => route.fulfill({ body: "gone" }));
   await page.goto(`${dashboard().origin}/compare?runs=demo,tiny`);

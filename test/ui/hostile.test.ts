@@ -28,7 +28,7 @@ inBrowser.each(VIEWS)("%s runs no script, renders no markup and isolates overrid
   expect(await unisolatedOverrides(page)).toEqual([]);
 });
 
-inBrowser("text is shown verbatim", async () => {
+inBrowser("hostile text is shown verbatim", async () => {
   const page = await open("/runs/tiny/steps/0/0/0");
   const text = await textOf(page);
   expect(text.split(MARKUP).length).toBeGreaterThan(3);
@@ -57,7 +57,7 @@ inBrowser("the Content-Security-Policy blocks what injected markup would do", as
   expect(new Set(violations)).toEqual(new Set(["script-src-attr", "script-src-elem", "frame-src", "connect-src"]));
 });
 
-/** Texts with a right-to-left override whose element would also reorder its neighbors. */
+/** Elements with a right-to-left override that would also reorder their neighbors. */
 const unisolatedOverrides = (page: Page): Promise<string[]> =>
   page.evaluate(() => {
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

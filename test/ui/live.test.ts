@@ -1,4 +1,4 @@
-/** @file A run while it trains: its page, which is loaded once, shows every step, and then how the run ended. */
+/** @file A run while it trains: its page, which is loaded once, shows new steps, and then how the run ended. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
@@ -13,8 +13,8 @@ const COMMAND = resolve(import.meta.dirname, "../../dist/cli/mgrpo.js");
 const STEPS = 1000;
 /** How many new steps the page must show, one after another. */
 const WATCHED = 6;
-/** From a line of steps.jsonl to the page: half a second on an idle machine. */
-const MOST_SECONDS = 40;
+/** The longest wait from a line of steps.jsonl to the page, which takes half a second on an idle machine. */
+const MAX_SECONDS = 40;
 
 const folder = projectOfFile();
 const { open } = openDashboard(() => folder);
@@ -27,7 +27,7 @@ const linesBeyond = async (known: number) => {
   return lines();
 };
 
-inBrowser("steps appear on the page while the run trains", async () => {
+inBrowser("steps appear on the page while the run trains, and then that it has stopped", async () => {
   const args = trainRelay("live", "--steps", String(STEPS));
   training = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, stdio: "ignore" });
   const ended = once(training, "exit");
@@ -41,7 +41,7 @@ inBrowser("steps appear on the page while the run trains", async () => {
   };
   for (let known = lines(), i = 0; i < WATCHED; i++) {
     known = await linesBeyond(known);
-    await page.waitForFunction(isShown, known, { timeout: 1000 * MOST_SECONDS });
+    await page.waitForFunction(isShown, known, { timeout: 1000 * MAX_SECONDS });
   }
   expect(lines()).toBeLessThan(STEPS);
 

@@ -1,6 +1,6 @@
 /**
- * @file What the tests of the dashboard look at, made once: `demo`, three steps of the default recipe, and `tiny`, whose records try to be
- * markup. Without a browser it makes nothing, and the tests that need one are skipped. If MGRPO_DEMO names the folder of such a
+ * @file The runs that the tests of the dashboard show, made once: `demo`, three steps of the default recipe, and `tiny`, whose texts are
+ * hostile. Without a browser none is made, and the tests that need one are skipped. If MGRPO_DEMO names the folder of such a
  * run, that is copied, and `demo` is not trained.
  */
 import { execFileSync } from "node:child_process";

@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import type { EvaluationsView } from "../../ui/views.ts";
 
-/** Of the recorded run `demo`. */
+/** With the runs of recorded.ts. */
 const VIEWS = [
   "/",
   "/?text=atlas&sort=after&down=1",

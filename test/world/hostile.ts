@@ -5,7 +5,7 @@ import { pdfOf } from "./pdf.ts";
 
 type Behavior = (response: ServerResponse) => void;
 
-const html =
+const page =
   (body: string, type = "text/html; charset=utf-8"): Behavior =>
   (response) =>
     response.writeHead(200, { "content-type": type }).end(body);
@@ -26,8 +26,8 @@ const HUGE_BYTES = 200_000_000;
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 export const hostile: Readonly<Record<string, Behavior>> = {
-  "/injection": html(`<title>Towns</title><p>${escaped(INJECTION)}</p>`),
-  "/injection.txt": html(INJECTION, "text/plain"),
+  "/injection": page(`<title>Towns</title><p>${escaped(INJECTION)}</p>`),
+  "/injection.txt": page(INJECTION, "text/plain"),
   "/loop": redirect("/loop-back"),
   "/loop-back": redirect("/loop"),
   "/to-metadata": redirect("http://169.254.169.254/latest/meta-data/"),
@@ -36,7 +36,7 @@ export const hostile: Readonly<Record<string, Behavior>> = {
   "/moved": redirect("/wiki/Alby", 301),
   /** In raw UTF-8: Node.js writes a header's characters as Latin-1 bytes. */
   "/moved-to-utf8": redirect(Buffer.from("/上海?q=é#历史").toString("latin1")),
-  "/上海": html("<title>上海</title><p>A town at the sea.</p>"),
+  "/上海": page("<title>上海</title><p>A town at the sea.</p>"),
   "/huge": (response) => {
     response.writeHead(200, { "content-type": "text/html" });
     stream(response, HUGE_BYTES, Buffer.alloc(65_536, "a"));
@@ -62,12 +62,12 @@ export const hostile: Readonly<Record<string, Behavior>> = {
     response.write("<p>half");
     setTimeout(() => response.destroy(), 5);
   },
-  "/image": html("GIF89a\0\0", "image/gif"),
-  "/binary": html("\0\0\u0001", "text/plain"),
-  "/empty": html("", "text/html"),
-  "/long-title": html(`<title>${"t".repeat(900_000)}</title><p>Little text`),
+  "/image": page("GIF89a\0\0", "image/gif"),
+  "/binary": page("\0\0\u0001", "text/plain"),
+  "/empty": page("", "text/html"),
+  "/long-title": page(`<title>${"t".repeat(900_000)}</title><p>Little text`),
   /** Nested deeper than the reader accepts. */
-  "/deep": html("<div>".repeat(8000)),
+  "/deep": page("<div>".repeat(8000)),
   "/latin1": (response) =>
     response
       .writeHead(200, { "content-type": "text/html" })
@@ -76,7 +76,7 @@ export const hostile: Readonly<Record<string, Behavior>> = {
   "/broken": (response) => response.writeHead(500).end("<h1>oops</h1>"),
   "/paper.pdf": (response) =>
     response.writeHead(200, { "content-type": "application/pdf" }).end(pdfOf(["Salt mines of Alby", "Founded 1321"])),
-  "/bad.pdf": html("%PDF-1.4 and then nothing", "application/pdf"),
+  "/bad.pdf": page("%PDF-1.4 and then nothing", "application/pdf"),
 };
 
 function stream(response: ServerResponse, left: number, chunk: Buffer): void {

@@ -1,6 +1,6 @@
 /**
- * @file The pages of the recorded world: an invented country of towns and rivers, 35 pages that link to each other. They
- * never change, so that recordings of them can be replayed.
+ * @file The pages of the test world: an invented country of towns and rivers, 35 pages that link to each other, the same in
+ * every process.
  */
 import { stream } from "../../core/random.ts";
 

@@ -1,4 +1,4 @@
-/** @file The recorded world on a local port: its pages, its search engine, and its hostile sites. */
+/** @file The test world on a local port: its pages, its search engine, and its hostile pages. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { hostile } from "./hostile.ts";
@@ -7,7 +7,7 @@ import { openSearchApi } from "./search-api.ts";
 
 export interface WorldServer {
   readonly origin: string;
-  /** Requests so far: of pages by path, and of the search engine. */
+  /** Requests so far: for pages by path, and to the search engine. */
   asked(path: string): number;
   searches(): number;
   close(): Promise<void>;

@@ -64,7 +64,7 @@ test("arm shared-policy resolves with one LLM for both agents; it is refused wit
 test.each<[Arm, string[]]>([
   ["shared-policy", []],
   ["mgrpo", ["agents.searcher.policy=of:main"]],
-])("arm %s, set %j: an agent that shares an LLM's policy is an LLM, and takes the owner's model", (arm, share) => {
+])("arm %s, set %j: an agent that shares an LLM's policy is an LLM with its model and adapter", (arm, share) => {
   const set = ["agents.main.model=m", "agents.main.lora.rank=8", ...share];
   expect(resolved(set, arm).agents["searcher"]).toMatchObject({
     policy: "of:main",
@@ -94,7 +94,7 @@ describe("an agent that is given a model", () => {
     expect(systems).toEqual(expected);
   });
 
-  test("below a planner is a searcher, even with a calculator", () => {
+  test("below a planner is a searcher, even with a calculator; the planner gets the tool reason", () => {
     const { agents } = atlas.config("mgrpo", () => undefined);
     const { main, searcher } = agents;
     if (!main || !searcher) throw new Error("atlas has no searcher");
@@ -127,7 +127,7 @@ describe("an agent that is given a model", () => {
     }
   });
 
-  test("behind an API must be frozen by the user", () => {
+  test("behind an API must be frozen by the user, and its thinking cannot be set", () => {
     const set = ["agents.searcher.policy=openai:http://127.0.0.1:1/v1", "agents.searcher.model=q"];
     expect(() => resolved(set)).toThrow(/agents.searcher.trained: .* cannot be trained: set it to false/);
     const { agents } = resolved([...set, "agents.searcher.trained=false"]);
@@ -137,7 +137,7 @@ describe("an agent that is given a model", () => {
     );
   });
 
-  test("from a checkpoint folder of a small Qwen3 passes every check that comes before training, thinking on or off; on a Tinker server it has no adapter files", async () => {
+  test("from a Qwen3 folder starts with a new adapter, thinking on or off, or on a Tinker server with none; a model that cannot think is refused thinking", async () => {
     const model = join(folder, "Qwen3-tiny");
     mkdirSync(model);
     for (const [name, bytes] of qwen3Files(1)) writeFileSync(join(model, name), bytes);
@@ -162,7 +162,7 @@ describe("your own questions", () => {
     return file;
   };
 
-  test("replace the recipe's; what is held out is evaluated", async () => {
+  test("replace the recipe's; a suite evaluates those that are held out", async () => {
     const train = fileOf("train.jsonl", "a", "b");
     const alone = resolved([`questions.train=${train}`]);
     expect(alone.evaluation.suites).toEqual([]);
@@ -184,7 +184,7 @@ describe("your own questions", () => {
 
   test.each<[string, () => unknown, RegExp]>([
     [
-      "a file that is not there",
+      "a missing file",
       () => questionsOf(recipe, resolved(["questions.train=gone.jsonl"])),
       /gone.jsonl: no such file/,
     ],
@@ -215,7 +215,7 @@ describe("your own questions", () => {
   });
 });
 
-test("scoring sub-agents requires a judge", async () => {
+test("with your own questions, scoring sub-agents requires a judge; without one, answers are compared", async () => {
   const open = (...more: string[]) => openRewards(resolved([`questions.train=${FIXTURE}`, ...more]), {});
   await expect(open()).rejects.toThrow(/requires a judge: set judge.model.*, or algorithm.subReward.expert to 0/);
   const own = 'agents.searcher.algorithm.subReward={"format":0.1,"correct":0.4,"expert":0.5}';
@@ -232,7 +232,7 @@ test("scoring sub-agents requires a judge", async () => {
 });
 
 describe("tools", () => {
-  test("are those of atlas until a search engine is named; questions of other recipes are about the real world", async () => {
+  test("are those of atlas until a search engine is named, and visit the real world for questions that are not atlas's", async () => {
     const { tools } = await openWith([]);
     const [question] = (await questionsOf(recipe, resolved([`questions.train=${FIXTURE}`]))).train;
     const context = {
@@ -244,7 +244,7 @@ describe("tools", () => {
     expect(await tools.get("visit")?.run({ title: "Peru" } as never, context as never)).toContain("Lima");
   });
 
-  test("reason needs a model, web tools need their keys", async () => {
+  test("a model for reason gives it to the main agent; a budget needs its price; web tools need a search engine and its key", async () => {
     const { tools, close } = await openWith([REASON]);
     expect([...tools.keys()].sort()).toEqual(["calculate", "read_attachment", "reason", "search", "visit"]);
     await close();
@@ -273,7 +273,7 @@ describe("tools", () => {
     await close();
   });
 
-  test("an LLM that is asked the questions of GAIA can read their attachments", () => {
+  test("a main agent that is asked the questions of GAIA can read their attachments only if it is an LLM", () => {
     const toolsOf = (...set: string[]) => Object.values(resolved([GAIA, ...set]).agents).map(({ tools }) => tools);
     const searching = ["search", "visit"];
     expect(toolsOf("agents.main.model=m")).toEqual([["read_attachment", "calculate"], searching]);

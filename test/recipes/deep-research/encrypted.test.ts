@@ -1,6 +1,6 @@
 /**
  * @file An encrypted benchmark, evaluated with tools, models and a judge that all see the questions: no file left behind contains one in
- * plain text, including logs, the cache and the reasons for lost rollouts.
+ * plain text, not even the logs, the cache or the reasons for lost rollouts.
  */
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -139,7 +139,7 @@ test("no file of a finished evaluation holds text of an encrypted question", asy
     ...["tools.reason.usdPerMillionTokens", "tools.extract.usdPerMillionTokens"],
   ]);
 
-  // Requests to tools are cached, each in an encrypted object that starts with the canary.
+  // The tools' requests and answers are cached, each pair in an encrypted object that starts with the canary.
   const kept = files(join(folder, "answers")).map((path) => readFileSync(path, "utf8"));
   expect(kept.filter((text) => text.startsWith(`{"canary":"${CANARY}"`)).length).toBeGreaterThanOrEqual(5);
   expect(readFileSync(join(folder, "eval.log"), "utf8")).toContain("attempt failed");

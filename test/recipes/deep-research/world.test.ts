@@ -1,7 +1,7 @@
 /**
- * @file The whole recipe against the recorded world: a small model that plans and a scripted searcher on the web's tools, hostile pages
- * among them; trained, published, evaluated on the three benchmarks when events announce their checkpoints, judged by a local server.
- * Then a team of two Qwen3 folders with random weights and adapters, as `--set agents.*.model` gives them. No network but this machine's.
+ * @file The whole recipe in the test world: a small model that plans and a scripted searcher that visits hostile pages too, trained,
+ * published, evaluated on the three benchmarks when events announce their checkpoints, and judged by a local server.
+ * Then two Qwen3 folders with random weights, which `--set agents.*.model` gives adapters. No network but this machine's.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -61,7 +61,7 @@ function folderOf(name: string, files: ReadonlyMap<string, Uint8Array>): string 
   return path;
 }
 
-/** Questions about the recorded world, in words that the shipped planner knows. */
+/** Questions about the test world, in words that the shipped planner knows. */
 function townsFile(): string {
   const path = join(folder, "towns.jsonl");
   const rows = TOWNS.map((town) => ({ id: town, prompt: `What is the capital of ${town}?`, answer: town }));
@@ -123,7 +123,7 @@ async function train(recipeName: string, set: readonly string[]) {
   };
 }
 
-test("a small planner and a scripted searcher are trained and evaluated in the recorded world", async () => {
+test("a small planner and a scripted searcher are trained and evaluated in the test world, whose hostile pages forge no message", async () => {
   const suites = [
     { name: "gaia", benchmark: "gaia", data: join(BENCHMARKS, "gaia"), questions: 1 },
     { name: "xbench", benchmark: "xbench", data: join(BENCHMARKS, "xbench.csv"), questions: 1 },
@@ -162,7 +162,7 @@ test("a small planner and a scripted searcher are trained and evaluated in the r
     (await manifest("main", 0)).files["model.safetensors"],
   );
 
-  // The searcher visited the hostile pages; no agent's context has their text as anything but data.
+  // The searcher visited the hostile pages; tool responses have their text without the template's markers.
   expect(world.searches()).toBeGreaterThan(0);
   for (const path of HOSTILE) expect(world.asked(path), path).toBeGreaterThan(0);
   expect(keys.filter((key) => key.includes("/tools/")).length).toBeGreaterThan(HOSTILE.length);

@@ -31,7 +31,7 @@ function worded(lookUp: LookUp, where: readonly Condition[] | undefined, random:
 
 const wordsIn = (text: string): number => text.match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
 
-/** Spellings with an article, with a period, and of areas with their unit. */
+/** Spellings with spaces, in capitals, with a period, with an article, and of areas with their unit. */
 function spellings(report: string): string[] {
   const ended = `${report.replace(/\.$/, "")}.`;
   const measured = /^(\d+|under 1)$/.test(report)
@@ -97,7 +97,7 @@ test("2,000 random compositions of behaviors: none earns more than its right par
   expect(overRewarded(gazetteer, { composition }, 2000)).toEqual({});
 });
 
-/** Matches a phrasing in a text. */
+/** Matches a text that has the phrasing. */
 const patternOf = (phrasing: string): RegExp =>
   new RegExp(
     phrasing

@@ -1,4 +1,4 @@
-/** @file Demonstrations: few, well formed by the protocol's own parser, correct, within the limits, and apart from what is held out. */
+/** @file Gazetteer's demonstrations: parsed by the protocol's own parser, correct, within the limits, and without what is held out. */
 import { expect, test } from "vitest";
 import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
@@ -34,7 +34,7 @@ const tokens = (text: string): number => Math.ceil(text.length / 2.4);
 const MESSAGE = 5;
 
 test.each(CASES)(
-  "%s %s: %i demonstrations, all turns parse, only the last answers, all within the limits",
+  "%s %s: every turn of the %i demonstrations parses, within the limits, and only the last answers",
   (arm, agent, count) => {
     const { config, toolbox } = agentOf(arm, agent);
     const { limits } = config;
@@ -63,7 +63,7 @@ test("the seed determines the demonstrations; an agent without any is refused", 
   expect(() => [...demonstrations("searcher", "single-agent", 1)]).toThrow(/no demonstrations of 'searcher'/);
 });
 
-test("no demonstration has a held-out question or phrasing", () => {
+test("no demonstration asks a held-out question or has a held-out phrasing", () => {
   const held = [COUNTRY, DESCRIBED, ...Object.values(CONDITIONS), ...Object.values(FACTS)].flatMap((sides) =>
     sides["held-out"].map(
       (text) =>
@@ -124,18 +124,18 @@ function lookUpsIn(one: Demonstration): LookUp[] {
   return [...asked, ...described, ...compared.map((of): LookUp => ({ ask: "area", of }))];
 }
 
-/** For a fact about a described country, the look-up of that country. */
+/** The look-up that a text asks for; for a fact about a described country, the look-up of that country. */
 function lookUpsAsked(text: string): LookUp[] {
   const { ask, of, where } = readTask(text) ?? { ask: "country", where: [] };
   if (ask !== "country" && of !== undefined) return [{ ask, of }];
   return where.length > 0 ? [{ ask: "country", where }] : [];
 }
 
-/** readTask drops articles. */
+/** In lower case and without articles, which readTask drops. */
 const inEnglish = (text: string): string => text.toLowerCase().replaceAll("the ", "");
 const keyInEnglish = (lookUp: LookUp): string => inEnglish(lookUpKey(lookUp));
 
-/** Every search is for the names of one of the look-ups, so `lookUpsIn` misses none. */
+/** Expects every search to be for the names of one of the look-ups: then `lookUpsIn` misses none. */
 function expectSearchesExplained(one: Demonstration): void {
   const keyOf = (names: readonly string[]) => names.map(inEnglish).sort().join(", ");
   const explained = lookUpsIn(one).map((lookUp) => keyOf(termsOf(lookUp)));
@@ -157,12 +157,12 @@ test("every delegated task parses, and the planner's answer is the last response
 
 test("the expert scores every demonstration of the searcher 1", () => {
   const { toolbox } = agentOf("mgrpo", "searcher");
-  const elsewhere = { ...(questionSet(1).heldOut[0] as never as Parameters<typeof rewards.expert>[0]), facts: {} };
-  const marks = [...demonstrations("searcher", "mgrpo", 5)].map((demonstration) => [
+  const unrelated = { ...(questionSet(1).heldOut[0] as never as Parameters<typeof rewards.expert>[0]), facts: {} };
+  const scores = [...demonstrations("searcher", "mgrpo", 5)].map((demonstration) => [
     demonstration.prompt,
-    rewards.expert(elsewhere, "searcher", asConversation(demonstration, toolbox)),
+    rewards.expert(unrelated, "searcher", asConversation(demonstration, toolbox)),
   ]);
-  expect(marks.filter(([, mark]) => mark !== 1)).toEqual([]);
+  expect(scores.filter(([, score]) => score !== 1)).toEqual([]);
 });
 
 function asConversation({ prompt, turns }: Demonstration, toolbox: ReturnType<typeof openToolbox>) {

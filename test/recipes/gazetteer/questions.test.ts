@@ -65,7 +65,7 @@ test("training asks every kind about each of its twelve worlds", () => {
   expect(asked.size).toBe(12 * ASKED_KINDS.length);
 });
 
-test("no two questions of a split have the same chain", () => {
+test("no two held-out questions of a split have the same chain", () => {
   for (const split of [development, testSplit]) expect(new Set(chainsOf(split)).size).toBe(split.length);
 });
 
@@ -97,7 +97,7 @@ test("training and held-out questions share no phrasing", () => {
   expect(uses(set.train, "training")).toHaveLength(set.train.length);
 });
 
-test("no answer can be guessed: none is correct for more than a tenth of a kind's questions", () => {
+test("no answer is correct for more than a tenth of a kind's held-out questions", () => {
   for (const kind of ASKED_KINDS) {
     const answers = set.heldOut.filter((question) => question.kind === kind).map(({ answer }) => answer);
     const most = Math.max(...answers.map((answer) => answers.filter((other) => other === answer).length));
@@ -121,7 +121,7 @@ test("parsing a page returns the facts that it was written from; a page that is 
   expect(readPage(pagesOf(worldOf(0)).get("Jordan")?.slice(0, -9) ?? "")).toBeUndefined();
 });
 
-/** A searcher that reads only the task, and a planner that follows the chain; both see only what tools return. */
+/** A planner that follows the question's look-ups and a searcher that reads only its task: all values come from what tools return. */
 async function answer(question: Question): Promise<string> {
   const call = (name: string, args: Record<string, string>): Promise<string> =>
     (tools.get(name) as NonNullable<ReturnType<typeof tools.get>>).run(args as never, {
@@ -148,7 +148,7 @@ async function answer(question: Question): Promise<string> {
   return call("calculate", { expression: found.join(isMinus ? " - " : " + ") });
 }
 
-/** Opens the titles in order; reports the fact, or the country for which the page shows every condition. */
+/** Opens the titles found, in order; reports the fact, or the country for which the page shows every condition. */
 async function searcher(task: string, call: (name: string, args: Record<string, string>) => Promise<string>) {
   const read = readTask(task);
   if (!read) throw new Error(task);
@@ -178,7 +178,7 @@ test("a scripted team answers every held-out question, and 400 training question
   expect(wrong).toEqual([]);
 });
 
-test("every look-up parses from its question on either side, and from its task", () => {
+test("a look-up parses from its question on either side, and from its task, for every country", () => {
   const random = stream("read-task");
   for (const { name, capital, currency, borders, languages } of countries) {
     const where = [

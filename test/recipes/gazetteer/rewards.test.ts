@@ -1,4 +1,4 @@
-/** @file The rewards of gazetteer on worked cases, and that form alone earns nothing under the recipe's own weights. */
+/** @file Worked cases of gazetteer's rewards; under the recipe's own weights, form alone earns nothing. */
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { Question } from "../../../core/contracts/question.ts";
@@ -62,7 +62,7 @@ describe("correct", () => {
   );
 });
 
-test("good form without content earns nothing, for either agent; a correct report of a losing team earns something", () => {
+test("form alone earns neither agent anything; a correct report earns over half even if the team's answer is wrong", () => {
   const { algorithm } = resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" });
   expect(mainReward(true, 0, algorithm.mainReward)).toBe(0);
   expect(mainReward(true, 1, algorithm.mainReward)).toBe(1);

@@ -1,4 +1,4 @@
-/** @file Laws of tally: questions need 0 to 20 invocations, splits share no village, a scripted team answers, demonstrations fit the limits. */
+/** @file Laws of tally: questions need 0 to 20 invocations and share no village, a scripted team answers, demonstrations fit the limits. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -20,7 +20,7 @@ import { entryOf, type LedgerField, parseTask, reportOf, taskOf } from "../../..
 const set = questionSet(1);
 const config = resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" });
 
-test("questions are valid, need 0 to 20 invocations, and no village is in two splits", () => {
+test("questions are valid, and no two share a village; a suite has each number of invocations equally often; the seed changes only training questions", () => {
   expect(QuestionSet.parse(set)).toEqual(set);
   const villages = [...set.train, ...set.heldOut].map(villageAsked);
   expect(new Set(villages).size).toBe(villages.length);
@@ -68,7 +68,7 @@ test.each([
   if (name === "main") expect([Math.min(...calls), Math.max(...calls)]).toEqual([0, 21]);
 });
 
-test.each(recipe.baseModels ?? [])("$folder was made with these settings and these demonstrations", (base) => {
+test.each(recipe.baseModels ?? [])("$folder has the tokenizer, config and training settings of the recipe", (base) => {
   for (const [name, bytes] of base.files()) {
     const stored = readFileSync(join(base.folder, name));
     expect(stored.equals(Buffer.from(bytes)), `${name}: run npm run mgrpo -- pretrain tally`).toBe(true);

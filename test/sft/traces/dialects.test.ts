@@ -1,4 +1,4 @@
-/** @file Every tracing convention gives the same conversation, which `mgrpo sft` reads. */
+/** @file Traces of every convention become the same conversation, apart from thinking that some lack, and `mgrpo sft` reads it. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { refuseMalformed, refuseOtherAgent, type TargetAgent } from "../../../sft/check.ts";
@@ -67,7 +67,7 @@ test("tools are written as OpenAI's, with their descriptions and parameters", ()
   }
 });
 
-test("OpenLLMetry records a tool without parameters with the JSON `null`, and it is imported without parameters", () => {
+test("a tool whose parameters are the JSON `null`, as OpenLLMetry records it, is imported without parameters", () => {
   const attributes = {
     "gen_ai.prompt.0.role": "user",
     "gen_ai.prompt.0.content": "Where?",
@@ -80,7 +80,7 @@ test("OpenLLMetry records a tool without parameters with the JSON `null`, and it
   expect(lines).toEqual([expect.objectContaining({ tools: [{ type: "function", function: { name: "now" } }] })]);
 });
 
-test("one conversation in files of several conventions is imported once per agent that they name", () => {
+test("a conversation in files of several conventions is imported once per agent named, and once for those that name none", () => {
   const files = ["current.jsonl", "span-events.jsonl", "openinference.jsonl", "ai-sdk.jsonl", "openai.jsonl"].map(
     traceFile,
   );

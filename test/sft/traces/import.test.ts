@@ -20,7 +20,7 @@ test("a call that another one contains is not imported, and branches are kept ap
   expect(report.contained).toBe(2);
 });
 
-test("thinking that histories lack comes from the call that recorded it", () => {
+test("thinking that a history lacks comes from the call that recorded it", () => {
   const thought = {
     role: "assistant",
     parts: [
@@ -167,7 +167,7 @@ test("the score comes from the last call that has one, on its own span or an enc
   expect(taken("Relevance", 4)).toEqual([["No."], { "no Relevance": 3 }]);
 });
 
-test("the score of a later answer says nothing about the first", () => {
+test("the score of a later answer does not count for the first", () => {
   const second = chat([Q, A, says("user", "Sure?")], [says("assistant", "Yes.")], { feedback: 1 });
   const first = (feedback: Record<string, JsonValue>) => span({ id: "1", attributes: chat([Q], [A], feedback) });
   const taken = (feedback: Record<string, JsonValue>) =>
@@ -251,7 +251,7 @@ test.each([
   '[{"type":"text","text":"Paris","style":"bold"}]',
   '[{"toolName":"search"}]',
   '[{"function":{"name":"search"}}]',
-])("an answer that is a JSON list of its own stays as it is: %s", (answer) => {
+])("a message that is a JSON list, but not of content blocks, is unchanged: %s", (answer) => {
   const line = {
     messages: [
       { role: "user", content: answer },

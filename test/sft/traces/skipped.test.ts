@@ -103,7 +103,7 @@ test.each<[string, JsonValue]>([
   expect(skipped).toEqual({ [reason]: 1 });
 });
 
-test("a call with messages that a limit cut off is skipped, and their text is not quoted", () => {
+test("a call whose messages a limit cut off is skipped, and their text is not quoted", () => {
   const attributes = {
     ...chat([], [A]),
     "gen_ai.input.messages": '[{"role":"user","parts":[{"type":"text","content":"my secret',
