@@ -28,7 +28,6 @@ export interface ProxyOptions {
   /** The port that requests are passed on to. */
   readonly target: () => number;
   readonly faults: ReadonlyMap<number, Fault>;
-  readonly port?: number;
   /** Milliseconds since the trial began. */
   readonly now: () => number;
   /** Milliseconds by which the time in the target's answers is ahead. Absent: 0. */
@@ -59,7 +58,7 @@ export async function openProxy(options: ProxyOptions): Promise<FaultProxy> {
     void handle(options, incoming, outgoing, fault, closing.signal).catch(() => outgoing.destroy());
   });
   server.keepAliveTimeout = 60_000;
-  server.listen(options.port ?? 0, "127.0.0.1");
+  server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return { port: (server.address() as AddressInfo).port, close: () => closeServer(server, closing) };
 }
