@@ -1,5 +1,5 @@
 /**
- * @file `npm run gpu -- --models <folder>`: the checks of a GPU, in about ten minutes, and the figures for docs/gpu.md: what
+ * @file `npm run gpu -- --models <folder>`: the checks of a GPU, which should take ten minutes, and the figures for docs/gpu.md: what
  * `doctor` finds (gradient, log-probs and samples on each provider against the CPU), the tests of the providers, `bench gpu`, and one step of
  * recipes/gazetteer on the CPU and on each device. A part that fails is reported, and the others still run; the exit code is then 1. Needs no
  * network.
@@ -17,7 +17,7 @@ const TESTS = ["test/engine/providers.test.ts", "test/engine/half-precision.test
 const { parts, devices, models, set } = optionsOrExit();
 if (parts.has("doctor")) show("doctor", mgrpo("doctor"));
 if (parts.has("tests")) {
-  // cuBLAS would round the inputs of fp32 products to TF32, and the tests compare with the CPU's.
+  // Otherwise cuBLAS rounds the inputs of fp32 products to TF32, and the results differ from those of the CPU.
   const vitest = ["NVIDIA_TF32_OVERRIDE=0", "node_modules/.bin/vitest", "run", ...TESTS, "--testTimeout", "100000"];
   show("tests", runCommand("env", vitest));
 }

@@ -1,7 +1,7 @@
 /** @file `mgrpo runs`: lists the runs in this folder and in the store that the environment names, with states, scores, costs and waits. */
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
-import { openBook } from "../core/monitoring/team-evaluation.ts";
+import { openBookEvaluations } from "../core/monitoring/team-evaluation.ts";
 import { type DamagedRow, type RunsTableRow, readRows } from "./run-rows.ts";
 import { clean } from "./terminal/clean.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
@@ -41,7 +41,7 @@ const about = (row: RunsTableRow | DamagedRow): string =>
 /** Held-out accuracy before and after training, the latter with its interval. */
 function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: RunsTableRow): string {
   const share = (value: number | null) => (value === null ? "-" : percent(value));
-  const { sampled } = openBook(evaluations, steps);
+  const { sampled } = openBookEvaluations(evaluations, steps);
   return `${share(before)} → ${sampled ? accuracy(sampled) : share(after)}`;
 }
 

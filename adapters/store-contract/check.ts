@@ -4,7 +4,7 @@
  */
 import type { TableKey } from "../../core/contracts/keys.ts";
 
-/** One check of a port: objects, a table, a clock. */
+/** One check of a port (objects, table or clock). */
 export interface ContractCheck<Port> {
   /** What the store does. */
   readonly name: string;

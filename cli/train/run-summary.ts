@@ -1,7 +1,7 @@
 /** @file The last lines of a finished run: its held-out scores before and after training, and where its files are. */
 import { relative } from "node:path";
 import colors from "picocolors";
-import { openBook } from "../../core/monitoring/team-evaluation.ts";
+import { openBookEvaluations } from "../../core/monitoring/team-evaluation.ts";
 import type { HeldOutGain } from "../held-out-gains.ts";
 import type { RunFolder } from "../local/run-folder.ts";
 import type { RunReport } from "../run-report.ts";
@@ -25,7 +25,7 @@ export function printSummary(report: RunReport, folder: RunFolder): void {
 }
 
 function printScores({ evaluations, gains, steps, caseStudies, closedBook }: RunReport): void {
-  const [before, after] = [openBook(evaluations, 0), openBook(evaluations, steps)];
+  const [before, after] = [openBookEvaluations(evaluations, 0), openBookEvaluations(evaluations, steps)];
   if (before.sampled && after.sampled) printLine("held-out", ...change(before.sampled, after.sampled));
   if (before.greedy && after.greedy) printLine("held-out, greedy", ...change(before.greedy, after.greedy));
   for (const one of gains) printLine("gain", ...gainParts(one));

@@ -39,14 +39,14 @@ export function trackedSuite({ evaluation }: Pick<RunConfig, "evaluation">): str
 }
 
 /** A team's open-book evaluations on the held-out questions: of its first suite above temperature 0, and of its first greedy one. */
-export function openBook(evaluations: readonly TeamEvaluation[], team: number) {
+export function openBookEvaluations(evaluations: readonly TeamEvaluation[], team: number) {
   const open = evaluations.filter((one) => one.team === team && !one.closedBook && one.benchmark === undefined);
   return { sampled: open.find((one) => one.temperature > 0), greedy: open.find((one) => one.temperature === 0) };
 }
 
 /** A team's open-book scores over all runs; null if it was not evaluated above temperature 0. */
 export function heldOutScore(evaluations: readonly TeamEvaluation[], team: number): z.infer<typeof HeldOut> | null {
-  const { sampled, greedy } = openBook(evaluations, team);
+  const { sampled, greedy } = openBookEvaluations(evaluations, team);
   return sampled ? { ...score(sampled), greedy: greedy ? score(greedy) : null } : null;
 }
 

@@ -1,4 +1,4 @@
-/** @file The conditional writes of FLEET records, as data. The other records: writes.ts. */
+/** @file The writes of FLEET records, as data. The other records: writes.ts. */
 import { boundReason } from "../contracts/bounds.ts";
 import type { FleetRecord } from "../contracts/fleet-record.ts";
 import { tableKeys } from "../contracts/keys.ts";
@@ -6,12 +6,12 @@ import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
-/** Why an instance of the fleet does not serve the run, and its release. */
+/** Why an instance of this release does not serve the run. */
 export type FleetRefusal = NonNullable<FleetRecord["refusal"]>;
 
 const fleetKey = ({ run, fleet }: Pick<FleetRecord, "run" | "fleet">) => tableKeys.fleet(run, fleet);
 
-/** Gives a worker a slot of its fleet in a run: a free one, or a dead worker's. */
+/** Gives a worker this slot of its fleet, if it is still as in `known`: free, or held by a worker that the caller found dead. */
 export function claimFleetSlot(known: FleetRecord, slot: string, worker: string): TableChange {
   const path = ["fleetSlots", slot];
   const before = known.fleetSlots[slot];
@@ -21,7 +21,7 @@ export function claimFleetSlot(known: FleetRecord, slot: string, worker: string)
 
 type CapacityCount = Pick<FleetRecord, "progress" | "capacityRequests">;
 
-/** Counts a request for instances made while the run is at `progress`. A repeat fails its condition: `progress` or the count has changed. */
+/** Counts one more request for instances at this `progress` of the run. Repeated, the change fails: the first has altered `progress` or the count. */
 export function countCapacityRequest(known: FleetRecord, progress: number): TableChange {
   return replaceCount(known, known, oneMore(known, progress));
 }
@@ -55,7 +55,7 @@ export function recordFleetRefusal(
   return { key: fleetKey(known), set: [[["refusal"], { release, reason: boundReason(reason) }]], when: [] };
 }
 
-/** Resets requests and refusals, so that a run that is launched again gets new instances. */
+/** Clears the count of requests and the refusal, so that a relaunched run gets new instances. */
 export function resetFleet(known: FleetRecord): TableChange {
   return {
     key: fleetKey(known),

@@ -43,10 +43,11 @@ export async function findInvocation(
 }
 
 export interface InvocationOptions {
+  /** The first parts of the names of its random streams: the run's seed and the purpose. */
   readonly purpose: StreamName;
-  /** How it calls the agents below it. */
+  /** How the sub-agent calls the agents below it. */
   readonly delegation: Delegation;
-  /** Resolves when the step is open. Absent: it is. */
+  /** Resolves when the step is open. Absent: it is open already. */
   readonly opened?: Promise<unknown>;
   readonly trajectories?: TrajectoryCache;
 }

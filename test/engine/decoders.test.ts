@@ -123,7 +123,7 @@ test("after a failed decode on the device, the next one still reorders the slots
   const orders: number[][] = [];
   let isBroken = true;
   const session = {
-    async tensors(_lengths: Lengths, feeds: Feeds): Promise<Feeds> {
+    async runToTensors(_lengths: Lengths, feeds: Feeds): Promise<Feeds> {
       orders.push(Array.from(feeds["order"]?.data as Int32Array));
       if (isBroken) throw new Error("out of memory");
       const updated = Object.entries(feeds).map(([name, value]) => [updatedCacheName(name), value] as const);

@@ -108,7 +108,7 @@ test("a tie whose deciding vote fails too gives no verdict", async () => {
   await expect(tied).rejects.toMatchObject({ code: "judge-failed", evidence: { cost: { inputTokens: 400 } } });
 });
 
-test("a failed reservation for the deciding vote rejects with the cost of the votes before it", async () => {
+test("if the reservation for the deciding vote fails, the verdict rejects with the cost of the votes before it", async () => {
   const unreachable = new MgrpoError("store-unreachable", "no answer", { retryable: true });
   let reservations = 0;
   const reserve = async () => {

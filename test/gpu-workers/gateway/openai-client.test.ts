@@ -94,7 +94,7 @@ test("a stream adds up to the completion, and reports usage only if the request 
   expect(chunks.filter(({ usage }) => usage != null)).toEqual([]);
 });
 
-test("the turns of runTools form one branch, and all of them are trained", async () => {
+test("the turns of runTools form one branch, and all of them are trained on", async () => {
   const { main, harness, outcome } = await start();
   const runner = clientOf(main).chat.completions.runTools({
     model: "main",
