@@ -31,7 +31,7 @@ const IDLE_SECONDS = 60;
 
 /**
  * Like openRewards, but runs a user's recipe in a thread, one per config, not per run: a refused start may be repeated with another config
- * under the same run name. `thread`: the built rewards-thread.ts; on Lambda, the copy in the user's project.
+ * under the same run name. `thread`: the built rewards-thread.ts; on Lambda, the copy in the compiled project.
  */
 export function isolatedRewards(
   environment: RewardsSource["environment"],

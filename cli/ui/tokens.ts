@@ -64,10 +64,10 @@ function trajectoryOf({ outcome, invocations }: StoredRollout, wanted: string): 
   return found && "tokens" in found ? found : undefined;
 }
 
-/** Tokens that are decoded with the one before them: enough for a character of several tokens, and for the space before a word. */
+/** Decoding a whole prefix for each token would take quadratic time: a longer window is cut to its last MAX_UNFINISHED_TOKENS. */
 const WINDOW_TOKENS = 8;
 
-/** A character has at most four bytes in UTF-8, and a token at least one: at most three tokens end before the character does. */
+/** A character has at most four bytes in UTF-8, and a token at least one: at most three tokens end before the character does. They also keep the space before a word. */
 const MAX_UNFINISHED_TOKENS = 3;
 
 /**
@@ -87,6 +87,7 @@ export function textsOf(tokens: readonly number[], { decode }: Pick<Tokenizer, "
     if (i - start < WINDOW_TOKENS) return own;
     // The next window includes the tokens of an unfinished character, so that its text ends the same way.
     start = i + 1 - MAX_UNFINISHED_TOKENS;
+    // What the new window's text contains already, without the unfinished character.
     added = decode(tokens.slice(start, i + 1)).length - (text.length - end);
     return own;
   });

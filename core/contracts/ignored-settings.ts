@@ -41,7 +41,7 @@ export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => Fa
   },
   runnerCredentials({ runner }) {
     if (typeof runner === "string" || hasNoCredentials(runner.url)) return [];
-    return [["runner.url", "must be without user and password: messages name addresses"]];
+    return [["runner.url", "must not contain a user name or password: error messages quote it"]];
   },
 };
 

@@ -12,7 +12,7 @@ export interface Mismatch {
 }
 
 /**
- * Compares the trainer's log-probs with those recorded as sampled, both natural logarithms and one per action token. For the mean KL per token,
+ * Compares the trainer's log-probs with those recorded at sampling, both natural logarithms and one per action token. For the mean KL per token,
  * divide `klSum` by A.
  */
 export function mismatch(current_A: ArrayLike<number>, behavior_A: ArrayLike<number>): Mismatch {

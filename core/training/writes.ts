@@ -202,7 +202,7 @@ export function raiseBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" |
   };
 }
 
-/** Advances the cached version of an agent, and resets its takeovers. Any process that has read manifest v + 1 may do so. */
+/** Advances the cached version of an agent, and resets its takeovers. Any process that has read the manifest of the next version may do so. */
 export function advanceAgent(agent: AgentRecord): TableChange {
   return {
     key: tableKeys.agent(agent.run, agent.agent),
@@ -241,7 +241,7 @@ export function releaseTrainer(run: string, agent: string, worker: string): Tabl
   return { key: tableKeys.agent(run, agent), set: [[["trainer"], ""]], when: [is("trainer", worker)] };
 }
 
-/** How many rollouts of a worker run, and how many wait to run alone. */
+/** How many of a worker's rollouts are running, and how many wait to run alone. */
 export type RolloutCounts = Required<Pick<WorkerRecord, "running" | "quarantined">>;
 
 type LiveState = Exclude<WorkerRecord["state"], "dead">;

@@ -19,7 +19,7 @@ export const handleEvent: EventHandler = (functions, event) => {
 
 export const handler = lambda("tick", handleEvent);
 
-/** Seconds that reconciling waits for the ticks, out of the function's limit of 60. */
+/** How long reconciling waits for the ticks; the function's limit is 60 s. */
 const TICK_SECONDS = 40;
 
 /**

@@ -26,7 +26,7 @@ export function searchQueries(conversation: Conversation): string[] {
   return calls.flatMap((call) => (call.name === "search" ? [String(call.arguments["query"] ?? "")] : []));
 }
 
-/** 0 without items. */
+/** 0 if there are no items. */
 export function shareOf<T>(items: readonly T[], holds: (item: T) => boolean): number {
   return items.length === 0 ? 0 : items.filter(holds).length / items.length;
 }

@@ -81,7 +81,7 @@ test("before an evaluation, one pass finds rewards that cannot be opened and a m
   await expect(evaluation).rejects.toThrow(/rewards\(\) threw Error: no rubric.*no checkpoint folder 'nowhere'/s);
 });
 
-test("a tool that no agent could be shown is refused: one without a Zod schema, or one whose key is not its name", async () => {
+test("a tool that cannot be described to an agent is refused: one without a Zod schema, or one whose key is not its name", async () => {
   const own = join(folder, "unshown");
   mkdirSync(own, { recursive: true });
   writeFileSync(join(own, "rewards.mjs"), "export const rewards = { correct: () => 1, expert: () => 1 };");

@@ -134,7 +134,7 @@ function testPartNorms(subject: TrainerSubject) {
 }
 
 function testScale(subject: TrainerSubject) {
-  test("scaling the gradient by a power of two undoes dividing all weights by it, byte for byte", async () => {
+  test("scaling the gradient by a power of two undoes dividing all loss weights by it, byte for byte", async () => {
     const states = [];
     for (const scale of [1, 8]) {
       const trainer = await open(subject);

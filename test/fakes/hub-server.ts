@@ -16,7 +16,7 @@ export interface FakeHub {
     page?: string;
     /** Answers requests for a file, probes aside, with status 429. */
     limitsFiles?: boolean;
-    /** One entry per request for a file, probes aside: the connection breaks after this many bytes; never at Infinity. */
+    /** One entry per request for a file, probes aside: the connection breaks after this many bytes; Infinity: it does not break. */
     breakAfter?: number[];
     /** Serves bytes other than those whose hashes it lists. */
     corrupts?: boolean;

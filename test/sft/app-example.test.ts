@@ -22,7 +22,7 @@ const LIMITS = { turns: 3, turnTokens: 400, contextTokens: 4000, calls: 2, respo
 
 const whole = (text: string) => text;
 
-/** The tokens and spans that the gateway records of an app that offers the tool and answers every call. */
+/** The tokens and spans that the gateway records for an app that offers the tool and answers every call. */
 async function recorded(limits = LIMITS, page = (query: string) => `page ${JSON.stringify({ query })}`) {
   let turn = 0;
   const config = { toolPrompt: "system", limits };

@@ -67,11 +67,11 @@ export function openBodyVerifier(headers: IncomingHttpHeaders, isLarge = false):
       const digest = md5?.digest();
       if (sha256 && sha256.digest("hex") !== declaredSha256)
         throw new S3Error("XAmzContentSHA256Mismatch", "the body is not the one that was signed");
-      if (digest) requireEqual("content-md5", headers["content-md5"], digest.toString("base64"));
+      if (digest) refuseMismatch("content-md5", headers["content-md5"], digest.toString("base64"));
       const checksums: Record<string, string> = {};
       for (const [algorithm, sum] of sums) {
         const computed = sum.base64();
-        requireEqual(algorithm, headers[PREFIX + algorithm] ?? trailers.get(PREFIX + algorithm) ?? "none", computed);
+        refuseMismatch(algorithm, headers[PREFIX + algorithm] ?? trailers.get(PREFIX + algorithm) ?? "none", computed);
         checksums[algorithm] = computed;
       }
       return { etag: digest?.toString("hex") ?? `${declaredSha256?.slice(0, 32)}-1`, checksums };
@@ -86,7 +86,7 @@ function openDigest(algorithm: string): Hasher {
   throw new S3Error("NotImplemented", `checksum ${algorithm} is not supported; use ${supported}`);
 }
 
-function requireEqual(what: string, declared: string | string[] | undefined, computed: string) {
+function refuseMismatch(what: string, declared: string | string[] | undefined, computed: string) {
   if (declared !== undefined && declared !== computed)
     throw new S3Error("BadDigest", `the body's ${what} is ${computed}, but the request declares ${declared}`);
 }

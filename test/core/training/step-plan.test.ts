@@ -19,13 +19,13 @@ import {
 import { replaceGroups } from "../../../core/training/writes.ts";
 import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
-const stdOf = (std: number) => ({
+const batchWithStd = (std: number) => ({
   ...{ trajectories: [0, 1], weights: [0.5], advantages: std > 0 ? [1, -1] : [0, 0] },
   ...{ mean: 0, std, duplicated: 0, dropped: 0 },
 });
 
 function group(index: number, stds: Readonly<Record<string, number>>, part: Partial<GroupRecord> = {}): GroupRecord {
-  const finalized = Object.fromEntries(Object.entries(stds).map(([agent, std]) => [agent, stdOf(std)]));
+  const finalized = Object.fromEntries(Object.entries(stds).map(([agent, std]) => [agent, batchWithStd(std)]));
   return {
     ...{ run: "test", step: 1, group: index, questionId: "q", rolloutsPerQuestion: 3, state: "finalized" },
     ...{ claims: {}, crashes: {}, rollouts: {}, finalized },

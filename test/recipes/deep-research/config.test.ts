@@ -183,11 +183,7 @@ describe("your own questions", () => {
   });
 
   test.each<[string, () => unknown, RegExp]>([
-    [
-      "a missing file",
-      () => questionsOf(recipe, resolved(["questions.train=gone.jsonl"])),
-      /gone.jsonl: no such file/,
-    ],
+    ["a missing file", () => questionsOf(recipe, resolved(["questions.train=gone.jsonl"])), /gone.jsonl: no such file/],
     [
       "a question on both sides",
       () =>

@@ -6,7 +6,7 @@ import type { TokenView } from "../../views.ts";
 import { useView } from "../load.ts";
 import { Pre } from "./pre.tsx";
 
-/** Log-probs: a sampled token stands out more for each one that it is below. */
+/** Log-probs: a sampled token stands out more with each threshold that its log-prob is below. */
 const THRESHOLDS = [-0.1, -0.7, -2.3, -4.6];
 /** A token is marked if the log-probs of sampler and trainer differ by more than this, in nats. */
 const FAR = 1e-3;

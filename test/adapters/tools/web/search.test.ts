@@ -176,7 +176,7 @@ test("a missing key and an invalid setting are reported when the tools are opene
   await expect(open({ serach: {} })).rejects.toThrow(/tools of run 'web': .*serach/);
   await expect(open({ search: { backend: "searxng" } })).rejects.toThrow(/search\.url/);
   const url = "http://me:secret@127.0.0.1";
-  const refusal = /search\.url: must be without user and password$/;
+  const refusal = /search\.url: must not contain a user name or password$/;
   await expect(open({ search: { backend: "searxng", url } })).rejects.toThrow(refusal);
   await expect(open({ cache: { run: "a", folder: "b" } })).rejects.toThrow("give cache.run or cache.folder, not both");
 });
