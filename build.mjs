@@ -179,10 +179,10 @@ function filesUnder(path) {
   return paths.filter((inner) => !NOT_SOURCES.test(inner)).flatMap(filesUnder);
 }
 
-/** A script of the page is in its bundle. */
+/** Scripts of the page are bundled, not built one by one. */
 const isOfPage = (path) => path.startsWith(join(PAGE.folder, "app")) && /\.tsx?$/.test(path);
 const isModule = (path) => path.endsWith(".ts") && !isOfPage(path);
-/** A script of the page that is not an entry is at least in the first bundle. */
+/** The bundle whose time tells whether a script of the page has changed: all bundles are built together, so the first stands for all. */
 const builtFrom = (source) => (isOfPage(source) && !PAGE.entries.includes(source) ? PAGE.entries[0] : source);
 const target = (source) => join(DIST, relative(ROOT, builtFrom(source))).replace(/\.tsx?$/, ".js");
 /** A declaration file belongs to its module. */

@@ -6,7 +6,7 @@
 export interface LinkedSignal {
   /** Aborts as soon as one of the signals does, with its reason. */
   readonly signal: AbortSignal;
-  /** Stops following the source signals and removes all listeners from them. Not needed once one of them has aborted. */
+  /** Stops following the source signals: removes its own listeners from them. Not needed once one of them has aborted. */
   unlink(): void;
 }
 

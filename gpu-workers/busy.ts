@@ -1,5 +1,5 @@
 /**
- * @file Where a worker's time goes: when at least one engine call is in flight, for sampling, for training, and for either. Seconds go into
+ * @file Where a worker's time goes: when at least one engine call is in flight, be it of sampling, of training, or either. Seconds go into
  * manifests; the intervals become telemetry (step-telemetry.ts). liveness/progress.ts decides whether a call hangs.
  */
 import type { TurnTotals, WorkerSeconds } from "../core/contracts/checkpoint.ts";
@@ -16,7 +16,7 @@ export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "op
 export interface BusyMeter {
   /** Whether an engine call hangs and cannot be ended. */
   readonly isStalled: boolean;
-  /** Runs a call that opens, loads or saves. It counts as stalled when a training call would, but not as training or sampling time. */
+  /** Runs a call that opens, loads or saves. It is stalled when a training call would be; its time is neither training nor sampling time. */
   watch<T>(call: () => Promise<T>): Promise<T>;
   /** The same trainer, metered. */
   trainer(trainer: GradientTrainer): GradientTrainer;

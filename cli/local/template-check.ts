@@ -12,7 +12,7 @@ import { SENTINEL, type ToolDisplay } from "../../engine/tokenizer/tool-display.
 
 /** Conversations to render, as the number of tool responses to each turn. */
 const SHAPES: readonly (readonly number[])[] = [[1], [2], [1, 1], [2, 1, 3]];
-/** Settings that help a template that rewrites earlier messages, best first. */
+/** Settings that may help a template that rewrites earlier messages, best first. */
 const REMEDIES: readonly Partial<TemplateSettings>[] = [
   { thinking: false },
   { thinking: true },

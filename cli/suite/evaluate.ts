@@ -62,7 +62,10 @@ export interface KeptEvaluationOptions {
   readonly onPoll?: OnPoll;
 }
 
-/** Evaluates the one suite in a folder under `results`, and prints how to resume if it ends early. Resolves with the folder. */
+/**
+ * Evaluates the config's one suite, keeps the evaluation in a folder under `results`, and prints how to resume if it ends early. Resolves with
+ * the folder.
+ */
 export async function evaluateAndKeep(
   target: string,
   { config, suite }: SingleSuiteConfig,

@@ -1,6 +1,6 @@
 /**
- * @file A run's progress, which drives the curriculum and the schedules of the learning rate and the entropy bonus. A function of the config
- * and STEP records alone, so every process agrees on it.
+ * @file A run's progress, which drives the curriculum and the schedules of the learning rate and the entropy bonus. It depends only on
+ * the config and the STEP records, so every process agrees on it.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { StepRecord } from "../contracts/records.ts";

@@ -41,7 +41,7 @@ export function resolveConfig(
   if (!isConfigNode(recommended.agents)) return parse(RunConfig, recommended, what, "config-invalid");
   const { runner = "native" } = withSettings(advised, set) as { runner?: unknown };
   const ofRunner = runner === "native" ? [] : appSettings(recommended);
-  // The settings of a shared policy are its owner's: what the user sets there holds for all its roles, even if the sharing is itself a setting.
+  // A shared policy has its owner's settings. So settings of `policy` apply first: its roles then take what the user sets of the owner.
   const policies = set.filter((setting) => /^agents\.[^.=]+\.policy=/.test(setting));
   const { agents, ...others } = withSettings(recommended, [
     ...ofRunner,
@@ -124,7 +124,7 @@ function settingsOf(arm: Arm, { main = "main", agents }: AdvisedConfig): string[
 
 /**
  * Settings that remove what a recipe recommends for the native runner only: tools, prompts and closed-book suites. An app has its own tools
- * and prompts. So `runner` alone switches a team to an app; what the user sets of these is refused with one (contracts/runner.ts).
+ * and prompts. So `runner` alone switches a team to an app; with an app, contracts/runner.ts refuses any of these that the user sets.
  */
 function appSettings({ agents, evaluation }: RunConfigInput): string[] {
   const { suites = [] } = evaluation ?? {};

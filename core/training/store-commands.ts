@@ -1,6 +1,6 @@
 /**
  * @file What the reducers of this folder return: effects as data. A function executes them in order, then reads the state again. Every
- * command is safe to repeat. A tick that stops between two of them is completed by the next one.
+ * command is safe to repeat. If a tick stops between two commands, the next tick completes its work.
  */
 import type { TableKey } from "../contracts/keys.ts";
 import type { TableChange, TableItem } from "../ports.ts";

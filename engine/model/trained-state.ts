@@ -38,7 +38,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
   // Keeps config.json only: the other files may be as large as the state.
   const configFile = new Map([...files].filter(([name]) => name === "config.json"));
   const gradient = new Float32Array(layout.length);
-  /** The gradient at the last call to `gradientNorm`; empty before the first. */
+  /** The gradient at the last `gradientNorm`; empty if there was none since the last `optimizerStep` or `load`. */
   let measured = new Float32Array();
   let adam = readOptimizer(files, layout.length);
   return {

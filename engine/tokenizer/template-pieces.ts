@@ -41,7 +41,7 @@ export function fill(tokenizer: Tokenizer, pieces: Pieces, contents: readonly st
 
 /**
  * The template must write each content once, in any order: Mistral's writes the system message into the last user message.
- * @param names the contents' placeholders, in the order of the messages.
+ * @param the names of the contents' placeholders, in the order of the messages.
  */
 export function piecesOf(tokenizer: Tokenizer, agent: string, text: string, names: readonly string[]): Pieces {
   // Text of the template and names of placeholders alternate.

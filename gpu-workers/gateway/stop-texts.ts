@@ -4,7 +4,7 @@
  */
 import type { Sample, Tokenizer } from "../../core/ports.ts";
 
-/** The sample up to the token that completes a stop text. */
+/** The sample up to and including the first token that completes a stop text. */
 export function untilStop(sample: Sample, stops: readonly string[], tokenizer: Pick<Tokenizer, "decode">): Sample {
   const isStopped = (length: number) =>
     firstStop(tokenizer.decode(sample.tokens.slice(0, length)), stops) !== undefined;

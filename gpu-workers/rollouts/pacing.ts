@@ -1,5 +1,5 @@
 /**
- * @file The pause before a round of claiming that may find more: the poll interval after a round that started attempts, and a tenth longer
+ * @file The pause between rounds of claiming while the next may find more: the poll interval after a round that started attempts, and a tenth longer
  * after each round that started none, up to ten times the poll interval.
  *
  *     pause   unblocked by: its end, `wake` (an attempt ended), a change of the steps, the stop signal

@@ -90,7 +90,7 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
   }
 }
 
-/** A service may refuse to open a version that this worker samples. */
+/** Halts the run if a service refused, such as to open a version that this worker samples; otherwise throws the error. */
 async function haltOrThrow({ run, watch }: TrainRole, error: unknown): Promise<void> {
   if (!(await haltIfRefused(run, error))) throw error;
   await watch.refresh();
@@ -226,7 +226,7 @@ function warnOnMismatch({ run, agent }: TrainRole, record: StepRecord, { maxRati
 
 /**
  * Lets the engine delete what an expired version keeps on a server. This happens before `next`, which makes it expire, is published: once
- * it is, the expired version's files are deleted too. The version that this step trained from stays, so a crash in between costs nothing.
+ * `next` is, the expired version's files are deleted too. The version that this step trained from stays, so a crash in between costs nothing.
  * A failure costs space on the server, and never the trained version.
  */
 async function discardExpired(role: TrainRole, next: Manifest): Promise<void> {

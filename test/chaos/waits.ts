@@ -16,7 +16,7 @@ export function overdueWaits(trial: Trial): string[] {
 function overdueAnswers(trial: Trial): string[] {
   return trial.history.filter(isHung).flatMap((entry) => {
     const from = startOfLimit(trial, entry);
-    const allowed = secondsOf(entry, trial.limits) + secondsWithin(strikesOf(trial), from, entry.answeredAt);
+    const allowed = secondsOf(entry, trial.limits) + secondsOfOverlapping(strikesOf(trial), from, entry.answeredAt);
     const waited = (entry.answeredAt - from) / 1000;
     return waited > allowed + trial.limits.slack
       ? [`${entry.process} waited ${brief(waited)} for ${entry.channel} ${entry.path}, instead of ${brief(allowed)}`]
@@ -59,7 +59,7 @@ function overdueLeases(trial: Trial): string[] {
     if (hold === undefined || hold === "over") return [];
     const { from, until } = hold;
     const overdue = (now - until) / 1000;
-    const allowed = trial.limits.slack + secondsWithin(hindrances, from, now);
+    const allowed = trial.limits.slack + secondsOfOverlapping(hindrances, from, now);
     return overdue > allowed ? [`${name}: held from ${brief(from / 1000)}, overdue by ${brief(overdue)}`] : [];
   };
   const changes = trial.history.flatMap(({ lease, answeredAt }) => (lease ? [{ ...lease, at: answeredAt }] : []));
@@ -75,19 +75,19 @@ function overdueLeases(trial: Trial): string[] {
       return overdue;
     });
   const ends = new Map(trial.runs.map(({ run }) => [run, endOf(trial, run)]));
-  const endOfLease = (name: string) => ends.get(/^\w+#([^# ]+)/.exec(name)?.[1] ?? "") ?? trial.seconds * 1000;
-  return [...found, ...[...holds.keys()].flatMap((name) => late(name, endOfLease(name)))];
+  const checkedUntil = (name: string) => ends.get(/^\w+#([^# ]+)/.exec(name)?.[1] ?? "") ?? trial.seconds * 1000;
+  return [...found, ...[...holds.keys()].flatMap((name) => late(name, checkedUntil(name)))];
 }
 
 /**
- * A heartbeat is seen by a tick up to half a lease after it. The lease ends at a later tick, and a tick half a lease after that one declares
- * the worker dead.
+ * A tick sees a heartbeat up to half a lease late. A tick suspects the worker one lease later, and one half a lease after that declares it dead:
+ * two leases and three ticks. A claim on a verdict has its own duration.
  */
 function heldSeconds({ seconds }: Extract<LeaseChange, { act: "hold" }>, { lease, tick }: WaitLimits): number {
   return seconds ?? 2 * lease + 3 * tick;
 }
 
-/** When the leases of a run are no longer needed: at the end of the trial or, if the run has finished, after its last fact. */
+/** When the leases of a run are no longer needed: at the end of the trial or, if the run has finished, at its last fact, apart from its workers' records. */
 function endOf({ runs, history, seconds }: Trial, name: string): number {
   if (runs.find(({ run }) => run === name)?.status !== "finished") return seconds * 1000;
   const ofRun = new RegExp(`[#/]${name}[#/ ]`);
@@ -101,17 +101,18 @@ interface Hindrance {
   readonly seconds: number;
 }
 
-/** Processes that were stopped, or were restarting. */
+/** When processes were stopped or restarting. */
 const strikesOf = ({ strikes }: Trial): Hindrance[] =>
   strikes.map(({ at, signal, seconds }) => ({ at, seconds: signal === "kill" ? RESTART_SECONDS : seconds }));
 
-/** Processes that waited for a silent store. */
+/** When processes waited for a silent store. */
 const silencesOf = ({ history }: Trial): Hindrance[] =>
   history
     .filter((entry) => isHung(entry) && isOfStore(entry))
     .map(({ sentAt, answeredAt }) => ({ at: sentAt, seconds: (answeredAt - sentAt) / 1000 }));
 
-const secondsWithin = (hindrances: readonly Hindrance[], from: number, to: number): number =>
+/** The whole duration of each hindrance that overlaps the period, including what lies outside it. */
+const secondsOfOverlapping = (hindrances: readonly Hindrance[], from: number, to: number): number =>
   hindrances
     .filter(({ at, seconds }) => at < to && at + 1000 * seconds > from)
     .reduce((sum, { seconds }) => sum + seconds, 0);

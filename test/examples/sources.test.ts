@@ -1,4 +1,4 @@
-/** @file The answer that the example apps read from a model's last message. */
+/** @file The answer that the TypeScript example apps read from a model's last message. */
 import { expect, test } from "vitest";
 import { taggedAnswer } from "../../examples/atlas-app/sources.ts";
 

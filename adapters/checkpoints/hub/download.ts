@@ -93,7 +93,7 @@ const rethrowUnlessFinished = (download: Download) => (error: NodeJS.ErrnoExcept
   throw error;
 };
 
-/** Creates the file unless it exists; returns whether it did. */
+/** Creates the file unless it exists. Resolves with whether this call created it. */
 const create = (path: string): Promise<boolean> =>
   open(path, "wx").then(
     async (handle) => {

@@ -1,4 +1,4 @@
-/** @file Laws of the worlds: world 0 is the real one, the others have its structure and other facts. */
+/** @file Laws of the worlds: world 0 is the real one; the others keep its structure and permute its facts. */
 import { expect, test } from "vitest";
 import { stream } from "../../../core/random.ts";
 import { type Country, countries } from "../../../recipes/atlas/world/countries.ts";

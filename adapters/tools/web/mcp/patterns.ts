@@ -6,7 +6,7 @@
  */
 import { RE2JS } from "re2js";
 
-/** In RE2 instructions. Matching time is proportional to this times the length of the text. */
+/** In RE2 instructions. Matching time is at most proportional to this times the length of the text. */
 const MAX_PROGRAM = 1000;
 const WHITESPACE_CLASS = /\\s/i;
 /** What `\s` matches in JavaScript and not in RE2, such as a no-break space. */
