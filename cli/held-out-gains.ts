@@ -19,10 +19,10 @@ export type HeldOutGain = z.infer<typeof HeldOutGain>;
 /** In the order of `scores`. `last`: the run's last team. A suite without a counted answer before or after training is left out. */
 export function heldOutGains(run: string, scores: readonly HeldOutScores[], last: number): HeldOutGain[] {
   if (last === 0) return [];
-  const open = scores.filter(({ closedBook }) => !closedBook);
-  return open.flatMap(({ team, suite, temperature, questions }) => {
-    const after = open.find((one) => one.team === last && one.suite === suite);
-    if (team !== 0 || !after) return [];
+  const openBook = (team: number) => scores.filter((one) => one.team === team && !one.closedBook);
+  return openBook(0).flatMap(({ suite, temperature, questions }) => {
+    const after = openBook(last).find((one) => one.suite === suite);
+    if (!after) return [];
     const estimate = differenceEstimate([after.questions], [questions], ["gain", run, suite]);
     if (!estimate) return [];
     const { value: gain, low, high } = estimate;

@@ -5,7 +5,7 @@ import { parseTurn, STRAY_TAGS } from "../core/conversation/parse-turn.ts";
 import type { Toolbox } from "../core/conversation/toolbox.ts";
 import { invalidDemonstration, type MessagesLine, type PlacedDemonstration } from "./messages.ts";
 
-/** The agent that demonstrations are for: the part of it that its conversations depend on. */
+/** The agent that demonstrations are for: the settings that its conversations depend on. */
 export interface TargetAgent {
   readonly agent: string;
   readonly config: Pick<AgentConfig, "system" | "limits">;

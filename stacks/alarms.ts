@@ -5,7 +5,7 @@
  *     TickFails               the scheduled tick has failed for five minutes: some run was not repaired, or a fleet or the schedule was not set
  *     StuckStep               a run is under way, without a new score or version for half an hour; notifies per run
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
- *     RunSpend                a run has spent 80% of its budget; it is halted when all of it is spent; notifies per run
+ *     RunSpend                a run has spent 80% of its budget; at 100% it is halted; notifies per run
  *     budget                  the account has spent 50, 80 or 100% of its monthly budget, or is forecast to exceed it
  */
 /// <reference path="../.sst/platform/config.d.ts" />

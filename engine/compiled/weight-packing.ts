@@ -2,7 +2,7 @@
  * @file How a worker uses spare memory. A sampler packs its weights: it reorders them once for the products that read them, which costs a copy,
  * in float32 or in quantized codes. Only weights that never change are packed (a base under an adapter), and only for sampling: a training
  * product has many rows, and gains nothing. With what is left, a trainer keeps activations instead of recomputing them. The choice depends on
- * the machine's memory and never on how much of it is free, so that a resumed run makes the same choice and gets the same bits.
+ * the machine's memory and never on how much memory is free, so that a resumed run makes the same choice and gets the same bits.
  */
 import { totalmem } from "node:os";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";

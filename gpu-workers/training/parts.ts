@@ -33,7 +33,7 @@ export interface PartsSource {
 
 /**
  * Reads each part while the previous one is trained on: the trajectories of every agent that shares the policy. Groups that do not count in
- * an agent's batch are left out of it, unless none counts: then all come in one last part. Rejects with `step-closed` when the step is
+ * an agent's batch are left out, unless none counts: then all come in one last part. Rejects with `step-closed` when the step is
  * closed without this trainer.
  */
 export async function* batchParts(

@@ -5,7 +5,7 @@ import { MgrpoError } from "../../core/errors.ts";
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 export type JsonObject = Readonly<Record<string, JsonValue>>;
 
-/** Why one conversation cannot be imported. The message quotes none of it, so that equal reasons can be counted. */
+/** Why one conversation cannot be imported. The message does not quote it, so that equal reasons can be counted. */
 export class Unusable extends Error {}
 
 /** Undefined: it is not JSON. The parser's error is dropped because it quotes the text. */

@@ -68,7 +68,7 @@ test("agents that share a policy are trained as one model, on the demonstrations
   expect(JSON.parse(readFileSync(join(to, "main", "training.json"), "utf8"))).toMatchObject({ steps: 10 });
 });
 
-test("if the held-out loss never falls, one line warns of it, and training.json has the warning too", async () => {
+test("if the held-out loss never falls, one line says so, and training.json has the warning too", async () => {
   const to = join(folder, "diverged");
   const output = await sft(to, "--batch-tokens", "1", "--tokens", "200", "--learning-rate", "1");
   const record = JSON.parse(readFileSync(join(to, "searcher", "training.json"), "utf8"));

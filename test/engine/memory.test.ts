@@ -1,4 +1,4 @@
-/** @file The predicted memory: its parts, the settings that change each, and what doctor and preflight report of it. */
+/** @file The predicted memory: its parts, the settings that change each, and what doctor and preflight report. */
 import {
   closeSync,
   ftruncateSync,

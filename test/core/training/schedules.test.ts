@@ -32,7 +32,7 @@ test("the first step after the warm-up has the full rate, and the decay begins t
   expect(rateAt(0.75)).toBeCloseTo(0.5, 12);
 });
 
-test("without `refreshEvery` no version is kept as a reference; with it, every multiple of it is", () => {
+test("without `refreshEvery` no version is kept as a reference; with it, every multiple is", () => {
   for (const version of [0, 1, 6]) expect(isReference({}, version)).toBe(false);
   expect([0, 1, 2, 3, 4].filter((version) => isReference({ refreshEvery: 2 }, version))).toEqual([0, 2, 4]);
 });
