@@ -1,5 +1,5 @@
 /**
- * @file The user's project in a release (`MGRPO_PROJECT`): the rewards of each of its recipes, and its tools and its app, if it has them,
+ * @file The user's project in a release (`MGRPO_PROJECT`): the rewards of each recipe, and the recipe's tools and app if it has them,
  * bundled into one module each, in `dist/project/<path of the recipe>`. Workers and functions elsewhere find a recipe there by the path that a
  * run was started with. `dist/project` also has the thread in which functions run the rewards.
  */

@@ -1,7 +1,7 @@
 /**
- * @file Builds dist/: every source file as JavaScript and a copy of every other file, each at the path of its source. Builds only what has
- * changed, and replaces each file atomically, so that it can run before every command, and at the same time as others. Does not check types
- * (`npm run types` does). With `--fixtures`, it builds the tests' scripted recipe too.
+ * @file Builds dist/: source files as JavaScript and copies of the other files (except NOT_SOURCES), each at the path of its source.
+ * Builds only what has changed, and replaces each file atomically, so that it can run before every command, and at the same time as others.
+ * Does not check types (`npm run types` does). With `--fixtures`, it builds the tests' scripted recipe too.
  *
  * With MGRPO_PROJECT, the folder of a user's project, its recipes are built too (build-project.mjs).
  *
@@ -126,7 +126,7 @@ async function compile(modules) {
   for (const { path, contents } of outputFiles) replace(path, (temporary) => writeFileSync(temporary, contents));
 }
 
-/** When each source changed. The page's two bundles import from all of ui/: their sources count as changed when its newest file did. */
+/** When each source changed. The page's two bundles import from all of ui/, so a script of the page has the time of the newest file there. */
 function timesOf(sources) {
   const newest = Math.max(0, ...sources.filter((path) => path.startsWith(PAGE.folder)).map(timeOf));
   return new Map(sources.map((source) => [source, isOfPage(source) ? newest : timeOf(source)]));

@@ -61,7 +61,7 @@ const LEGEND = {
 const SYMBOL_GAP = 5;
 const ROW_HEIGHT = 28;
 
-/** Where the plot begins below a legend of these names, which takes as many rows as it needs. */
+/** Where the plot begins, in pixels from the top: below a legend of these names, in as many rows as it needs. */
 export function plotTop(names: readonly string[]): number {
   const { left, right, top, itemWidth, itemGap, textStyle } = LEGEND;
   let rows = 1;

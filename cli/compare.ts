@@ -112,7 +112,7 @@ function refuseUnread(configs: readonly RunConfig[]): void {
   findings.settle();
 }
 
-/** Checks a config, and reads its base models: their names, with the commit of a hub model, and what identifies them. */
+/** Checks a config and reads its base models. Returns their names, with the commit of a hub model, and their hashes. */
 async function preflightModels(given: RunConfig, runs: readonly RunConfig[]) {
   const config = await pinModels(given, startedModels(runs, given));
   const site = { workers: "here", models: "read", begins: () => false, checkStore: checkRunsFolder } as const;

@@ -34,7 +34,7 @@ export function drawCurve(input: CurveInput): string {
   );
 }
 
-/** An agent's rewards: a thin raw line, and a thick smoothed one that carries the label. */
+/** An agent's rewards: a thin raw line, and a thick smoothed one, which is in the legend. */
 function rewardLines({ perStep }: CurveInput, agent: string, color: string) {
   const raw = perStep.map((step) => step.reward[agent] ?? null);
   const smoothed = smooth(raw);

@@ -1,4 +1,7 @@
-/** @file The deployment that owns a table: its stacks record a description in the table. It is found by stage or by table name. */
+/**
+ * @file The deployment that owns a table: its stacks record a description in the table. A deployment is found by stage
+ * or by table name.
+ */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";

@@ -46,7 +46,7 @@ async function watchLocation(location: string, target: string | undefined, optio
   if (team === undefined)
     throw new MgrpoError(
       "config-invalid",
-      "--watch needs --team <file>, which names the agent whose checkpoints they are",
+      "--watch needs --team <file>, which names the agent whose checkpoints are watched",
     );
   const { watch } = await import("./watch.ts");
   await watch(location, { team, every, results });

@@ -92,7 +92,7 @@ function* summary(report: ImportReport, to: string, conversations: number, files
   yield colors.dim(`  train: ${MGRPO} sft <recipe> --demonstrations ${to}${agentOption(report)} --to <folder>`);
 }
 
-/** All agents of a team are trained, unless the file has demonstrations of one only. */
+/** `sft` needs no `--agent` if the file has demonstrations of several agents, and each names its agent. */
 function agentOption({ taken }: ImportReport): string {
   const [only, ...others] = taken.map(({ agent }) => agent);
   if (others.length > 0 && taken.every(({ agent }) => agent !== undefined)) return "";

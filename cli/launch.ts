@@ -111,7 +111,8 @@ function refuseOther(config: RunConfig, stored: Uint8Array | undefined, raised: 
   }
   if (!stored) return;
   const recorded = parseJson(z.unknown(), stored, "the stored config");
-  // Workers use the default of a setting that an older release did not record. A newer release's may be unknown here.
+  // Workers use the default of a setting that an older release did not record. Settings of a newer release may be
+  // unknown here.
   const { data = recorded } = RunConfig.safeParse(recorded);
   const found = differences(JSON.parse(canonicalJson(config)), JSON.parse(canonicalJson(data)));
   if (found.length === 0) return;

@@ -20,7 +20,7 @@ import { counted, percent } from "./terminal/columns.ts";
 import { openLiveLine } from "./terminal/live.ts";
 
 export interface MineOptions extends EvalOptions, Pick<ResumeOptions, "budgetToolCalls" | "budgetToolUsd"> {
-  /** A file of questions, or a suite that asks one. */
+  /** A file of questions, or the name of a suite whose benchmark is `jsonl`. */
   readonly suite?: string;
   /** Ask the training questions instead. */
   readonly train?: boolean;

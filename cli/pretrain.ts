@@ -17,7 +17,7 @@ import { parameterLayout } from "../engine/checkpoint/parameters.ts";
 import { writeModel } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
-import { openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
+import { agentLayoutOf } from "../gpu-workers/rollouts/agent-layout.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { batchesOf } from "../sft/batches.ts";
 import { type Example, exampleOf } from "../sft/example.ts";
@@ -104,7 +104,7 @@ async function writeFolder(folder: string, files: readonly (readonly [string, Ui
   }
 }
 
-/** Trains until the base model's token budget is spent. Returns what the trainer saved at the end. */
+/** Trains until the base model's token budget is spent. Returns the progress and the files that the trainer saved. */
 async function learnAll(trainer: Trainer, { folder, training }: BaseModel, examples: Iterable<Example>) {
   const { tokens, batchTokens } = training;
   const started = performance.now();
@@ -138,13 +138,17 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
   const advised = recipe.config(base.arm, chosenBy([]));
   const input = { ...advised, run: "pretrain", recipe: recipe.name, arm: base.arm };
   const config = parse(RunConfig, input, `config of recipe '${recipe.name}'`, "config-invalid");
-  const agent = config.agents[base.agent];
-  if (!agent) throw new MgrpoError("recipe-invalid", `baseModels: arm '${base.arm}' has no agent '${base.agent}'`);
   const tokenizer = openTokenizer(files);
   const { tools, close } = await openTools(module, { config, environment: process.env });
   try {
-    const layout = openAgentLayout(base.agent, agent, tokenizer, tools);
-    return (demonstration: Demonstration) => exampleOf(demonstration, layout, tokenizer);
+    const layoutOf = (name: string) => {
+      const agent = config.agents[name];
+      if (!agent) throw new MgrpoError("recipe-invalid", `baseModels: arm '${base.arm}' has no agent '${name}'`);
+      return agentLayoutOf(name, agent, tokenizer, tools);
+    };
+    layoutOf(base.agent);
+    return (demonstration: Demonstration) =>
+      exampleOf(demonstration, layoutOf(demonstration.agent ?? base.agent), tokenizer);
   } finally {
     await close();
   }

@@ -1,4 +1,4 @@
-/** @file Reads a run's questions on the machine that starts it, and reports there the questions that the team cannot be asked. */
+/** @file Reads a run's questions where the run is started, and reports those that the team cannot be asked. */
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
@@ -44,7 +44,10 @@ export function refuseEmptyStages(config: RunConfig, { train }: QuestionSet): vo
   for (const stage of config.curriculum.keys()) poolOf(config, train, stage);
 }
 
-/** Refuses a run with a suite that skips all of its questions. A set without any is legal: the recipe has no held-out questions. */
+/**
+ * Refuses a run with a suite that skips all of its questions. Without `skip`, a suite may have no questions: a recipe need
+ * not have held-out ones.
+ */
 export function refuseSkippedSuites({ evaluation }: RunConfig, set: QuestionSet): void {
   for (const suite of evaluation.suites) if (suite.skip) refuseEmpty(suite, availableQuestions(suite, set).length);
 }

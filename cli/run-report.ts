@@ -58,7 +58,7 @@ export const RunReport = z.strictObject({
   algorithm: AlgorithmConfig,
   /** Agent that shares a policy -> the policy's owner, which may be this agent, and this agent's share of the policy's loss. */
   sharedPolicies: z.record(AgentName, SharedPolicy).default({}),
-  /** What differs for an agent. */
+  /** Agent -> its own settings of the algorithm, where it has any. */
   algorithmOverrides: z.record(AgentName, AlgorithmOverrides).default({}),
 });
 export type RunReport = z.infer<typeof RunReport>;

@@ -1,6 +1,7 @@
 /**
- * @file `mgrpo sft <recipe> --to <folder>`: supervised training of a team's agents, one after the other, from demonstrations. All of them are
- * read and checked before the first is trained. The same command resumes training that was killed.
+ * @file `mgrpo sft <recipe> --to <folder>`: supervised training of a team's agents, one after the other, from
+ * demonstrations. All demonstrations are read and checked before the first agent is trained. The same command resumes
+ * training that was killed.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -96,7 +97,7 @@ async function trainAll(trainings: readonly AgentTraining[], config: RunConfig):
 
 const stateOf = (to: string, agent: string): string => join(to, ".sft", agent);
 
-/** The hub models that trainings in this folder started from: a name without a revision keeps its commit. */
+/** The hub models that training in this folder started from: a name without a revision keeps its commit. */
 function startedFrom(to: string, { agents }: RunConfig): StartedModels {
   const models = Object.keys(agents).flatMap((name) => {
     const path = join(stateOf(to, name), STARTED_FILE);
@@ -182,7 +183,7 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
   };
 }
 
-/** Of every agent with the policy, each in its own layout. */
+/** The examples of every agent that shares the owner's policy, each in its agent's own layout. */
 function readExamples(team: Team, owner: string, base: CheckpointFiles, heldOut: number): Split {
   const roles = rolesOf(team.config.agents, owner);
   const examples = roles.flatMap((agent) => examplesOf(team, agent, base));

@@ -45,7 +45,10 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   console.log(`${metrics.lines.length} lines of metrics are in ${config.track.join(" and ")}`);
 }
 
-/** Steps not followed here get the time at which their last rollout was scored; evaluations, whose time is not recorded, the present time. */
+/**
+ * A step that the file lacks gets the time at which its last rollout was scored. An evaluation that it lacks gets the
+ * current time, since the time of an evaluation is not recorded.
+ */
 async function readMetrics(source: Source, path: string): Promise<MetricsFile> {
   const metrics = new MetricsFile(path);
   const missing = (await source.summaries()).filter(({ step }) => !metrics.hasStep(step));

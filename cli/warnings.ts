@@ -19,7 +19,7 @@ const STREAK = 3;
 const GRADIENT_JUMP = 10;
 /** KL between sampler and trainer, in nats per token. At a higher one, the tokens are far from on-policy. */
 const RUNAWAY_KL = 0.1;
-/** An entropy below both this share of that of the first steps and this many nats per token has collapsed. */
+/** An entropy has collapsed if it is below both `nats` (per token) and `share` of the median of the first window. */
 const COLLAPSED = { share: 0.1, nats: 0.05 };
 /** Change of the mean reward between two windows: above RISE it rises, below FLAT in magnitude it stays the same. */
 const RISE = 0.1;

@@ -89,7 +89,7 @@ export async function watch(location: string, { team: file, every, results }: Ev
 
 /**
  * Throws `endpoint-unavailable`, retryable, if answers were lost: a score over the rest would be kept forever. The next call for the same
- * checkpoint asks only these again.
+ * checkpoint asks for only the lost ones again.
  */
 async function evaluateCheckpoint(
   { team, config, questions, source, location, results, stop, live }: WatchContext,
@@ -161,7 +161,7 @@ interface EvaluationAttempt {
 
 /** The maximum delay of Node's timers, in milliseconds. A longer one would end at once. */
 const MAX_TIMER_MILLISECONDS = 2 ** 31 - 1;
-/** Maximum number of retries, after 1, 2, 4 … polls: at ten seconds each, the last one is after three hours. */
+/** Maximum number of retries, after 1, 2, 4 … polls: at ten seconds each, the last is after almost three hours. */
 const MAX_RETRIES = 10;
 const NEVER = Number.POSITIVE_INFINITY;
 

@@ -1,6 +1,7 @@
 /**
- * @file One abort signal for several. `AbortSignal.any` registers an entry on each source signal, and a long-lived signal never drops
- * it (nodejs/node#55351, #64476), so a worker's memory would grow with every call.
+ * @file One abort signal for several. `AbortSignal.any` registers an entry on each source signal, and in many versions
+ * of Node.js a long-lived signal never drops it (nodejs/node#55351, #64476), so a worker's memory would grow with every
+ * call.
  */
 
 export interface LinkedSignal {

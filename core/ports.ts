@@ -41,7 +41,7 @@ export type {
 export interface ObjectStore {
   /**
    * Writes unless the key exists. True: these bytes are stored, even if an earlier attempt whose response was lost wrote them. False: another
-   * writer's bytes are. `sha256`: the body's hash in hex, if the caller knows it; signing the request needs it.
+   * writer's bytes are. `sha256`: the body's hash in hex, if the caller knows it, so that it need not be computed again.
    */
   commit(key: string, body: Uint8Array, sha256?: string): Promise<boolean>;
   /** The bytes, or undefined if there is no object. */

@@ -18,7 +18,7 @@ export type RecipeConfig = Omit<RunConfigInput, "run" | "recipe" | "arm" | "seed
 export interface Recipe {
   readonly name: string;
   /**
-   * The recommended config of an arm. Only `single-agent` has a different team: what the other arms freeze or change is applied
+   * The recommended config of an arm. Only `single-agent` needs another team: what the other arms freeze or change is applied
    * afterward (core/training/resolve-config.ts), and so are the user's settings. The config may depend on those settings (`chosen`):
    * another model needs other limits.
    */
@@ -60,7 +60,10 @@ export interface TeamRollout {
 
 /** A base model that is made from random weights by imitating demonstrations. */
 export interface BaseModel {
-  /** The agent that the model is for, and its arm: the agent's system message and tools are part of the conversations. */
+  /**
+   * The agent that the model is for, and its arm: the agent's system message and tools are part of the conversations. A model that several
+   * agents share names one of them; a demonstration of another names its own.
+   */
   readonly agent: string;
   readonly arm: Arm;
   /** The checkpoint's folder. */
@@ -82,6 +85,8 @@ export interface BaseModel {
 
 /** A conversation of one agent as text, rendered by the agent's own template. Only the assistant's text is trained on. */
 export interface Demonstration {
+  /** The agent whose conversation this is, where one base model is for several agents. Absent: the base model's `agent`. */
+  readonly agent?: string;
   readonly prompt: string;
   readonly turns: readonly DemonstrationTurn[];
 }
@@ -108,7 +113,7 @@ export interface RewardsModule {
   readonly rewards: Rewards | OpenRewards;
 }
 
-/** The argument of `OpenTools`: once per worker, and in each command that reads the tools' schemas. */
+/** The argument of `OpenTools`, which is called once per worker, and by each command that reads the tools' schemas. */
 export interface ToolsOpening {
   /** `config.tools` has the tools' settings. */
   readonly config: RunConfig;

@@ -43,8 +43,9 @@ export interface OpenOptions extends Partial<EngineOptions> {
 /**
  * Opens a sampler on a checkpoint. Defaults: one thread, 32 KV-cache slots, the model's own context (at most 4096 tokens).
  * Close it when done. It keeps the weights of `files`, so after a training step open another on `updated(files, await trainer.save())`.
- * Rejects with MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the file and the reason, or `config-invalid` for an unknown
- * policy or a context that is too long for the model.
+ * Rejects with MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the reason, or `config-invalid` for an
+ * option that cannot work, such as an unknown policy or a context that is too long for the model. With a Tinker server,
+ * also with `endpoint-unavailable` or `endpoint-refused`.
  */
 export async function openSampler(files: CheckpointFiles, options: OpenOptions = {}): Promise<Sampler> {
   return openEngine(options.policy ?? "compiled").openSampler(files, engineOptions(files, options));
@@ -62,8 +63,8 @@ export async function openTrainer(files: CheckpointFiles, options: OpenOptions =
 const TENSOR_FILES = /\.safetensors(\.index\.json)?$/;
 
 /**
- * The checkpoint with its weights and optimizer state replaced by what a trainer saved: none of the old files stays, whatever the number of
- * shards.
+ * The checkpoint with its weights and optimizer state replaced by what a trainer saved: none of their old files stays,
+ * whatever the number of shards.
  */
 export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
   const isWholeModel = saved.has(MODEL_FILE) || saved.has(INDEX_FILE);
@@ -100,7 +101,7 @@ export function openEngine(
 
 const MAXIMUM_DEFAULT_CONTEXT = 4096;
 
-/** For a Tinker server, the config is not read: its architecture may be one that only the server supports. */
+/** For a Tinker server, config.json is not read: the model's architecture may be one that only the server supports. */
 function engineOptions(files: CheckpointFiles, { policy = "compiled", ...given }: OpenOptions): EngineOptions {
   const longest = policy.startsWith(TINKER) ? undefined : longestContext(files);
   const contextTokens = Math.min(MAXIMUM_DEFAULT_CONTEXT, longest ?? MAXIMUM_DEFAULT_CONTEXT);

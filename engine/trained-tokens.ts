@@ -14,7 +14,7 @@ export function trainedTokensFile(trajectories: ReadonlyMap<string, TrainedToken
   return writeSafetensors(tensors);
 }
 
-/** One trajectory of the file; undefined if it is not in it. `what` names the file in errors. */
+/** One trajectory of the file; undefined if the file lacks it. `what` names the file in errors. */
 export function readTrainedTokens(file: Uint8Array, name: string, what: string): TrainedTokens | undefined {
   const { tensors } = readHeader(file, what);
   const read = (tensor: string) => {

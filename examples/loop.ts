@@ -141,7 +141,7 @@ function rewardOf({ answer }: Rollout, question: Question | undefined): number {
   return mainReward(answer !== undefined, isCorrect ? 1 : 0, { format: 0.1, correct: 0.9 });
 }
 
-/** Eq 9-10: how far above the mean of its group, in standard deviations. */
+/** Eq 9-10: how far each reward is above the mean of its group, in standard deviations. */
 function advantagesOf(rewards_K: readonly number[]): number[] {
   const weights_K = rewards_K.map(() => 1 / K);
   return groupAdvantages(rewards_K, weights_K, { advantageScale: "std", epsilon: 1e-6 }).advantages_N;

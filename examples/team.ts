@@ -58,7 +58,7 @@ interface Agent {
   checkpoint: CheckpointFiles;
 }
 
-/** One conversation of one agent, and the tokens that its policy sampled: none if its prompt fills the context. */
+/** One agent's conversation. Its policy sampled the tokens at `positions_A`: none if the prompt fills the context. */
 interface Trajectory {
   readonly conversation: Conversation;
   readonly tokens: readonly number[];
@@ -157,7 +157,7 @@ type Callee = (delegation: DelegateCall) => Promise<string>;
 type Responder = Pick<Agent, "name" | "toolbox">;
 const refuse: Callee = async () => "this agent has no sub-agents";
 
-/** One agent's conversation. The reducer decides what comes next; this runs it. */
+/** One agent's conversation. The reducer decides each next command; this function carries it out. */
 async function converse(
   agent: Agent,
   sampler: Sampler,

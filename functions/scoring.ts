@@ -5,7 +5,7 @@
  *     waits for     an outcome's event, or a scheduled tick that finds the outcome
  *     excluded      failed rollouts, missing or inconsistent objects, and texts that the judge gives no verdict on
  *     run halted    the rewards cannot be opened (no key, no such recipe), a judge's service refused the request (a wrong key, an empty
- *                   account), or does not answer for minutes: the user fixes that, and the resumed run asks again
+ *                   account), or has failed for ten minutes: the user fixes that, and the resumed run asks again
  *     deferred      another process is asking the judge, the judge has just failed, or the store gave an error (a refused write, a damaged
  *                   verdict): a scheduled tick asks again, and no finished rollout is lost
  */

@@ -1,6 +1,7 @@
 /**
- * @file Where a worker's time goes: when at least one engine call is in flight, be it of sampling, of training, or either. Seconds go into
- * manifests; the intervals become telemetry (step-telemetry.ts). liveness/progress.ts decides whether a call hangs.
+ * @file Where a worker's time goes: the time in which at least one engine call is in flight, for sampling, for
+ * training, and for either of them. Seconds go into manifests; the intervals become telemetry (step-telemetry.ts).
+ * liveness/progress.ts decides whether a call hangs.
  */
 import type { TurnTotals, WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { Conversation } from "../core/contracts/conversation.ts";

@@ -71,7 +71,7 @@ export interface Checkpoints {
   publish(manifest: Manifest): Promise<boolean>;
   /** Rejects unless every manifest is the one that the team names, by its hash. */
   verifyTeam(team: TeamManifest): Promise<void>;
-  /** The files of a manifest, each verified against its hash. */
+  /** The files of a manifest, each verified against its hash. `inference`: all except Adam's state. */
   files(manifest: Pick<Manifest, "agent" | "files">, which: "all" | "inference"): Promise<CheckpointFiles>;
   /** Hashes bytes that this process produced, and caches them for `files` unless they are Adam's state or a shard. */
   register(agent: string, name: string, bytes: Uint8Array): Promise<Part>;

@@ -5,8 +5,8 @@ import { endRun } from "../core/training/writes.ts";
 import type { RunContext } from "./run-context.ts";
 
 /**
- * Halts the run if the error is a refusal. Returns the `run-halted` error to throw, even if the run was already halted; undefined for
- * other errors. A finished run is halted only by a refusal during evaluation.
+ * Halts the run if the error is a refusal; a finished run, only if it is a refusal during evaluation. Returns the `run-halted` error to
+ * throw, even if the run was already halted; undefined for other errors, and if the run stays finished.
  */
 export async function haltIfRefused(
   { name, store, log }: RunContext,

@@ -54,7 +54,7 @@ export async function withinSeconds<T>(
 export function cancelable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(new MgrpoError("canceled", "the wait was canceled"));
-    // Before the check of the signal: nothing else may handle the promise's rejection.
+    // Before the check of the signal: otherwise a rejection of the promise could stay unhandled.
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
     if (signal.aborted) return stop();
     signal.addEventListener("abort", stop, { once: true });

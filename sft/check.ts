@@ -51,12 +51,12 @@ export function refuseMalformedAppLine(
   }
 }
 
-function refuseLength(turns: readonly unknown[], { turns: most }: AgentConfig["limits"], where: string): void {
+function refuseLength(turns: readonly unknown[], { turns: maxTurns }: AgentConfig["limits"], where: string): void {
   if (turns.length === 0) throw invalidDemonstration(where, "it has no assistant message");
-  if (turns.length <= most) return;
+  if (turns.length <= maxTurns) return;
   throw invalidDemonstration(
     where,
-    `${turns.length} turns, and limits.turns is ${most}: raise it, or leave the line out`,
+    `${turns.length} turns, and limits.turns is ${maxTurns}: raise it, or leave the line out`,
   );
 }
 

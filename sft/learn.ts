@@ -21,7 +21,10 @@ export interface TrainingPlan {
   readonly warmUp: number;
   /** Whether the first step has rate 0, as in the training of the recipes' base models. By default its rate is above 0: no step is wasted. */
   readonly startsAtZero?: boolean;
-  /** Steps between evaluations, each followed by a checkpoint. Infinity: only one, after the last step. The one before training saves none. */
+  /**
+   * Steps between evaluations, each followed by a checkpoint. Infinity: only one, after the last step. The evaluation
+   * before training saves no checkpoint.
+   */
   readonly evaluateEvery: number;
   /** Training ends early after this many evaluations in a row without a lower held-out loss. */
   readonly patience: number;

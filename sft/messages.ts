@@ -18,7 +18,7 @@ import { splitThinking } from "../core/gateway/reply.ts";
 import type { ApiToolCall, AssistantTurn } from "../core/language-model-ports.ts";
 import type { Demonstration } from "../core/recipe.ts";
 
-/** A demonstration, and where it is from: the start of messages about it. */
+/** A demonstration, and its location, with which error messages about it start. */
 export interface PlacedDemonstration {
   readonly demonstration: Demonstration;
   readonly where: string;

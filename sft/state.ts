@@ -86,7 +86,7 @@ async function readState(folder: string): Promise<State | undefined> {
   return bytes && parseJson(State, bytes, path);
 }
 
-/** Also a file of 2 GiB or more, which `readFile` refuses. */
+/** Also reads files of 2 GiB or more, which `readFile` refuses. */
 async function readIfExists(path: string): Promise<Uint8Array | undefined> {
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;

@@ -18,7 +18,7 @@ export interface AgentTraining {
   readonly seed: number;
   /** The model, with an adapter if that alone is trained. */
   readonly base: CheckpointFiles;
-  /** Names the engine, as `policy` in the config. */
+  /** Names the engine, like `policy` in the config. */
   readonly policy: string;
   readonly engine: PolicyEngine;
   readonly options: EngineOptions;

@@ -37,7 +37,7 @@ export function readSettings(
     throw new Error(`MGRPO_MONTHLY_USD=${monthly}: write an amount in US dollars, e.g. 100`);
   if (fleets !== undefined && fleets !== "none")
     throw new Error(
-      `MGRPO_FLEETS=${fleets}: write none, for no GPU fleets, or unset it; fleets are listed in sst.config.ts`,
+      `MGRPO_FLEETS=${fleets}: write none, for no fleets, or unset it; fleets are listed in sst.config.ts`,
     );
   if (fleets === "none" && servers !== "")
     throw new Error("MGRPO_SERVERS: servers run on the instances of fleets, and MGRPO_FLEETS=none; unset one of them");

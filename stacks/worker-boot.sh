@@ -2,10 +2,12 @@
 # First boot of a worker's instance, as root. stacks/workers.ts prepends its settings: FLEET, GPU, PORT, SERVER_MODEL, SERVER_PORT, NODE_VERSION,
 # ARCHIVE, LOCK and their hashes, AWS_REGION, MGRPO_TABLE, MGRPO_BUCKET, TOKEN_PARAMETER, KEYS.
 #
-#   booting --doctor--> server, if the fleet has one --it answers--> worker under systemd, one run after another --no run needs it--> ended, with no replacement
-#      '-- no driver, doctor's complaint --'  '-- five failures in ten minutes --> the same, with the reason
-#                                             '-- spot notice: drained; the group starts another instance
-#                                             '-- tick sets the group to 0: drained, ended by AWS
+#   booting --checks pass--> server, if the fleet has one --it answers--> worker under systemd, one run after another
+#
+#   a boot step fails; the server does not answer; server or worker fails five times in ten minutes: the instance ends itself, with the reason
+#   no run needs the worker: the instance ends itself. In both cases the group starts no replacement
+#   spot notice: the worker drains; the group starts another instance
+#   tick sets the group to 0: the worker drains; AWS ends the instance
 set -euo pipefail
 export AWS_REGION AWS_DEFAULT_REGION="$AWS_REGION" HOME=/root
 PROGRAM=/opt/mgrpo/program
@@ -23,16 +25,28 @@ metadata() {
   curl -fsS --max-time 10 -H "X-aws-ec2-metadata-token: $token" "http://169.254.169.254/latest/meta-data/$1"
 }
 ship_log() {
-  { cat /var/log/cloud-init-output.log; journalctl -u mgrpo-worker -u mgrpo-server -o cat; } |
+  {
+    cat /var/log/cloud-init-output.log
+    journalctl --quiet -u mgrpo-worker -u mgrpo-server -o cat
+    if [ -e /var/log/mgrpo-end.log ]; then cat /var/log/mgrpo-end.log; fi
+  } |
     aws s3 cp --quiet - "s3://$MGRPO_BUCKET/logs/$FLEET/$(metadata instance-id).log"
 }
-# The reason is the last line of the log. If the autoscaling group cannot be reached, a shutdown ends the instance.
+# The reason is the last line of the shipped log. If the autoscaling group cannot be reached, a shutdown ends the instance.
 end_instance() {
-  printf '{"level":"error","what":"instance ended","fleet":"%s","reason":"%s"}\n' "$FLEET" "$1" >> /var/log/cloud-init-output.log
+  printf '{"level":"error","what":"instance ended","fleet":"%s","reason":"%s"}\n' "$FLEET" "$1" > /var/log/mgrpo-end.log
   ship_log || true
   aws autoscaling terminate-instance-in-auto-scaling-group --should-decrement-desired-capacity \
     --instance-id "$(metadata instance-id)" || shutdown -h now
   exit 0
+}
+# Ends the instance for the reason that mgrpo-end@ is started with.
+end_because() {
+  case "$1" in
+    done) end_instance "no run needs the worker" ;;
+    worker-failed) end_instance "the worker failed five times in ten minutes" ;;
+    server-failed) end_instance "the server failed five times in ten minutes" ;;
+  esac
 }
 SHARED
 } > /opt/mgrpo/shared.sh
@@ -45,7 +59,8 @@ if [ "$GPU" = yes ]; then
   nvidia-smi -L || end_instance "no NVIDIA driver: nvidia-smi does not run on this image"
 fi
 
-# Node.js, verified by its published checksums. Each try of a download has its own time limit: a stalled one would be paid for without end.
+# Node.js, verified by its published checksums. Each try of a download has its own time limit: a stalled one would keep a paid instance
+# without a worker.
 cd /tmp
 NODE_FILE="node-v$NODE_VERSION-linux-x64.tar.xz"
 curl -fsSO --retry 5 --connect-timeout 20 --max-time 300 "https://nodejs.org/dist/v$NODE_VERSION/$NODE_FILE"
@@ -88,7 +103,7 @@ After=network-online.target
 StartLimitIntervalSec=600
 StartLimitBurst=5
 OnSuccess=mgrpo-end@done.service
-OnFailure=mgrpo-end@failing.service
+OnFailure=mgrpo-end@worker-failed.service
 [Service]
 User=mgrpo
 WorkingDirectory=/opt/mgrpo/program
@@ -110,17 +125,16 @@ TimeoutStopSec=90
 WantedBy=multi-user.target
 UNIT
 
-# done: the worker ended by itself, as no run needs it. failing: it was started five times in ten minutes.
 cat > /etc/systemd/system/mgrpo-end@.service <<'UNIT'
 [Unit]
 Description=ends this instance: %i
 ConditionPathExists=!/run/mgrpo-interrupted
 [Service]
 Type=oneshot
-ExecStart=/bin/bash -c '. /opt/mgrpo/shared.sh; end_instance "the worker is %i"'
+ExecStart=/bin/bash -c '. /opt/mgrpo/shared.sh; end_because %i'
 UNIT
 
-# A spot instance gets two minutes' notice: the worker drains and gives its claims back.
+# A spot instance gets two minutes' notice: the worker drains and releases its claims.
 cat > /etc/systemd/system/mgrpo-interruption.service <<'UNIT'
 [Unit]
 Description=drains the worker when this spot instance is about to be interrupted
@@ -147,7 +161,7 @@ WantedBy=timers.target
 UNIT
 
 # SkyRL's Tinker server, if the fleet has one. It checks no key: it listens on the loopback address only. Its user cannot read the worker's
-# environment or get the instance's credentials. uv is verified by its hash; the packages are the newest of a fixed day.
+# environment or get the instance's credentials. uv is verified by its hash; packages are resolved as of a fixed date.
 UV=uv-0.13.9-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl
 UV_URL=https://files.pythonhosted.org/packages/3d/aa/26d64642d808de4a652579ef950d7cd2d37f080a8babf9c67c6b75fc4c3f/$UV
 UV_SHA256=d7f459fe4fd247d830351c75686d3996ace3c6f3f728eb0e85a30b7ada0cef19
@@ -179,7 +193,7 @@ Description=SkyRL's Tinker server
 After=network-online.target
 StartLimitIntervalSec=600
 StartLimitBurst=5
-OnFailure=mgrpo-end@without-server.service
+OnFailure=mgrpo-end@server-failed.service
 [Service]
 User=skyrl
 WorkingDirectory=/opt/skyrl
@@ -199,7 +213,7 @@ CapabilityBoundingSet=
 IPAddressDeny=169.254.169.254
 UNIT
   systemctl daemon-reload
-  systemctl start mgrpo-server || end_instance "the server cannot be installed: see journalctl -u mgrpo-server above"
+  systemctl start mgrpo-server || end_instance "the server cannot be installed: its output is in this log"
   until curl -fsS --max-time 10 -o /dev/null "http://127.0.0.1:$SERVER_PORT/api/v1/healthz"; do
     [ $((SERVER_WAITS--)) -gt 0 ] || end_instance "the server does not answer at port $SERVER_PORT"
     sleep 5

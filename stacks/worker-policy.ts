@@ -31,7 +31,7 @@ export function workerStatements(
   return [
     { actions: dynamodb("GetItem", "BatchGetItem", "Query"), resources: [table] },
     {
-      // Neither the DEPLOYMENT record nor the list of runs.
+      // Excludes the DEPLOYMENT record and the list of runs.
       actions: dynamodb("PutItem", "UpdateItem"),
       resources: [table],
       conditions: [
@@ -44,7 +44,7 @@ export function workerStatements(
     { actions: ["s3:PutObject", "s3:AbortMultipartUpload"], resources: [...kept, ...expiring].map(inRuns) },
     { actions: ["s3:PutObjectTagging"], resources: expiring.map(inRuns) },
     {
-      // Only the first write of a key counts. The parts of an upload cannot carry the header; its completion does.
+      // Objects are written once, with If-None-Match. Parts of an upload cannot carry that header; its completion does.
       effect: "Deny",
       actions: ["s3:PutObject"],
       resources: [`${bucket}/runs/*`],

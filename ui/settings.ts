@@ -2,7 +2,7 @@
 
 export interface DifferingSetting {
   readonly path: string;
-  /** One per config. */
+  /** One per config, as JSON; – if the config lacks the setting. */
   readonly values: readonly string[];
 }
 

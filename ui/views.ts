@@ -47,7 +47,7 @@ export const RunRow = z.strictObject({
   steps: z.int(),
   /** Base model by agent. */
   models: z.record(AgentName, z.string()),
-  /** Mean reward of the newest step by agent; empty before the first. */
+  /** Mean reward of the newest closed step by agent; empty before the first, and if its scores have expired. */
   reward: z.record(AgentName, z.number().nullable()),
   /** Share of held-out questions answered correctly, before and after training. */
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
@@ -117,7 +117,7 @@ export type RunView = z.infer<typeof RunView>;
 export const RunPulse = z.strictObject({
   state: RunRow.shape.state,
   reason: z.string(),
-  /** Closed steps whose summaries can be read. A step closes in the store a moment earlier. */
+  /** Closed steps whose summaries can be read. A step closes in the store a moment before its summary can be read. */
   closed: z.int(),
   /** The step that the run is at; after the last one, the number of its steps. */
   step: z.int(),

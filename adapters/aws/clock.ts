@@ -9,8 +9,9 @@ import type { Clock } from "../../core/ports.ts";
 /** A Date header older than this triggers a new request to the store. */
 const FRESH_SECONDS = 30;
 /**
- * Date headers are truncated to the second, so the largest offset seen is the most accurate. One that is smaller by more than this means
- * that the store's clock was set back, or that this process read the response late: then the next one corrects it.
+ * Date headers are truncated to the second, so the largest offset seen is the most accurate. An offset that is smaller
+ * by more than this means that the store's clock was set back, or that this process read the response late, which the
+ * next response corrects.
  */
 const STEP_BACK_MS = 2000;
 

@@ -61,7 +61,7 @@ const MEANINGS: readonly Meaning[] = [
     predicate: "refused expired credentials: get new ones, AWS_SESSION_TOKEN included, and start again",
   },
   {
-    // S3 has its own code for it; DynamoDB states it in the message.
+    // S3 has its own codes for clock skew; DynamoDB states it in the message.
     when: /RequestTimeTooSkewed|RequestExpired|RequestInTheFuture|Signature (expired|not yet current)/,
     code: "store-unreachable",
     predicate: "and this machine disagree on the time: set this machine's clock",

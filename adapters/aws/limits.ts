@@ -12,7 +12,7 @@ const EXPRESSION_OPERATORS = 300;
 /** Bytes of the items of one page of a query. */
 export const PAGE_BYTES = 2 ** 20;
 export const BATCH_READ_KEYS = 100;
-/** Bytes of an EventBridge event, and of the SQS message that carries it. AWS now accepts 1 MiB; simulations keep to the older limit. */
+/** Bytes of an EventBridge event, and of the SQS message that carries it. AWS accepts 1 MiB: this is stricter. */
 export const EVENT_BYTES = 256 * 1024;
 
 type RequestExpressions = Pick<UpdateItemCommandInput, "UpdateExpression" | "ConditionExpression">;

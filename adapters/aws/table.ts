@@ -156,7 +156,10 @@ async function query({ api, name }: TableOptions, pk: string, prefix: string): P
 
 const addressOf = ({ pk, sk }: Attributes) => `${pk?.S}\n${sk?.S}`;
 
-/** A store that throttles a part of a batch leaves it out. This is the error for throttling a whole batch. */
+/**
+ * A store leaves out the throttled part of a batch without an error. This is the error that it returns for a throttled
+ * request.
+ */
 const throttled = () =>
   Object.assign(new Error("part of a batch was not processed in any attempt"), {
     name: "ProvisionedThroughputExceededException",

@@ -1,8 +1,9 @@
 /**
  * @file Leaderboard submissions: one JSON Lines file per run, or one CSV file for all runs. A question whose rollout was lost to an
  * infrastructure failure is omitted, since a leaderboard would count it as wrong: from the file of the run that lost it, or, if any run lost
- * it, from the CSV, whose cells cannot tell a lost response from an empty one. `result.json` lists these questions under `lost`, with those
- * whose answers are here but were not judged, and those that the team cannot answer under `unasked`.
+ * it, from the CSV, whose cells cannot tell a lost response from an empty one.
+ * In `result.json`, `lost` lists these questions and those that only the judge failed on (their answers are here);
+ * `unasked` lists those that the team cannot answer.
  *
  *     gaia          JSON Lines of task_id, model_answer, reasoning_trace   (huggingface.co/spaces/gaia-benchmark/leaderboard)
  *     webwalkerqa   JSON Lines of question, pred                           (the input of WebWalker's evaluate.py)

@@ -18,7 +18,7 @@ export function diskFault(path: string, error: unknown, variable: "HF_HUB_CACHE"
   }
   return new MgrpoError(
     "storage-unwritable",
-    `${at} cannot be written (${error.message}): give this user write access, or set ${variable} to another folder`,
+    `${at} cannot be read or written (${error.message}): give this user access, or set ${variable} to another folder`,
     { cause: error },
   );
 }

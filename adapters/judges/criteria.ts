@@ -1,4 +1,7 @@
-/** @file The default judge criteria: the Markdown in criteria/. A recipe copies them into its config, because a function's bundle contains no files. */
+/**
+ * @file The default judge criteria: the Markdown in criteria/. A recipe copies them into its config, because a
+ * function's bundle contains only code.
+ */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { JudgeConfig } from "../../core/contracts/judge.ts";

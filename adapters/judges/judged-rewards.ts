@@ -1,4 +1,7 @@
-/** @file Rewards from a model, for a recipe without a scoring program: it compares answers with references, and scores subtasks (eq 5). */
+/**
+ * @file Rewards from a model, for a recipe without a scoring program: the model compares answers with references, and
+ * scores subtasks (eq 5).
+ */
 import { createHash } from "node:crypto";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { JudgeConfig } from "../../core/contracts/judge.ts";

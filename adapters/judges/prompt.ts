@@ -29,6 +29,6 @@ function quote(input: JudgeInput): string {
   const text = JSON.stringify(input, (_name, value: unknown) =>
     typeof value === "string" ? escapeSpecialTokens(value) : value,
   );
-  // Outside strings, JSON has no `<`, and no `[` that a letter or slash follows.
+  // Outside strings, JSON has no `<`, and no `[` before a capital letter, an underscore or a slash.
   return text.replaceAll("<", "\\u003c").replace(/\[(?=\/?[A-Z_]+\])/g, "\\u005b");
 }

@@ -163,7 +163,7 @@ async function cast<S extends z.ZodType>(
   }
 }
 
-/** @param cutOff number of attempts that were cut off. */
+/** @param cutOff number of attempts that were cut off, or answered without usage. */
 function costOf(config: JudgeConfig, request: CompletionRequest, usage: TokenUsage | undefined, cutOff: number) {
   const { inputTokens, outputTokens } = usage ?? { inputTokens: 0, outputTokens: 0 };
   const { usdPerMillionTokens: prices } = config;

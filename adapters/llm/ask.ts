@@ -27,7 +27,10 @@ const MAX_WAIT_SECONDS = 60;
 
 export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | "attempts"> {
   readonly pauseSeconds?: number;
-  /** Called for each request that was sent, and cut off by `timeoutSeconds`, the caller's signal or the server, or answered without usage. */
+  /**
+   * Called for each request that was sent and then cut off (by `timeoutSeconds`, the caller's signal or the server) or
+   * answered without usage.
+   */
   readonly onCutOff?: () => void;
 }
 

@@ -5,7 +5,7 @@
  *     <directory>/table/    LevelDB        <directory>/buckets/     objects
  *     <directory>/events    journal        <directory>/uploads/     multipart uploads in progress
  *     <directory>/lock/     one process at a time                   temporary/     bodies being received
- *     <directory>/owner     its pid                                 credentials.json
+ *     <directory>/owner     the owner's pid                         credentials.json
  *
  * The directory contains secret keys: only its owner can access it.
  */
@@ -69,6 +69,10 @@ export interface LocalCloud {
   close(): Promise<void>;
 }
 
+/**
+ * Rejects with `store-unreachable` if the directory is in use, with `config-invalid` or `cannot-listen` if the host or
+ * ports cannot be used, or with a storage fault.
+ */
 export async function startLocalCloud(options: LocalCloudOptions): Promise<LocalCloud> {
   const { directory, handlers, tickSeconds = 2, report = writeToStderr } = options;
   requireSignatures(options);

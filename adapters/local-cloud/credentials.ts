@@ -1,6 +1,6 @@
 /**
  * @file One local cloud's random access keys, generated when its directory is first opened. A request with a different access key ID is
- * refused, so a worker of another cloud never writes here by mistake. Only its owner can read the file.
+ * refused, so a worker of another cloud never writes here by mistake. Only the owner of the file can read it.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";

@@ -14,7 +14,7 @@ const FRESH_MS = 250;
 
 /** Space for a write in progress: it stays reserved until the bytes are on the disk. */
 export interface Reservation {
-  /** Counts bytes that are on the disk now. */
+  /** Records that this many bytes have reached the disk. */
   wrote(bytes: number): void;
   /** Nothing more will be written. */
   end(): void;

@@ -1,7 +1,8 @@
 /**
  * @file Delivers "Object Created" events to the handlers: at least once, in any order, a few at a time per lane (the objects of one kind of one
  * run), so that a slow judge in one run delays neither that run's manifests nor other runs. A handler that throws is called again, with
- * backoff. After the last attempt the event stays in the journal until the next start; meanwhile the scheduled tick repairs what it left undone.
+ * backoff. After the last attempt the event stays in the journal until the next start; meanwhile the scheduled tick
+ * repairs what the event left undone.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
@@ -81,7 +82,10 @@ class DeliveryQueue {
     }
   }
 
-  /** Waits for: its delay, a free slot of its lane, the handler. Unblocked by: success, the last attempt, or close. */
+  /**
+   * Waits for: its delay, a free slot of its lane, the handler, the backoff. Unblocked by: success, the last attempt,
+   * or close.
+   */
   async #deliver(event: PendingEvent, delaySeconds: number): Promise<boolean> {
     const { signal } = this.#closing;
     if (delaySeconds > 0) await pause(delaySeconds * 1000, undefined, { signal });

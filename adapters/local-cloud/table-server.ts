@@ -33,7 +33,9 @@ const FAULT_NAMES: Record<AuthenticationFault, string> = {
 /** Writes of all callers since the cloud started. One that fails in the database counts as 1 unit; one refused earlier is not counted. */
 export interface TableWrites {
   readonly requests: number;
+  /** Of the requests' JSON. */
   readonly bytes: number;
+  /** Write capacity units. */
   readonly units: number;
 }
 

@@ -8,7 +8,7 @@ import type { TableKey } from "../../core/contracts/keys.ts";
 export interface ContractCheck<Port> {
   /** What the store does. */
   readonly name: string;
-  /** Throws when it does not. */
+  /** Rejects if the store does not do what `name` says. */
   verify(port: Port, keys: FreshKeys): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 /**
- * @file MLflow through its REST API (2.0). The run in MLflow carries the name and start of ours as tags, so that the next process finds it if
- * one is killed after it has created the run. MLflow's database keeps one row per metric, time, step and value, so a repeated batch changes
- * nothing.
+ * @file MLflow through its REST API (2.0). The run in MLflow carries our run's name and start time as tags, so that a
+ * later process finds it even if the process that created it was killed. MLflow's database keeps one row per metric,
+ * time, step and value, so a repeated batch changes nothing.
  */
 
 import * as z from "zod";
@@ -15,7 +15,7 @@ import { clip } from "../tools/documents/parts.ts";
 export interface MlflowOptions {
   /** MLFLOW_TRACKING_URI: http or https. */
   readonly url: string;
-  /** MLFLOW_TRACKING_TOKEN, or user and password. Empty: no authorization. */
+  /** The Authorization header, from MLFLOW_TRACKING_TOKEN or a user and password. Empty: none. */
   readonly authorization: string;
   readonly experiment: string;
   readonly run: string;
@@ -151,7 +151,7 @@ async function request(
     });
   } catch (cause) {
     const why = signal.aborted
-      ? `there was no time to send all to MLflow at ${url}: \`mgrpo track ${run}\` sends the rest`
+      ? `there was no time to send everything to MLflow at ${url}: \`mgrpo track ${run}\` sends the rest`
       : `MLflow at ${url} does not answer`;
     throw new MgrpoError("tracker-unavailable", why, { retryable: true, cause });
   }

@@ -59,7 +59,7 @@ export function openOtlp(options: OtlpOptions): Tracker {
 }
 
 const leftOut = (url: string, count: number, step: number): string =>
-  `step ${step}: the OTLP receiver at ${url} answered ${TOO_LARGE}: ${count} of its rollouts ${count === 1 ? "is" : "are"} too large even alone and left out; raise the receiver's limit for requests`;
+  `step ${step}: the OTLP receiver at ${url} answered ${TOO_LARGE}: ${count} of the step's rollouts ${count === 1 ? "is" : "are"} too large even alone and left out; raise the receiver's limit for requests`;
 
 /** The messages of a rollout's spans. `start` and `end`: of its step, in ms. */
 function spanMessages(identity: string, traced: TracedRollout, start: number, end: number): object[] {
@@ -142,7 +142,7 @@ async function request(
     });
   } catch (cause) {
     const why = signal.aborted
-      ? `there was no time to send all to the OTLP receiver at ${url}: \`mgrpo track ${run}\` sends the rest`
+      ? `there was no time to send everything to the OTLP receiver at ${url}: \`mgrpo track ${run}\` sends the rest`
       : `the OTLP receiver at ${url} does not answer`;
     throw new MgrpoError("tracker-unavailable", why, { retryable: true, cause });
   }

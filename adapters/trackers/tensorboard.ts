@@ -39,7 +39,7 @@ export function openTensorBoard(folder: string): Tracker {
   const file = join(folder, "events.out.tfevents.0.mgrpo");
   /** Of complete records. Undefined: the file is not written yet. */
   let completeBytes: number | undefined;
-  /** Returns the bytes of the new file. */
+  /** Returns the new file's size in bytes. */
   const open = async (): Promise<number> => {
     await mkdir(folder, { recursive: true });
     const earlier = (await readdir(folder)).filter((name) => name.startsWith("events.out.tfevents"));

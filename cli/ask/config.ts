@@ -55,8 +55,8 @@ export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<As
   const { checkpoints } = found;
   if (checkpoints === undefined) return { config, recipe };
   const isLocal = (agent: string) => !isEndpointPolicy(config.agents[agent]?.policy ?? "");
-  const trained = names.filter((agent) => isLocal(agent) && ownsPolicy(config.agents, agent));
-  const models = trained.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`);
+  const owners = names.filter((agent) => isLocal(agent) && ownsPolicy(config.agents, agent));
+  const models = owners.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`);
   return { config: resolveConfig(advised, { ...choice, set: [...models, ...all] }), recipe };
 }
 

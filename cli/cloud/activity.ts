@@ -36,6 +36,7 @@ function eventOf({ run, status, step }: StoreSnapshot["runs"][number], { runs }:
   return before.step === step ? [] : [`${run} closed step ${step - 1}`];
 }
 
+/** @param seconds now, on the clock of the snapshots. */
 export function activityText({ writesPerSecond, runs, running, lastEvent }: Activity, seconds: number): string {
   const event = lastEvent ? `${lastEvent.text}, ${Math.round(seconds - lastEvent.seconds)}s ago` : "no event yet";
   return `${writesPerSecond.toFixed(1)} writes/s · ${counted(runs, "run")}, ${running} running · ${event}`;

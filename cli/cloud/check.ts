@@ -70,7 +70,7 @@ export async function check(): Promise<void> {
     await cleanUp(
       store.objects.delete([...objects.keys, ...parts.keys]),
       withEndpoints(({ dynamo, callApi }) =>
-        callApi("dynamo", "delete the trial's items", () => deleteItems(dynamo, names.table, table.keys)),
+        callApi("dynamo", "delete the check's items", () => deleteItems(dynamo, names.table, table.keys)),
       ),
     );
     store.close();

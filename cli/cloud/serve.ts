@@ -1,7 +1,8 @@
 /**
- * @file `mgrpo cloud serve`: serves the embedded cloud from a folder, with the functions running in it, for runs whose workers are on
- * several machines. It prints the environment that those machines need, or writes it to a file, and ends on SIGINT or SIGTERM. Restarted
- * on the same folder, it continues with the same keys. Request signatures are verified; nothing is encrypted.
+ * @file `mgrpo cloud serve`: serves the embedded cloud from a folder and runs the functions, for runs whose workers
+ * are on several machines. It prints the environment that those machines need, or writes it to a file, and ends on
+ * SIGINT or SIGTERM. Restarted on the same folder, it continues with the same keys. Request signatures are verified;
+ * nothing is encrypted.
  */
 import { createHmac } from "node:crypto";
 import { once } from "node:events";

@@ -32,7 +32,9 @@ function addServe(cloud: Command): void {
     .addOption(
       new Option("--port <n>", "port of the DynamoDB API; 0 takes a free one").argParser(port("--port")).default(7420),
     )
-    .addOption(new Option("--s3-port <n>", "port of the S3 API; by default the next one").argParser(port("--s3-port")))
+    .addOption(
+      new Option("--s3-port <n>", "port of the S3 API; by default the one after --port").argParser(port("--s3-port")),
+    )
     .option("--dir <folder>", "folder of the store and its keys", "mgrpo-cloud")
     // Not --env-file: Node.js 20 consumes that option itself, wherever it appears.
     .option(

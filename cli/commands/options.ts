@@ -40,7 +40,7 @@ export function addBudgets(command: Command): void {
   addToolBudgets(command);
 }
 
-/** The options that raise only its tools' budget, which an evaluation has too. */
+/** The options that raise only the budget of the tools, which an evaluation has too. */
 export function addToolBudgets(command: Command): void {
   const calls = new Option(
     "--budget-tool-calls <n>",

@@ -42,7 +42,7 @@ function addShow(parent: Command): void {
     .addArgument(runArgument())
     .argument(
       "[address]",
-      "<step>, <step>/<group> or <step>/<group>/<rollout>, counted from 0; or `cases`: held-out answers before and after training",
+      "<step>, <step>/<group> or <step>/<group>/<rollout>, counted from 0; or `cases`: the case studies of its recipe, before and after training",
     )
     .option("--html [file]", "write a self-contained HTML page instead; by default into the run's folder")
     .action(async (run, address, options) => (await import("../show.ts")).show(run, address, options));

@@ -5,7 +5,7 @@ import type { Tally } from "../../core/training/confidence-interval.ts";
 import type { Measured } from "../../ui/compare-view.ts";
 import type { HeldOutScores, QuestionScore } from "../held-out-scores.ts";
 
-/** A run of one seed, with the scores of its evaluated teams. `steps`: of the last team. */
+/** A run of one seed, with the scores of its evaluated teams. `steps`: training steps of the last team. */
 export interface EvaluatedRun {
   readonly run: string;
   readonly seed: number;

@@ -1,7 +1,7 @@
 /**
  * @file What a run of a comparison was trained with: the source version, the release, a user's recipe, the config, the base models and the
- * machine. Runs that differ in anything but the machine do not belong to one comparison. It is written to the run's folder when the run starts
- * (origin.json), and copied to its record.
+ * machine. Runs that differ in anything but the machine do not belong to one comparison. The provenance is written to
+ * the run's folder (origin.json) when the run starts or is resumed, and copied to its record.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
@@ -21,7 +21,7 @@ import { recipeHash } from "./recipe-source.ts";
 export const Provenance = z.strictObject({
   commit: z.string(),
   machine: z.string(),
-  /** What the run's workers executed (gpu-workers/release.ts). Earlier releases recorded none of the following. */
+  /** What the run's workers executed (gpu-workers/release.ts). Older records lack this field and the fields below. */
   release: z.string().exactOptional(),
   /** What a user's recipe consisted of (recipe-source.ts). Absent for a recipe of this package. */
   recipe: z.string().exactOptional(),

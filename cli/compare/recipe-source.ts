@@ -9,7 +9,10 @@ const SOURCE = /\.([cm]?[jt]sx?|json|md|txt|py)$/;
 /** What commands write into the recipe's folder. Deeper folders with these names are the recipe's own. */
 const OUTPUTS = ["models", "runs", "results", "evaluations", "mgrpo-cloud"];
 
-/** The first 12 hex digits of a SHA-256 over the names and contents of the recipe's files. Undefined for a recipe of this package. */
+/**
+ * The first 12 hex digits of a SHA-256 over the names and contents of the recipe's source files. Undefined for a recipe
+ * of this package.
+ */
 export function recipeHash(nameOrPath: string): string | undefined {
   const folder = recipeFolder(nameOrPath);
   if (folder === undefined) return undefined;

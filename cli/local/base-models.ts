@@ -74,7 +74,10 @@ function checkRoles({ agents, runner }: RunConfig, owner: string, files: Checkpo
   }
 }
 
-/** Checks the template, and notes what describes the tools. An app may offer any agent tools, which the config does not name. */
+/**
+ * Checks the template, and notes what describes the tools. An app may offer tools to any agent, and the config does not
+ * name them.
+ */
 function checkTools(
   name: string,
   agent: AgentConfig,

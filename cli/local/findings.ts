@@ -38,7 +38,7 @@ export class Findings {
     this.#errors.set(describe(error), error);
   }
 
-  /** The result of a check; undefined if it throws, which adds an error to this list. */
+  /** The result of a check; undefined if it throws an MgrpoError, which is added to the list. Rethrows other errors. */
   async attempt<T>(check: () => T | Promise<T>): Promise<T | undefined> {
     try {
       return await check();

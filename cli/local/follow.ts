@@ -32,7 +32,10 @@ export type RunEvent =
   | { readonly kind: "trained" }
   | { readonly kind: "ended"; readonly status: "finished" | "halted"; readonly reason: string };
 
-/** While the run trains, the minimum time between reads of anything but the RUN record: finding out what a run waits for takes a dozen reads of a busy store. */
+/**
+ * While the run trains, the minimum time between reads of anything but the RUN record and closed steps: finding out
+ * what a run waits for takes a dozen reads of a busy store.
+ */
 const DETAIL_SECONDS = 2;
 /** Time between two reports of the same stall. */
 const REPEAT_SECONDS = 300;

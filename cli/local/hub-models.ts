@@ -24,7 +24,7 @@ export interface FetchedModel {
   originOf(file: string): string;
 }
 
-/** Its files, downloaded if they are not in the cache. */
+/** A hub model's files, downloaded if they are not in the cache. */
 export async function fetchHubModel(name: string, setting: string): Promise<FetchedModel> {
   const reporter = terminalReporter();
   try {

@@ -27,7 +27,7 @@ export async function installCuda(): Promise<void> {
   throw installFailure(errors, end);
 }
 
-/** The script cannot write its files: to a temporary folder, and from there to the runtime's own. */
+/** Errors of the script when it cannot write to its temporary folder, or to the runtime's folder. */
 const UNWRITABLE = /^(EACCES|EPERM|EROFS|ENOSPC|EDQUOT):/;
 
 /** @param errors what the script wrote to standard error. @param end how its process ended. */

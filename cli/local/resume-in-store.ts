@@ -47,8 +47,8 @@ export async function resumeInStore(
 }
 
 /**
- * Refuses a config other than the one in the store, which functions and workers read: this process alone would follow it, and could wait for
- * an evaluation that they never begin. `file`: where the config is from.
+ * Refuses a config other than the one in the store, which functions and workers read: only this process would follow
+ * the other config, and could wait for an evaluation that they never begin. `file`: where the config is from.
  */
 export async function refuseEdited({ objects }: Store, config: RunConfig, file: string): Promise<void> {
   const key = objectKeys.config(config.run);

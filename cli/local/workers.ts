@@ -206,7 +206,7 @@ class WorkerProcesses implements Workers {
     this.#timers.add(timer);
   }
 
-  /** The rollout that a worker ran alone as it ended. A store that does not answer explains no exit. */
+  /** The rollout that a worker ran alone as it ended; undefined: none, or the store does not answer. */
   async #aloneAtEnd(log: WorkerLog): Promise<string | undefined> {
     const worker = registeredAs(log);
     const inFlight = worker === undefined ? [] : await this.#inFlightOf(worker).catch(() => []);
@@ -276,7 +276,7 @@ function registeredAs({ path, start }: WorkerLog): string | undefined {
   return typeof registered === "string" ? registered : undefined;
 }
 
-/** Empty for a line that no worker logged, such as the output of a recipe's tool. */
+/** Empty for a line that is not JSON, such as most output of a recipe's tool. */
 function asObject(line: string): Record<string, unknown> {
   try {
     return Object(JSON.parse(line));

@@ -38,7 +38,7 @@ export interface SourceOptions {
 
 const DEFAULT_MIN_REWARD = 0.9;
 
-/** What helps where a run has no tokens of an app's agent. */
+/** Advice where a run's tokens of an app's agent are missing or cannot be used. */
 const USE_TRACES = "take demonstrations from the app's traces (--demonstrations, `mgrpo import-traces`)";
 
 /** @param only the agent that is trained alone, whose lines need not name it. */

@@ -25,7 +25,7 @@ export function openTokenizers(store: Store, config: Pick<RunConfig, "run" | "ag
   };
 }
 
-/** By branch; empty unless an app ran the rollout and branched. */
+/** By branch. Empty unless the outcome has several branches and the store has a manifest of their version. */
 export async function readBranchTexts(tokenizerOf: TokenizerOf, outcome: Outcome): Promise<Map<number, TurnTexts>> {
   if (outcome.status === "failed" || !outcome.app || outcome.app.branches.length === 0) return new Map();
   const { trajectory, app } = outcome;

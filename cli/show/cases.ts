@@ -77,9 +77,9 @@ function pairsOf(study: CaseStudy, before: readonly HeldOutRollout[], after: rea
         .toReversed()
         .map((rollout) => [rollout.question.id, rollout]),
     );
-  const [firsts, lasts] = [firstCheckedRollouts(before), firstCheckedRollouts(after)];
+  const [beforeById, afterById] = [firstCheckedRollouts(before), firstCheckedRollouts(after)];
   return before.flatMap((rollout) => {
-    const [one, other] = [firsts.get(rollout.question.id), lasts.get(rollout.question.id)];
+    const [one, other] = [beforeById.get(rollout.question.id), afterById.get(rollout.question.id)];
     if (one !== rollout || !other) return [];
     const rate = (rollout: HeldOutRollout) => {
       const { n, correct } = scoreStudy(study, [rollout]);

@@ -29,7 +29,7 @@ export interface Source {
   /** The summaries of all closed steps, without those whose scores have expired. */
   summaries(): Promise<readonly StepSummary[]>;
   read<T>(read: (store: Store) => Promise<T>): Promise<T>;
-  /** The run's folder, which a run in a store may not have yet: the default for pages about it. */
+  /** The run's folder, where pages about the run are written by default. For a run in a store, it may not exist yet. */
   readonly folder: string;
 }
 

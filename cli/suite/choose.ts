@@ -40,7 +40,7 @@ export function chooseSuite(
     return { ...suite, name, benchmark: benchmark.data, data };
   }
   if (name !== recipe && !own) throw unknownSuite(name, recipe, declared);
-  if (data !== undefined) throw refusal(`--suite ${name} brings its questions: leave out --data`);
+  if (data !== undefined) throw refusal(`--suite ${name} has its own questions: leave out --data`);
   return { ...suite, name: "held-out" };
 }
 

@@ -132,11 +132,12 @@ function reportLines({ groups, judged, spent, submissions, runs, ...report }: Su
   ];
 }
 
-/** `$0.2500 (agents $0.2000, judge $0.0500, tools $0.0000); not counted, for lack of a price: set …`. */
+/** `$0.2500 (agents $0.2000, judge $0.0500, tools $0.0000); models without a price are not counted: set …`. */
 function spentText({ usd, agentsUsd, judgesUsd, toolsUsd, unpriced }: SuiteReport["spent"]): string {
   const dollars = (amount: number) => `$${amount.toFixed(4)}`;
   const parts = `agents ${dollars(agentsUsd)}, judge ${dollars(judgesUsd)}, tools ${dollars(toolsUsd)}`;
   const sum = `${dollars(usd)} (${parts})`;
   if (unpriced.length === 0) return sum;
-  return `${sum}; not counted, for lack of a price: set ${unpriced.join(", ")} and evaluate into another --results folder`;
+  const advice = `set ${unpriced.join(", ")} and evaluate into another --results folder`;
+  return `${sum}; models without a price are not counted: ${advice}`;
 }

@@ -7,8 +7,8 @@ import { type Bases, hashesOf } from "../local/base-models.ts";
 
 /**
  * Same team, same questions, same settings: same evaluation. The content of models, questions, criteria and benchmark data matters, not where
- * it is read from; the prices of agents and the judge do not matter. The recipe's folder, the folder of cached answers and the prices of tools
- * do: a resumed evaluation uses those that it started with.
+ * it is read from; the prices of agents and the judge do not matter. The recipe's folder, the cache folder of the tools
+ * and the prices of tools do: a resumed evaluation uses those that it started with.
  */
 export async function evaluationId(config: RunConfig, bases: Bases, questions: QuestionSet): Promise<string> {
   const { questions: _, ...settings } = config;

@@ -71,8 +71,8 @@ function allColumns(config: RunConfig): Column[] {
 }
 
 /**
- * The age of the rollouts in policy versions, and the shares of tokens that the importance-sampling correction masks (ratioMask) or truncates
- * (tisCap).
+ * The age of the rollouts, in policy versions, and the shares of tokens that the importance-sampling correction masks
+ * (ratioMask) or truncates (tisCap).
  */
 const staleColumns = (): Column[] => [
   column("age", 2, 5, "faint", ({ summary: { age = {} } }) => String(Math.max(0, ...Object.values(age)))),

@@ -166,7 +166,7 @@ const nameOf = (context: Context): string => runName(context.req.param("run") ??
 
 function runName(name: string): string {
   const run = RunName.safeParse(name).data;
-  if (run === undefined) throw new MgrpoError("not-found", "that is not the name of a run");
+  if (run === undefined) throw new MgrpoError("not-found", "the URL has an invalid run name");
   return run;
 }
 

@@ -4,7 +4,7 @@ import { readTelemetry } from "../../gpu-workers/step-telemetry.ts";
 import type { TimelineView } from "../../ui/timeline-view.ts";
 import type { Source } from "../show/source.ts";
 
-/** Leaves out workers that were killed or are still working on the step: they have stored nothing about it. */
+/** Leaves out workers that were killed during the step or still work on it: they have stored nothing about it. */
 export async function timelineView({ config, read }: Source, step: number): Promise<TimelineView> {
   const found = await read((store) => readTelemetry(store, config.run, step));
   const all = found.flatMap(({ sampling, training }) => [...sampling, ...training]);

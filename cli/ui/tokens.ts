@@ -37,7 +37,7 @@ export async function tokenView(source: Source, { trajectory, ...address }: Traj
   });
 }
 
-/** What the trainer computed for the trajectory. Null if it has computed nothing for it, or stored nothing. */
+/** What the trainer stored about the trajectory; null if it stored nothing. */
 async function readTrained(
   { objects }: Store,
   { run, agents }: RunConfig,
@@ -67,7 +67,10 @@ function trajectoryOf({ outcome, invocations }: StoredRollout, wanted: string): 
 /** Decoding a whole prefix for each token would take quadratic time: a longer window is cut to its last MAX_UNFINISHED_TOKENS. */
 const WINDOW_TOKENS = 8;
 
-/** A character has at most four bytes in UTF-8, and a token at least one: at most three tokens end before the character does. They also keep the space before a word. */
+/**
+ * A character has at most four bytes in UTF-8, and a token at least one: at most three tokens end before the character
+ * does. Decoding them with the tokens after them also keeps the space before a word.
+ */
 const MAX_UNFINISHED_TOKENS = 3;
 
 /**

@@ -9,7 +9,7 @@ import { Schedule, WarmupRatio } from "./schedule.ts";
 import { ServerOptimizer } from "./server-optimizer.ts";
 import { withInherited } from "./shared-policy.ts";
 
-/** AdamW (Loshchilov and Hutter, arXiv 1711.05101) in one step, on a gradient that is first clipped by its global norm. */
+/** One step of AdamW (Loshchilov and Hutter, arXiv 1711.05101), on a gradient first clipped by its global norm. */
 export const OptimizerConfig = z.strictObject({
   learningRate: z.number().positive().default(5e-4).describe("AdamW's learning rate."),
   beta1: z.number().min(0).lt(1).default(0.9).describe("AdamW's decay rate of the first moment."),

@@ -7,6 +7,7 @@ const { mainReward, subReward, turnWeight, ratio, policyLoss, clipLow, clipHigh,
 const { overlongPenalty } = AlgorithmSettings.shape;
 
 const CLIP_RANGE_IF_ABSENT = "the default of its own ratio if that is set, otherwise as in algorithm";
+const NO_KL = "does nothing at kl.coefficient 0: remove it, or set kl.coefficient";
 
 /** The optional override of a setting: its schema without a default. `absent`: the value that holds without an override. */
 function own<S extends z.ZodType>(setting: { unwrap(): S }, what: string, absent = "as in algorithm") {
@@ -74,7 +75,7 @@ export function algorithmFaults(team: Team): Fault[] {
   ]);
   faults.push(...stalenessFaults(team), ...controlFaults(team), ...rewardKlFaults(team.algorithm));
   if (refreshEvery !== undefined && coefficient === 0) {
-    faults.push([["algorithm", "kl", "refreshEvery"], "does nothing at kl.coefficient 0: remove it, or set that"]);
+    faults.push([["algorithm", "kl", "refreshEvery"], NO_KL]);
   }
   return faults;
 }
@@ -89,7 +90,7 @@ function controlFaults(team: Team): Fault[] {
 function rewardKlFaults({ kl: { coefficient, estimator, in: place } }: AlgorithmConfig): Fault[] {
   if (place !== "reward") return [];
   const path = (setting: string) => ["algorithm", "kl", setting];
-  if (coefficient === 0) return [[path("in"), "does nothing at kl.coefficient 0: remove it, or set that"]];
+  if (coefficient === 0) return [[path("in"), NO_KL]];
   if (estimator === "k1") return [];
   const message = `as a reward, ${estimator} gives a biased gradient of the KL divergence; that of k1 is unbiased: set it to k1`;
   return [[path("estimator"), message]];
@@ -117,7 +118,7 @@ function agentFaults(team: Team, name: string): Fault[] {
   const {
     policyLoss: form,
     ratio: level,
-    overlongPenalty: overlong,
+    overlongPenalty: penalty,
     entropy: bonus,
     ratioMask: mask,
   } = algorithmOf(team, name);
@@ -134,7 +135,7 @@ function agentFaults(team: Team, name: string): Fault[] {
     const message = `agent '${name}' is on a Tinker server, which returns no entropies to train on: set it to null`;
     faults.push([pathOf(team, name, "entropy"), message]);
   }
-  if (overlong !== null && overlong.bufferTokens >= limits.contextTokens) {
+  if (penalty !== null && penalty.bufferTokens >= limits.contextTokens) {
     const message = `agents.${name}.limits.contextTokens is ${limits.contextTokens}: set less than that, or raise it`;
     faults.push([[...pathOf(team, name, "overlongPenalty"), "bufferTokens"], message]);
   }

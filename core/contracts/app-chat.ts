@@ -89,7 +89,10 @@ export const SessionEnd = z.strictObject({
   session: AgentSession,
   /** The exchanges whose replies reached the app. */
   delivered: z.array(z.string()),
-  /** Strings in the arguments of the main agent's calls, in order. The conversations are ordered by the one that their task contains. */
+  /**
+   * Strings in the arguments of the main agent's calls, in order. Conversations are ordered by the longest of these
+   * strings in their tasks.
+   */
   callTexts: z.array(z.string()),
 });
 export type SessionEnd = z.infer<typeof SessionEnd>;

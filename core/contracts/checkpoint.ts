@@ -17,7 +17,11 @@ export type Part = z.infer<typeof Part>;
 export const BasePointer = z.strictObject({ path: z.string(), files: z.record(z.string(), Part) });
 export type BasePointer = z.infer<typeof BasePointer>;
 
-/** Statistics of one training step of one agent's policy, over the whole batch. `gradientNorm`: the mean over the optimizer steps. */
+/**
+ * Statistics of one training step of one agent's policy. Counts, `loss` and `entropy` cover the whole batch; the
+ * fractions, `kl` and `maxRatioDeviation` only the trajectories that can have a gradient. `gradientNorm`: the mean over
+ * the optimizer steps.
+ */
 export const TrainingStats = z.strictObject({
   loss: z.number(),
   gradientNorm: z.number(),
@@ -31,7 +35,10 @@ export const TrainingStats = z.strictObject({
   kl: z.number(),
   /** max |ratio - 1| over action tokens before the step. A worker warns above 1e-3, unless the rollouts are stale or the base is quantized. */
   maxRatioDeviation: z.number(),
-  /** Mean of -log p over action tokens, in nats: an estimate of the sampler's entropy at its temperature. Absent in earlier releases. */
+  /**
+   * Mean of -log p over action tokens, in nats: an estimate of the sampler's entropy at its temperature. Absent without
+   * action tokens, and in records of earlier releases.
+   */
   entropy: z.number().exactOptional(),
   trajectories: z.int(),
   actionTokens: z.int(),

@@ -64,7 +64,11 @@ const EvaluationConfig = z.strictObject({
 });
 
 const RetentionConfig = z.strictObject({
-  last: z.int().min(2).default(2).describe("Newest versions of an agent's weights that are kept."),
+  last: z
+    .int()
+    .min(2)
+    .default(2)
+    .describe("Newest versions of an agent's weights that are kept, besides those that `staleness` adds."),
   keepEvery: z
     .int()
     .nonnegative()

@@ -22,7 +22,7 @@ interface Limited extends Delegating {
   readonly limits: { readonly turns: number; readonly calls: number };
 }
 
-/** The maximum number of invocations that one conversation of the agent can cause, at all levels. */
+/** An upper bound on the invocations that one conversation of the agent can cause, at all levels. */
 export function maxInvocations(agents: Team<Limited>, agent: string): number {
   const { delegates = [], limits } = agents[agent] ?? {};
   if (!limits || delegates.length === 0) return 0;

@@ -61,7 +61,7 @@ export const Verdict = z.strictObject({
   /** A model's votes. */
   votes: z.array(z.strictObject({ score: UnitScore, reason: z.string() })).exactOptional(),
   cost: JudgeCost.exactOptional(),
-  /** Of the conversation's turns, if the recipe rewards them: one entry per turn; null for a turn without a reward of its own. */
+  /** Rewards of the conversation's turns, if the recipe gives any: one entry per turn; null: the turn has none. */
   turns: z.array(UnitScore.nullable()).exactOptional(),
 });
 export type Verdict = z.infer<typeof Verdict>;

@@ -62,7 +62,7 @@ export const EndpointSettings = z.strictObject({
     .positive()
     .default(4)
     .describe(
-      "Attempts at one request. Overload, timeouts, lost connections and errors of the server (408, 409, 424, 425, 429, 5xx) are retried.",
+      "Attempts at one request. Overload, timeouts, lost connections and errors of the server (408, 409, 424, 425, 429, most 5xx) are retried.",
     ),
 });
 export type EndpointSettings = z.infer<typeof EndpointSettings>;

@@ -68,7 +68,7 @@ function rewardedTurns({ main, agents, algorithm }: Sized): RewardedTurns {
   return { main: turnsOf(main), sub: Math.max(0, ...subs.map(turnsOf)) };
 }
 
-/** The most invocations that one rollout can have; 0 for an invalid team. */
+/** An upper bound on the invocations of one rollout; 0 for an invalid team. */
 function mostInvocations({ main, agents, runner }: Sized): number {
   if (delegationFaults({ main, agents }).length > 0) return 0;
   if (runner === "native") return maxInvocations(agents, main);

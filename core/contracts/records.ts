@@ -4,7 +4,7 @@
  *
  *     under the run      RUN, STEP, AGENT, WORKER, JOB; FLEET (fleet-record.ts); the spending TOOLS, JUDGES, AGENTS (spending.ts); CALLS (tinker-calls.ts)
  *                        PAST, a WORKER that is long dead (core/training/past-workers.ts)
- *     by themselves      GROUP, so that the writes of a step spread over partitions
+ *     own partitions     GROUP, so that the writes of a step spread over partitions
  *                        VERDICT (verdict-record.ts), one per judged trajectory and judge
  *     lists of runs      RUNS, those that the schedule ticks; ARCHIVE, the names of those that have left that list
  *     of the table       DEPLOYMENT (deployment.ts)
@@ -136,7 +136,7 @@ export type ScoredInvocation = z.infer<typeof ScoredInvocation>;
 export const ScoredRollout = z.strictObject({
   /** R_M, eq 4, less the overlong penalty of its longest branch. */
   reward: z.number(),
-  /** The main agent's raw correctness in [0, 1], which is `correctMain` in eq 5. */
+  /** The main agent's raw correctness in [0, 1]: `correct_M` of eq 5. */
   correct: z.number(),
   wellFormed: z.boolean(),
   /** Tokens sampled by all agents. */
@@ -169,7 +169,10 @@ export const AgentBatch = z.strictObject({
    * the trainer divides them by the standard deviation of its batch.
    */
   advantages: z.array(z.number()),
-  /** Added to the advantage of each turn, per trajectory; empty where no turn has a reward of its own. Absent: `turnWeight` is 0. */
+  /**
+   * Added to the advantage of each turn, per trajectory; empty for a conversation that is not well-formed. Absent:
+   * `turnWeight` is 0.
+   */
   turns: z.array(z.array(z.number())).exactOptional(),
   mean: z.number(),
   std: z.number(),

@@ -82,7 +82,10 @@ export const InvocationRequest = z.strictObject({
   questionId: z.string(),
   agent: AgentName,
   version: Version,
-  /** Position of this call among all delegations of its caller's conversation, in text order. An app's: among the agent's conversations. */
+  /**
+   * Position of this call among all delegations of its caller's conversation, in text order. In an app's rollout: among
+   * the agent's conversations.
+   */
   call: z.int().nonnegative(),
   /** Positions of the calls that led to the caller, the main agent's first. Absent: the main agent is the caller. */
   callers: z.array(z.int().nonnegative()).min(1).exactOptional(),
@@ -117,7 +120,7 @@ export const BranchCounts = z.strictObject({
   branches: z.int().nonnegative(),
   /** Requests that add a reply which the agent did not give. */
   rewritten: z.int().nonnegative(),
-  /** Replies with a tool call that could not be read. */
+  /** Replies with a stray tag, too many tool calls, or a call that is unreadable or names a tool not offered. */
   unparsed: z.int().nonnegative(),
   /** Replies cut off at the token limit. */
   cut: z.int().nonnegative(),
@@ -132,7 +135,7 @@ export const InvocationRef = z.strictObject({
 });
 export type InvocationRef = z.infer<typeof InvocationRef>;
 
-/** The invocations that one led to, in call order, each followed by those that it led to itself. */
+/** The invocations that an invocation led to, in call order, each followed by its own descendants. */
 const Descendants = z.array(InvocationRef).min(1);
 
 /** The committed result of an invocation. */
@@ -161,7 +164,10 @@ export type InvocationReport = z.infer<typeof InvocationReport>;
 
 /** The part of an outcome that exists only if an app ran the rollout. */
 export const AppRecord = z.strictObject({
-  /** Further branches of the main agent's conversation. Together with the outcome's `trajectory` they have the weight of one. */
+  /**
+   * Further branches of the main agent's conversation. Together with the outcome's `trajectory` they have the weight of
+   * one trajectory.
+   */
   branches: z.array(Trajectory),
   /** Rewards that the app gave: of the rollout, and by sub-agent. They replace the recipe's verdicts. */
   reward: z.number().min(0).max(1).exactOptional(),

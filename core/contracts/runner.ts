@@ -72,7 +72,7 @@ function appFaults({ runner, main, agents, algorithm, evaluation }: RolloutSetti
   return faults;
 }
 
-/** One for each place that sets it: agents without a value of their own share that of the run. */
+/** One fault for each setting of `turnWeight` above 0: agents without a value of their own share that of the run. */
 function turnWeightFaults({ algorithm, agents }: Pick<RolloutSettings, "algorithm" | "agents">): Fault[] {
   const message = "an app runs the rollouts (runner), and its branches have no turns to reward: set it to 0";
   const withTurns = Object.keys(agents).filter((name) => algorithmOf({ algorithm, agents }, name).turnWeight > 0);

@@ -1,5 +1,5 @@
 /**
- * @file A branch of an agent's conversations as the records of a rollout: its trajectory (token ids as sampled), and its conversation for
+ * @file Converts a branch of an agent's conversations to the records of a rollout: a trajectory (token ids as sampled), and a conversation for
  * rewards and readers.
  */
 import type { AppMessage } from "../contracts/app-chat.ts";
@@ -94,8 +94,8 @@ function readAnswer({ text, calls, unparsed }: SampledTurn): { answer: string } 
 }
 
 /**
- * Texts in the calls of the main agent, in the order of its turns: what it may have handed to its sub-agents. With them, the conversations of a
- * sub-agent are in the order of the calls that led to them, as in this program's own loop.
+ * Texts in the calls of the main agent, in the order of its turns: what it may have handed to its sub-agents. `byTask` uses them to put the
+ * conversations of a sub-agent in the order of the calls that led to them, as in this program's own loop.
  */
 export function callTextsIn(branches: readonly Branch[]): string[] {
   const turns = [...new Set(branches.flat())].map(({ turn }) => turn);

@@ -30,7 +30,7 @@ export function readReply(
   const offered = new Set(tools.map((tool) => tool.function.name));
   const calls: Omit<AppToolCall, "id">[] = [];
   let unparsed = 0;
-  // Without the end, the search from each opening tag finds its closing tag: it takes linear time.
+  // Every search from an opening tag in `closed` finds a closing tag, so the matching takes linear time.
   const [closed, end] = cutAfterLast(afterThinking, "</tool_call>");
   const before = closed.replace(CALL, (_block: string, body: string) => {
     const call = callIn(body);

@@ -61,7 +61,7 @@ function finalizeSubAgent(
   algorithm: AlgorithmConfig,
   name: StreamName,
 ): AgentBatch | undefined {
-  // A masked rollout has no verdict on its answer, so `correctMain` is unknown for its calls: it is treated as having none (d_k = 0).
+  // A masked rollout has no verdict on its answer, so `correct_M` of eq 5 is unknown for its calls: it counts as having none (d_k = 0).
   // The same holds for the calls of a masked sub-agent, at any level.
   const calls_K = scored.map(([, score]) => (score.masked ? [] : knownCalls(score.invocations[sub])));
   const rolloutOf = (k: number) => scored[k]?.[0] ?? k;

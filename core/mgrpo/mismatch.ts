@@ -3,7 +3,7 @@
  * optimizer step on a batch, so any difference beyond rounding is an engine bug. max|ratio - 1| shows bugs that are invisible in the reward curve.
  */
 
-/** How far two policies are apart on the same A tokens. Both are 0 if all their log-probs are equal, or if there are none. */
+/** How far two policies are apart on the same A tokens. Both numbers are 0 if all log-probs are equal, or if A is 0. */
 export interface Mismatch {
   /** Sum over tokens of the k3 estimate of KL(behavior || current): r - 1 - log r, r = current/behavior. */
   readonly klSum: number;

@@ -98,8 +98,8 @@ function silentWorkers({ liveness }: RunConfig, { workers }: RunState, storeTime
     if (state === "dead" || counter !== seenCounter || silent <= lease / 2) return [];
     const ends =
       silent > lease
-        ? `tick marks it dead ${lease / 2} s after it notices, and its work is leased again`
-        : `its lease ends after ${lease} s`;
+        ? `another worker marks it dead, or tick does ${lease / 2} s after noticing, and its work is leased again`
+        : `its lease expires, ${lease} s after its last heartbeat`;
     const what = `${worker} has sent no heartbeat for ${Math.round(silent)} s`;
     return [{ what, ends, likelihood: silent > lease ? "certain" : "likely" }];
   });

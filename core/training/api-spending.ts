@@ -60,8 +60,8 @@ const DROPPED_AT_ONCE = 100;
  * What the run is charged for one request for a verdict. Its maximum cost is reserved beforehand, in one or more parts, and the actual cost
  * replaces it afterward. A caller that dies leaves the maximum cost charged. Each reservation has a name in the record while it is open, so
  * that a write that is repeated because its response was lost changes nothing: a settlement may lower the charge, and lowering it twice would
- * undercharge. A settlement without a reservation only raises it, and a repeat counts twice: too high, never too low. Once it is settled,
- * nothing more is reserved: nobody would settle it.
+ * undercharge. A settlement without a reservation only raises the charge, and a repeat counts twice: too high, never too low. After the
+ * settlement nothing more is reserved: nobody would settle it.
  *
  * Names of dead callers are dropped by the next reservation of the run, whatever is judged, so the record does not grow with deaths. A caller
  * that was only slow finds its name gone: its settlement is refused, and the maximum stays charged.
@@ -81,7 +81,7 @@ export class JudgeCharge {
     this.#claim = claim;
   }
 
-  /** Calls may run concurrently. Rejects once settled, even if only after the reservation is written. */
+  /** Calls may run concurrently. Rejects once settled; a reservation that was being written is undone first. */
   async reserve(usd: number): Promise<void> {
     if (this.#isSettled) throw settled();
     const microUsd = Math.ceil(usd * MICRO_PER_USD);
@@ -100,7 +100,7 @@ export class JudgeCharge {
     await this.#dropDead(record);
   }
 
-  /** `usd`: the cost, charged even if there is no verdict; "unknown" if nobody reports it, as of a request that was cut off: the reserved amount. */
+  /** `usd`: the cost, charged even if there is no verdict. "unknown", as for a request that was cut off: the reserved amount is charged. */
   async settle(verdicts: 0 | 1, usd: number | "unknown"): Promise<void> {
     this.#isSettled = true;
     const reserved = sumOf(this.#reserved);
@@ -130,7 +130,8 @@ export class JudgeCharge {
     if (applied) return item;
     const none: JudgeSpendingRecord = { run: this.#run, verdicts: 0, microUsd: 0, reserved: {} };
     await this.#table.insert(update.key, none);
-    // If it is not applied again, an earlier attempt, whose response was lost, made the change, or the name was dropped. A third would not help.
+    // If this is not applied either, an earlier attempt, whose response was lost, made the change, or the name was dropped.
+    // A third update would not help.
     return (await this.#table.update(update)).item;
   }
 

@@ -53,7 +53,7 @@ const STUDENT_975 = [
 export const student975 = (freedom: number): number =>
   STUDENT_975[freedom - 1] ?? NORMAL_975 + (NORMAL_975 ** 3 + NORMAL_975) / (4 * freedom);
 
-/** The pooled share of all tallies. Undefined if nothing was counted. `name`: the random stream of its draws, if it needs any. */
+/** The pooled share of all tallies. Undefined if nothing was counted. `name`: begins the name of the random stream, if one is needed. */
 export function shareEstimate(tallies_SQ: Tallies_SQ, name: StreamName): Estimate | undefined {
   const { n, correct } = sumTallies(tallies_SQ.flat());
   if (n > 0 && (correct === 0 || correct === n)) return { value: correct / n, ...accuracyInterval(pooled(tallies_SQ)) };

@@ -4,7 +4,8 @@
  *
  *     the worker         its rollouts in flight, from     suspects recorded in JOB by
  *     dies               its WORKER record                the next worker, as it leases the job
- *     fails              its memory                       itself, as it releases the job
+ *     fails with an      its memory                       itself, as it releases the job
+ *     unknown error
  *     hangs, or is       its memory                       itself, if it still can; otherwise as if it had died
  *     declared dead
  *

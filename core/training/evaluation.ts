@@ -33,7 +33,7 @@ export function addressStep({ evaluation }: RunConfig, team: number): number {
   return (evaluation.firstTeam ?? 0) + team;
 }
 
-/** A job's id. The same team and suite have the same id, however often the event is delivered. */
+/** A job's id. The same team and suite have the same id, however often the team manifest's event is delivered. */
 export function jobId(teamSha256: string, suite: EvaluationSuite, hash: Hash): string {
   return `${suite.name}-${hash(`${teamSha256} ${suite.name}`).slice(0, 16)}`;
 }

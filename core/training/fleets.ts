@@ -17,9 +17,8 @@
  * that reason once an agent has none. The next deployment, or launching the run again, resets this.
  *
  * Instances that start and terminate without any progress in the run (no driver, a release that does not start) would be replaced forever.
- * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the run gives up on the fleet. If the
- * fleet serves an agent, the run is halted; if it evaluates, the run keeps the workers that it has. A request that fails is not counted, since
- * no instance starts for it.
+ * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the run gives up on the fleet: it keeps
+ * the workers that it has, and is halted once an agent has none. A request that fails is not counted, since no instance starts for it.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Fleet } from "../contracts/deployment.ts";
@@ -133,7 +132,7 @@ function requestingRuns(fleet: FleetSpec, runs: readonly RunRecords[], storeTime
   return lacking.length > 0 ? lacking : needing;
 }
 
-/** Halts a running run if a fleet that refuses it leaves a role without a worker, or if the run has given up on an agent's fleet. */
+/** Halts a running run if a role has no live worker, and its fleet refuses the run or the run has given up on it. */
 export function haltUnserved(run: RunRecords, fleets: readonly FleetSpec[]): StoreCommand[] {
   if (run.record.status !== "running") return [];
   const serving = fleets.filter(({ agent }) => agent in run.config.agents);
@@ -149,7 +148,7 @@ function unservedReason(run: RunRecords, fleets: readonly FleetSpec[]): string |
 }
 
 function givenUpReason(run: RunRecords, fleets: readonly FleetSpec[]): string | undefined {
-  const lost = fleets.filter((fleet) => isGivenUp(run, fleet));
+  const lost = fleets.filter((fleet) => isGivenUp(run, fleet) && !isServed(run, fleet));
   if (lost.length === 0) return undefined;
   const names = lost.map(({ name }) => name).join(", ");
   const logs = lost.map(({ name }) => `logs/${name}/`).join(", ");

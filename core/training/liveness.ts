@@ -53,7 +53,7 @@ function countCrashes(worker: WorkerRecord, groups: readonly GroupRecord[]): Sto
     : [];
 }
 
-/** Evaluations name theirs in another way, and count them in their JOB. */
+/** How WORKER.inFlight names a training rollout. Evaluations name theirs differently and count crashes in JOB. */
 const TRAINING_ROLLOUT = /^\d+\/\d+\/\d+$/;
 
 /** The training rollout that a crash of the worker counts against: the one that it ran alone. A drain never counts. */

@@ -51,13 +51,13 @@ export function spending(
   storeTime: number,
 ): Spending {
   const priceOf = (agent: string) => budget.usdPerWorkerHour[agent] ?? budget.usdPerWorkerHour["*"] ?? 0;
-  const hours = Object.entries(allHeartbeats(record, workers)).map(
+  const hoursByAgent = Object.entries(allHeartbeats(record, workers)).map(
     ([agent, heartbeats]) => [agent, (heartbeats * liveness.heartbeatSeconds) / 3600] as const,
   );
   return {
     hours: (storeTime - record.startedAt) / 3_600_000,
-    workerHours: hours.reduce((sum, [, ofAgent]) => sum + ofAgent, 0),
-    usd: hours.reduce((sum, [agent, ofAgent]) => sum + ofAgent * priceOf(agent), apiUsd(apiSpending)),
+    workerHours: hoursByAgent.reduce((sum, [, ofAgent]) => sum + ofAgent, 0),
+    usd: hoursByAgent.reduce((sum, [agent, ofAgent]) => sum + ofAgent * priceOf(agent), apiUsd(apiSpending)),
     ...apiSpending,
   };
 }

@@ -102,7 +102,7 @@ export async function unclaimedFailure(
 /** A verdict is committed first. If recording its cost then fails, the reservation stays charged, and nobody pays for the verdict again. */
 async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRecord, key: string): Promise<Verdict> {
   const charge = new JudgeCharge(store.table, request.run, {
-    // Not the claim's number: once its record has expired, that starts again, while the name of a dead caller may still be there.
+    // Not `claim.asks`: it restarts once the VERDICT record expires, and a dead caller may have left the same name.
     name: request.token,
     claimedAt: claim.heldUntil - claimSeconds(request.seconds) * 1000,
     heldUntil: claim.heldUntil,

@@ -23,7 +23,7 @@ interface Leaf {
   readonly command: Command;
 }
 
-/** Commands with an action. A command group is represented by its members. */
+/** Commands with an action. A command group without one is represented by its members. */
 function leavesOf(command: Command, path: readonly string[]): Leaf[] {
   const children = command.commands.flatMap((child) => leavesOf(child, [...path, child.name()]));
   return [...(path.length > 0 && hasAction(command) ? [{ name: path.join(" "), command }] : []), ...children];

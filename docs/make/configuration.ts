@@ -92,8 +92,8 @@ function merged(settings: readonly Setting[]): Setting[] {
 
 /** A default can be the setting's own or part of the enclosing object's. */
 function settingOf(path: string, schema: Schema, key: string, parent: Schema): Setting {
-  const around = parent.default as Readonly<Record<string, unknown>> | null | undefined;
-  const fallback = schema.default === undefined ? around?.[key] : schema.default;
+  const parentDefaults = parent.default as Readonly<Record<string, unknown>> | null | undefined;
+  const fallback = schema.default === undefined ? parentDefaults?.[key] : schema.default;
   const isRequired = parent.required?.includes(key) ?? false;
   return {
     path,

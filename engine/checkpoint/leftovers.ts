@@ -1,6 +1,6 @@
 /**
  * @file Temporary files and folders name their process, `<prefix><host>-<pid>` and an optional suffix, so that the next process can delete what
- * a killed one left behind. Containers may share a folder but not the process ids, so those of other hosts stay.
+ * a killed one left behind. Containers may share a folder but not process ids, so files of other hosts stay.
  */
 import { lstatSync, readdirSync, rmSync } from "node:fs";
 import { hostname } from "node:os";
@@ -32,7 +32,7 @@ function isStale(path: string, pid: number): boolean {
   return !hasProcess(pid);
 }
 
-/** Whether a process has this id now: possibly another than before, since ids are reused. */
+/** Whether a process has this id. It may be a later process than the caller means, since ids are reused. */
 export function hasProcess(pid: number): boolean {
   try {
     process.kill(pid, 0);

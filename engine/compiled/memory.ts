@@ -22,13 +22,13 @@ export interface MemoryPlan {
   /** Node.js, TensorFlow.js and the runtime, with one thread for sampling and one for training. */
   readonly program: number;
   /**
-   * The model: memory-mapped under an adapter, with the file of its quantized layers; otherwise, in each lane, one array for training
-   * and one for each sampler.
+   * The model: memory-mapped under an adapter, with the file of its quantized layers; otherwise, in each lane, one
+   * array for each trainer and each sampler.
    */
   readonly weights: number;
   /** The sampler's packed copy of a mapped base, shared by all versions: float32, or codes; 0 unless `weightPacking` is on. */
   readonly packed: number;
-  /** A and B: in each lane, one copy for training and one for each sampler; 0 without an adapter. */
+  /** A and B: in each lane, one copy for each trainer and each sampler; 0 without an adapter. */
   readonly adapter: number;
   /** A gradient for each lane, and AdamW's two moments. */
   readonly optimizer: number;
@@ -176,7 +176,10 @@ function unquantized(config: ModelConfig, { quantization }: EngineOptions): Para
   return parameterLayout(config).parameters.filter(({ name }) => !linear.has(name));
 }
 
-/** Whether weights are stored in half precision. The runtime then frees its arrays after a run, as over quantized weights (graph-session.ts). */
+/**
+ * Whether weights are stored in half precision. The runtime then frees its arrays after a run, as with quantized
+ * weights (graph-session.ts).
+ */
 const isHalf = (config: ModelConfig, { bytes }: StoredWeights) => bytes < FLOAT_BYTES * parameterLayout(config).length;
 
 /** Padded tokens of the largest micro-batch: at least one sequence. */

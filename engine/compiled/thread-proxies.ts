@@ -49,7 +49,10 @@ class ThreadProxy {
     this.#generation = generation;
   }
 
-  /** Call it once the state differs from the files: it is then reopened only to load others, with their own optimizer state. */
+  /**
+   * Call this when the trainer's state may differ from its files: the trainer is then reopened only to load other
+   * files, which have their own optimizer state.
+   */
   forgetOptimizer(): void {
     const files = [...this.#openCall.files].filter(([name]) => !OPTIMIZER_FILE_NAMES.test(name));
     this.#openCall = { ...this.#openCall, files: new Map(files) };
@@ -125,7 +128,7 @@ export async function openThreadTrainer(
   await proxy.open();
   /** Whether the trainer's state may differ from its files. */
   let isChanged = false;
-  /** Whether a thread that ended took the changed state with it, and no other has been loaded since. */
+  /** Whether the changed state was lost with its thread and no other state has been loaded since. */
   let isStateLost = false;
   const markChanged = () => {
     if (!isChanged) proxy.forgetOptimizer();

@@ -164,7 +164,7 @@ export class EngineThread {
 /** Any call but a sample or a close: it may keep the thread busy for a long time. */
 const isLongCall = ({ method }: PendingCall): boolean => method !== "sample" && method !== "close";
 
-/** Seconds that a canceled sample has to close. */
+/** Seconds within which a canceled sample must close. */
 const cancelSeconds = (seconds: number): number => Math.min(seconds, CANCEL_SECONDS);
 
 function deadlineError({ method, seconds = 0, isAborted }: PendingCall): MgrpoError {

@@ -1,6 +1,7 @@
 /**
  * @file A GGUF file's tokenizer as Hugging Face's `tokenizer.json` and `tokenizer_config.json`. GGUF keeps vocabulary, token types, and merges
- * or scores, but only the name of the pre-tokenizer, which llama.cpp implements in code. Those supported here match the originals.
+ * or scores, but only the name of the pre-tokenizer, which llama.cpp implements in code. The pre-tokenizers here match
+ * the originals.
  */
 import * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";

@@ -14,7 +14,8 @@ export interface TreeLimits {
 
 /**
  * Trees as indices of their sequences, in lexicographic order; many have a single sequence. In that order, a sequence shares its longest
- * prefix with one of its two neighbors, so each tree is a run of neighbors. Dynamic programming decides where one ends.
+ * prefix with one of its two neighbors, so each tree is a run of neighbors. Dynamic programming decides where each tree
+ * ends.
  *
  * @param costOf estimated cost of a row, given its number of tokens
  */

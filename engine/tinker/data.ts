@@ -20,8 +20,9 @@ export const scoringDatum = (tokens: readonly number[]): Datum =>
   datum(tokens, { weights: float32(new Float32Array(tokens.length - 1).fill(1)) });
 
 /**
- * A datum that adds `scale` * gradient_T[t] * dlogProb_t, summed over t: importance_sampling with the current log-probs, so every ratio
- * is 1. Positions are masked by a gradient of 0, never by `weights`, whose sum is a denominator on some servers.
+ * A datum that adds `scale` * gradient_T[t] * dlogProb_t/dtheta, summed over t, to the gradient: importance_sampling
+ * with the current log-probs, so every ratio is 1. Positions are masked by a gradient of 0, never by `weights`, whose
+ * sum is a denominator on some servers.
  */
 export function gradientDatum(
   tokens: readonly number[],

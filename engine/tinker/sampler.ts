@@ -162,7 +162,7 @@ function paramsOf({ stop, sampling, stream: name }: SampleRequest, maxTokens: nu
   };
 }
 
-/** `stop` takes single tokens, so longer stop sequences are cut here. */
+/** The server takes only single tokens as `stop`, so the sample is cut here after a longer stop sequence. */
 function sampleOf(
   { baseUrl }: TinkerServer,
   { sequence, stop }: SampleRequest,

@@ -62,7 +62,7 @@ export class TinkerServer {
     return this.#createModel(await this.#sharedSession(), base, version);
   }
 
-  /** `open` then uses a new session: SkyRL never unloads the models of one that it has let expire. */
+  /** The next `open` uses a new session: SkyRL never unloads a model that is created in an expired one. */
   renewSession(): void {
     this.#session.forget();
   }

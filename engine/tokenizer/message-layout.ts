@@ -27,8 +27,9 @@ export interface MessageLayout {
 /** How to write an assistant's calls whose sampled tokens are unknown. */
 export interface CallsOptions {
   /**
-   * As the model samples them: with tokens that span the protocol's tags and the JSON, if the tokenizer has any. Each text is then part of
-   * the template, so the layout must not be cached. Absent: the JSON is data, tokenized apart from its tags.
+   * As the model samples them: with tokens that span the protocol's tags and the JSON, if the tokenizer has any. Each
+   * call's JSON is then part of the template, so the layout must not be cached. Absent: the JSON is data, tokenized
+   * apart from its tags.
    */
   readonly asSampled?: boolean;
 }

@@ -56,7 +56,7 @@ export function toolDisplayOf(tokenizer: Tokenizer, settings: ChatSettings): Too
 /** Whether the template shows tools but refuses the system message. `requireSystemMessage` then reports the refusal. */
 function showsToolsAlone(tokenizer: Tokenizer, settings: ChatSettings): boolean {
   const { error } = tryRender(tokenizer, messages(settings.system), [SENTINEL], settings.thinking);
-  // One that renders the system message in place of the tools shows none in any prompt.
+  // A template that renders the system message in place of the tools never shows them beside this system message.
   return error !== undefined && renderedSentinel(tokenizer, { ...settings, system: "" }) !== undefined;
 }
 

@@ -7,9 +7,11 @@
 docs/your-own-agents.md describes the protocol.
 """
 
+import ast
 import hashlib
 import hmac
 import json
+import operator
 import os
 import re
 import sys
@@ -32,7 +34,10 @@ def string_tool(name, description, *parameters):
     return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
 
-PLANNER_TOOLS = [string_tool("delegate", "Hands a subtask to a sub-agent and returns its report.", "agent", "task")]
+PLANNER_TOOLS = [
+    string_tool("delegate", "Hands a subtask to a sub-agent and returns its report.", "agent", "task"),
+    string_tool("calculate", "Evaluates an arithmetic expression of numbers, + - * / and parentheses.", "expression"),
+]
 SEARCHER_TOOLS = [
     string_tool("search", "Returns the titles of the three best pages.", "query"),
     string_tool("visit", "Opens the page of that title.", "title"),
@@ -40,7 +45,7 @@ SEARCHER_TOOLS = [
 
 
 def converse(agent, prompt, tools, functions, turns):
-    """Runs an agent until it calls nothing, and returns its answer, or None."""
+    """Runs an agent for at most `turns` turns, until it calls no tool. Returns its answer, or None."""
     client = OpenAI(base_url=agent["baseURL"], api_key=agent["apiKey"])
     messages = [{"role": "user", "content": prompt}]
     for _ in range(turns):
@@ -70,7 +75,28 @@ def answer(question, agents, worlds):
     def delegate(agent, task):
         return converse(agents["searcher"], task, SEARCHER_TOOLS, sources, 4) or "no report"
 
-    return converse(agents["main"], question["prompt"], PLANNER_TOOLS, {"delegate": delegate}, 5)
+    return converse(agents["main"], question["prompt"], PLANNER_TOOLS, {"delegate": delegate, "calculate": calculate}, 5)
+
+
+OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+
+
+def calculate(expression):
+    try:
+        return f"{value(ast.parse(expression.strip(), mode='eval').body):.12g}"
+    except (SyntaxError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
+        return "not an arithmetic expression"
+
+
+def value(node):
+    """Of numbers, + - * / and parentheses; raises KeyError or TypeError for anything else."""
+    if isinstance(node, ast.Constant):
+        return float(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -value(node.operand)
+    if isinstance(node, ast.BinOp):
+        return OPERATORS[type(node.op)](value(node.left), value(node.right))
+    raise TypeError(node)
 
 
 def search(pages, query):

@@ -59,7 +59,7 @@ interface SuiteRollout {
   readonly rollout: number;
 }
 
-/** Lost to an infrastructure failure, a failure of the judge, or crashes of its worker; `lost` is the reason. */
+/** A rollout lost to a failure of infrastructure or the judge, or to crashes of its worker; `lost` is the reason. */
 interface Lost {
   readonly lost: string;
 }

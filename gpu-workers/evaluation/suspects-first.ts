@@ -13,7 +13,7 @@ import { inParallel } from "../parallel.ts";
 export class RolloutsInFlight {
   readonly #record: ((names: readonly string[]) => Promise<void>) | undefined;
   readonly #names = new Set<string>();
-  /** One write at a time: each has all names, so the last one has to arrive last, and rollouts that start together need one. */
+  /** One write at a time: each has all names, so the last must arrive last. Rollouts that start together share one. */
   #recorded = Promise.resolve();
   #written: string | undefined;
 

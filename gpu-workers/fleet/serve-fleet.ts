@@ -33,7 +33,10 @@ export interface FleetService<Parts> {
   serve(parts: Parts, enter: (worker: string) => Promise<boolean>): Promise<ServiceEnd>;
 }
 
-/** Resolves when no run that it can serve needs this instance, or when `stop` aborts. Rejects when serving one crashes, or the store cannot be read. */
+/**
+ * Resolves when this instance is needed by no run that it can serve, or when `stop` aborts. Rejects when serving a run
+ * crashes, or the store cannot be read.
+ */
 export async function serveFleet<Parts>(service: FleetService<Parts>, stop: AbortSignal): Promise<void> {
   const { store, fleet, log } = service;
   const refused = new Set<string>();

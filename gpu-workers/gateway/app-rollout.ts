@@ -87,7 +87,10 @@ async function resultOf(
   throw new MgrpoError("app-failed", `question '${id}': ${fault}`);
 }
 
-/** Whether a remote app gave no error of its own: its connection was lost, a proxy answered, or what arrived is not a valid answer. */
+/**
+ * Whether a remote app did not give up by itself: its connection was lost, a proxy answered, it refused the call (401), or its
+ * answer is invalid.
+ */
 function isLost(error: unknown): boolean {
   if (!isMgrpoError(error, "app-failed")) return false;
   const { status } = (error.evidence ?? {}) as Partial<AnsweredError>;

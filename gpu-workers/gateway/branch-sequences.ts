@@ -25,7 +25,7 @@ export class BranchSequences {
     this.#name = name;
   }
 
-  /** @param isFirst whether it is the first to continue its parent's reply. */
+  /** @param isFirst whether exchange `id` is the first to continue its parent's reply. */
   of(id: string, parent: Exchange<SampledTurn> | undefined, isFirst: boolean, sampler: Sampler): TurnSequence {
     const continued = parent && this.#byExchange.get(parent.id);
     const sequence = isFirst && continued !== undefined ? continued : `${this.#name}#${sequencesOpened++}`;

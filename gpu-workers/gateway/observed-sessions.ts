@@ -29,7 +29,7 @@ export function observedSessions(
       open.requests.set(key, call);
       if (known === undefined) reportRequest(request, isNew, report);
       const reply = await sessions.turn(session, request, signal);
-      // A retry reports the reply only if no earlier attempt got one.
+      // A repeated request gets the same reply, which is reported once.
       if (open.replied.has(key)) return reply;
       open.replied.add(key);
       open.conversations.set(historyOf([...request.messages, assistant(reply)]), call);
@@ -65,7 +65,7 @@ const newObservedSession = (): ObservedSession => ({
   count: 0,
 });
 
-/** A conversation continues the one whose reply its history ends with. */
+/** A request continues the conversation that has the same messages up to the request's last reply. */
 function conversationOf(open: ObservedSession, messages: readonly AppMessage[]): { call: number; isNew: boolean } {
   const last = lastReply(messages);
   const known = last < 0 ? undefined : open.conversations.get(historyOf(messages.slice(0, last + 1)));
@@ -76,7 +76,7 @@ function conversationOf(open: ObservedSession, messages: readonly AppMessage[]):
 
 const lastReply = (messages: readonly AppMessage[]) => messages.findLastIndex(({ role }) => role === "assistant");
 
-/** Equal for histories that a session takes for the same (message-tree.ts). */
+/** Equal for histories that a session treats as equal (message-tree.ts). */
 const historyOf = (messages: readonly AppMessage[]) => canonicalJson(messages.map(messageIdentity));
 
 const assistant = ({ text, calls }: TurnReply): AppMessage => ({ role: "assistant", text, calls });

@@ -1,5 +1,5 @@
 /**
- * @file A sub-agent in another worker. All of a session's turns go to one worker: only that one has its tokens. If it is lost, so is the
+ * @file A sub-agent in another worker. All of a session's turns go to one worker: only that worker has its tokens. If it is lost, so is the
  * attempt, which is then tried again. An attempt whose first turn has killed two workers ends too: the caller then runs its rollout alone.
  *
  *     free ──first request──> asked ──first reply──> held: no other worker may answer
@@ -123,7 +123,7 @@ const newAssignment = (): SessionAssignment => ({
   died: new Set(),
 });
 
-/** The session's worker, for one more request: another one only if none has replied and none is asked now. */
+/** The worker for one more request of the session. Another is picked only if none has replied or has a request in flight. */
 async function workerOf(
   assignment: SessionAssignment,
   pick: () => Promise<WorkerRecord | undefined>,

@@ -35,7 +35,7 @@ export interface SessionHost {
   readonly agent: string;
   readonly sub: SubAgent;
   readonly admission: AdmissionRules;
-  /** How many steps before a session's step may still be sampled. */
+  /** How many earlier steps may still be sampled beside a session's own. */
   readonly staleness: number;
   /** Whether another version is being loaded, and this one is neither open nor being loaded. */
   isLoadingOther(version: number): boolean;
@@ -59,7 +59,7 @@ export interface SessionRoutes {
   close(): void;
 }
 
-/** Adds the routes to the worker's app. @param prefix the app's base path. */
+/** Adds the routes to the worker's app. @param prefix the app's base path, without its slash. */
 export function addSessionRoutes(app: Hono, prefix: string, signatures: Signatures, host: SessionHost): SessionRoutes {
   const state: State = { host, stop: new AbortController(), ended: new Map() };
   app.use(

@@ -18,8 +18,9 @@ export function untilStop(sample: Sample, stops: readonly string[], tokenizer: P
 }
 
 /**
- * The least length from 1 to `longest` for which `holds` is true, by bisection. `holds` must be true for `longest`, and for every length above
- * one for which it is. Stop texts satisfy this: a prefix's text grows at its end only, where a character that is not complete yet may change.
+ * The least length from 1 to `longest` for which `holds` is true, by bisection. `holds` must be true for `longest`, and if it is true for a
+ * length, for every greater one. Stop texts satisfy this: a prefix's text grows at its end only, where a character that is not complete
+ * yet may change.
  */
 function firstLength(longest: number, holds: (length: number) => boolean): number {
   let [least, most] = [1, longest];

@@ -13,7 +13,7 @@ import type { RunContext } from "../run-context.ts";
 type AdmissionRequest = Pick<InvocationRequest, "address" | "version">;
 
 export interface AdmissionRules {
-  /** Whether the step accepts it, now or once this worker can sample the version. */
+  /** Whether the step accepts the request, now or once this worker can sample the version. */
   admits(request: AdmissionRequest): Promise<boolean>;
   /** Resolves when the conversation may begin. Rejects with `step-closed` when it never will. */
   whenReady(request: AdmissionRequest, signal: AbortSignal): Promise<void>;

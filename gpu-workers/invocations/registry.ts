@@ -43,7 +43,7 @@ export interface InvocationRegistryOptions {
   whenOpen(request: InvocationRequest, signal: AbortSignal): Promise<unknown>;
   /** Whether another version is being loaded, and this one is neither open nor being loaded. */
   isLoadingOther(version: number): boolean;
-  /** How many steps before an invocation's step may still be sampled. */
+  /** How many earlier steps may still be sampled beside an invocation's own. */
   readonly staleness: number;
   readonly wallClockSeconds: number;
   /** Called with an error that no invocation caused: the process cannot continue. */

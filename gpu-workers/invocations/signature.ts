@@ -1,6 +1,6 @@
 /**
  * @file How workers, and the apps that they call, authenticate calls and reports: by a signature with a shared secret, which
- * never travels itself. An intercepted call cannot be changed, and its replay is refused or does no lasting harm.
+ * is never sent. An intercepted call cannot be changed, and its replay is refused or does no lasting harm.
  *
  *     x-mgrpo-time        store time in milliseconds; refused when more than five minutes from the server's
  *     x-mgrpo-nonce       128 random bits; refused when seen before; remembered for twice that time

@@ -21,7 +21,7 @@ const CANCEL_TIMEOUT_SECONDS = 1;
 /** Codes of OpenSSL and Node.js for a certificate that is not trusted. */
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)/;
 
-/** Their codes for any other failure of TLS, such as a server that speaks plain HTTP. */
+/** Codes of OpenSSL and Node.js for any other failure of TLS, such as a server that speaks plain HTTP. */
 const NO_TLS = /^ERR_(TLS|SSL)|^EPROTO$/;
 
 /** Codes of Node.js for a connection that was never made. */
@@ -46,7 +46,7 @@ const FORWARDED_CODES = [
   "run-halted",
 ] as const;
 
-/** Those that another attempt would meet again. */
+/** Codes of failures that another attempt would meet again. */
 const FINAL_CODES: readonly string[] = ["request-refused", "config-invalid"];
 
 /** Statuses of a result, and of a limit that an agent reached. */
@@ -56,7 +56,7 @@ const ReportedFailure = z.object({ code: z.string(), message: z.string() });
 
 /** A failure that a retry may cure. */
 export class TransientFailure extends Error {
-  /** The worker failed to respond properly: other workers are tried first. */
+  /** The worker failed to respond properly, or is draining: other workers are tried first. */
   readonly isWorkerAtFault: boolean;
   /** Counts as the worker's death: the connection broke or timed out while it may have been working on the request. */
   readonly workerDied: boolean;

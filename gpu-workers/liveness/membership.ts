@@ -37,7 +37,7 @@ export interface Membership {
   beat(signal: AbortSignal): Promise<"stopped" | "lost">;
   /** Watches the engine, without heartbeats, until the signal aborts: for a worker that is ending. Rejects as `beat` does. */
   watchEngine(signal: AbortSignal): Promise<void>;
-  /** Records the rollouts that count against a crash of this worker, before they start; an empty list when they have ended. */
+  /** Records the rollouts that a crash of this worker counts against, before they start; an empty list when they have ended. */
   setInFlight(rollouts: readonly string[]): Promise<void>;
   /** `count`: how many rollouts run or are quarantined now. Heartbeats record it when it has changed. */
   setRolloutCounter(count: () => RolloutCounts): void;
@@ -115,8 +115,8 @@ async function leave({ name, store: { table } }: RunContext, id: string): Promis
 }
 
 /**
- * Inserts the WORKER record once no worker of another release is left, and returns its id. Two that look at the same time see nobody, so
- * each looks again after its insert: at least one of them sees the other, and leaves.
+ * Inserts the WORKER record once no worker of another release is left, and returns its id. Two workers that look at the same time see
+ * nobody, so each looks again after its insert: at least one of them sees the other, and leaves.
  */
 async function enter(
   run: RunContext,

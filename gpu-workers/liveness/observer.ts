@@ -1,7 +1,7 @@
 /**
  * @file Which workers are alive, as this process sees it. A worker is dead when its counter has not moved for the lease time on this
  * process's own monotonic clock; the first observer that notices marks it dead. Because workers observe each other, a run advances even
- * where no schedule calls tick. While this process could not read, or slept, the others may have been as unable to write: of the time
+ * where no schedule calls tick. While this process could not read, or slept, the others may have been unable to write, too: of the time
  * between two reads, no more than half a lease counts.
  */
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";

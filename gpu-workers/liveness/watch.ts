@@ -126,7 +126,7 @@ class StepPoller implements StepWatch {
   }
 
   expectChange(): void {
-    // A sleep this short is not worth an extra read.
+    // Ending a shorter sleep would not be worth an extra read.
     if (this.#intervalSeconds > 2 * this.#minIntervalSeconds) this.#wake.abort();
     this.#intervalSeconds = this.#minIntervalSeconds;
   }

@@ -2,11 +2,11 @@
  * @file The attempts of one step: each runs one claimed rollout, commits its outcome or gives its claim back.
  *
  *     claimed ──start──> running ──> committed                     the outcome object decides; the claim is left in place
- *                          ├──> quarantined ──start alone──> …     its sub-agent's workers died, or an engine thread ended in two attempts
+ *                          ├──> quarantined ──start alone──> …     its sub-agent's workers died, or an engine thread ended in a retry
  *                          └──> released                           aborted, step closed, or run halted
  *
  * Any other error is a fault of this process. It is rethrown to the loop and the claim of its rollout stays, so that others count the crash.
- * So do all claims of a worker whose engine hangs.
+ * All claims of a worker whose engine hangs stay, too.
  */
 import { withAnySignal } from "../../core/any-signal.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -117,7 +117,7 @@ export class Attempts {
     const plan = planOf(this.#work, view, k);
     try {
       // Alongside others, a rollout that may have ended a worker is not retried: it runs alone next. An engine thread that ends takes all
-      // its samples with it, so each of their rollouts may be tried once more alongside others.
+      // its samples with it, so a rollout that loses its first attempt this way is retried alongside others.
       const canRetry = (error: MgrpoError, attempt: number) =>
         isAlone || !isMgrpoError(error, "worker-unavailable") || (error.retryable && attempt === 1);
       await this.commit(await attemptRollout(this.#work.host, plan, signal, canRetry));

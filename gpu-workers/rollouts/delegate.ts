@@ -16,7 +16,7 @@ export interface Caller extends Pick<InvocationRequest, "address" | "questionId"
   readonly opened?: Promise<unknown> | undefined;
 }
 
-/** @param agents the team: an invocation carries what is pinned for the agents below its own. */
+/** @param agents the team: an invocation carries what is pinned for the agents below the one that it invokes. */
 export function delegateOf(
   delegation: Delegation,
   agents: Readonly<Record<string, AgentConfig>>,

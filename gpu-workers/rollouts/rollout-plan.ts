@@ -14,6 +14,6 @@ export interface RolloutPlan extends SamplingPlan {
   readonly closedBook: boolean;
   /** Time limits start once it resolves; absent: immediately. */
   readonly opened?: Promise<unknown>;
-  /** Calls to sub-agents that are not answered yet: any key of the call -> the agent. The attempt updates it; its caller reads it. */
+  /** Unanswered calls to sub-agents: a key unique to the call -> the agent. The attempt updates it; its caller reads it. */
   readonly unanswered?: Map<string, string>;
 }

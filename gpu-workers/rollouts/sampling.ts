@@ -6,7 +6,7 @@ import type { Sampling } from "../../core/contracts/rollout.ts";
 /** The part of a rollout's plan that decides how agents sample. */
 export interface SamplingPlan {
   readonly sampling: Sampling;
-  /** Agent -> its own temperature. Absent: those are not used, as in evaluations. */
+  /** Agent -> its own temperature. Absent: all agents use that of `sampling`, as in evaluations. */
   readonly temperatures?: Readonly<Record<string, number>>;
 }
 

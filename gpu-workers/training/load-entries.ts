@@ -119,7 +119,7 @@ function checkedTrajectory(
   if (trajectory.agent !== agent || trajectory.version !== policy[agent]) {
     throw new MgrpoError(
       "record-damaged",
-      `${key} is a trajectory of ${trajectory.agent} version ${trajectory.version}, but step ${step} trains ${agent} version ${policy[agent]}`,
+      `${key} is a trajectory of ${trajectory.agent} version ${trajectory.version}, but step ${step} trains on ${agent} version ${policy[agent]}`,
     );
   }
   if ("usage" in trajectory) {

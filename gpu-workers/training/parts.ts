@@ -137,7 +137,7 @@ function stillOpenOrReady(first: StepRecord, snapshot: RunSnapshot | undefined):
   );
 }
 
-/** The records of those that are finalized. While a step is open, some of its records may not exist yet. */
+/** The records of the groups that are finalized. While a step is open, some of its groups may have no record yet. */
 async function readFinalized(
   { name, store }: RunContext,
   step: StepRecord,

@@ -149,7 +149,7 @@ async function finishStep(loop: TrainLoop, step: StepRecord): Promise<void> {
 
 /**
  * `replaced`: another worker took over the claim, or the step was closed with another trainer's version. `halted`: a service refused, or
- * the step cannot be trained (its loss or gradient is not finite), and the run is halted for that reason. `stalled`: a call of the engine
+ * the step cannot be trained (its loss or gradient is not finite), and the run is halted for that reason. `stalled`: a call to the engine
  * took too long, or the engine's thread ended.
  */
 async function resultOf(training: Promise<void>, run: RunContext): Promise<TrainResult> {

@@ -15,6 +15,9 @@ export const recipe: Recipe = {
 };
 
 function config(...[arm, chosen]: Parameters<Recipe["config"]>): ReturnType<Recipe["config"]> {
+  if (arm === "shared-policy") {
+    throw new MgrpoError("config-invalid", `arm ${arm} has no base model for three roles: train it with recipe atlas`);
+  }
   const common = atlas.config(arm, chosen);
   const { main, searcher } = common.agents;
   if (!main || !searcher) {

@@ -1,6 +1,6 @@
 /**
- * @file The base models: the planner; the smaller searcher, with another kind of tokenizer; the single agent, with all tools; and the planner
- * of atlas-two-subs. `mgrpo pretrain` makes them from demonstrations alone; their files are in models/.
+ * @file The base models: the planner; the smaller searcher, with another kind of tokenizer; the single agent, with all tools; one model for
+ * planner and searcher; and the planner of atlas-two-subs. `mgrpo pretrain` makes them from demonstrations alone; their files are in models/.
  */
 import { join } from "node:path";
 import type { Arm } from "../../core/contracts/config.ts";
@@ -27,6 +27,14 @@ const PLANNER = { kind: "byte-pairs", merges: 200, words: 900 } as const;
 export const baseModels: readonly BaseModel[] = [
   base("main", "mgrpo", "main", LARGER, { ...PLANNER, openings: [delegateTo("searcher"), CALCULATE] }, 4e6),
   base("searcher", "mgrpo", "searcher", SMALLER, { kind: "unigram", merges: 1500, openings: [SEARCH, VISIT] }, 8e6),
+  base(
+    "main",
+    "shared-policy",
+    "shared",
+    LARGER,
+    { ...PLANNER, openings: [delegateTo("searcher"), SEARCH, VISIT, CALCULATE] },
+    12e6,
+  ),
   base("main", "single-agent", "single", LARGER, { ...PLANNER, openings: [SEARCH, VISIT, CALCULATE] }, 12e6),
 ];
 

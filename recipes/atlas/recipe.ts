@@ -22,10 +22,15 @@ const optimizer = { learningRate: 8e-4, schedule: "linear" } as const;
 const engine = { threads: 1, slots: 64, microBatchTokens: 4096 };
 
 function config(arm: Arm): ReturnType<Recipe["config"]> {
-  return { ...common, agents: arm === "single-agent" ? singleAgent() : team() };
+  return { ...common, agents: agentsOf(arm) };
 }
 
-function team(): RunConfigInput["agents"] {
+function agentsOf(arm: Arm): RunConfigInput["agents"] {
+  if (arm === "single-agent") return singleAgent();
+  return arm === "shared-policy" ? oneModel(team()) : team();
+}
+
+function team() {
   return {
     main: {
       model: join(MODELS, "main"),
@@ -42,7 +47,13 @@ function team(): RunConfigInput["agents"] {
       optimizer,
       engine,
     },
-  };
+  } satisfies RunConfigInput["agents"];
+}
+
+/** The team with one base model, which tells its two roles apart by the system message. */
+function oneModel({ main, searcher }: ReturnType<typeof team>): RunConfigInput["agents"] {
+  const model = join(MODELS, "shared");
+  return { main: { ...main, model, system: "Plan." }, searcher: { ...searcher, model, system: "Search." } };
 }
 
 function singleAgent(): RunConfigInput["agents"] {

@@ -1,7 +1,7 @@
 /**
  * @file The rewards of atlas. `correct` compares answers. `expert` (eq 5) is a program: it parses the task into its look-up and checks the
  * search, the pages and the report against it. A report counts only if the pages that the searcher opened show it, in the field that the
- * task asks for and for every condition of the task: what was not looked up is a guess, and half an answer is a wrong one. It does not
+ * task asks for and for every condition of the task: what was not looked up is a guess, and half an answer is a wrong one. `expert` does not
  * judge whether the task was worth asking.
  *
  * So a wrong report scores at most 0.5, and that only after the right search (0.2) and the right page (0.3); with a page that shows half of
@@ -60,7 +60,7 @@ function isShown(lookUp: LookUp, answer: string | null, pages: readonly Page[]):
   );
 }
 
-/** The fact as the page states it, which is the country's own or its capital's. */
+/** The fact, if the page states it: the country's own page, or its capital's if the task asks for the capital. */
 function factShown({ title, fields }: Page, { ask, of }: Exclude<LookUp, { ask: "country" }>): string | undefined {
   if (same(title, of)) return fields.get(ask);
   return ask === "capital" && same(fields.get("capital of"), of) ? title : undefined;

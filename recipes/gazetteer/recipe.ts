@@ -62,7 +62,7 @@ const common = {
   rolloutsPerQuestion: 8,
   temperature: 1,
   algorithm: {
-    // A well-formed turn alone earns nothing: a team that is rewarded for it learns to answer at once, and wrongly.
+    // Format alone earns nothing: a team that is rewarded for it learns to answer at once, and wrongly.
     mainReward: { format: 0, correct: 1 },
     subReward: { format: 0, correct: 0.3, expert: 0.7 },
     alignment: { d: 2 },

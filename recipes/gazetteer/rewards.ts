@@ -1,7 +1,7 @@
 /**
  * @file The rewards of gazetteer. `correct` compares answers. `expert` (eq 5) is a program: it reads the task in English and checks the
- * search, the pages and the report against it. As in atlas, a report counts only if the pages that the searcher opened show it. It does not
- * judge whether the task was worth asking. A conversation that is only well-formed scores 0 in both.
+ * search, the pages and the report against it. As in atlas, a report counts only if the pages that the searcher opened show it. `expert` does
+ * not judge whether the task was worth asking. A conversation that is only well-formed scores 0 in both.
  *
  * So a wrong report scores at most 0.5, and that only after the correct search (0.2) and the correct page (0.3); with a page that shows half
  * of the task's conditions, 0.35. A report without a page scores at most 0.2, and less if the search has more words than the task.
@@ -73,7 +73,7 @@ const meetsAll = (country: string, where: readonly Condition[], pages: readonly 
 /** The country of a page: the one that it is about, or whose capital it is about. */
 const countriesOf = ({ title, facts }: ProsePage): readonly string[] => facts.get("country") ?? [title];
 
-/** A fact about a country as the page states it, which is the country's own or its capital's. */
+/** The values that a page shows for a fact about a country. None, unless the page is the country's or its capital's. */
 function factsShown({ title, facts }: ProsePage, ask: Asked, of: string): readonly string[] {
   if (same(title, of)) return facts.get(ask) ?? [];
   return ask === "capital" && facts.get("country")?.some((country) => same(country, of)) ? [title] : [];

@@ -136,7 +136,7 @@ function unigramModel(pieces: readonly string[], counts: ReadonlyMap<string, num
   return { size: vocab.length, json: { type: "Unigram", unk_id: 0, vocab, byte_fallback: false } };
 }
 
-/** Count of a byte that never occurs alone in the corpus. */
+/** Pseudo-count of a byte that is never a piece of its own in the corpus. */
 const RARE_COUNT = 0.01;
 /** Log-prob of `<unk>`. Every byte is a piece, so no text needs it. */
 const UNKNOWN_LOG_PROB = -100;

@@ -7,7 +7,7 @@ export function callTurn(
   return calls.map((call) => `<tool_call>\n${spaced(call)}\n</tool_call>`).join("\n");
 }
 
-/** The last turn, with the final answer as it is: `parseTurn` reads an empty one, or one with a protocol tag, as malformed. */
+/** The last turn, with the answer verbatim: to `parseTurn`, an empty answer or one with a protocol tag is malformed. */
 export const answerTurn = (answer: string): string => `<answer>${answer}</answer>`;
 
 /** JSON as Qwen writes it, with a space after colons and commas. */

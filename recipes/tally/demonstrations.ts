@@ -1,5 +1,5 @@
 /**
- * @file What the base models imitate: the form of every turn, and a policy that sometimes errs, in villages used for nothing else. A
+ * @file What the base models imitate: the format of every turn, and a policy that sometimes errs, in villages used for nothing else. A
  * planner that stops early or leaves people out makes rollouts of one question call the searcher very different numbers of times.
  */
 import { calculateText } from "../../adapters/tools/calculate.ts";

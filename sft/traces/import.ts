@@ -36,8 +36,9 @@ export interface Imported {
 
 interface Candidate extends TracedConversation {
   readonly agent: string | undefined;
-  /** Names the recorded conversation that the call belongs to. Its score is that of the longest recorded call that has one. */
+  /** Names the recorded conversation that the call belongs to. */
   readonly scope: string;
+  /** Of calls that are joined, the longest that has a score decides. */
   readonly score: number | undefined;
   readonly tools: readonly ToolDefinition[] | undefined;
   readonly where: string;

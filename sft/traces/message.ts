@@ -8,7 +8,7 @@ import { type JsonValue, jsonIn, Unusable } from "./json.ts";
 export interface Call {
   readonly id: string | undefined;
   readonly name: string;
-  /** JSON. */
+  /** JSON text as recorded, possibly malformed. */
   readonly arguments: string;
 }
 
@@ -175,7 +175,7 @@ export function isEmpty(raw: RawMessage): boolean {
   return [parts, content, thought, calls].every((field) => field === undefined || field === null || field.length === 0);
 }
 
-/** Whether any of its text was hidden. */
+/** Whether any text of the message was hidden. */
 export function isRedacted({ parts, content }: RawMessage): boolean {
   if (content === REDACTED) return true;
   return [...(parts ?? []), ...(Array.isArray(content) ? content : [])].some((part) => {
@@ -188,7 +188,7 @@ interface ReadingOptions {
   readonly stringsMayBeBlocks: boolean;
 }
 
-/** A raw message as one or more messages: each tool response becomes its own. Throws `Unusable`. */
+/** A raw message as one or more messages: each tool response becomes a message of its own. Throws `Unusable`. */
 export function messagesOf(raw: RawMessage, options: ReadingOptions): Message[] {
   const role = ROLES.get((raw.role ?? "").toLowerCase());
   if (role === undefined) throw new Unusable("a message has an unknown role");

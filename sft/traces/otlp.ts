@@ -145,7 +145,10 @@ export class Traces {
     return undefined;
   }
 
-  /** A score: an attribute, or the result of an evaluation of that name. */
+  /**
+   * The score of that name: an attribute or the result of an evaluation, of the span or the nearest span around it that
+   * has one; else an attribute of the resource.
+   */
   score(span: OtlpSpan, name: string): JsonValue | undefined {
     for (const { attributes, events } of this.lineage(span)) {
       const result = events.findLast(({ name: event, fields }) => {
@@ -169,7 +172,7 @@ export class Traces {
     const { traceId, spanId, eventName, attributes, body } = record;
     const name = eventName || String(attributes["event.name"] ?? "");
     if (!name.startsWith("gen_ai.")) return;
-    // Records without a span may not belong together.
+    // Records without a span do not necessarily belong together.
     const id = spanId === "" ? `record ${this.#logged.size}` : `${traceId}/${spanId}`;
     const logged = this.#logged.get(id) ?? { events: [], trace: traceId, resource, where };
     logged.events.push(eventOf(name, attributes, body));
@@ -177,7 +180,7 @@ export class Traces {
   }
 }
 
-/** A body is structured, or JSON in a string; span events have none, and some put it into an attribute. */
+/** A body is structured, or JSON in a string. Span events have no body; some carry it in an attribute. */
 function eventOf(name: string, attributes: JsonObject, body: JsonValue): OtlpSpanEvent {
   const written = attributes["gen_ai.event.content"] ?? body;
   const fields = typeof written === "string" ? jsonIn(written) : written;

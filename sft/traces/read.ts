@@ -20,7 +20,7 @@ export interface RawMessagesLine {
   readonly where: string;
 }
 
-/** These fields, which OpenAI's client adds to a message, must be empty, because it would be lost. */
+/** These fields, which OpenAI's client adds to a message, must be empty: the import would drop their content. */
 const empty = z.union([z.null(), z.array(z.never())]).optional();
 const { parts: _, ...fields } = RawMessage.shape;
 const OpenAiMessage = z.strictObject({

@@ -18,6 +18,7 @@ export class ImportReport {
   otherSpans = 0;
   /** Definitions of tools that the provider runs. They are not written. */
   providerTools = 0;
+  /** By reason. */
   readonly skipped = new Map<string, Skipped>();
   readonly #taken = new Map<string | undefined, { count: number; systems: Set<string> }>();
 

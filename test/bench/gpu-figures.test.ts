@@ -45,7 +45,7 @@ test("the table has a row per device; that of a device that failed says why", ()
   expect(new Set([cpu, webgpu, cuda].map((row) => row?.length))).toEqual(new Set([9]));
 });
 
-test("a failed command is reported by why it has no exit code, else by its last line on stderr, else by its exit code", () => {
+test("the failure of a command is why it has no exit code, else its last line on stderr, else its exit code", () => {
   const failure = (script: string, minutes?: number) =>
     failureOf(runCommand(process.execPath, ["--eval", script], minutes));
   // On SIGTERM it ends with an exit code, as a run that has drained its workers does.

@@ -19,7 +19,7 @@ function recordOf(run: string, seed: number, suites: readonly string[]) {
 }
 type RunRecord = ReturnType<typeof recordOf>;
 
-/** Runs the bench beside a comparison, with these records, and with this summary if there is one. */
+/** Runs the bench in a folder whose only comparison has these records, and this summary if one is given. */
 async function measure(summary?: object, records: readonly RunRecord[] = []): Promise<{ stdout: string }> {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-power-"));
   try {
@@ -45,7 +45,7 @@ test("comparisons without two arms that share two seeds are refused, since they 
   );
 });
 
-test("a suite that a run of the first arm lacks is compared on the other seeds, and needs two of them", async () => {
+test("a suite that only one run of the first arm has is left out: it needs two seeds", async () => {
   const both = ["long", "short"];
   const records = [
     ...[recordOf("a1", 1, ["short"]), recordOf("a2", 2, both), recordOf("a3", 3, ["short"])],

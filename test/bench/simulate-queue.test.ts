@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("a failed event is delivered again six function timeouts after its delivery, however long the call took, and dead-lettered after the fifth", async () => {
+test("a failed event is delivered again six function timeouts after its delivery, however long the call took, and dead-lettered after its fifth delivery", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   const meter = new Meter(now);
   const delivered: number[] = [];

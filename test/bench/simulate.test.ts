@@ -77,7 +77,7 @@ test("totals cover the requested hours", () => {
   expect(figures.usd["S3 PUTs"]).toBeCloseTo(figures.s3.writes * 5e-6, 2);
 });
 
-test("exactly one rate is required; anything else is refused, and the message names the options", () => {
+test("exactly one rate is required, and none with --table; anything else is refused, and the message names the options", () => {
   const parsed = readArguments(["--rollouts-per-hour", "600", "--agents", "3"]);
   expect(parsed).toEqual({ load: { rolloutsPerMinute: 10, runs: 1, agents: 3, set: [] }, hours: 1, as: "text" });
   for (const wrong of ["", "--rollouts 7", "--rollouts-per-minute 1 --rollouts-per-hour 60", "--table --json"])

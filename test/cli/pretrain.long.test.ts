@@ -33,11 +33,15 @@ async function pretrained(
   return new Map(readdirSync(base.folder).map((file) => [file, new Uint8Array(readFileSync(join(base.folder, file)))]));
 }
 
-function* take(all: Iterable<Demonstration>, count: number): Generator<Demonstration> {
+function* take(
+  all: Iterable<Demonstration>,
+  count: number,
+  change: (demonstration: Demonstration) => Demonstration = (each) => each,
+): Generator<Demonstration> {
   let left = count;
-  for (const one of all) {
+  for (const each of all) {
     if (left-- <= 0) return;
-    yield one;
+    yield change(each);
   }
 }
 
@@ -67,6 +71,26 @@ test("the error for demonstrations that end before the tokens are spent names th
     message: expect.stringMatching(/^the demonstrations of base model 'f' end after \d+ of 40000 tokens: /),
   });
   expect(existsSync(join(folder, "f"))).toBe(false);
+});
+
+test("a base model of two agents gets each agent's own conversations; an agent that its arm lacks is refused", async () => {
+  const shared = baseModels.find(({ arm }) => arm === "shared-policy") ?? expect.fail();
+  const files = shared.files();
+  const training = { ...shared.training, tokens: 2000, batchTokens: 512 };
+  const base = { ...shared, files: () => files, training };
+  await pretrainBase({ ...base, folder: join(folder, "i") }, recipe, toolsModule);
+  const weights = readFileSync(join(folder, "i", "model.safetensors"));
+  // The same texts, all as the planner's: other system messages, so other weights.
+  const asMain = () => take(shared.demonstrations(), 1000, (each) => ({ ...each, agent: "main" }));
+  await pretrainBase({ ...base, demonstrations: asMain, folder: join(folder, "j") }, recipe, toolsModule);
+  expect(readFileSync(join(folder, "j", "model.safetensors")).equals(weights)).toBe(false);
+  const asFinder = () => take(shared.demonstrations(), 1000, (each) => ({ ...each, agent: "finder" }));
+  await expect(
+    pretrainBase({ ...base, demonstrations: asFinder, folder: join(folder, "k") }, recipe, toolsModule),
+  ).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: "baseModels: arm 'shared-policy' has no agent 'finder'",
+  });
 });
 
 test("the error for an invalid setting of a recipe names the recipe and the setting", async () => {

@@ -146,8 +146,8 @@ test.each([
     /--suite hle: give one of gaia, xbench, webwalkerqa, reasoning-gym, relay, greedy, mine, or a file of questions/,
   ],
   [["greddy", {}], /did you mean 'greedy'\?/],
-  [["greedy", { data: "d" }], /--suite greedy brings its questions: leave out --data/],
-  [["relay", { data: "d" }], /--suite relay brings its questions: leave out --data/],
+  [["greedy", { data: "d" }], /--suite greedy has its own questions: leave out --data/],
+  [["relay", { data: "d" }], /--suite relay has its own questions: leave out --data/],
   [["q.jsonl", { data: "d" }], /--suite q\.jsonl is the data itself: leave out --data/],
 ] as const)("the error for --suite %j says what to do instead", ([name, options], line) => {
   expect(() => chooseSuite(name, "relay", DECLARED, options)).toThrow(line);

@@ -163,8 +163,8 @@ test("the timeline of a step spans all sampling and training of its workers; tha
 
 test.each([
   ["/runs/nothing", "no run 'nothing'"],
-  ["/runs/..%2f..", "not the name of a run"],
-  ["/runs/..%2f../events", "not the name of a run"],
+  ["/runs/..%2f..", "invalid run name"],
+  ["/runs/..%2f../events", "invalid run name"],
   ["/runs/relay/steps/2", "has not begun step 2"],
   ["/runs/relay/steps/1/99", "no group 99"],
   ["/runs/relay/steps/1/0/99", "has rollouts 0 to 1"],

@@ -140,7 +140,7 @@ test("the error for an unwritable cache names the cache and the variable that mo
   await expect(source.read("step-1", ["model.safetensors"])).rejects.toMatchObject({
     code: "storage-unwritable",
     message: expect.stringMatching(
-      /a-file.* cannot be written \(.*\): give this user write access, or set MGRPO_CACHE to another folder$/,
+      /a-file.* cannot be read or written \(.*\): give this user access, or set MGRPO_CACHE to another folder$/,
     ),
   });
 });

@@ -105,5 +105,5 @@ test("an event of more than 256 KiB is refused", () => {
   const lambda = { hasRoom: true, call: async () => ({ batchItemFailures: [] }) } as unknown as Lambda;
   const queue = new EventQueue("score-rollout", lambda, () => cloud);
   queue.send("x".repeat(EVENT_BYTES));
-  expect(() => queue.send("x".repeat(EVENT_BYTES + 1))).toThrow("an event of 262145 bytes: AWS accepts at most 262144");
+  expect(() => queue.send("x".repeat(EVENT_BYTES + 1))).toThrow("an event of 262145 bytes: the limit is 262144");
 });

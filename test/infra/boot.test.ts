@@ -40,6 +40,7 @@ case "$name $*" in
   *api/token) echo token ;;
   *local-ipv4) echo 10.0.0.5 ;;
   *instance-id) echo i-0abc ;;
+  journalctl*) echo "the worker's own log" ;;
   *spot/instance-action) [ -e "$ROOT/asked" ] || { touch "$ROOT/asked"; exit 22; } ;;
   *SHASUMS256.txt) printf '%s  %s\\n' "$NODE_SHA256" "$NODE_FILE" > SHASUMS256.txt ;;
   *linux-x64.tar.xz) printf ${NODE_ARCHIVE} > "$NODE_FILE" ;;
@@ -161,7 +162,7 @@ test("a server is installed and responds before its worker is started, and gets 
   expect(server).toMatch(/^User=skyrl$/m);
   expect(server).toMatch(/^IPAddressDeny=169\.254\.169\.254$/m);
   expect(server).not.toContain("worker.env");
-  expect(server).toMatch(/^OnFailure=mgrpo-end@without-server\.service$/m);
+  expect(server).toMatch(/^OnFailure=mgrpo-end@server-failed\.service$/m);
   expect(read("opt/skyrl/pyproject.toml")).toMatch(/^dependencies = \["skyrl==/m);
   expect(calls.filter((call) => call.includes("autoscaling"))).toEqual([]);
 });
@@ -188,15 +189,19 @@ test.each([
   expect(calls.some((call) => call.includes("mgrpo-worker mgrpo-interruption"))).toBe(false);
 });
 
-test.each(["done", "failing"])(
-  "a worker that is %s terminates its instance with the reason, and requests no replacement",
-  (how) => {
-    const { unit, start, last } = boot();
+test.each([
+  ["mgrpo-worker", "done", "no run needs the worker"],
+  ["mgrpo-worker", "worker-failed", "the worker failed five times in ten minutes"],
+  ["mgrpo-server", "server-failed", "the server failed five times in ten minutes"],
+])(
+  "once %s is %s, the instance terminates itself, the shipped log ends with the reason, and no replacement is requested",
+  (name, how, reason) => {
+    const { unit, start, last } = boot("", "FleetMain", "served");
     const [, unless = ""] = /^ConditionPathExists=!(.*)$/m.exec(unit("mgrpo-end@")) ?? [];
     expect(existsSync(unless)).toBe(false);
-    expect(unit("mgrpo-worker")).toMatch(new RegExp(`^On(Success|Failure)=mgrpo-end@${how}.service$`, "m"));
+    expect(unit(name)).toMatch(new RegExp(`^On(Success|Failure)=mgrpo-end@${how}.service$`, "m"));
     expect(start("mgrpo-end@", how)).toContain(END);
-    expect(JSON.parse(last() ?? "")).toMatchObject({ reason: `the worker is ${how}` });
+    expect(JSON.parse(last() ?? "")).toMatchObject({ reason });
   },
 );
 

@@ -61,7 +61,7 @@ async function fetchInto(incomplete: string, download: Download): Promise<void> 
       await append(download, incomplete);
       break;
     } catch (error) {
-      // Created again after another process had renamed it.
+      // `append` may have created the file again after another process renamed it.
       if (existsSync(blob)) return rm(incomplete, { force: true });
       const canRetry = isMgrpoError(error, "hub-unavailable") && attempt < ATTEMPTS;
       if (!canRetry) throw error;
@@ -108,7 +108,7 @@ const create = (path: string): Promise<boolean> =>
 
 const isGrowing = (path: string): Promise<boolean> =>
   stat(path).then(
-    // A time in the future is that of another clock, and says nothing about growth.
+    // A time far in the future is that of another clock, and says nothing about growth.
     ({ mtimeMs }) => Math.abs(Date.now() - mtimeMs) < QUIET_MILLISECONDS,
     () => false,
   );

@@ -2,7 +2,7 @@
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import type { HubSettings } from "./settings.ts";
 
-/** The hub refuses an expired token for every model, also for one that needs none. */
+/** The hub refuses an expired token for every model, even for a public one. */
 const INVALID_TOKEN = /invalid credentials/i;
 
 /** A fetch for one repository. A file that a repository lacks is left to the caller. */

@@ -57,7 +57,10 @@ export async function resolveCommit(model: HubModel, settings: HubSettings, repo
   }
 }
 
-/** The folder with the model's files: JSON, text, templates, and weights as safetensors. */
+/**
+ * The folder with the model's files: JSON, text, templates, and weights as safetensors.
+ * @throws MgrpoError as `resolveCommit` does, or `checkpoint-damaged`.
+ */
 export async function fetchModel(model: HubModel, settings: HubSettings, report: HubReporter): Promise<string> {
   const { repository, revision: commit } = await resolveCommit(model, settings, report);
   const cache = openRepositoryCache(settings.cache, repository);

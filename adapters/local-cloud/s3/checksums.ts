@@ -38,7 +38,10 @@ const NOT_CHECKSUMS = new Set([`${PREFIX}mode`, `${PREFIX}algorithm`, `${PREFIX}
 
 export interface BodyVerifier {
   update(bytes: Uint8Array): void;
-  /** Throws unless every digest that headers or trailers declare matches. Returns the ETag and the x-amz-checksum-* digests. */
+  /**
+   * Throws unless every digest that headers or trailers declare matches. Returns the ETag, and the x-amz-checksum-*
+   * digests by algorithm.
+   */
   finish(trailers: ReadonlyMap<string, string>): { etag: string; checksums: Record<string, string> };
 }
 

@@ -148,13 +148,13 @@ function joinedEtag(parts: readonly PartReference[]): string {
   return `${createHash("md5").update(md5s).digest("hex")}-${parts.length}`;
 }
 
-/** Ordered by number. @param only those with this number. */
-function storedParts(folder: string, only?: number): PartMetadata[] {
+/** Ordered by number. @param onlyNumber leaves out parts with other numbers; absent: all parts. */
+function storedParts(folder: string, onlyNumber?: number): PartMetadata[] {
   return readdirSync(folder)
     .map((name) => /^(\d+)-([0-9a-f]{32})$/.exec(name))
     .filter((match) => match !== null)
     .map(([name, number, etag]) => ({ name, number: Number(number), etag: String(etag) }))
-    .filter(({ number }) => only === undefined || number === only)
+    .filter(({ number }) => onlyNumber === undefined || number === onlyNumber)
     .map(({ name, number, etag }) => ({ number, etag, size: statSync(join(folder, name)).size }))
     .sort((a, b) => a.number - b.number);
 }

@@ -24,7 +24,7 @@ export interface ReceivedFile {
 /** Limit on bodies that are read into memory, such as XML. */
 const MAX_TEXT_BYTES = 4 * 2 ** 20;
 
-/** From this size on, an object's MD5 takes longer than everything else done with it: checksums.ts avoids it where it can. */
+/** From this size on, the MD5 takes longer than all other work on an object: checksums.ts avoids it where possible. */
 const LARGE_BYTES = 2 ** 20;
 
 /** Pieces from the network are small; files are written in larger ones. */

@@ -19,7 +19,7 @@ import { FairQueue } from "./fair-queue.ts";
 import { noReader, ReaderProcess, type ReadOutcome } from "./reader-process.ts";
 
 export interface Reader {
-  /** Documents of different callers, which are rollouts, take turns. */
+  /** Callers (rollouts) take turns. Rejects with `tool-backend` if no process can read, `canceled` if closed. */
   read(document: Document, caller?: string): Promise<Extracted>;
   close(): Promise<void>;
 }
@@ -41,8 +41,8 @@ interface ReadTask {
 }
 
 /**
- * Of a document whose process died or timed out. `suspect`: it will be read again, while no other document is. `rejected`: that second process
- * died or timed out too, and the document is not read again.
+ * Of a document whose process died or timed out. `suspect`: it will be read again, while no other document is.
+ * `rejected`: the second process died or timed out too, and the document is not read again.
  */
 type Standing = "suspect" | "rejected";
 

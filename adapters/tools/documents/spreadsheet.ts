@@ -53,9 +53,12 @@ function inflate(bytes: Uint8Array): Record<string, Uint8Array> | undefined {
   return unzipSync(bytes, { filter: ({ name }) => holdsText(name) });
 }
 
-const holdsText = (name: string) => name.endsWith(".xml") || name.endsWith(".xml.rels");
+/** The order of calculation lists the formula cells of all sheets, whose ranges must not be taken for one range. */
+const CALCULATION_ORDER = "xl/calcChain.xml";
 
-/** Whether the cells of a part lie in a range that fits in memory. A part that is not a sheet has none, and fits. */
+const holdsText = (name: string) => (name.endsWith(".xml") || name.endsWith(".xml.rels")) && name !== CALCULATION_ORDER;
+
+/** Whether the cells that a part refers to lie in a range that fits in memory. A part without cell references fits. */
 function fitsInMemory(part: Uint8Array): boolean {
   let [rows, columns] = [0, 0];
   const xml = Buffer.from(part.buffer, part.byteOffset, part.byteLength).toString("latin1");

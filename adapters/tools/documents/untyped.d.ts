@@ -1,4 +1,4 @@
-/** @file Declarations of what is used here of libraries that ship no types. */
+/** @file Type declarations for libraries that ship none, limited to what this folder uses. */
 declare module "@joplin/turndown-plugin-gfm" {
   import type TurndownService from "turndown";
   /** Tables, strikethrough, task lists and highlighted code. */

@@ -37,8 +37,9 @@ import { visitTool } from "./visit/visit.ts";
 export type OpenModel = (spec: LanguageModelSpec, environment: ToolsOpening["environment"]) => Promise<LanguageModel>;
 
 /**
- * Opens what `config.tools` sets, MCP servers included. Rejects with `config-invalid` for an unknown setting, a missing key, a tool that an MCP
- * server lists twice, or a model without a price under a dollar limit; with `tool-backend` if an MCP server does not start or list its tools.
+ * Opens what `config.tools` sets, MCP servers included. Rejects with `config-invalid` for an invalid setting, a missing
+ * key, an MCP tool that is missing or cannot be offered, or a model without a price under a dollar limit; with
+ * `tool-backend` if an MCP server does not start or list its tools, or a tool's JSON Schema cannot be used.
  */
 export async function openWebTools(opening: ToolsOpening, openModel: OpenModel = openDefault): Promise<OpenedTools> {
   const { config } = opening;

@@ -81,7 +81,7 @@ const Visit = z.strictObject({
 });
 export type VisitSettings = z.infer<typeof Visit>;
 
-/** The faults of a server's settings, as those of a command or a url; or that they have neither or both. */
+/** The faults of a server's settings: those of the variant that they name, or that they name neither or both. */
 function mcpFault(input: unknown, [ofCommand = [], ofUrl = []]: readonly (readonly z.core.$ZodIssue[])[]): string {
   const names = input !== null && typeof input === "object" ? Object.keys(input) : [];
   const isCommand = names.includes("command");

@@ -36,7 +36,7 @@ export class EventQueue {
 
   send(body: string): void {
     const bytes = Buffer.byteLength(body);
-    if (bytes > EVENT_BYTES) throw new Error(`an event of ${bytes} bytes: AWS accepts at most ${EVENT_BYTES}`);
+    if (bytes > EVENT_BYTES) throw new Error(`an event of ${bytes} bytes: the limit is ${EVENT_BYTES}`);
     this.#cloud().meter.queueRequests += 1;
     this.#put({ messageId: String(this.#sent++), body, deliveries: 0 });
   }

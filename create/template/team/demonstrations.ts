@@ -11,7 +11,7 @@ import { FIELDS, type Field, NAMES, villageOf } from "./world.ts";
 
 const FIRST_VILLAGE = 1_000_000;
 
-/** How often the friend is skipped, and each other decision made at random, which may still be right. */
+/** How often the friend is skipped, and how often each other decision is random, which may still be correct. */
 const FAULTS = { wrongField: 0.2, skipFriend: 0.5, wrongPerson: 0.2, wrongReport: 0.3 };
 
 type Turn = Demonstration["turns"][number];

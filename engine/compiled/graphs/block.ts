@@ -100,8 +100,8 @@ export function traceBlock(shape: PolicyShape): TracedGraph {
 }
 
 /**
- * Inverse CDF: the first token whose cumulative probability reaches `uniform` times the total; since `uniform` is above 0, its own probability
- * is positive. Below 0: the argmax.
+ * If `uniform` is above 0, inverse CDF: the first token whose cumulative probability reaches `uniform` times the
+ * total. The probability of that token is positive. If `uniform` is below 0: the argmax.
  */
 const DRAW: readonly GraphNode[] = [
   node("CumSum", ["probabilities", CUMSUM_AXIS.name], ["cumulative"]),

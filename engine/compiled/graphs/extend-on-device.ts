@@ -13,8 +13,9 @@ export const updatedCacheName = (name: string): string => `next:${name}`;
 
 /**
  * Inputs: those of extend.ts, with keys [S, KV, hd, C] and values [S, KV, C, hd] per layer; slots [B], the input slot that each row attends
- * to; order [S], the input slot that each output slot copies; written [S, C], 1 at positions that get a new row; source [S, C], which of the
- * B * T new rows that is. Outputs: next:keys and next:values per layer; probabilities [B, V].
+ * to; order [S], the input slot that each output slot copies; written [S, C], 1 at positions that get a new row;
+ * source [S, C], the index of that row among the B * T new rows. Outputs: next:keys and next:values per layer;
+ * probabilities [B, V].
  */
 export function traceExtendOnDevice(shape: PolicyShape): TracedGraph {
   const { kvHeads, headWidth } = shape.config;

@@ -6,8 +6,8 @@ const HEAD_BYTES = 64 * 2 ** 20;
 /** Arrays of that size alive at once: logits, log-probs, probabilities. */
 export const HEAD_ARRAYS = 3;
 /**
- * With a limit of 3 or more, chunks of similar size have at least two rows each, if there are two: the matrix-vector product of a single row
- * rounds differently.
+ * With a limit of 3 or more, chunks of similar size have at least two rows each, unless there is only one row: the
+ * matrix-vector product of a single row rounds differently.
  */
 const MINIMUM_LIMIT = 3;
 

@@ -2,7 +2,8 @@
  * @file Log-probs of the targets, with a hand-written gradient. With P = softmax(logits) and d = dLoss/dlogProb:
  *   dHidden = d/tau * (E[target] - P E)        dE = -P^T (d/tau * hidden)  +  scatter-add over targets of d/tau * hidden
  * P is the only [N, V] array that the backward pass computes. The scatter-add is left to the caller, as rows (`targetRows`): ONNX
- * Runtime's races when several threads run it, and a loop over rows is fast and deterministic. So dE is returned in two parts.
+ * Runtime's scatter-add has a data race when several threads run it; a loop over rows is fast and deterministic. So dE
+ * is returned in two parts.
  */
 import * as tf from "@tensorflow/tfjs-core";
 

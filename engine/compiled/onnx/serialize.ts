@@ -56,8 +56,8 @@ export interface Graph {
   readonly outputs: readonly Port[];
   readonly constants: readonly Constant[];
   /**
-   * Shapes of values between nodes. The runtime reuses a freed buffer for a value whose shape it knows to be equal; it searches all that are free,
-   * which takes a long time in a large graph if it finds none.
+   * Shapes of values between nodes. The runtime reuses a freed buffer for a value that it knows to have the same
+   * shape; it searches all freed buffers, which takes a long time in a large graph if none fits.
    */
   readonly values?: readonly Port[];
 }

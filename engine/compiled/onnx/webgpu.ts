@@ -1,7 +1,7 @@
 /**
- * @file Rewrites a graph to operators that the WebGPU provider supports and computes correctly (onnxruntime 1.30). A session with another operator
- * does not open (graph-session.ts). The provider's norm returns the mean in place of 1 / rms(x) (core/providers/webgpu/nn/layer_norm.cc),
- * which makes every gradient wrong.
+ * @file Rewrites a graph to operators that the WebGPU provider supports and computes correctly (onnxruntime 1.30). A
+ * session with an unsupported operator does not open (graph-session.ts). The provider's norm returns the mean in place
+ * of 1 / rms(x) (core/providers/webgpu/nn/layer_norm.cc), which makes every gradient wrong.
  */
 import type { Attribute, Constant, Graph, GraphNode } from "./serialize.ts";
 

@@ -24,7 +24,7 @@ export interface QuantizedBase {
   readonly bits: Bits;
   readonly path: string;
   readonly tensors: readonly QuantizedTensor[];
-  /** Of the zero points, which all weights share: one for each block of the largest. */
+  /** Of the zero points, which all weights share: one for each block of the largest weight. */
   readonly zerosOffset: number;
 }
 

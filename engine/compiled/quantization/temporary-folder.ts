@@ -1,6 +1,6 @@
 /**
  * @file A temporary folder that is deleted when its process exits: `mgrpo-quantized-<host>-<pid>-<6 letters or digits>`.
- * Before one is made, those of dead processes are deleted.
+ * Before one is made, those of dead processes on this host are deleted.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -79,7 +79,7 @@ export class ContinuousBatch {
     sample.reject(error);
   }
 
-  /** Another sequence may take its slot. */
+  /** Lets another sequence take this sequence's slot. */
   release(sequence: string): void {
     this.#slots.release(sequence);
   }

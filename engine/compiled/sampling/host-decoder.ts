@@ -86,7 +86,7 @@ export class HostDecoder implements SlotDecoder {
 
   async decode(count: number): Promise<Float32Array> {
     const placed = this.#placed;
-    // Even if this decode fails: other sequences may have these slots by the next one.
+    // Cleared even if this decode fails: by the next decode, other sequences may have these slots.
     this.#placed = new Map();
     for (const { position } of placed.values()) this.cache.reserve(position + 1);
     const { width } = this.cache;

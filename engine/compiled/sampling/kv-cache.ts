@@ -1,7 +1,8 @@
 /**
  * @file The KV cache in host memory: per layer one array of keys [slot, KV, hd, C] and one of values [slot, KV, C, hd]. A decode reads them in
- * place, a prefill copies of them; new rows are written here. C, the cache width, grows in steps with the longest sequence. Slots are
- * contiguous, so the first n are a view. A sequence that loses its slot is parked as a compact copy.
+ * place, a prefill reads copies; both write their new rows here. C, the cache width, grows in steps with the longest
+ * sequence. Slots are contiguous, so the first n are a view. A sequence that loses its slot is parked as a compact
+ * copy.
  */
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { type Feeds, tensor } from "../graph-session.ts";

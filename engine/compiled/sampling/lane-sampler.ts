@@ -4,7 +4,7 @@
  */
 import type { SampleRequest, Sampler } from "../../../core/ports.ts";
 
-/** A lane that shares the prompt may have this many more sequences than the emptiest one. */
+/** With the new sequence, a lane that shares its prompt may have this many more sequences than the emptiest lane. */
 const MAXIMUM_IMBALANCE = 8;
 
 interface SamplerLane {

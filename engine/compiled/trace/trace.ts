@@ -24,7 +24,10 @@ let kernelsRegistered = false;
 /** Runs `build` on the recording backend. Synchronous, so that no other tfjs work enters the trace. */
 export const traceGraph = (name: string, build: (scope: TraceScope) => void): TracedGraph => trace(name, build, false);
 
-/** As `traceGraph`, for a large graph: with `values`, which may change how the runtime fuses operators and thereby the results' rounding. */
+/**
+ * As `traceGraph`, for a large graph: declares the graph's `values`, which may change how the runtime fuses operators
+ * and thereby the results' rounding.
+ */
 export const traceWithShapes = (name: string, build: (scope: TraceScope) => void): TracedGraph =>
   trace(name, build, true);
 

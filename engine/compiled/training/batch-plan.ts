@@ -25,7 +25,7 @@ export const rowCount = ({ members, trees }: MicroBatch): number => (trees ?? me
 
 export const rowKind = ({ trees }: MicroBatch): RowKind => (trees ? "trees" : "sequences");
 
-/** The index, among rows x tokens hidden states, of the one at token t of the i-th member. */
+/** The index, among the rows x tokens hidden states, of the state of the i-th member's token t. */
 export function hiddenIndexOf({ tokens, trees }: MicroBatch): (i: number, t: number) => number {
   if (!trees) return (i, t) => i * tokens + t;
   const nodes = trees.flatMap((tree, row) => tree.nodes.map((path) => path.map((node) => row * tokens + node)));
@@ -35,7 +35,10 @@ export function hiddenIndexOf({ tokens, trees }: MicroBatch): (i: number, t: num
 /** Estimated cost of a row, a tree or a sequence. The unit is the cost of one token's matrix products in the layers. */
 type CostOf = (tokens: number) => number;
 
-/** Cost of attention's FLOPs relative to those of the layers' matrix products: it passes over [T, T] arrays several times. */
+/**
+ * Cost of a FLOP of attention relative to one of the layers' matrix products: attention passes over [T, T] arrays
+ * several times.
+ */
 const ATTENTION_COST_FACTOR = 2.5;
 /** Trees are used if a batch is estimated to cost at least this many times as much without them. */
 const MINIMUM_GAIN = 1.2;

@@ -38,7 +38,7 @@ export function dataParallel(
     },
 
     async forwardBackward(batch, loss, temperature): Promise<ForwardBackward> {
-      // All of the batch, before a lane adds its part to its gradient.
+      // Checks the whole batch before any lane adds to its gradient.
       for (const sequence of batch) checkTrainingSequence(sequence, loss);
       const work = parts(batch.map(({ tokens }) => tokens)).map(async ({ lane, members }) => ({
         members,

@@ -62,7 +62,7 @@ export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): L
 }
 
 function openPasses(state: TrainedState, files: CheckpointFiles, options: LaneOptions): Passes {
-  // Packed weights cost memory and gain nothing here: a product has as many rows as a micro-batch has tokens.
+  // Packed weights cost memory and gain nothing here: a product has many rows, one for each token of the micro-batch.
   const frozenOptions = { ...options, packsWeights: false, multipliesCodes: false };
   if (state.lora) return new LayeredPasses(state, openWeights(files, options.quantized), frozenOptions);
   return computesWhole(state.config, options)

@@ -1,6 +1,6 @@
 /**
- * @file Cuts rows into micro-batches of rows of similar length. The cut depends only on the rows' sizes and the limits, so equal
- * batches give equal bits; padding and grouping change results only by rounding.
+ * @file Groups rows of similar length into micro-batches. The grouping depends only on the rows' sizes and the limits,
+ * so equal batches give equal bits; padding and grouping change results only by rounding.
  */
 import type { EngineOptions } from "../../../core/ports.ts";
 import { ATTENTION_BLOCKS } from "../graphs/train.ts";

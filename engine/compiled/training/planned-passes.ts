@@ -52,8 +52,8 @@ export function plannedPasses(
 const NO_BOUND = 1e30;
 
 /**
- * The loss in the same graph, with a clip range that no ratio leaves. What is clipped has no gradient to compare, and at the edge of the range,
- * rounding decides whether a token is clipped.
+ * The same loss, computed by the same graph, with a clip range that no ratio leaves. A clipped token has no gradient to
+ * compare, and at the edge of the range, rounding decides whether a token is clipped.
  */
 const unclipped = (loss: Loss): Loss =>
   loss.kind === "clipped-token" ? { ...loss, clipLow: 1, clipHigh: NO_BOUND } : loss;

@@ -47,7 +47,7 @@ interface CheckedSample {
   readonly micro: MicroBatch;
 }
 
-/** Checks the trees of each shape in a plan that is not in `checked` yet, and adds it. */
+/** Checks the plan's trees of each shape that is not in `checked`, and adds the shapes that pass. */
 export async function checkTrees(
   pass: CheckedPass,
   batch: readonly TrainingSequence[],
@@ -97,7 +97,7 @@ function sampleOf(micro: MicroBatch, batch: readonly TrainingSequence[], pass: C
 
 /**
  * Whether a token that contributes is predicted at a node that comes after another branch. A single path has no such node: equal sequences,
- * a sequence that begins another, sequences that differ only in their last token.
+ * a sequence that is a prefix of another, sequences that differ only in their last token.
  */
 function isBranched({ tree, members }: Row, batch: readonly TrainingSequence[], { contributes }: CheckedPass): boolean {
   // Node t of a path is number t in its tree, unless another branch comes before it. It predicts token t + 1.
@@ -123,7 +123,8 @@ async function confirmTrees(
   compareLogProbs(inTrees, apart, batch, pass, tolerance);
   const difference = norm(gradient);
   if (difference <= tolerance * size) return true;
-  // Opposite advantages may cancel and leave only rounding: then the scale is the norm of the sum if the gradients were orthogonal.
+  // Gradients may cancel and leave only rounding: then the scale is the norm that their sum would have if they were
+  // orthogonal.
   const scale = await scaleOf(batch, pass, apartOptions, gradient);
   if (!Number.isFinite(scale)) return false;
   if (difference <= tolerance * scale) return true;

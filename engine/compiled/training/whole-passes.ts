@@ -78,30 +78,30 @@ export class WholePasses implements Passes {
     return { loss: total, logProbs };
   }
 
-  #session(graph: string, batch: MicroBatch, trace: (kind: RowKind) => (shape: PolicyShape) => TracedGraph) {
-    const kind = rowKind(batch);
+  #session(graph: string, micro: MicroBatch, trace: (kind: RowKind) => (shape: PolicyShape) => TracedGraph) {
+    const kind = rowKind(micro);
     const shape = { config: this.#state.config, lora: null };
     return sharedSession(`${graph}-${kind}`, shape, this.#options, trace(kind));
   }
 
   #feeds(
-    batch: MicroBatch,
+    micro: MicroBatch,
     sequences: Sequences,
     temperature: number,
     wanted: Predictions,
   ): { feeds: Feeds; tokens: Int32Array; lengths: Lengths } {
     const { width } = this.#state.config;
-    const { feeds, inputTokens } = forwardFeeds(batch, sequences, this.#rotary);
+    const { feeds, inputTokens } = forwardFeeds(micro, sequences, this.#rotary);
     const { feeds: picked, picks } = pickFeeds(wanted, inputTokens.length);
     const embedded = this.#embed(inputTokens);
     return {
       tokens: inputTokens,
-      lengths: trainLengths(rowCount(batch), batch.tokens, wanted.row.length, picks),
+      lengths: trainLengths(rowCount(micro), micro.tokens, wanted.row.length, picks),
       feeds: {
         ...this.#weights,
         ...feeds,
         ...picked,
-        embedded: tensor(embedded, [rowCount(batch), batch.tokens, width]),
+        embedded: tensor(embedded, [rowCount(micro), micro.tokens, width]),
         inverseTemperature: tensor(Float32Array.of(1 / temperature), []),
       },
     };

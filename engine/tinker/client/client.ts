@@ -270,7 +270,10 @@ class NumberedModel implements TinkerModel {
   }
 }
 
-/** `tinker://<model>/weights/<name>`, `tinker://<model>/sampler_weights/<name>`, or SkyRL's `tinker://<model>/<name>` for the latter. */
+/**
+ * Takes `tinker://<model>/weights/<name>`, `tinker://<model>/sampler_weights/<name>`, or SkyRL's
+ * `tinker://<model>/<name>` for the latter.
+ */
 function checkpointPathOf(path: string): string {
   const [model = "", ...rest] = path.replace("tinker://", "").split("/");
   const [kind, name] = rest.length === 1 ? ["sampler_weights", rest[0]] : rest;

@@ -108,7 +108,7 @@ async function readAnswer(response: Response, method: string, url: string): Prom
   return { kind: "refused", status, message, hasDetail: detail !== undefined };
 }
 
-/** Python writes such numbers into lists, although JSON has none. */
+/** Python writes NaN and Infinity, which JSON does not have. */
 const NOT_FINITE = /[[,:]\s*-?(NaN|Infinity)\s*[\],}]/;
 
 function readJson(text: string, method: string, url: string): unknown {

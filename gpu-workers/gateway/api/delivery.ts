@@ -4,7 +4,7 @@ import type { Context } from "hono";
 
 /**
  * Resolves to true when the whole response has been handed to the client's connection, to false when the connection closed first.
- * Node also reports a response as finished when its connection was lost: only a live one counts.
+ * Node.js also emits `finish` after the connection was lost, so the socket must still be open.
  */
 export function deliveryOf(context: Context): Promise<boolean> {
   const { incoming, outgoing } = (context.env ?? {}) as Partial<HttpBindings>;

@@ -16,19 +16,27 @@ interface Demonstrator {
   readonly practiceNames: (world: World, random: Random) => Demonstration;
 }
 
+const main: Demonstrator = {
+  demonstrate: (draft, world, random) => mainDemonstration(draft, world, random, () => "searcher"),
+  practiceNames: (world, random) => delegatedNames("searcher", world, random),
+};
+
+const searcher: Demonstrator = {
+  demonstrate: (draft, world, random) => searcherDemonstration(anyLookUp(draft, random), world, random),
+  practiceNames: searchedNames,
+};
+
 const BY_AGENT: Readonly<Record<string, Demonstrator>> = {
-  main: {
-    demonstrate: (draft, world, random) => mainDemonstration(draft, world, random, () => "searcher"),
-    practiceNames: (world, random) => delegatedNames("searcher", world, random),
-  },
+  main,
   "main-of-two": {
     demonstrate: (draft, world, random) =>
       mainDemonstration(draft, world, random, ({ ask }) => (ask === "country" ? "finder" : "searcher")),
     practiceNames: (world, random) => delegatedNames(random.uniform() < 0.5 ? "finder" : "searcher", world, random),
   },
-  searcher: {
-    demonstrate: (draft, world, random) => searcherDemonstration(anyLookUp(draft, random), world, random),
-    practiceNames: searchedNames,
+  searcher,
+  shared: {
+    demonstrate: (draft, world, random) => ofEitherRole(random, (role) => role.demonstrate(draft, world, random)),
+    practiceNames: (world, random) => ofEitherRole(random, (role) => role.practiceNames(world, random)),
   },
   single: {
     demonstrate: (draft, world, random) =>
@@ -40,7 +48,17 @@ const BY_AGENT: Readonly<Record<string, Demonstrator>> = {
   },
 };
 
-/** @param agent `main`, `main-of-two` with a second sub-agent that finds countries, `searcher`, or `single` for the one agent with all tools. */
+/** Half of the demonstrations are the planner's, half the searcher's. */
+function ofEitherRole<D extends Demonstration | undefined>(random: Random, demonstrate: (role: Demonstrator) => D): D {
+  const [agent, role] = random.uniform() < 0.5 ? (["main", main] as const) : (["searcher", searcher] as const);
+  const demonstration = demonstrate(role);
+  return demonstration && { ...demonstration, agent };
+}
+
+/**
+ * @param agent `main`, `main-of-two` with a second sub-agent that finds countries, `searcher`, `shared` for one model in both roles, or `single`
+ * for the one agent with all tools.
+ */
 export function* demonstrationsOf(agent: string, seed: number): Generator<Demonstration, never> {
   const demonstrator = BY_AGENT[agent];
   if (!demonstrator) {

@@ -1,8 +1,8 @@
 /**
  * @file The question sets. What is asked comes from atlas and is split as there, by look-up; how it is asked comes from phrasings.ts,
- * with a split of its own. Held-out questions consist only of held-out look-ups, in held-out phrasings. The first ones are the development
- * split, which guides choices; the others are the test split, which is reported. The test split is about the real world, whose chains of two
- * held-out look-ups it nearly uses up; the development split is about a world of its own.
+ * with a split of its own. Held-out questions consist only of held-out look-ups, in held-out phrasings. The first ones are the
+ * development split, which guides choices; the others are the test split, which is reported. The test split is about the real world, and
+ * nearly uses up its held-out chains of kind `hop2`; the development split is about a world of its own.
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";

@@ -154,7 +154,7 @@ test("names of settings have only characters that MLflow accepts, and a later pr
 
 test("a send that runs out of time says so, and names the command that sends the rest", async () => {
   const sending = open().send([line(1)], AbortSignal.abort());
-  await expect(sending).rejects.toThrow(/no time to send all .*`mgrpo track look`/);
+  await expect(sending).rejects.toThrow(/no time to send everything .*`mgrpo track look`/);
 });
 
 test("an HTML page in place of MLflow's response is reported with the address", async () => {

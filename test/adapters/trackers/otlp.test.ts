@@ -1,6 +1,6 @@
 /**
  * @file Rollouts as OTLP traces: the tree, the scores, ids that stay the same when a rollout is sent again, content only
- * if set; decoded with OTLP's own schema.
+ * with `trackContent`; decoded with OTLP's own schema.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -266,7 +266,7 @@ test("a rollout is left out if a conversation of its sub-agents has expired, eve
 test("a send that runs out of time says so, and names the command that sends the rest", async () => {
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
   const tracker = openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts, report });
-  await expect(tracker.send([line], AbortSignal.abort())).rejects.toThrow(/no time to send all .*`mgrpo track tiny`/);
+  await expect(tracker.send([line], AbortSignal.abort())).rejects.toThrow(/send everything .*`mgrpo track tiny`/);
 });
 
 test("a receiver that breaks off its response: the error names it, and is retryable", async () => {

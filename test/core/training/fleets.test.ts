@@ -176,9 +176,9 @@ test("a capacity request counts for the runs with a free slot, or, if none has o
   expect(counted([over])).toEqual([]);
 });
 
-test("after too many capacity requests at one step the run gives up on the fleet and is halted; progress resets the count", () => {
-  const withRequests = (capacityRequests: number, progress: number) =>
-    viewOf({ fleets: [{ ...emptyFleetRecord("test", "searcher"), capacityRequests, progress }] });
+test("after too many capacity requests at one step the run gives up on the fleet, and is halted once no worker is left; progress resets the count", () => {
+  const withRequests = (capacityRequests: number, progress: number, workers: readonly WorkerRecord[] = []) =>
+    viewOf({ fleets: [{ ...emptyFleetRecord("test", "searcher"), capacityRequests, progress }], workers });
   expect(workersNeeded(withRequests(MAX_CAPACITY_REQUESTS, 1), SEARCHER, 0)).toBe(1);
   expect(haltUnserved(withRequests(MAX_CAPACITY_REQUESTS, 1), FLEETS)).toEqual([]);
   const lost = withRequests(MAX_CAPACITY_REQUESTS + 1, 1);
@@ -186,6 +186,10 @@ test("after too many capacity requests at one step the run gives up on the fleet
   const [halt] = haltUnserved(lost, FLEETS);
   const reason = expect.stringMatching(/fleet searcher came up 5 times without completing step 1; .*logs\/searcher\//);
   expect(halt).toEqual({ kind: "update", change: endRun("test", { code: "unserved", reason }) });
+  const atWork = (state: WorkerRecord["state"]) =>
+    withRequests(MAX_CAPACITY_REQUESTS + 1, 1, [workerOf("w", state, "searcher")]);
+  expect(haltUnserved(atWork("alive"), FLEETS)).toEqual([]);
+  expect(haltUnserved(atWork("dead"), FLEETS)).toEqual([halt]);
   expect(needs(withRequests(MAX_CAPACITY_REQUESTS + 1, 0))).toEqual([1, 1, 0]);
   expect(haltUnserved(withRequests(MAX_CAPACITY_REQUESTS + 1, 0), FLEETS)).toEqual([]);
 });

@@ -37,12 +37,15 @@ test.each([
   ["main-of-two", twoSubs, "mgrpo", "main"],
   ["searcher", atlas, "mgrpo", "searcher"],
   ["single", atlas, "single-agent", "main"],
-] as const)("%s: every turn parses; only the last one answers", (name, recipe, arm, agent) => {
+  ["shared", atlas, "shared-policy", "main"],
+] as const)("%s: every turn parses; only the last one answers", (name, recipe, arm, own) => {
   const { agents } = RunConfig.parse({ ...recipe.config(arm, () => undefined), run: "test", recipe: recipe.name, arm });
-  const config = agents[agent];
-  if (!config) throw new Error(agent);
-  const toolbox = openToolbox(agent, config, tools);
-  for (const { turns } of sample(name, 500)) {
+  const toolboxes = new Map(
+    Object.entries(agents).map(([agent, config]) => [agent, openToolbox(agent, config, tools)]),
+  );
+  for (const { agent = own, turns } of sample(name, 500)) {
+    const [config, toolbox] = [agents[agent], toolboxes.get(agent)];
+    if (!config || !toolbox) throw new Error(agent);
     expect(turns.length).toBeLessThanOrEqual(config.limits.turns);
     turns.forEach(({ text, responses }, i) => {
       const parsed = parseTurn(text, toolbox, config.limits.calls);
@@ -60,6 +63,15 @@ test("in atlas-two-subs, the planner's demonstrations delegate to both sub-agent
   expect([...called].sort()).toEqual(["finder", "searcher"]);
   expect(of("finder").length).toBeGreaterThan(0);
   expect(of("finder")).toEqual(of("searcher"));
+});
+
+test("one model for both roles gets as many demonstrations of the planner as of the searcher, each with its own agent", () => {
+  const shared = sample("shared", 1000);
+  expectRate(shared, ({ agent }) => agent === "main", 0.5);
+  const delegates = ({ turns }: Demonstration) => turns.some(({ text }) => text.includes('"name": "delegate"'));
+  const searches = ({ turns }: Demonstration) => turns.some(({ text }) => text.includes('"name": "search"'));
+  expect(shared.filter(delegates).every(({ agent }) => agent === "main")).toBe(true);
+  expect(shared.filter(searches).every(({ agent }) => agent === "searcher")).toBe(true);
 });
 
 test("no demonstration asks a held-out question", () => {

@@ -30,7 +30,7 @@ export function curvesOf(view: RunView): Curve[] {
     perAgent("gradient norm", ({ training }, agent) => training[agent]?.gradientNorm),
     perAgent("entropy of the sampler, nats per token", ({ training }, agent) => training[agent]?.entropy),
     perAgent("clip fraction", ({ training }, agent) => training[agent]?.clipFraction),
-    perAgent("share of tokens masked", ({ training }, agent) => training[agent]?.maskedFraction),
+    perAgent("share of tokens masked by ratioMask", ({ training }, agent) => training[agent]?.maskedFraction),
     perAgent("share of importance weights truncated", ({ training }, agent) => training[agent]?.truncatedFraction),
     perAgent("age of rollouts, versions", ({ age }, agent) => age?.[agent]),
     overall("tokens trained on per second", ({ tokensPerSecond }) => tokensPerSecond),

@@ -1,4 +1,7 @@
-/** @file A field whose text is searched for on Enter, or when the field loses focus. Until then, typed text survives changes of the page. */
+/**
+ * @file A field whose text is searched for on Enter, or when the field loses focus. Until then, re-rendering keeps the
+ * typed text.
+ */
 import { useEffect, useState } from "preact/hooks";
 
 interface SearchBoxProps {

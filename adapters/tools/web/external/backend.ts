@@ -1,7 +1,7 @@
 /**
  * @file One request to a backend that responds with JSON. Any failure is `tool-backend`: an infrastructure failure, which never becomes text
- * for the agent and whose message is one line. Retryable failures are retried with backoff, which begins after Retry-After; a long one ends
- * the attempts.
+ * for the agent and whose message is one line. Retryable failures are retried with backoff, which begins after
+ * Retry-After. If Retry-After exceeds MAX_PAUSE_SECONDS, there is no further attempt.
  */
 import { TokenBucket } from "limiter";
 import pRetry from "p-retry";

@@ -36,7 +36,7 @@ export interface ExternalCalls {
   readonly backends: Backends;
   readonly guard: LeakageGuard;
   bucket(requestsPerSecond: number): TokenBucket;
-  /** Answers from the cache, or calls and pays. */
+  /** Answers from the cache, or calls and pays `usd`. Rejects with `run-halted` if that exceeds the run's budget. */
   call<T>(
     request: CachedRequest,
     schema: z.ZodType<T>,
@@ -46,7 +46,7 @@ export interface ExternalCalls {
   ): Promise<T>;
   /** Calls and pays, without the cache. */
   callUncached<T>(usd: number, ask: () => Promise<T>): Promise<T>;
-  /** Counts what requests cost beyond the price and the cost of their calls, in dollars. */
+  /** Charges the run for requests that `call` does not count, such as those that were cut off. Rejects like `call`. */
   payMore(usd: number): Promise<void>;
   countBlocked(count: number): Promise<void>;
 }

@@ -6,7 +6,8 @@
  *     GET with last-event-id     the rest of an interrupted stream           at most `maxBytes`
  *     GET                        an endless stream of notifications          not opened: nobody reads them
  *
- * The GET does not name the request whose stream it resumes, so a response cannot be addressed to it: that request times out.
+ * A GET does not name the request whose stream it resumes, so no response can be addressed to that request, which
+ * times out.
  */
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import * as z from "zod";

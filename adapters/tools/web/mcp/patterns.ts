@@ -1,8 +1,9 @@
 /**
  * @file Matches the patterns of an MCP server's JSON Schemas. The server wrote the pattern and the model wrote the text, so no pattern may
- * backtrack: `^(a+)+$` would block this process for seconds. RE2 takes linear time. What RE2 cannot decide as JavaScript would is not
- * refused here, since the server checks the arguments itself: a pattern that RE2 does not support (lookahead, backreferences) or that is too
- * large, and a `\s` where the text has whitespace that RE2's lacks.
+ * backtrack: `^(a+)+$` would block this process for seconds. RE2 takes linear time. A text passes where RE2 cannot
+ * decide as JavaScript would, since the server checks the arguments itself: if RE2 does not support the pattern
+ * (lookahead, backreferences), if the pattern is too large, or if it contains `\s` or `\S` and the text contains
+ * whitespace that RE2's `\s` does not match.
  */
 import { RE2JS } from "re2js";
 

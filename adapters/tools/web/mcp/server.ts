@@ -5,7 +5,7 @@
  *
  *     (none) ──first call──> connecting ──> open ──died, timed out, HTTP failed──> (none)
  *                               └── fails: `tool-backend`
- *     any ──close──> closed: a later call is `canceled`, and starts no process that nobody would end
+ *     any ──close──> closed: a later call rejects with `canceled` and starts no process
  *
  * After a timeout or a failure of HTTP, the other calls in flight end on the old connection, which is closed after the last of them.
  */
@@ -63,6 +63,7 @@ const REFUSALS: readonly (readonly [number, string])[] = [
   [402, "it requires payment"],
 ];
 
+/** Throws `config-invalid` if a header cannot be sent. */
 export function openMcpServer(
   name: string,
   settings: McpSettings,

@@ -1,6 +1,7 @@
 /**
  * @file Wraps the tools of an MCP server as `Tool`s, named `<server>_<tool>`. The chat template describes them to the agent with the server's
- * JSON Schemas, unchanged. The same schemas validate its calls (ajv, with linear-time patterns).
+ * JSON Schemas, unchanged except for `$schema`, which is left out. The same schemas validate the agent's calls (ajv,
+ * with linear-time patterns).
  */
 import { Ajv, type ValidateFunction } from "ajv";
 import addFormats from "ajv-formats";
@@ -97,7 +98,7 @@ function refuseRepeated(server: string, tools: readonly McpTool[]): void {
   );
 }
 
-/** A Zod type that validates with a JSON Schema and exports that schema unchanged. */
+/** A Zod type that validates with a JSON Schema and exports that schema without its `$schema`. */
 function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<Record<string, unknown>> {
   const ajv = createAjv();
   let check: ValidateFunction;

@@ -14,7 +14,7 @@ export interface ToolModel {
   readonly maxTokens: number;
 }
 
-const FREE = { inputTokens: 0, outputTokens: 0 };
+const NONE = { inputTokens: 0, outputTokens: 0 };
 
 const REFUSALS: Readonly<Record<string, string>> = {
   "too-long": "(this text is too long for the model)",
@@ -63,8 +63,8 @@ export async function callToolModel(
   };
   const costOf = (counts: TokenUsage) => costUsd(usd, counts);
   const options = { costOf, mostUsd: expectedUsd, canary: context.question.canary };
-  // Only the run pays for what was cut off: how often a server is too slow depends on timing, and a rollout's budget must not. It pays last: if
-  // that passes its limit, the answer is counted and stored.
+  // Only the run pays for requests that were cut off: how often a server is too slow depends on timing, and a rollout's
+  // budget must not. The run pays for them last: if they exceed its limit, the answer is already counted and stored.
   const answer = await payAfter(
     () => calls.call(request, Answer, 0, complete, options),
     () => calls.payMore(cutOff * expectedUsd),
@@ -76,7 +76,7 @@ export async function callToolModel(
 /** The model refuses the content now and on every retry: an answer, not an outage. Throws any other failure. */
 function refusalOf(tool: string, cause: unknown): { readonly text: string; readonly usage: TokenUsage } {
   if (!isMgrpoError(cause, "endpoint-unavailable", "endpoint-refused")) throw cause;
-  const { contentRefusal, usage = FREE } = (cause.evidence ?? {}) as { contentRefusal?: string; usage?: TokenUsage };
+  const { contentRefusal, usage = NONE } = (cause.evidence ?? {}) as { contentRefusal?: string; usage?: TokenUsage };
   if (contentRefusal !== undefined) return { text: REFUSALS[contentRefusal] ?? contentRefusal, usage };
   throw new MgrpoError("tool-backend", `${tool}: ${cause.message}`, { retryable: cause.retryable, cause });
 }

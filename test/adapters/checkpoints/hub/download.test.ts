@@ -94,7 +94,9 @@ test.skipIf(!existsSync("/dev/full"))("a download to a full disk is not retried"
 test("a download into a folder that cannot be written is refused with its path", async () => {
   mkdirSync(join(home(), "hub"), { recursive: true });
   writeFileSync(root(), "a file");
-  const message = expect.stringMatching(/models--owner--tiny.* cannot be written \(.*\): give this user write access/);
+  const message = expect.stringMatching(
+    /models--owner--tiny.* cannot be read or written \(.*\): give this user access/,
+  );
   for (const revision of ["main", COMMIT])
     await expect(fetchModel({ ...MODEL, revision }, settings(), report)).rejects.toMatchObject({
       code: "storage-unwritable",

@@ -87,7 +87,7 @@ test("a caller with many documents does not hold up another", async () => {
   const reader = openReader();
   const greedy = Array.from({ length: 10 }, (_, i) => read(reader, `greedy ${i}`, "greedy"));
   await Promise.all([...greedy, read(reader, "modest", "modest")]);
-  // Two are read at once, and the third had its turn before "modest" was added.
+  // Two are read at once, and the third was next in the queue when "modest" was added.
   expect(reads.slice(0, 4).map(([text]) => text)).toEqual(["greedy 0", "greedy 1", "greedy 2", "modest"]);
   await reader.close();
 });
@@ -168,7 +168,7 @@ test("a suspect waits for the reads in progress, and a second one waits behind i
   await reader.close();
 });
 
-test("copies that are read at once end a process each, then one more alone; the remaining copies are not read", async () => {
+test("of six copies of a fatal document, two are read at once and one alone; the remaining copies are not read", async () => {
   const reader = openReader();
   const copies = await Promise.all(Array.from({ length: 6 }, () => read(reader, "fatal")));
   expect(new Set(copies)).toEqual(new Set([TOO_COMPLEX]));

@@ -1,6 +1,6 @@
 /**
- * @file Workbooks whose archive is refused: for its number of parts or its declared size before anything is inflated, or where a part exceeds
- * its own. One cell without a valid value is no reason to refuse a workbook, and neither is a sheet without cells.
+ * @file Workbooks whose archive is refused: for its number of parts or its declared size before anything is inflated, or because a part exceeds
+ * its declared size. One cell without a valid value is no reason to refuse a workbook, and neither is a sheet without cells.
  */
 import { unzipSync, zipSync } from "fflate";
 import { expect, test } from "vitest";
@@ -25,7 +25,7 @@ test("a workbook with a part that exceeds its declared size is damaged", async (
   expect(await extracted(declareSize(archive, 10))).toEqual(DAMAGED);
 });
 
-test("large parts are inflated without threads, whose memory nothing would limit", async () => {
+test("large parts are inflated without threads", async () => {
   const threads: unknown[] = [];
   const count = (thread: unknown) => void threads.push(thread);
   process.on("worker", count);
@@ -38,6 +38,14 @@ test("large parts are inflated without threads, whose memory nothing would limit
 test("a number that is too large for a date, in a cell that is formatted as one, leaves the other cells readable", async () => {
   const row = '<row r="1"><c r="A1" s="1"><v>36526</v></c><c r="B1" s="1"><v>1234567890</v></c></row>';
   expect(await extracted(workbook(row))).toMatchObject({ text: "[sheet 1 of 1: Sheet]\n2000-01-01\tInvalid Date" });
+});
+
+test("the order of calculation, which names cells of all sheets, does not make a workbook too large", async () => {
+  const chain = '<calcChain><c r="A1000000" i="1"/><c r="AZ1" i="2"/></calcChain>';
+  const parts = unzipSync(workbook('<row r="1"><c r="A1"><v>7</v></c></row>'));
+  const archive = zipSync({ ...parts, "xl/calcChain.xml": Buffer.from(chain) });
+  expect(await extracted(archive)).toMatchObject({ text: "[sheet 1 of 1: Sheet]\n7" });
+  expect(await extracted(zipSync({ ...parts, "xl/worksheets/sheet9.xml": Buffer.from(chain) }))).toEqual(TOO_COMPLEX);
 });
 
 test("a sheet that is a chart is named, and leaves the others readable", async () => {

@@ -98,7 +98,7 @@ test("an answer for an encrypted question is stored encrypted and found without 
   await Promise.all([encrypting.close(), replaying.close()]);
 });
 
-test("identical concurrent calls send one request; live mode sends each; a folder shares its answers", async () => {
+test("identical concurrent calls send one request; live mode stores no answer; a folder shares its answers", async () => {
   const shared = join(folder, "shared");
   const first = await openWorldTools(world, { cache: { folder: shared } });
   const start = world.searches();
@@ -158,7 +158,7 @@ describe("budgets", () => {
       return answers.map((text) => (/^(?:no|the) |^1\. /.exec(text) ? text.split("\n", 1)[0] : text));
     });
 
-  test("a rollout's budget counts calls in the order of the text, cached or not, and the agent is told when it is spent", async () => {
+  test("a rollout's budget counts calls in call order, cached or not, and the agent is told when it is spent", async () => {
     const ofCalls = { budget: openToolBudget({ calls: 2, microUsd: null }) };
     const spent = "no calls are left: the limit is 2";
     expect(await searchAll({}, ["Alby", "Alby", "Alby"], ofCalls)).toEqual(["1. Alby", "1. Alby", spent]);

@@ -69,7 +69,7 @@ test.each([
   [0, 1],
   [1, 0],
 ])(
-  "the calls of one turn reserve what they may cost, in the order of the text, whichever ends first",
+  "the calls of one turn reserve what they may cost in the order in which they are made, whichever ends first",
   async (...order) => {
     const ends: (() => void)[] = [];
     const { call, close } = await openTools({}, memoryStore(), () => new Promise((end) => ends.push(end)));
@@ -148,7 +148,7 @@ test("the run is charged the maximum for requests that were cut off; the rollout
   const context = withMicroUsd(100_000);
   await expect(call("reason", { problem: "2 + 2" }, context)).rejects.toMatchObject({ code: "tool-backend" });
   const twice = await microUsd();
-  // 100 output tokens at 10 micro-dollars each, and the prompt at 1 each: fewer than 100.
+  // 100 output tokens at 10 micro-dollars each, and fewer than 100 prompt tokens at 1 each.
   expect(twice).toBeGreaterThan(2 * 1000);
   expect(twice).toBeLessThan(2 * 1100);
   expect(context.budget.spent()).toEqual({ calls: 1, microUsd: 0 });

@@ -19,7 +19,7 @@ vi.mock("../../../../adapters/tools/documents/reader.ts", () => ({
 test("all conversations of a rollout share one caller, and another rollout has its own", async () => {
   const world = await serveWorld();
   const tools = await openWorldTools(world);
-  // Each conversation opens a budget of its own; a sub-agent's gets its rollout's address from its request.
+  // Each conversation opens a budget of its own, so only the address identifies the rollout.
   const visit = (path: string, rollout: number) =>
     tools.call(
       "visit",

@@ -47,7 +47,7 @@ afterAll(async () => {
 });
 
 /** The number of parts, from the tool's reply to a request for a missing one. */
-const partsOfPage = async (shown: (part: number) => Promise<string>) =>
+const countParts = async (shown: (part: number) => Promise<string>) =>
   Number(/has no part 1000: its last part is (\d+)$/.exec(await shown(1000))?.[1]);
 
 describe("reads", () => {
@@ -79,7 +79,7 @@ describe("reads", () => {
     const shown = (part: number) =>
       tools.call("visit", { url: `${world.origin}/wiki/Towns_of_Arlandia`, part }, { responseCharacters: 400 });
     expect(await shown(1)).toMatch(/\npart 1, continues in part 2\n/);
-    const count = await partsOfPage(shown);
+    const count = await countParts(shown);
     const all = await Promise.all(Array.from({ length: count }, (_, i) => shown(i + 1)));
     expect(all.every((text) => text.length <= 400)).toBe(true);
     expect(all.map((text) => text.slice(text.indexOf("\n\n") + 2)).join("")).toContain("/wiki/Lorby)");
@@ -89,7 +89,7 @@ describe("reads", () => {
     const responseTokens = { tokens: 60, count: (text: string) => text.match(/\w+|\W/g)?.length ?? 0 };
     const shown = (part: number) =>
       tools.call("visit", { url: `${world.origin}/wiki/Towns_of_Arlandia`, part }, { responseTokens });
-    const count = await partsOfPage(shown);
+    const count = await countParts(shown);
     const all = await Promise.all(Array.from({ length: count }, (_, i) => shown(i + 1)));
     for (const text of all) expect(responseTokens.count(text)).toBeLessThanOrEqual(60);
     expect(all.map((text) => text.slice(text.indexOf("\n\n") + 2)).join("")).toContain("/wiki/Lorby)");
