@@ -53,10 +53,10 @@ function inflate(bytes: Uint8Array): Record<string, Uint8Array> | undefined {
   return unzipSync(bytes, { filter: ({ name }) => holdsText(name) });
 }
 
-/** The order of calculation lists the formula cells of all sheets, whose ranges must not be taken for one range. */
-const CALCULATION_ORDER = "xl/calcChain.xml";
+/** The calculation chain lists the formula cells of all sheets, whose ranges must not be taken for one range. */
+const CALCULATION_CHAIN = "xl/calcChain.xml";
 
-const holdsText = (name: string) => (name.endsWith(".xml") || name.endsWith(".xml.rels")) && name !== CALCULATION_ORDER;
+const holdsText = (name: string) => (name.endsWith(".xml") || name.endsWith(".xml.rels")) && name !== CALCULATION_CHAIN;
 
 /** Whether the cells that a part refers to lie in a range that fits in memory. A part without cell references fits. */
 function fitsInMemory(part: Uint8Array): boolean {

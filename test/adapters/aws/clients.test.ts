@@ -64,7 +64,7 @@ test("an object whose download stalls is downloaded again", async () => {
     else response.end("abcd");
   });
   expect(Buffer.from((await objects.get("k")) ?? []).toString()).toBe("abcd");
-  // More than two if this process itself stalled for as long.
+  // Three or more if this process itself stalls for `idleSeconds`.
   expect(requests).toBeGreaterThan(1);
 });
 

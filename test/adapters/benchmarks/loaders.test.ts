@@ -152,7 +152,7 @@ test("xbench: loaded questions are encrypted, and the canary decrypts them", () 
   for (const plain of opened.flat()) expect(JSON.stringify(questions)).not.toContain(plain);
 });
 
-test("decrypt inverts encrypt, for any text and canary; text that is not base64 and a wrong canary are refused", () => {
+test("decrypt inverts encrypt; text that is not base64 is refused, and so is a canary that gives invalid UTF-8", () => {
   for (const plain of ["", "a", "Zürich 東京 🗼", "x".repeat(500)]) {
     for (const canary of ["k", "canary GUID x:1", "钥匙"]) expect(decrypt(encrypt(plain, canary), canary)).toBe(plain);
   }
@@ -262,13 +262,13 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     /row 1: it has no prompt, answer, canary: this is not xbench-DeepSearch/,
   ],
   [
-    "the column names of its README",
+    "the column names of WebWalkerQA's README",
     loadWebWalkerQa,
     '[{"Question":"?","Answer":"!","Root_Url":"u","Info":{}}]',
     /row 1: it has no question, answer, root_url, info/,
   ],
   [
-    "a difficulty that it does not know",
+    "an unknown difficulty",
     loadWebWalkerQa,
     text("webwalkerqa.json").replace('"hard"', '"extreme"'),
     /row 3: info\.difficulty_level: /,

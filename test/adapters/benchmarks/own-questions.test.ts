@@ -32,17 +32,17 @@ test("a file's training questions can be combined with the recipe's held-out one
 });
 
 test("own files: a held-out question is refused for training even under another id, and an id identifies one question", async () => {
-  const ask = (train: object, heldOut: object) =>
+  const load = (train: object, heldOut: object) =>
     questionsOf(relay, sources({ train: fileOf("t.jsonl", train), heldOut: fileOf("h.jsonl", heldOut) }));
   const row = { id: "a", prompt: "Where?", answer: "Here" };
   const other = { ...row, id: "b" };
   for (const facts of [{}, { facts: { place: 1 } }])
-    await expect(ask(row, { ...other, ...facts })).rejects.toThrow(
+    await expect(load(row, { ...other, ...facts })).rejects.toThrow(
       /t\.jsonl: its question 'a' is a held-out question in .*h\.jsonl: held-out questions must not be trained on$/,
     );
-  await expect(ask({ ...row, facts: null }, other)).rejects.toThrow(/its question 'a' is a held-out question in/);
-  expect((await ask({ ...row, facts: { place: 2 } }, { ...other, facts: { place: 1 } })).heldOut).toHaveLength(1);
-  await expect(ask(row, { ...row, answer: "There" })).rejects.toThrow(
+  await expect(load({ ...row, facts: null }, other)).rejects.toThrow(/its question 'a' is a held-out question in/);
+  expect((await load({ ...row, facts: { place: 2 } }, { ...other, facts: { place: 1 } })).heldOut).toHaveLength(1);
+  await expect(load(row, { ...row, answer: "There" })).rejects.toThrow(
     /t\.jsonl and .*h\.jsonl have different questions with the id 'a': rename one/,
   );
 });

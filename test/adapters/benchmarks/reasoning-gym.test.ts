@@ -27,7 +27,7 @@ const entry = (source_dataset: string, source_index: number) => ({
   metadata: { source_dataset, source_index, difficulty: { num_terms: [2, 6] } },
 });
 
-test("each task has 50 committed questions; a reference answer scores 1, a missing or empty one 0", async () => {
+test("each task has 50 committed questions; a reference answer scores 1, a missing or empty answer 0", async () => {
   const { questions } = SuiteQuestions.parse(loadReasoningGym(EASY));
   for (const task of GymTask.options) expect(questions.filter(({ kind }) => kind === task)).toHaveLength(50);
   expect(questions).toHaveLength(350);

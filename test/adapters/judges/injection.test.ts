@@ -61,7 +61,7 @@ test.each(ATTACKS)("a report, a task or a page stays data in the judge's request
   expect(request?.messages[1]?.content).not.toMatch(/<|\[\/?INST/);
 });
 
-test("any text stays one field of one message: its markers are escaped, and the rest is unchanged", () => {
+test("any text stays one field of one message, with its special tokens escaped", () => {
   const pieces = fc.array(fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom(...ATTACKS)), { maxLength: 4 });
   fc.assert(
     fc.property(pieces, (parts) => {

@@ -31,7 +31,7 @@ test.each([
 test.each([
   [{ prompt_tokens: 20, completion_tokens: 5 }, { inputTokens: 20, outputTokens: 5 }, 0],
   [null, { inputTokens: 0, outputTokens: 0 }, 1],
-])("a withheld answer is charged by its usage; without one it counts as cut off: %j", async (usage, counted, count) => {
+])("a withheld answer is charged by its usage; without usage, as cut off: %j", async (usage, counted, count) => {
   let cutOff = 0;
   const onCutOff = () => {
     cutOff += 1;

@@ -136,7 +136,7 @@ test.each<[string, Reply, number]>([
   ["truncated JSON", { status: 200, body: '{"choices": [' }, 1],
   ["HTTP 500", fails(500, "CUDA error"), 0],
   ["an upstream error, with status 200", json(200, { error: { code: 502, message: "upstream" } }), 0],
-])("only an answer that its server breaks off is reported as cut off: %s", async (_, reply, count) => {
+])("an answer that breaks off is reported as cut off, an error response is not: %s", async (_, reply, count) => {
   const model = await openModel([reply, says("at last")]);
   let cutOff = 0;
   const onCutOff = () => {

@@ -21,7 +21,7 @@ test("an event that could not be announced does not keep an idle journal from be
     throw Object.assign(new Error("the disk is full"), { code: "ENOSPC" });
   });
   expect(() => journal.announce({ bucket: "b", key: "lost" })).toThrow("the disk is full");
-  // Its line alone is as long as the journal may grow.
+  // This line alone reaches the size at which an idle journal is truncated.
   journal.announce({ bucket: "b", key: "k".repeat(2 ** 20) })(true);
   expect((await stat(path)).size).toBeGreaterThan(2 ** 20);
   for (const id of created) journal.handled(id);

@@ -82,10 +82,11 @@ interface Changes {
   readonly secret?: string;
   readonly keyId?: string;
   readonly region?: string;
+  /** Offset of the signing date from now. */
   readonly minutes?: number;
   /** Whether a header carries the hash of the body. */
   readonly applyChecksum?: boolean;
-  /** Changes the signed request on its way. */
+  /** Changes the signed request in transit. */
   readonly tamper?: (sent: { path: string; headers: Record<string, string>; body: string }) => object;
 }
 
@@ -205,8 +206,8 @@ test.each([
 
 test("a changed body is refused and not stored, and a changed query is refused", async () => {
   const tamper = ({ body }: { body: string }) => ({ body: body.replace(/[a-z]/, "X") });
-  const key = { ...put, path: "/mgrpo/tampered" };
-  expect((await send(key, { tamper })).text).toContain("XAmzContentSHA256Mismatch");
+  const upload = { ...put, path: "/mgrpo/tampered" };
+  expect((await send(upload, { tamper })).text).toContain("XAmzContentSHA256Mismatch");
   expect(await cloud.objects.head("tampered")).toBeUndefined();
   expect((await send(describeTable, { tamper })).text).toContain("InvalidSignatureException");
   const query = ({ path }: { path: string }) => ({ path: path.replace("no-such", "") });
@@ -239,7 +240,7 @@ test("an expression that is not text is refused as the caller's fault, which no 
   });
 });
 
-test("a signed condition cannot be removed on the way", async () => {
+test("a signed condition cannot be removed in transit", async () => {
   const once: Raw = { ...put, path: "/mgrpo/once", headers: { "if-none-match": "*" } };
   expect((await send(once)).status).toBe(200);
   const tamper = ({ headers: { "if-none-match": _, ...headers } }: { headers: Record<string, string> }) => ({
@@ -258,8 +259,8 @@ test("bodies that no signature covers are refused", async () => {
   ]) {
     const unsigned = { ...put, headers: { "x-amz-content-sha256": value } };
     expect(await send(unsigned)).toMatchObject({ status: 501, text: expect.stringContaining("NotImplemented") });
-    const record = { ...describeTable, headers: { ...describeTable.headers, "x-amz-content-sha256": value } };
-    expect((await send(record)).text).toContain(`x-amz-content-sha256 is '${value}': send the SHA-256 of the body`);
+    const lookup = { ...describeTable, headers: { ...describeTable.headers, "x-amz-content-sha256": value } };
+    expect((await send(lookup)).text).toContain(`x-amz-content-sha256 is '${value}': send the SHA-256 of the body`);
   }
   const s3 = new S3Client({ maxAttempts: 1 });
   const stream = { Bucket: "mgrpo", Key: "stream", Body: Readable.from(["abc"]), ContentLength: 3 };

@@ -51,9 +51,9 @@ def reasoning_gym_scores(folder):
 
 def xbench(folder, checkout):
     # The grader's module of model clients needs keys; no model is asked here.
-    asked = types.ModuleType("language_models")
-    asked.get_llm_response = lambda *_arguments, **_options: None
-    sys.modules["language_models"] = asked
+    language_models = types.ModuleType("language_models")
+    language_models.get_llm_response = lambda *_arguments, **_options: None
+    sys.modules["language_models"] = language_models
     sys.path.insert(0, checkout)
     evals, grader = load("xbench_evals", os.path.join(checkout, "xbench_evals.py")), sys.modules["eval_grader"]
     rows = []

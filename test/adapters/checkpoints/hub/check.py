@@ -1,4 +1,5 @@
-"""Hugging Face's own library on a cache that mgrpo shares (check.ts). Prints, as JSON, where it finds each file.
+"""Hugging Face's own library on a cache that mgrpo shares (check.ts). Prints, as JSON, where it finds each file,
+and the models and warnings that it reports on the cache.
 
     python check.py <repository> <revision> <file>...
 """

@@ -36,7 +36,9 @@ interface Machine {
 }
 
 /** The environment without the caller's Hugging Face settings, which may name another cache, token or mode. */
-const neutral = Object.entries(process.env).filter(([name]) => !/^(HF|HUGGINGFACE|HUGGING_FACE)_/.test(name));
+const neutral = Object.entries(process.env).filter(
+  ([name]) => !/^(HF_|HUGGINGFACE_|HUGGING_FACE_|TRANSFORMERS_OFFLINE$)/.test(name),
+);
 const environmentOf = ({ hub, home }: Machine) => ({ HF_ENDPOINT: hub.url, HF_HOME: home, HF_TOKEN: TOKEN });
 
 /** Where Python finds the files. It downloads those that are not in the cache. */

@@ -17,7 +17,7 @@ test("an interrupted download resumes where it stopped", async () => {
   expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
 });
 
-test("a download that the hub refuses on every attempt fails with its reason", async () => {
+test("a download that the hub refuses on every attempt fails with the hub's reason", async () => {
   hub().faults.limitsFiles = true;
   await expect(fetchModel(MODEL, settings(), report)).rejects.toMatchObject({
     code: "hub-unavailable",

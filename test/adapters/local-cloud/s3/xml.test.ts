@@ -1,11 +1,11 @@
-/** @file The XML that S3 clients send: keys are taken literally, and a malformed or unsupported deletion is refused. */
+/** @file The XML that S3 clients send: keys are text, and a malformed or unsupported deletion is refused. */
 import { expect, test } from "vitest";
 import { parseDelete, parseParts } from "../../../../adapters/local-cloud/s3/xml.ts";
 
 const deletion = (...objects: readonly string[]) =>
   `<Delete>${objects.map((object) => `<Object>${object}</Object>`).join("")}</Delete>`;
 
-test("keys that look like numbers, and keys with markup, are taken literally", () => {
+test("keys that look like numbers stay text, and escaped markup in keys is unescaped", () => {
   const { keys, quiet } = parseDelete(deletion("<Key>1.0</Key>", "<Key>a &lt;b&gt;</Key>"));
   expect(keys).toEqual(["1.0", "a <b>"]);
   expect(quiet).toBe(false);

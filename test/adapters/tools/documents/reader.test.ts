@@ -1,4 +1,4 @@
-/** @file The pool of processes that read documents: deadlines, memory, closing, processes that are killed, and the death of the parent. */
+/** @file The pool of processes that read documents: deadlines, memory, closing, killed processes, and the death of the parent. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";

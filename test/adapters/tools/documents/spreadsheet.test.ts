@@ -40,7 +40,7 @@ test("a number that is too large for a date, in a cell that is formatted as one,
   expect(await extracted(workbook(row))).toMatchObject({ text: "[sheet 1 of 1: Sheet]\n2000-01-01\tInvalid Date" });
 });
 
-test("the order of calculation, which names cells of all sheets, does not make a workbook too large", async () => {
+test("the calculation chain, which names cells of all sheets, does not make a workbook too large", async () => {
   const chain = '<calcChain><c r="A1000000" i="1"/><c r="AZ1" i="2"/></calcChain>';
   const parts = unzipSync(workbook('<row r="1"><c r="A1"><v>7</v></c></row>'));
   const archive = zipSync({ ...parts, "xl/calcChain.xml": Buffer.from(chain) });

@@ -69,7 +69,7 @@ test.each([
   [0, 1],
   [1, 0],
 ])(
-  "the calls of one turn reserve what they may cost in the order in which they are made, whichever ends first",
+  "the calls of one turn reserve what they may cost, in the order in which they are made, whichever ends first",
   async (...order) => {
     const ends: (() => void)[] = [];
     const { call, close } = await openTools({}, memoryStore(), () => new Promise((end) => ends.push(end)));
