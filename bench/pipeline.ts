@@ -52,11 +52,11 @@ try {
   for (let repetition = 0; repetition < REPETITIONS; repetition++) {
     for (const [i, setting] of settings.entries()) {
       const report = train(folder, setting, repetition);
-      const rollouts = rolloutsPerHour(report);
-      rates[i]?.push(rollouts);
+      const perHour = rolloutsPerHour(report);
+      rates[i]?.push(perHour);
       const config = { recipe: "atlas", ...BATCH, latency: LATENCY, ...setting, repetition };
       const stale = { kl: worst(report, "kl"), truncated: worst(report, "truncatedFraction") };
-      print("pipeline.rollouts", rollouts, "rollouts/hour", { ...config, ...stale });
+      print("pipeline.rollouts", perHour, "rollouts/hour", { ...config, ...stale });
     }
   }
   const medians = rates.map(median);
@@ -84,7 +84,10 @@ function writeRecipe(path: string): void {
   for (const [part, text] of Object.entries(parts)) writeFileSync(join(path, `${part}.mjs`), `${text}\n`);
 }
 
-/** All runs use truncated importance sampling (`algorithm.tisCap`), at staleness 0 too, so that they differ in `staleness` alone. */
+/**
+ * All runs use truncated importance sampling (`algorithm.tisCap`), at staleness 0 too: those with equal `workers`
+ * differ in `staleness` alone.
+ */
 function train(cwd: string, { staleness, workers }: Setting, repetition: number): Report {
   const run = `n${staleness}-w${workers}-${repetition}`;
   const perAgent = Object.fromEntries(["main", "searcher"].map((agent) => [`agents.${agent}.workers`, workers]));

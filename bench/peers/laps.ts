@@ -1,6 +1,7 @@
 /**
- * @file How a side of the comparison answers. It is a process that opens its model once, does one lap of the work for each line on its stdin,
- * answers with one line of JSON, and exits when its stdin closes. Between laps it only waits: all sides stay open while they alternate (alternate.ts).
+ * @file How a side of the comparison answers. A side is a process that opens its model once, does one lap of the work
+ * for each line on its stdin, answers with one line of JSON, and exits when its stdin closes. Between laps it only
+ * waits: all sides stay open while they alternate (alternate.ts).
  */
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";

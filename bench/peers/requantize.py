@@ -1,4 +1,4 @@
-"""Writes the weights of a GGUF file again as Q4_0 or Q8_0: the matrices, the embedding among them, and everything else as it is.
+"""Requantizes the matrices of a GGUF file, the embedding included, to Q4_0 or Q8_0. Vectors are float32; metadata is copied, except the file type.
 
     python requantize.py <from.gguf> <Q4_0 or Q8_0> <to.gguf>          (needs gguf)
 

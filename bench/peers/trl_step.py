@@ -75,14 +75,14 @@ model_folder, lora, optimizer = sys.argv[2], work["lora"], work["optimizer"]
 tokenizer = AutoTokenizer.from_pretrained(model_folder, padding_side="left")
 for prompt in work["prompts"]:
     if tokenizer(prompt["text"])["input_ids"] != prompt["tokens"]:
-        sys.exit(f"the tokenizer of {model_folder} reads a prompt as other tokens than work.json: use SmolLM2's")
+        sys.exit(f"the tokenizer of {model_folder} splits a prompt into other tokens than work.json has: use SmolLM2's")
 config = GRPOConfig(
     output_dir=tempfile.mkdtemp(prefix="mgrpo-bench-peers-"),
     use_cpu=True,
     bf16=False,
     gradient_checkpointing=False,
     seed=work["seed"],
-    # One more than there are laps: the process waits in it, so that its memory can still be read.
+    # One step more than there are laps: the process waits at the start of that step, so that its memory can still be read.
     max_steps=work["rounds"] + 2,
     per_device_train_batch_size=K,
     gradient_accumulation_steps=QUESTIONS,

@@ -79,7 +79,7 @@ export interface PromptTokenizer extends Pick<Tokenizer, "encodeText" | "decode"
   readonly vocabulary: number;
 }
 
-/** A text of words that are one token each, so that it has exactly these tokens. */
+/** A random text of `count` single-token words, and its tokens. */
 function makePrompt(question: number, count: number, { vocabulary, encodeText, decode }: PromptTokenizer) {
   const { integer } = stream(SEED, "peers", "prompt", question);
   const tokens: number[] = [];

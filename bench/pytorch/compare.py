@@ -1,5 +1,5 @@
-"""Measures mgrpo's engine and PyTorch in alternation on the same cores, and prints each figure and the ratio of the medians; and what share
-of the rate of large matrix products on these cores the engine's training comes to.
+"""Measures mgrpo's engine and PyTorch in alternation on the same cores. Prints the medians and their ratio, and the share of the rate of large
+matrix products on these cores that the engine's training reaches.
 
     python bench/pytorch/compare.py [rounds]      (from the repository's root, on a quiet machine; needs torch >= 2.5)
 """

@@ -1,4 +1,4 @@
-"""The bench's model in plain PyTorch: Qwen3 layers, tied head, weights [out, in]. Cached decoding writes into preallocated buffers."""
+"""The bench's model in plain PyTorch: Qwen3 layers, tied head, weights [out, in]. The caller of `hidden` passes the attention."""
 import torch
 import torch.nn.functional as F
 
@@ -9,16 +9,16 @@ EPSILON = 1e-6
 def parameters(seed=1):
     torch.manual_seed(seed)
     normal = lambda out, inp: (torch.randn(out, inp) / inp**0.5).requires_grad_()
-    ones = lambda n, value=1.0: torch.full((n,), value).requires_grad_()
+    constant = lambda n, value=1.0: torch.full((n,), value).requires_grad_()
     layers = [
         dict(
-            n1=ones(WIDTH), q=normal(HEADS * HEAD, WIDTH), k=normal(KV_HEADS * HEAD, WIDTH), v=normal(KV_HEADS * HEAD, WIDTH),
-            o=normal(WIDTH, HEADS * HEAD), qn=ones(HEAD), kn=ones(HEAD), n2=ones(WIDTH),
+            n1=constant(WIDTH), q=normal(HEADS * HEAD, WIDTH), k=normal(KV_HEADS * HEAD, WIDTH), v=normal(KV_HEADS * HEAD, WIDTH),
+            o=normal(WIDTH, HEADS * HEAD), qn=constant(HEAD), kn=constant(HEAD), n2=constant(WIDTH),
             gate=normal(FFN, WIDTH), up=normal(FFN, WIDTH), down=normal(WIDTH, FFN),
         )
         for _ in range(LAYERS)
     ]
-    return dict(embedding=torch.randn(VOCABULARY, WIDTH).requires_grad_(), layers=layers, norm=ones(WIDTH, WIDTH**-0.5))
+    return dict(embedding=torch.randn(VOCABULARY, WIDTH).requires_grad_(), layers=layers, norm=constant(WIDTH, WIDTH**-0.5))
 
 
 def tensors(p):

@@ -1,5 +1,5 @@
-"""Opens a checkpoint with the Hugging Face library, puts a question to it, and prints how probable it finds each token of the question
-and what it would say next. Fails where this program's tokenizer or engine thinks otherwise.
+"""Opens a checkpoint with Hugging Face transformers, and prints the log-prob of each token of the rendered question and the five most probable
+next tokens. Fails if the tokens or log-probs of this program differ.
 
     python bench/pytorch/open.py runs/<run>/checkpoints/main "What is the capital of Peru?"     (needs torch and transformers >= 5)
 """
@@ -35,7 +35,7 @@ print(json.dumps({"next": [[tokenizer.decode([i]), round(v, 5)] for v, i in zip(
 command = ["node", "--import", "tsx", os.path.join(HERE, "log-probs.ts"), folder, question]
 ours = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)
 if ours["tokens"] != tokens:
-    sys.exit(f"transformers reads {tokens}, this program {ours['tokens']}")
+    sys.exit(f"transformers encodes the question as {tokens}, this program as {ours['tokens']}")
 farthest = max(abs(a - b) for a, b in zip(ours["logProbs"], log_probs))
 print(json.dumps({"tokens": len(tokens), "farthest": farthest}))
 if farthest > TOLERANCE:

@@ -1,5 +1,5 @@
-"""The rate of large matrix products alone, a process per core as the engine has a lane per core, and what one token of engine.train's work
-comes to. Prints two JSON lines."""
+"""The rate of large matrix products alone, in one process per core, as the engine has one lane per core, and the FLOP of engine.train per
+token. Prints two JSON lines."""
 import json
 import multiprocessing
 import sys
@@ -29,8 +29,8 @@ if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(cores) as pool:
         rates = pool.map(rate, range(cores), chunksize=1)
     print(json.dumps({"name": "pytorch.products", "value": sum(rates) / 1e9, "unit": "GFLOP/s"}))
-    # Every weight meets a token in three products: forward, its own gradient, its input's. Attention's two become four in the backward
-    # pass, and a query sees half of the keys on average: blocks that are computed and hidden do not count.
+    # Each weight takes part in three products per token: forward, its own gradient, its input's gradient. Attention has two products forward
+    # and four backward, and a query attends to half of the keys on average: computed but masked scores do not count.
     linear = (2 * model.HEADS + 2 * model.KV_HEADS) * model.HEAD * model.WIDTH + 3 * model.FFN * model.WIDTH
     weights = model.LAYERS * linear + model.VOCABULARY * model.WIDTH
     attention = model.LAYERS * 2 * model.HEADS * model.HEAD * TOKENS / 2

@@ -60,11 +60,11 @@ export function writeRandomModel(
     const piece = new Float32Array(PIECE);
     for (const { name, shape, length } of parameters) {
       const { uniform } = stream("bench", "lora", name);
-      const reach = STD * Math.sqrt(12);
+      const range = STD * Math.sqrt(12);
       for (let at = 0; at < length; at += PIECE) {
         const part = piece.subarray(0, Math.min(PIECE, length - at));
         if (shape.length === 1) part.fill(1);
-        else for (let i = 0; i < part.length; i++) part[i] = reach * (uniform() - 0.5);
+        else for (let i = 0; i < part.length; i++) part[i] = range * (uniform() - 0.5);
         const stored = dtype === "F32" ? part : toBfloat16(part);
         write(new Uint8Array(stored.buffer, 0, stored.byteLength));
       }

@@ -8,7 +8,7 @@
     uv run bench/reasoning-gym/generate.py --seed 1000000 --size 400 --as questions > train.jsonl
 
 Without uv: `pip install reasoning-gym==0.1.25`, then `python` instead of `uv run`. The defaults, seed 45 and 50 entries of each task in the generator's
-default difficulty, are those of the authors' zero-shot evaluation (github.com/open-thought/reasoning-gym-eval), so that scores are about the same questions.
+default difficulty, are those of the authors' zero-shot evaluation (github.com/open-thought/reasoning-gym-eval), so that scores cover the same questions.
 Entry i of a task is drawn from the seed plus i: seeds that are further apart than the sizes have no entry in common.
 """
 
@@ -30,7 +30,7 @@ TASKS = [
 
 
 def entry(task, index, drawn):
-    """An entry as the generator yields it, without what neither a loader nor a scorer reads."""
+    """The fields of an entry that a loader or a scorer reads."""
     return {
         "question": drawn["question"],
         "answer": drawn["answer"],

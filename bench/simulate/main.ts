@@ -21,9 +21,10 @@ async function main() {
   // Tick logs its metrics to stdout, which nothing reads here.
   process.stdout.write = () => true;
   const window = await simulate(plan, time, (line) => {
-    const { level, what, code, message, error }: Record<string, unknown> = JSON.parse(line);
+    // A worker says what it was doing, a function which one it is.
+    const { level, what, function: name, code, message, error }: Record<string, unknown> = JSON.parse(line);
     if (level === "info") return;
-    const problem = [level, what, code, String(message ?? error ?? "").replace(/[\w-]{16,}|\d+/g, "…")].join(" ");
+    const problem = [level, what ?? name, code, String(message ?? error ?? "").replace(/[\w-]{16,}|\d+/g, "…")].join(" ");
     problems.set(problem, (problems.get(problem) ?? 0) + 1);
   });
   const figures = figuresOf(load, hours, plan, window);

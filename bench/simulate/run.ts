@@ -30,11 +30,11 @@ export function simulate(
   log: (line: string) => void,
 ): Promise<MeasurementWindow> {
   const { configs, warmUp, measured } = plan;
-  const moments = new Map<string, (moment: Moment) => void>();
+  const resolvers = new Map<string, (moment: Moment) => void>();
   /** Resolves once every run has stored this team, with the moment at which the last one did. */
   const teamsAt = async (team: number) => {
     const stored = configs.map(
-      ({ run }) => new Promise<Moment>((resolve) => moments.set(objectKeys.team(run, team), resolve)),
+      ({ run }) => new Promise<Moment>((resolve) => resolvers.set(objectKeys.team(run, team), resolve)),
     );
     return (await Promise.all(stored)).reduce((last, moment) => (moment.seconds > last.seconds ? moment : last));
   };
@@ -42,7 +42,7 @@ export function simulate(
   const table = openMemoryTable();
   const bucket = openMemoryBucket((key) => {
     functions.objectCreated(key);
-    moments.get(key)?.({ seconds: time.now(), tableBytes: table.bytes() });
+    resolvers.get(key)?.({ seconds: time.now(), tableBytes: table.bytes() });
   });
   const cloud: Cloud = { table, bucket, meter, random: stream("simulated cloud") };
   const functions = openSimulatedFunctions(() => cloud, simulatedRewards, log);

@@ -1,4 +1,7 @@
-/** @file Loaded by every process and thread of a soak with `--collect`: collects all garbage twice a minute, so that memory is what is in use. */
+/**
+ * @file Loaded by every process and thread of a soak with `--collect`: collects all garbage twice a minute, so that
+ * memory grows only with what is in use.
+ */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 

@@ -144,7 +144,7 @@ function unservedReason(run: RunRecords, fleets: readonly FleetSpec[]): string |
   const refusing = fleets.find((fleet) => refusalReason(run, fleet) !== undefined && !isServed(run, fleet));
   if (!refusing) return undefined;
   const refusal = refusalReason(run, refusing);
-  return `instances of fleet ${refusing.name} do not serve it: ${refusal}; fix it, then launch the run again`;
+  return `instances of fleet ${refusing.name} do not serve the run: ${refusal}; fix it, then launch the run again`;
 }
 
 function givenUpReason(run: RunRecords, fleets: readonly FleetSpec[]): string | undefined {

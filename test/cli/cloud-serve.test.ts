@@ -96,7 +96,7 @@ test.each([
   closeSync(descriptor);
 });
 
-test("the status line reports that the list of runs cannot be read, and the store is still served", async () => {
+test("the status line reports that the list of runs cannot be read, and continues", async () => {
   const store = memoryStore();
   await store.table.insert(tableKeys.listed("far"), { run: "far", unknown: 1 });
   const { isTTY, columns } = process.stderr;

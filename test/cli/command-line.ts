@@ -80,7 +80,7 @@ export function mgrpoWith(more: NodeJS.ProcessEnv, cwd: string, ...args: string[
   });
 }
 
-/** The same without waiting for its end, for tests that kill it. */
+/** Starts the command without waiting for it to end, for tests that kill it. */
 export function startMgrpo(cwd: string, ...args: string[]): ChildProcess {
   return startMgrpoWith({}, cwd, ...args);
 }
@@ -94,7 +94,7 @@ export function startMgrpoWith(more: NodeJS.ProcessEnv, cwd: string, ...args: st
   });
 }
 
-/** The same as `mgrpo`, for a command that trains: it gets the signal as soon as it has written a step. */
+/** The same as `mgrpo`, for a command that trains: it gets the signal as soon as it has written its first step. */
 export function signaledAtStep(signal: NodeJS.Signals, cwd: string, ...args: string[]): Promise<Ended> {
   const preload = new URL("../fixtures/signaled-at-step.mjs", import.meta.url).href;
   return mgrpoWith({ NODE_OPTIONS: `--import=${preload}`, MGRPO_TEST_SIGNAL: signal }, cwd, ...args);

@@ -136,7 +136,7 @@ test("second stages start from the checkpoints of a run that finished, on the qu
   rmSync(join(folder, "runs"), { recursive: true });
 });
 
-test("a record of another commit, release, recipe, config or base model is refused; --mixed accepts and names it", {
+test("a record of another commit, release, config or base model is refused; --mixed accepts and names it", {
   timeout: TIMEOUT,
 }, async () => {
   // Uses the records that the first test wrote.

@@ -33,7 +33,7 @@ test("an arm's agents start from a run's checkpoints, on the questions of a file
   expect(other.agents["searcher"]).toMatchObject({ model: "runs/other/checkpoints/searcher", trained: false });
 });
 
-/** The relay recipe, whose single-agent arm has one agent. */
+/** The relay recipe, changed so that its single-agent arm has one agent. */
 const withSingle: Recipe = {
   ...recipe,
   config(arm, chosen) {

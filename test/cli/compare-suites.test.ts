@@ -29,7 +29,7 @@ const about: Omit<Comparison, "arms"> = {
   ...{ machines: ["m"], hours: 1, seeds: [1], missing: [] },
 };
 
-test("scores are under their own suite's heading, in whichever order an arm has its suites; one that it lacks is a dash", () => {
+test("scores are under their own suite's heading, in whichever order an arm has its suites; a missing score is a dash", () => {
   const arms = [
     armOf("one", [
       ["a", 20],
@@ -58,7 +58,7 @@ test("scores are under their own suite's heading, in whichever order an arm has 
   ]);
 });
 
-test("kinds of questions are compared on the first arm's suite; an arm whose kinds are of another has a dash", () => {
+test("kinds of questions are compared on the first arm's suite; an arm with kinds of another suite has a dash", () => {
   const armWith = (label: string, suite: string, percent: number): ArmResult => {
     const after = { value: percent / 100, low: 0, high: 1 };
     const kind = { kind: "easy", suite, temperature: 1, before: null, after, gain: null, againstFirst: null };
@@ -68,7 +68,7 @@ test("kinds of questions are compared on the first arm's suite; an arm whose kin
   expect(page).toContain("\n| one | 20.0 [0.0, 100.0] |\n| two | - |\n");
 });
 
-test("all curves are of one suite, even if an arm is too short to have evaluated it more often than another", () => {
+test("all curves are of one suite, even if a run is too short to be evaluated on it more often than on another", () => {
   const scores = (suite: string, team: number, correct: number) => ({
     ...{ team, suite, temperature: 1, closedBook: false },
     questions: ["q1", "q2", "q3", "q4"].map((question, i) => {
@@ -99,7 +99,7 @@ test("the scores of other arms are shown if the baseline has no finished run", (
   expect(page).toMatch(/^\| run-two \| 10\.0 /m);
 });
 
-test("runs are compared on the suites that they share: one that is still training lacks those of the end", () => {
+test("runs are compared on the suites that they share: a run in training lacks those that come at its end", () => {
   const run = (name: string, suites: Readonly<Record<string, readonly string[]>>): EvaluatedRun => ({
     ...{ run: name, seed: 1, steps: 2 },
     heldOut: Object.entries(suites).map(([suite, ids]) => ({

@@ -206,7 +206,7 @@ test("an arm without runs has no scores, rather than zeros", () => {
   expect(empty).toMatchObject({ runs: [], heldOut: [], caseStudies: [], kinds: [] });
 });
 
-test("the page names the command, the commits and machine, unfinished runs, and every arm and run", () => {
+test("the page has the command, the commits and machine, unfinished runs, scores, a case study, and every run", () => {
   const page = drawMarkdown(comparison, [["Picture", "held-out.svg"]]);
   for (const text of [
     "`cmd`",

@@ -39,7 +39,7 @@ function recipeWith(name: string, body: string): string {
   return recipe;
 }
 
-test("dev shows every agent's rewards, advantages and trained tokens, natively and through the app", async () => {
+test("dev shows each agent's share of the group, natively and through the app", async () => {
   // Nothing is tracked, so trackers need no addresses, and `trackContent` needs no tracker that accepts content.
   const tracked = [...models, "--set", 'track=["mlflow","otlp"]', "--set", "trackContent=true"];
   for (const settings of [tracked, withApp]) {
@@ -171,7 +171,7 @@ test("each frame of a stack trace keeps a line of its own in the terminal, witho
   ]);
 });
 
-test("agents that were never called: the main agent is named only with an app, and missed training only for trained agents", () => {
+test("agents that were never called: warnings name the main agent only with an app, and training only for trained agents", () => {
   const share = { branches: 0, sampledTokens: 0, rewards: [], advantages: [], trainedTokens: 0 };
   const shares = [
     { agent: "main", trained: true, ...share },
@@ -207,7 +207,7 @@ test("turn rewards are a signal even if all rollout rewards are equal; a group w
   ]);
 });
 
-test("without advantages, an entropy bonus trains tokens in the first step unless its schedule begins at 0", () => {
+test("with zero advantages, an entropy bonus trains tokens in the first step unless its schedule begins at 0", () => {
   const score = { reward: 0.5, correct: 0, wellFormed: true, tokens: 3, invocations: {} };
   const main: AgentBatch = {
     ...{ trajectories: [0, 1], weights: [0.5], advantages: [0, 0], mean: 0.5, std: 0 },

@@ -1,6 +1,6 @@
 /**
- * @file Agents whose fleet has a server: they use it by default, and are not evaluated by workers that cannot reach it. A judge needs a key
- * that the deployment has.
+ * @file Agents whose fleet has a server use it by default. A launch is refused if workers that cannot reach the server
+ * would need it, or if the judge needs a key that the deployment does not have.
  */
 import { expect, test } from "vitest";
 import { fleetPolicies, refuseKeylessJudge, refuseUnreachableServers } from "../../cli/deployment.ts";

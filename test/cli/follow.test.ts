@@ -76,7 +76,7 @@ test("what was measured about a server's own optimizer is reported once", async 
   const seen = await eventsWhileEvaluated(store, { ...unfinished, agents: { ...others, main: declared } });
   expect(ofKind(seen, "waiting")).toHaveLength(1);
   expect(ofKind(seen, "optimizer")).toEqual([{ kind: "optimizer", agent: "main", optimizer }]);
-  // Without a declaration, no server has an optimizer of its own.
+  // Nothing is reported for an agent whose config declares no server optimizer.
   expect(ofKind(await eventsWhileEvaluated(store, unfinished), "optimizer")).toEqual([]);
 });
 

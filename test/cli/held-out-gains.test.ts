@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { heldOutGains } from "../../cli/held-out-gains.ts";
 import type { HeldOutScores } from "../../cli/held-out-scores.ts";
 
-/** Questions alternate between two kinds; `correct` lists the answers, one per question. */
+/** Questions alternate between two kinds; `correct`: 1 for a correct answer and 0 for a wrong one, by question. */
 const scores = (team: number, correct: readonly number[], suite = "test", closedBook = false): HeldOutScores => ({
   ...{ team, suite, temperature: 1, closedBook },
   questions: correct.map((one, i) => ({

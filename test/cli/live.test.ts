@@ -1,4 +1,7 @@
-/** @file The live state of a run, as lists of runs show it, from a single read: cost, heartbeat, wait, and a stall that began before it. */
+/**
+ * @file The live state of a run, as lists of runs show it, from a single read: cost, heartbeat, wait, and a stall that
+ * began before the read.
+ */
 import { expect, test } from "vitest";
 import { followRun } from "../../cli/local/follow.ts";
 import { readLive } from "../../cli/local/live.ts";
@@ -51,15 +54,15 @@ test("the first read shows a stall, timed from when a tick recorded the progress
   const store = await runningStore([], {});
   const now = 2_000_000_000_000;
   store.clock.storeTime = async () => now;
-  const noted = async (item: object) => {
+  const liveWith = async (item: object) => {
     const { table } = await runningStore([], item);
     return readLive({ ...store, table }, config, null);
   };
-  const { stall, wait, heartbeatSeconds } = await noted({ progress, progressAt: now - 1_000_000 });
+  const { stall, wait, heartbeatSeconds } = await liveWith({ progress, progressAt: now - 1_000_000 });
   expect(wait).toBe("waiting for: main/rollout, searcher/rollout");
   expect(heartbeatSeconds).toBeNull();
   expect(stall).toMatch(/^nothing has changed in step 0 since .* for 1000 s: /);
-  expect(await noted({ progress: "0/open/1/0", progressAt: now - 1_000_000 })).toMatchObject({ stall: null });
+  expect(await liveWith({ progress: "0/open/1/0", progressAt: now - 1_000_000 })).toMatchObject({ stall: null });
 });
 
 test("a run that is over waits for nothing; the summary of a step that nobody followed has no cost", async () => {

@@ -1,6 +1,6 @@
 /**
- * @file Several machines without shared files: `mgrpo cloud serve` in one process, a run from `mgrpo launch`, and workers in other
- * processes, each in a folder of its own and with nothing but the printed environment.
+ * @file Several machines without shared files: `mgrpo cloud serve` or `mgrpo dispatch` in one process, a run from
+ * `mgrpo launch`, and workers in other processes, each in a folder of its own and with environment variables alone.
  */
 import type { ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";

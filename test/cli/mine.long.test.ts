@@ -14,7 +14,7 @@ const mining = (file: string, results: string) => [
   ...["mine", ...team, ...often, "--to", file, "--results", results, "--train"],
 ];
 
-/** Objects that it stores before it is killed: the run's own, and some of 36 answers. */
+/** Objects that `mine` stores before it is killed: the run's own, and some of 36 answers. */
 const STORED_BEFORE_KILL = 30;
 const killed = {
   NODE_OPTIONS: `--import=${new URL("../fixtures/killed-at-link.mjs", import.meta.url).href}`,

@@ -164,7 +164,7 @@ describe("a model from the hub", () => {
     };
   });
 
-  test("is recorded with its commit; a model behind an API with such a name is not looked up", async () => {
+  test("is recorded with its commit; a model behind an API with such a name is not looked up; a name without an owner is refused", async () => {
     const { agents } = await pinModels(configOf("hf:owner/tiny"));
     expect(agents["main"]?.model).toBe(`hf:owner/tiny@${COMMIT}`);
     const behindApi = structuredClone(configOf("hf:owner/other"));
@@ -183,7 +183,7 @@ describe("a model from the hub", () => {
     expect(await pinned("models/tiny")).toEqual(configOf("models/tiny"));
   });
 
-  test("opens as a model, and as the base of an adapter that names it", async () => {
+  test("opens as a model, and as the base of an adapter that names it; doctor describes it", async () => {
     const files = await readModel("hf:owner/tiny", "--model");
     expect(wholeFile(files.get("model.safetensors") ?? new Uint8Array())).toEqual(
       tinyCheckpoint(ROOMY).get("model.safetensors"),
@@ -262,7 +262,7 @@ describe("a GGUF file", () => {
     );
   });
 
-  test("is described by doctor like the folder that it would become", async () => {
+  test("is described by doctor like the folder that it would become; a missing file is refused", async () => {
     const folder = join(root, "from-gguf");
     await importGguf(path, folder);
     const settings = ["limits.contextTokens=16", "lora.rank=4"];

@@ -1,4 +1,4 @@
-/** @file Hints name the program in a way that the user can start it. */
+/** @file Hints name the program by a command that the user can run. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { commandName } from "../../cli/terminal/name.ts";
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-name-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("in a checkout, the program is named by npm in the root, and by the path of the entry point elsewhere", () => {
+test("in a checkout, the program is started with npm run in the root, and with the path of the entry point elsewhere", () => {
   writeFileSync(join(folder, "build.mjs"), "");
   const entry = join(folder, "dist/cli/mgrpo.js");
   expect(commandName({}, folder, entry)).toBe("npm run mgrpo --");

@@ -38,7 +38,7 @@ test.each(["eval", "halt"])("%s suggests the run that a mistyped name means", as
   expect(await refusalOf(command, `${config.run}y`)).toContain(`; did you mean '${config.run}'?`);
 });
 
-test("halt says how to end a local run", async () => {
+test("halt says how to end a local run, or that it is already finished", async () => {
   writeStatus("running");
   expect(await refusalOf("halt", config.run)).toBe(
     `'${config.run}' is a local run, and halt is for runs in a store: press Ctrl-C where it runs, or \`kill ${pid}\`; \`${MGRPO} resume ${config.run}\` continues it`,

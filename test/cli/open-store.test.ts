@@ -13,7 +13,7 @@ const project = workHere();
 /** How long a read may wait; these tests act half a second after it begins. */
 const PATIENCE_SECONDS = 100;
 
-test("an event that a killed process did not handle is left by a read to the next process that handles events", async () => {
+test("a read does not consume an event that a killed process did not handle: the next process with handlers gets it", async () => {
   await recordRun(project);
   const { cloud: directory } = runFolder(RUN);
   const handled: string[] = [];
@@ -48,7 +48,7 @@ test("a read waits while the process that trains the run is ending", async () =>
   await recordRun(project);
   const folder = runFolder(RUN);
   const finished = readStatus(folder);
-  // Its cloud is closed before its status is read again.
+  // The status still says `running`, but the cloud that it names is already closed.
   writeStatus(folder, { ...finished, state: "running", pid: training.pid ?? 0, environment: NO_CLOUD });
   const reading = withRunStore(folder, (store) => store.objects.get("no such key"), PATIENCE_SECONDS);
   await sleep(500);

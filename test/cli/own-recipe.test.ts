@@ -39,7 +39,7 @@ test("compare makes the base models that the recipe describes", async () => {
   symlinkSync(join(ROOT, "node_modules/zod"), join(folder, "project/node_modules/zod"), "junction");
   const recipe = join(team, "recipe.ts");
   writeFileSync(recipe, readFileSync(recipe, "utf8").replaceAll(/tokens: [\d_]+/g, "tokens: 500"));
-  // Ends the command once the models are made: a tracker without an address is refused.
+  // A tracker without an address is refused, which ends the command once the models are made.
   const { code, stderr } = await mgrpo(folder, "compare", team, "--arms", "mgrpo", "--set", 'track=["mlflow"]');
   expect(stderr).toMatch(/making \S*models\/main and \S*models\/searcher from the recipe's demonstrations, once\n/);
   expect(stderr).toMatch(/\nmgrpo: .*MLFLOW_TRACKING_URI.*\n$/);

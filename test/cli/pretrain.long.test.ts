@@ -17,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 async function pretrained(
   name: string,
   tokens: number,
-  demonstrations = Number.POSITIVE_INFINITY,
+  maxDemonstrations = Number.POSITIVE_INFINITY,
 ): Promise<Map<string, Uint8Array>> {
   const searcher = baseModels.find(({ agent }) => agent === "searcher");
   if (!searcher) throw new Error("atlas has no searcher");
@@ -25,7 +25,7 @@ async function pretrained(
   const base: BaseModel = {
     ...searcher,
     files: () => files,
-    demonstrations: () => take(searcher.demonstrations(), demonstrations),
+    demonstrations: () => take(searcher.demonstrations(), maxDemonstrations),
     folder: join(folder, name),
     training: { ...searcher.training, tokens, batchTokens: 512 },
   };
@@ -73,14 +73,14 @@ test("the error for demonstrations that end before the tokens are spent names th
   expect(existsSync(join(folder, "f"))).toBe(false);
 });
 
-test("a base model of two agents gets each agent's own conversations; an agent that its arm lacks is refused", async () => {
+test("a base model of two agents learns each agent's demonstrations under that agent's system message; an agent that its arm lacks is refused", async () => {
   const shared = baseModels.find(({ arm }) => arm === "shared-policy") ?? expect.fail();
   const files = shared.files();
   const training = { ...shared.training, tokens: 2000, batchTokens: 512 };
   const base = { ...shared, files: () => files, training };
   await pretrainBase({ ...base, folder: join(folder, "i") }, recipe, toolsModule);
   const weights = readFileSync(join(folder, "i", "model.safetensors"));
-  // The same texts, all as the planner's: other system messages, so other weights.
+  // The same texts, all for agent main: other system messages, so other weights.
   const asMain = () => take(shared.demonstrations(), 1000, (each) => ({ ...each, agent: "main" }));
   await pretrainBase({ ...base, demonstrations: asMain, folder: join(folder, "j") }, recipe, toolsModule);
   expect(readFileSync(join(folder, "j", "model.safetensors")).equals(weights)).toBe(false);
@@ -113,14 +113,14 @@ test("the tools are closed, even if the recipe lacks one that the agent has", as
 });
 
 test("--only takes exact names or folders of base models, and an unknown one is refused", () => {
-  const [main = expect.fail(), searcher = expect.fail()] = ["models/main", "models/sub-main"].map((path) => ({
+  const [main = expect.fail(), subMain = expect.fail()] = ["models/main", "models/sub-main"].map((path) => ({
     ...(baseModels[0] ?? expect.fail()),
     folder: join(folder, path),
   }));
-  const own = { ...recipe, baseModels: [main, searcher] };
-  expect(chosenBases(own)).toEqual([main, searcher]);
+  const own = { ...recipe, baseModels: [main, subMain] };
+  expect(chosenBases(own)).toEqual([main, subMain]);
   expect(chosenBases(own, ["main"])).toEqual([main]);
-  expect(chosenBases(own, [searcher.folder])).toEqual([searcher]);
+  expect(chosenBases(own, [subMain.folder])).toEqual([subMain]);
   expect(() => chosenBases(own, ["main", "seracher"])).toThrow("no base model 'seracher' (available: main, sub-main)");
 });
 

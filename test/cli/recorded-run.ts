@@ -16,7 +16,7 @@ export interface RecordedRun extends Partial<FinishedRun> {
   readonly more?: (store: Store) => Promise<void>;
 }
 
-/** Writes it under a project's `runs`. */
+/** Writes the run under a project's `runs`. */
 export async function recordRun(project: string, run: RecordedRun = {}): Promise<void> {
   const own = RunConfig.parse({ ...config, ...run.config });
   const folder = join(project, "runs", own.run);

@@ -112,7 +112,7 @@ test("of two concurrent raises, one applies, and the other is refused", async ()
   expect([4, 5]).toContain((await run()).maxHours);
 });
 
-test("a budget raise whose response is lost applies once: the SDK's retry finds its own limits", async () => {
+test("a budget raise whose response is lost applies once: the SDK's retry finds the limits already raised", async () => {
   const { store, run, resume, later } = await started(teamConfig({ budget: { hours: 2 } }));
   await store.table.insert(tableKeys.toolSpending("test"), TOOLS_SPENT);
   await later(3);

@@ -29,7 +29,7 @@ test("text wraps at words with a hanging indent, and not at all without a width"
   expect(hanging("  ", "x".repeat(200))).toEqual([`  ${"x".repeat(200)}`]);
 });
 
-test("a tree fits every width, and keeps its branch lines", () => {
+test("a tree fits the terminal's width, and keeps its branch lines", () => {
   const leaf = { title: "answer", tags: [{ text: "word ".repeat(40), tone: "plain" as const }], children: [] };
   const tree = {
     title: "main",

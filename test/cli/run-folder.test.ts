@@ -35,7 +35,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-const running = () => ({
+const statusWithKey = () => ({
   ...readStatus(runFolder(config.run)),
   environment: { AWS_SECRET_ACCESS_KEY: "a secret of this run" },
 });
@@ -43,24 +43,24 @@ const running = () => ({
 test("only the owner can read the status, after the first write and every later one", () => {
   const run = createRunFolder(config);
   for (const _ of [1, 2]) {
-    writeStatus(run, running());
+    writeStatus(run, statusWithKey());
     expect(modeOf(run.status)).toBe(0o600);
   }
-  expect(readStatus(run).environment).toEqual(running().environment);
+  expect(readStatus(run).environment).toEqual(statusWithKey().environment);
 });
 
 test("a leftover temporary file that others can read does not become the status", () => {
   const run = createRunFolder(config);
   const temporary = `${run.status}.${process.pid}.tmp`;
   writeFileSync(temporary, "left by a killed process", { mode: 0o644 });
-  writeStatus(run, running());
+  writeStatus(run, statusWithKey());
   expect(modeOf(run.status)).toBe(0o600);
   expect(existsSync(temporary)).toBe(false);
 });
 
 test("a status that others can read is private after the next write", () => {
   const run = createRunFolder(config);
-  const status = running();
+  const status = statusWithKey();
   writeFileSync(run.status, "{}", { mode: 0o644 });
   writeStatus(run, status);
   expect(modeOf(run.status)).toBe(0o600);
@@ -72,7 +72,7 @@ test("a run whose process is gone is stopped, even if another process has its id
   onTestFinished(() => void other.kill());
   const pid = other.pid ?? 0;
   const stateWith = (processStart: string) => {
-    writeStatus(run, { ...running(), state: "running", pid, processStart });
+    writeStatus(run, { ...statusWithKey(), state: "running", pid, processStart });
     return readStatus(run);
   };
   expect(stateWith(startOfProcess(pid))).toMatchObject({ state: "running", pid });

@@ -1,4 +1,4 @@
-/** @file `mgrpo runs` if a run cannot be read, the environment names half a store, or the store does not respond. */
+/** @file `mgrpo runs` if a run cannot be read, the environment lacks the bucket, or the store does not respond. */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -14,7 +14,7 @@ test("a run that cannot be read does not hide the others", async () => {
     mkdirSync(join(project, "runs", run), { recursive: true });
     writeFileSync(join(project, "runs", run, "config.json"), JSON.stringify({ ...config, run }));
   }
-  // Even root cannot read it.
+  // Even root cannot read a folder as a file.
   mkdirSync(join(project, "runs", "locked", "status.json"));
   const { code, stdout } = await mgrpo(project, "runs");
   rmSync(project, { recursive: true });
@@ -25,7 +25,7 @@ test("a run that cannot be read does not hide the others", async () => {
   expect(code).toBe(0);
 });
 
-test("if the environment names half a store, one line names the missing variable", async () => {
+test("if the environment names a table but no bucket, one line names the missing variable", async () => {
   const { code, stdout, stderr } = await mgrpoWith({ MGRPO_TABLE: "t", MGRPO_BUCKET: "" }, folder, "runs");
   expect([code, stdout]).toEqual([1, ""]);
   expect(stderr).toMatch(/^mgrpo: .*MGRPO_BUCKET: set it to the name of the bucket \[config-invalid\]\n$/);

@@ -119,7 +119,7 @@ test("after Ctrl-C while the models load, nothing is served; models that cannot 
   expect(process.listenerCount("SIGINT")).toBe(before);
 });
 
-test("a model in a folder whose name no agent can have is refused by that name", async () => {
+test("a model's folder with a name that no agent can have is refused, and the error names the folder", async () => {
   const models = join(folder, "downloaded");
   mkdirSync(join(models, "Qwen3-0.6B"), { recursive: true });
   writeFileSync(join(models, "Qwen3-0.6B/config.json"), "{}");

@@ -14,7 +14,7 @@ export interface ServedUi {
 }
 
 /**
- * @param pattern finds the link in what the command prints.
+ * @param pattern matches a line that the command prints; the first group is the link.
  * @param root where the program is installed.
  */
 export async function serveUi(cwd: string, args: readonly string[], pattern: RegExp, root = ROOT): Promise<ServedUi> {
@@ -31,7 +31,7 @@ export async function serveUi(cwd: string, args: readonly string[], pattern: Reg
         const [, link] = pattern.exec(line) ?? [];
         if (link !== undefined) found(link);
       });
-    void ended.then(() => failed(new Error(`it ended: ${printed.join("\n")}`)));
+    void ended.then(() => failed(new Error(`the command ended: ${printed.join("\n")}`)));
   });
   const { headers } = await fetch(link, { redirect: "manual" });
   const [cookie = ""] = (headers.get("set-cookie") ?? "").split(";");

@@ -56,7 +56,7 @@ test("a wrong answer is not a demonstration, however low --min-reward is", async
   expect(await correctConversations(from, 0)).toMatchObject([{ demonstration: { prompt: "Where is Alby?" } }]);
 });
 
-test("an answer that has no score is not a demonstration", async () => {
+test("a question gives no demonstration if one of its answers has no score", async () => {
   const unscored = join(folder, "unscored");
   cpSync(from, unscored, { recursive: true });
   await removeScores(unscored);

@@ -48,7 +48,7 @@ test("a finished run can be evaluated, asked and shown", { timeout: TIMEOUT }, a
   const { evaluations } = reportOf(folder, "one");
   const [again] = await printedJson("eval", "one");
   expect(again?.["runs"]).toEqual(evaluations.find(({ team }) => team === 3)?.runs);
-  // A setting of the owner holds for both: the stored config repeats it for the role.
+  // The stored config repeats the owner's settings for searcher, but --set on the owner changes both.
   expect(await printedJson("eval", "one", "--set", "agents.main.engine.slots=4")).toHaveLength(1);
   expect((await mgrpo(folder, "ask", "What follows amber?", "--team", "one")).code).toBe(0);
   const shown = await mgrpo(folder, "show", "one", "0/0/0");

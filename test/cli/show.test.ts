@@ -144,7 +144,7 @@ test("a step with an expired group has no summary, and the group is reported as 
   await expect(loadTrees(store, config, { step: 0, group: 0 })).rejects.toThrow("group 0/0 has expired");
 });
 
-test("a recipe's note on a question is shown once in its group, and once in each of its rollouts", async () => {
+test("a recipe's note on a question is shown once in its group's tree, and once in the tree of a single rollout", async () => {
   const load = async (address: Parameters<typeof loadTrees>[2]) =>
     loadTrees(await storeOfFinishedRun(), config, address, () => "facts are <shuffled>");
   for (const address of [{ step: 0 }, { step: 0, group: 0, rollout: 0 }]) {

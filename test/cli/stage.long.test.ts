@@ -58,7 +58,7 @@ async function deployed(stage: string, fleets: Deployment["fleets"], deployedRel
 const launch = (stage: string, run: string, ...more: string[]) =>
   printedJson("launch", ...trainRelay(run, "--steps", "1").slice(1), "--stage", stage, ...more);
 
-test("a stage with fleets leaves the user nothing to start; a halted run resumes with its clock on", async () => {
+test("a stage with fleets leaves the user nothing to start; a halted run resumes with the stage's clock on; show names the fleet that refuses the run", async () => {
   const { table, close } = await deployed("all", FLEETS);
   const launched = {
     kind: "launched",
@@ -182,7 +182,7 @@ test("the dashboard of a stage shows its runs", async () => {
   await expect(printedJson("ui", "far", "--stage", "none")).rejects.toThrow(/--stage none/);
 });
 
-test("without fleets, or with fleets for some agents, launch prints the commands of the other workers", async () => {
+test("without fleets, or with fleets for some agents, launch prints the commands of the workers that no fleet starts", async () => {
   const [bare, some] = [await deployed("bare", []), await deployed("some", FLEETS.slice(0, 1))];
   const [launched] = await launch("bare", "far");
   expect(launched).toMatchObject({ fleets: false });

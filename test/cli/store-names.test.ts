@@ -4,7 +4,7 @@ import { namesStore, storeNames } from "../../cli/store-names.ts";
 
 afterEach(() => void vi.unstubAllEnvs());
 
-test.each([undefined, ""])("with table %j, half a store is refused, and the message says what to set", (table) => {
+test.each([undefined, ""])("with table %j, a bucket alone is refused, and the message says what to set", (table) => {
   vi.stubEnv("MGRPO_TABLE", table);
   vi.stubEnv("MGRPO_BUCKET", "bucket");
   expect(namesStore).toThrow("environment: MGRPO_TABLE: set it to the name of the table");

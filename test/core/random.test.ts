@@ -19,7 +19,7 @@ test("the same name gives the recorded draws: every recorded run depends on them
   `);
 });
 
-test("names that differ in one part give different streams, even if their joined texts are the same", () => {
+test("names with different parts give different streams, even if their joined texts are the same", () => {
   expect(draws(4, "ab", "c")).not.toEqual(draws(4, "a", "bc"));
   expect(draws(4, 1, 12)).not.toEqual(draws(4, 11, 2));
   expect(draws(4, "1")).not.toEqual(draws(4, 1));

@@ -87,7 +87,7 @@ test.each([
   "<<a>>",
   "if (x[s] <= s)",
   "🏴󠁧󠁢󠁥󠁮󠁧󠁿 3:0 🏴󠁧󠁢󠁳󠁣󠁴󠁿",
-])("%j, which resembles a special token, is unchanged", (text) => expect(escapeSpecialTokens(text)).toBe(text));
+])("%j, which resembles what escaping changes, is unchanged", (text) => expect(escapeSpecialTokens(text)).toBe(text));
 
 test.each(["1 < 2 and 3 > 2", "x | y", "Côte d'Ivoire – São Tomé", "<b>bold</b>", "the answer: <none>", "日本 🇯🇵"])(
   "%j is unchanged",

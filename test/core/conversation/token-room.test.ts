@@ -52,7 +52,8 @@ test.each([
     break;
   }
   expect(prefixWithin(whole, room).length).toBeGreaterThan(90);
-  // Each probe takes at most eight characters per token, in two binary searches of at most eleven probes.
+  // At most three binary searches of eleven probes each.
+  // The first probe takes eight characters per token, the others at most four.
   expect(counted).toBeLessThan(2 * 11 * 8 * 100);
 });
 

@@ -97,7 +97,7 @@ test("a tree of conversations never makes more calls than the rollout's limit", 
 interface PricedCall {
   readonly price: number;
   readonly most: number;
-  /** What it costs, in percent of `most`. */
+  /** What it costs besides `price`, in percent of `most`. */
   readonly percent: number;
 }
 
@@ -106,7 +106,7 @@ interface PricedTurn {
   readonly subs: readonly (readonly PricedCall[])[];
 }
 
-/** Starts the calls of each turn in order, and ends them as `order` reorders their ends. */
+/** Starts the calls of each turn in order. They end in the order into which `order` sorts their ends. */
 function play(turns: readonly PricedTurn[], allowance: Allowance | undefined, order: (ends: (() => void)[]) => void) {
   const budget = openToolBudget(allowance);
   const refused: boolean[] = [];

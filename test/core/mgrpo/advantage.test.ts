@@ -72,7 +72,7 @@ test("the order of a group does not change its advantages", () => {
   );
 });
 
-test("a weight of m is the same as m copies", () => {
+test("a weight of m gives the same mean and std as m copies", () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(member, fc.integer({ min: 1, max: 4 })), { minLength: 2, maxLength: 8 }), (drawn) => {
       const distinct = normalize(drawn.map(([{ reward }, copies]) => ({ reward, weight: copies })));
@@ -113,7 +113,7 @@ test("leave-one-out (RLOO) by hand: the mean of the other rewards is subtracted"
   expect(mean).toBeCloseTo(0.5, 12);
 });
 
-test("leave-one-out of equal weights is K/(K-1) times the deviation from the mean", () => {
+test("with equal weights, a leave-one-out advantage is K/(K-1) times the deviation from the mean", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 100 }), { minLength: 2, maxLength: 12 }), (rewards) => {
       const equal = rewards.map(() => 1);

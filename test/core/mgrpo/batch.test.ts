@@ -40,7 +40,7 @@ test("token weights by hand: two trajectories of one question, w = 1/2 each, wit
   expect(tokenWeights(given, { aggregation: "constant", constantTokens })).toEqual([0.005, 0.005]);
 });
 
-test("trajectory-mean: a trajectory's token weights sum to its share. token-mean: a question's sum to its shares, each in proportion to its trajectory's", () => {
+test("trajectory-mean: a trajectory's token weights sum to its share. token-mean: a question's sum to its total share, each proportional to its trajectory's share", () => {
   fc.assert(
     fc.property(entries, (given) => {
       const byTrajectory = tokenWeights(given, { aggregation: "trajectory-mean", constantTokens });
@@ -49,10 +49,10 @@ test("trajectory-mean: a trajectory's token weights sum to its share. token-mean
       });
       const byToken = tokenWeights(given, { aggregation: "token-mean", constantTokens });
       for (const group of new Set(given.map((one) => one.group))) {
-        const inside = given.flatMap((one, i) => (one.group === group ? [{ ...one, share: byToken[i] ?? 0 }] : []));
-        const share = total(inside.map((one) => one.share * one.actionTokens));
+        const inside = given.flatMap((one, i) => (one.group === group ? [{ ...one, perToken: byToken[i] ?? 0 }] : []));
+        const share = total(inside.map((one) => one.perToken * one.actionTokens));
         expect(share).toBeCloseTo(total(inside.map((one) => one.weight)), 9);
-        const perUnit = inside.map((one) => one.share / one.weight);
+        const perUnit = inside.map((one) => one.perToken / one.weight);
         expect(Math.max(...perUnit) - Math.min(...perUnit)).toBeLessThan(1e-9);
       }
     }),
@@ -86,7 +86,8 @@ const split = (given: readonly { group: number; i: number }[], count: number, se
   splitMinibatches(given, count, stream("minibatches", seed));
 
 test("each agent of a shared policy counts by its share times the mean over its own questions", () => {
-  // Main has questions 0, 1, 2, the searcher only 1; every question's plain sum is 6. By hand: 0.75 * 6 + 0.25 * 6 = 6.
+  // Main has questions 0, 1, 2, the searcher only question 1; every question's plain sum is 6.
+  // By hand: 0.75 * 6 + 0.25 * 6 = 6.
   const all = 3;
   const main = 3 * 6 * roleScale(0.75, { own: 3, all });
   const searcher = 1 * 6 * roleScale(0.25, { own: 1, all });

@@ -1,5 +1,5 @@
 /**
- * @file One question worked by hand through all of core/mgrpo: rewards, alignment, advantages, weights, loss. K = 3, one sub-agent,
+ * @file One question worked by hand through core/mgrpo: rewards, alignment, advantages, weights, loss. K = 3, one sub-agent,
  * d = 2, d_k = 1, 3 and 0.
  */
 import { expect, test } from "vitest";

@@ -186,6 +186,8 @@ test("a masked trajectory counts in mean and std but is not trained on; its shar
   expect(main?.trajectories).toEqual([0, 1]);
   expect(weightsOf(main)).toEqual([0.5, 0.5]);
   expect(main?.mean).toBeCloseTo(0.5);
+  // Rewards 1, 0.5 and 0: variance (0.25 + 0 + 0.25) / 3 = 1/6.
+  expect(main?.std).toBeCloseTo(Math.sqrt(1 / 6));
   expect(main?.advantages[1]).toBeCloseTo(0);
   const all = Object.fromEntries(Object.entries(group).map(([k, score]) => [k, { ...score, masked: true as const }]));
   expect(finalizeGroup(all, "main", [], algorithm("resample"), [1])).toEqual({});
@@ -267,9 +269,11 @@ test("a masked call of a sub-agent counts in mean and std but is not trained on"
   );
   const group: Rollouts = { 0: { ...first, invocations: { searcher } }, 1: scored(1, 0, { searcher: [0.5] }) };
   const found = finalizeGroup(group, "main", ["searcher"], algorithm("weighted"), [1])["searcher"];
-  // Weights 1/4, 1/4 (masked) and 1/2: mean 1/4 + 0 + 1/4. Without the masked call the shares are 1/3 and 2/3.
+  // Weights 1/4, 1/4 (masked) and 1/2: mean 1/4 + 0 + 1/4 = 1/2, variance 1/4 * 1/4 + 1/4 * 1/4 + 0 = 1/8.
+  // Without the masked call the shares are 1/3 and 2/3.
   expect(found?.trajectories).toEqual(["0/0", "1/0"]);
   expect(found?.mean).toBeCloseTo(0.5, 12);
+  expect(found?.std).toBeCloseTo(Math.sqrt(1 / 8), 12);
   expect(weightsOf(found)).toEqual([expect.closeTo(1 / 3, 12), expect.closeTo(2 / 3, 12)]);
 });
 

@@ -137,7 +137,8 @@ test("under TIS the mask still uses the ratio to the behavior policy, the sample
   const far = trajectoryLoss({ ...given, behavior_A: [-1, -1 - Math.log(3)] }, masked);
   expect(far.gradient_A).toEqual([-1, 0]);
   expect(far.loss).toBeCloseTo(-1, 12);
-  // The reverse: the trainer has moved by a factor of 3 since the proximal policy, back to where the sampler was. Kept, and its ratio clipped.
+  // The reverse: the trainer has moved by a factor of 3 since the proximal policy, back to where the sampler was.
+  // The token is kept, and its ratio is clipped.
   const moved = trajectoryLoss({ ...given, proximal_A: [-1, -1 - Math.log(3)] }, masked);
   // v = exp(proximal - behavior) = 1/3, r = 3 is clipped at 1.28.
   expect(moved.clipped).toBe(1);

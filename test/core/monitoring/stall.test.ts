@@ -232,7 +232,7 @@ test("the time for which a run was halted does not count", () => {
   expect(look(7261)).toMatchObject({ since: NOW + 7_200_000, seconds: 61 });
 });
 
-test("a run with a process at work has stalled only after ten minutes", () => {
+test("a run has stalled only after ten minutes if processes at work are the only causes", () => {
   const workers = [seen(worker("main"), { running: 2 }), seen(worker("searcher"))];
   const busy = { ...healthy, workers, groups: unscored({ claims: { "0": "main-1", "1": "main-1" } }) };
   const detector = new StallDetector(config);

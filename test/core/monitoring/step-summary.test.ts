@@ -23,7 +23,7 @@ test("means, shares, counts and histograms leave the lost rollout out", () => {
   expect(summary.training["searcher"]).toBeNull();
 });
 
-test("the cost of judges is summed over the counted rollouts, and is unknown if that of one is; programs have none", () => {
+test("the cost of judges is summed over the counted rollouts, is unknown if that of one is, and is absent if no model judged any", () => {
   const cost = (usd: number | null) => ({ inputTokens: 100, outputTokens: 10, usd });
   const scored = { reward: 1, correct: 1, wellFormed: true, tokens: 10, invocations: {} };
   const judgedBy = (...usd: (number | null)[]) =>

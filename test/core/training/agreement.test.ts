@@ -36,7 +36,7 @@ test("scores: a judge that is too lenient has an error but correlates; one that 
     correlation: expect.closeTo(1, 12),
   });
   const constant = scoreAgreementOf(labels.map((label) => ({ label, judged: 0.5 })));
-  // |0.1 - 0.5| and so on: 0.4 + 0.2 + 0 + 0.2 + 0.4 of 5.
+  // |0.1 - 0.5| and so on: (0.4 + 0.2 + 0 + 0.2 + 0.4) / 5.
   expect(constant).toMatchObject({
     meanAbsoluteError: expect.closeTo(0.24, 12),
     correlation: null,

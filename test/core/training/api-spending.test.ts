@@ -75,8 +75,8 @@ describe("the charge of a judge's request", () => {
   });
 });
 
-describe("a judge's charge, when answers are lost, callers race and callers die", () => {
-  test("a write that is sent again because its answer was lost changes nothing", async () => {
+describe("a judge's charge, when responses of the store are lost, callers race and callers die", () => {
+  test("a write that is sent again because its response was lost changes nothing", async () => {
     const table = memoryTable();
     const twice: Table = {
       ...table,
@@ -174,7 +174,7 @@ test.each([repeatingTable, replayingTable])("a turn whose payment is sent again 
   expect(spent).toMatchObject({ turns: 6, microUsd: 14_000 });
 });
 
-test("a run's spending is the sum of each kind, in dollars; kinds without a record are 0", async () => {
+test("a run's spending is read for each kind, in dollars; kinds without a record are 0", async () => {
   const table = memoryTable();
   expect(await readApiSpending(table, "r")).toEqual({ toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 });
   await agentPayments(table, "r")(0.25);

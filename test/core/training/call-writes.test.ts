@@ -1,4 +1,4 @@
-/** @file A trainer's conditional writes about its server obey their laws. */
+/** @file A trainer's conditional writes obey their laws. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import type { OptimizerProbe } from "../../../core/contracts/server-optimizer.ts";

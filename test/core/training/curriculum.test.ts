@@ -28,7 +28,7 @@ test("a stage with a share begins once that share of the tokens or of the steps,
   const stage = (sampledTokens: number | null) => (step: number, sampledBefore: number) =>
     stageOf({ curriculum: BY_SHARE, steps: 100, sampledTokens }, { step, sampledBefore });
   expect([0, 19, 20, 99].map((step) => stage(null)(step, 10 ** 6))).toEqual([0, 0, 1, 1]);
-  // 5000 tokens: a fifth is 1000, whether two steps sample them or nineteen.
+  // The share of 0.2 is 1000 of 5000 tokens, or step 20 of 100.
   expect([stage(5000)(1, 999), stage(5000)(2, 1000), stage(5000)(19, 999), stage(5000)(20, 0)]).toEqual([0, 1, 0, 1]);
 });
 

@@ -18,7 +18,7 @@ test.each([
   ],
   ["a rollout alone in flight: the crash counts against it", undefined, ["4/0"], { "4/0": 1 }],
   ["others in flight: earlier suspects are forgotten", { "0/0": 2, "1/0": 0 }, ["2/0", "3/0"], { "2/0": 0, "3/0": 0 }],
-  ["another in flight: one that was given up stays so", { "0/0": 3, "1/0": 0 }, ["2/0"], { "0/0": 3, "2/0": 1 }],
+  ["another in flight: a suspect given up on is kept", { "0/0": 3, "1/0": 0 }, ["2/0"], { "0/0": 3, "2/0": 1 }],
 ])("%s", (_case, suspects, crashed, after) => {
   expect(suspectsAfter(suspects, crashed, 3)).toEqual(after);
 });

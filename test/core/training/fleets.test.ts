@@ -123,7 +123,7 @@ test("without an evaluation fleet, open jobs of a finished run still need ticks"
   expect(isActive(viewOf({ record: { status: "finished" }, jobs: [jobOf("all", "done")] }), [], 0)).toBe(false);
 });
 
-test("a capacity is 0 if no run needs the fleet; else it is raised to the need within its bounds, and never lowered", () => {
+test("a capacity is 0 if no run needs the fleet; else it is raised to the need, at most to the fleet's max, and never lowered", () => {
   const running = fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 4 });
   const over = fc.integer({ min: 0, max: 3 });
   fc.assert(
@@ -242,7 +242,7 @@ test("after a refusal, a run keeps its workers and gets no new ones of that rele
   expect(capacityOf(MAIN, [kept], 1, 0)).toBe(1);
   const unserved = refused("1", [workerOf("gone", "dead"), workerOf("w", "dead")]);
   expect([workersNeeded(unserved, MAIN, 0), capacityOf(MAIN, [unserved], 0, 0)]).toEqual([0, 0]);
-  const reason = "instances of fleet main do not serve it: why; fix it, then launch the run again";
+  const reason = "instances of fleet main do not serve the run: why; fix it, then launch the run again";
   expect(haltUnserved(unserved, FLEETS)).toEqual([
     { kind: "update", change: endRun("test", { code: "unserved", reason }) },
   ]);

@@ -24,7 +24,7 @@ test.each(["running", "finished"])(
   },
 );
 
-test("a halted run keeps its first halt, and the caller learns that it did not halt it", async () => {
+test("a halted run keeps its first halt, and the result says that this call did not halt the run", async () => {
   const table = await runThatIs("halted");
   const item = { run: "r", status: "halted", reason: "before", step: 3 };
   expect(await haltRun(table, "r", BUDGET)).toEqual({ applied: false, item });

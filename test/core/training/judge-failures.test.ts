@@ -43,7 +43,7 @@ test.each<[Partial<VerdictFailure>, ReturnType<typeof decide>]>([
   [{ fault: "outage", unusable: 9 }, { kind: "ask-again" }],
   [{ fault: "unusable-answer", unusable: 1, failingSeconds: 600 }, OUTAGE],
   [{ fault: "refused-text" }, { kind: "exclude", reason: "judge: HTTP 503" }],
-  // An excluded text does not halt the run, however long the judge has failed.
+  // Excluding a rollout does not halt the run, however long the judge has failed.
   [
     { fault: "refused-text", failingSeconds: 9999 },
     { kind: "exclude", reason: "judge: HTTP 503" },
