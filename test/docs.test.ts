@@ -44,7 +44,7 @@ test("docs/configuration.md has the settings of a list, of a named member, and o
   expect(rows).toEqual(expect.arrayContaining([...settings, ...servers].map((path) => `| \`${path}\``)));
 });
 
-test.each(DOCUMENTS)("%s: links and pictures lead to files of this repository", (document) => {
+test.each(DOCUMENTS)("%s: targets of relative links and pictures exist", (document) => {
   const targets = [...read(document).matchAll(/\]\(([^)#\s]+)(#[^)\s]*)?\)/g)].map(([, target = ""]) => target);
   const local = targets.filter((target) => !/^[a-z]+:/.test(target));
   const missing = local.filter((target) => !existsSync(join(ROOT, dirname(document), target)));

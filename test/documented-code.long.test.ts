@@ -1,6 +1,6 @@
 /**
  * @file Every block of TypeScript in docs/ and engine/README.md compiles as printed, with the settings of a new project, except that a name
- * may be unused. The line before a block may name its file; an object literal that is not a module is checked against its type.
+ * may be unused. The line before a block may name its file; a block that is only an object literal is checked against its type.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

@@ -149,7 +149,7 @@ describe("a project of create-mgrpo", () => {
     run(folder, process.execPath, "package/index.js", "my team", "--mgrpo", tarball);
   });
 
-  test("depends on the given archive, and on other packages at the versions that this repository uses", () => {
+  test("is named after its folder, depends on the given archive and this repository's versions, ignores install scripts; both packages share a version", () => {
     const Project = z.object({
       name: z.string(),
       dependencies: z.record(z.string(), z.string()),

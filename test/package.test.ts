@@ -1,7 +1,7 @@
 /**
  * @file What npm would publish of both packages, from the JavaScript in dist/ and without declarations, which test/package.long.test.ts
  * makes: nothing is missing that exports, modules or pages name, and npm has nothing to correct. A link of a page leads to a packed file, or
- * into a folder that docs/README.md says only the repository has. No registry is asked.
+ * into a folder that docs/README.md says only the repository has. No registry is contacted.
  */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -106,7 +106,7 @@ test("the package contains every file that its modules import", () => {
 });
 
 /** Folders that, by docs/README.md, only the repository has. */
-function unpackedFolders(): string[] {
+function repositoryOnlyFolders(): string[] {
   const [sentence = ""] =
     /^Links into .* lead to files that only the repository has/m.exec(read("docs/README.md")) ?? [];
   return [...sentence.matchAll(/`(\w+\/)`/g)].map(([, name = ""]) => name);
@@ -120,13 +120,13 @@ function linksOf(folder: string, page: string): string[] {
 
 test.each(FOLDERS)("%s: packed pages link to packed files, or into folders that only the repository has", (folder) => {
   const files = filesOf(folder);
-  const unpacked = unpackedFolders();
-  const isUnpacked = (path: string) => unpacked.some((name) => path.startsWith(name));
-  expect(unpacked).toContain("test/");
-  expect(files.filter(isUnpacked)).toEqual([]);
+  const repositoryOnly = repositoryOnlyFolders();
+  const isRepositoryOnly = (path: string) => repositoryOnly.some((name) => path.startsWith(name));
+  expect(repositoryOnly).toContain("test/");
+  expect(files.filter(isRepositoryOnly)).toEqual([]);
   const pages = files.filter((file) => file.endsWith(".md"));
   const links = pages.flatMap((page) => linksOf(folder, page).map((target) => ({ page, target })));
-  expect(links.filter(({ target }) => !files.includes(target) && !isUnpacked(target))).toEqual([]);
+  expect(links.filter(({ target }) => !files.includes(target) && !isRepositoryOnly(target))).toEqual([]);
 });
 
 test("the files that the headers of exported modules name are packed", () => {

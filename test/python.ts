@@ -2,7 +2,11 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 
-/** Returns the environment's `bin` folder, under `folder`. If it cannot be made, throws an error that says what the check needs. */
+/**
+ * Returns the environment's `bin` folder, under `folder`. If the environment cannot be made, throws an error that says
+ * what the check needs.
+ * `size`: of the environment, as that error shows it, such as "60 MB".
+ */
 export function makePython(folder: string, packages: readonly string[], size: string): string {
   const bin = join(folder, "python", "bin");
   try {

@@ -119,7 +119,7 @@ function inOrder(trial: Trial, kind: RegExp, name: string, first: number): strin
   );
 }
 
-/** Every such fact has a cause that was sent before the fact was answered. When each took effect in between is unknown. */
+/** Every fact of a kind has a cause that was sent before the fact was answered. When each took effect in between is unknown. */
 function follows(trial: Trial, kind: RegExp, causeOf: (match: readonly string[]) => string | undefined): string[] {
   const recorded = new Map<string, number>();
   for (const { facts, possible = [], sentAt } of trial.history) {

@@ -2,7 +2,7 @@
 import { IDLE_SECONDS } from "../../adapters/aws/clients.ts";
 
 export interface WaitLimits {
-  /** A worker without a heartbeat for this long is dead. */
+  /** A tick suspects a worker whose heartbeats stop for this long: see `heldSeconds` in waits.ts. */
   readonly lease: number;
   /** Between two scheduled ticks. */
   readonly tick: number;

@@ -1,7 +1,8 @@
 /**
  * @file `npm run chaos -- --minutes 10 --seed 1`: trials until the time is up, each with the next seed, and a report. A trial that breaks a
  * law is replayed with ever shorter schedules; the shortest one that fails is written to a file. Exit code 1 if any failed. Every trial with
- * a drawn schedule is added to the report, with the commit, when it ends; replays and shrunk schedules are not. A seed that the report already has for this commit and number of steps is skipped.
+ * a drawn schedule is added to the report, with the commit, when it ends; replays and shrunk schedules are not. A seed that the report
+ * already has for this commit and number of steps is skipped.
  *
  *     --minutes n      starts no trial after this time (default 5)
  *     --trials n       runs at most this many (default: no limit)

@@ -67,7 +67,7 @@ test("an echoed request reaches its target twice; one whose target dies is in th
   target.listen(0, "127.0.0.1");
   await once(target, "listening");
   const history: Entry[] = [];
-  const answered = vi.fn();
+  const onEnd = vi.fn();
   const echo: Fault = { process: "main-a", channel: "s3", request: 0, kind: "echo", seconds: 0.05 };
   const proxy = await openProxy({
     process: "main-a",
@@ -76,7 +76,7 @@ test("an echoed request reaches its target twice; one whose target dies is in th
     faults: new Map([[0, echo]]),
     now: () => performance.now(),
     record: (entry) => history.push(entry),
-    onRequest: () => answered,
+    onRequest: () => onEnd,
   });
   const put = (path: string) =>
     fetch(`http://127.0.0.1:${proxy.port}/b/${path}`, { method: "PUT", headers: { "if-none-match": "*" } });
@@ -92,7 +92,7 @@ test("an echoed request reaches its target twice; one whose target dies is in th
     [0, [], ["commit dies"]],
   ]);
   // Also after a request without an answer: a process may be scheduled to die there.
-  expect(answered).toHaveBeenCalledTimes(2);
+  expect(onEnd).toHaveBeenCalledTimes(2);
   await proxy.close();
   target.close();
 });

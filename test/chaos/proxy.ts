@@ -71,7 +71,7 @@ async function handle(
   closing: AbortSignal,
 ): Promise<void> {
   const body = await bodyOf(incoming);
-  const onAnswer = options.onRequest();
+  const onEnd = options.onRequest();
   try {
     if (fault?.kind === "delay") await pause(fault.seconds * 1000);
     if (fault && (await withhold(options, incoming, outgoing, fault, closing))) return;
@@ -82,7 +82,7 @@ async function handle(
     if (fault?.kind === "late") await pause(fault.seconds * 1000);
     if (answer) deliver(answer, outgoing, fault);
   } finally {
-    onAnswer();
+    onEnd();
   }
 }
 

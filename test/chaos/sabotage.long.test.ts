@@ -26,7 +26,7 @@ const of =
   (store: Store, process: SmallProcess): Store =>
     process === broken ? change(store) : store;
 
-/** Reports matching updates as applied without applying them. */
+/** Reports matching updates as applied, without applying them. */
 const swallow = (store: Store, matches: (change: TableChange) => boolean): Store =>
   withTable(store, {
     update: async (change) =>
@@ -126,7 +126,7 @@ const ignoringVerdicts = of("functions", (store) =>
 const undeclaredDeath = (store: Store, process: SmallProcess): Store =>
   swallow(process === "main" ? mortalStore(store, 20).store : store, marksDead);
 
-/** The main worker has sent heartbeats, and none for ten seconds: more than its lease, the ticks and the slack. */
+/** The main worker has sent heartbeats, and none for ten seconds: more than two leases, three ticks and the slack. */
 function isSilent(history: readonly Entry[], now: number): boolean {
   const isOfMain = ({ lease }: Entry) => lease?.act === "hold" && lease.name.startsWith("RUN#a WORKER#main");
   const heartbeats = history.filter(isOfMain).map(({ answeredAt }) => answeredAt);

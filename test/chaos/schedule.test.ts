@@ -44,7 +44,7 @@ test("the number of faults and deaths per step does not depend on the number of 
   // In the last tenth of the requests and of the time, too.
   expect(every.some(({ channel, request }) => channel === "dynamo" && request > 3600)).toBe(true);
   expect(all.some((death) => "atSeconds" in death && death.atSeconds > 360)).toBe(true);
-  // A process dies at most twice in the requests of three steps, and twice in their time.
+  // At most two deaths of a process fall in the requests or the time of any part of three steps.
   for (const process of PROCESSES)
     for (let part = 0; part < 10; part++) {
       const within = all.filter(

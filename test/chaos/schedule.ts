@@ -1,7 +1,7 @@
 /**
  * @file A schedule: everything that goes wrong in one trial, as data. It is drawn from a seed, and can be written to a file, replayed, and
- * shrunk. Faults are bound to the n-th request of a process on a channel, deaths to its n-th request on any channel or to a time, so a
- * replay meets them at nearly the same points; when a request is sent still depends on the machine.
+ * shrunk. Faults are bound to the n-th request of a process on a channel, deaths to a request or a time, so a replay
+ * meets them at nearly the same points; when a request is sent still depends on the machine.
  */
 import * as z from "zod";
 import { type Random, stream } from "../../core/random.ts";
@@ -57,9 +57,9 @@ const DeathParts = z.strictObject({
 });
 const Death = z.union([
   DeathParts.extend({
-    /** Which of its requests on any channel, from 0. */
+    /** Which of its requests to the store and the world, from 0; for the cloud, which request to the store. */
     request: z.int().nonnegative(),
-    /** Before the request is passed on, or after its answer is. */
+    /** Before the request is passed on, or when it is over. */
     when: z.enum(["before", "after"]),
   }),
   DeathParts.extend({
@@ -97,7 +97,7 @@ export const Schedule = z.strictObject({
 });
 export type Schedule = z.infer<typeof Schedule>;
 
-/** Steps of a trial, unless more are asked for. */
+/** Default number of steps of each run. */
 export const STEPS = 3;
 
 /** Nothing goes wrong: the reference with which every trial is compared. */

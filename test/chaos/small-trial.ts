@@ -1,7 +1,7 @@
 /**
  * @file A small trial within this process: one run of two steps on an embedded cloud, with the real functions, workers and store adapters,
- * and a proxy on every channel, as in a trial of several processes (trial.ts). Any part can be replaced by a broken one, which the checker
- * must find.
+ * and the proxies of trial.ts in front of the store and the judge. Events and delegations pass no proxy. Any part can be replaced by a
+ * broken one, which the checker must find.
  *
  *     cloud <── proxies <── wire <── store <── functions, main, searcher        the judge <── proxy <── functions
  */
@@ -172,7 +172,7 @@ async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers
   const over = untilOver(stage, stop.signal);
   const isTimely = await Promise.race([Promise.all(workers).then(() => true), over]).catch(async (error: unknown) => {
     write(String(error));
-    // What a failed worker held is not given up at once: the others go on.
+    // The trial continues: the claims of a failed worker are still held, and the other workers still run.
     return over;
   });
   stop.abort();

@@ -79,7 +79,7 @@ describe("a worker", () => {
     expect(overdueWaits(trialOf([...beats, dead(80)]))).toEqual([]);
   });
 
-  test("that falls silent is declared dead within the lease, the ticks and the slack", () => {
+  test("that falls silent is declared dead within two leases, three ticks and the slack", () => {
     expect(overdueWaits(trialOf([beat(1), beat(2), dead(2 + MOST - 0.1)]))).toEqual([]);
     const found = overdueWaits(trialOf([beat(1), beat(2), dead(2 + MOST + 0.1)]));
     expect(found).toEqual([`${name}: held from 2.0 s, overdue by 10.1 s`]);

@@ -16,7 +16,7 @@ export function overdueWaits(trial: Trial): string[] {
 function overdueAnswers(trial: Trial): string[] {
   return trial.history.filter(isHung).flatMap((entry) => {
     const from = startOfLimit(trial, entry);
-    const allowed = secondsOf(entry, trial.limits) + secondsOfOverlapping(strikesOf(trial), from, entry.answeredAt);
+    const allowed = limitSeconds(entry, trial.limits) + secondsOfOverlapping(strikesOf(trial), from, entry.answeredAt);
     const waited = (entry.answeredAt - from) / 1000;
     return waited > allowed + trial.limits.slack
       ? [`${entry.process} waited ${brief(waited)} for ${entry.channel} ${entry.path}, instead of ${brief(allowed)}`]
@@ -28,7 +28,7 @@ const isHung = ({ fault }: Entry) => fault === "hang";
 const isOfStore = ({ channel }: Entry) => channel === "dynamo" || channel === "s3";
 const brief = (seconds: number) => `${seconds.toFixed(1)} s`;
 
-function secondsOf(entry: Entry, limits: WaitLimits): number {
+function limitSeconds(entry: Entry, limits: WaitLimits): number {
   if (isOfStore(entry)) return limits.store;
   if (isOfModel(entry)) return entry.process.startsWith("searcher") ? limits.invocation : limits.rollout;
   return entry.path.startsWith("/page") ? limits.tool : limits.judge;
@@ -80,8 +80,8 @@ function overdueLeases(trial: Trial): string[] {
 }
 
 /**
- * A tick sees a heartbeat up to half a lease late. A tick suspects the worker one lease later, and one half a lease after that declares it dead:
- * two leases and three ticks. A claim on a verdict has its own duration.
+ * A tick records a heartbeat up to half a lease late. One lease later, a tick suspects the worker; half a lease after that, a tick declares
+ * it dead: two leases and three ticks. A claim on a verdict has its own duration.
  */
 function heldSeconds({ seconds }: Extract<LeaseChange, { act: "hold" }>, { lease, tick }: WaitLimits): number {
   return seconds ?? 2 * lease + 3 * tick;

@@ -1,6 +1,7 @@
 /**
  * @file What the agents and the functions of a trial call outside the store: an OpenAI-compatible judge, a page for every word, and
- * `/think`, an empty response that the sampler waits for, so that the fault proxy can delay it. All answers are functions of the request.
+ * `/think`, an empty response that the sampler waits for, so that the fault proxy can delay it. Every answer is a function of the
+ * request and of the kind of hostile page.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -9,7 +10,7 @@ import * as hostile from "../fixtures/hostile-documents.ts";
 import { follows } from "../fixtures/relay/questions.ts";
 import type { HostilePage } from "./schedule.ts";
 
-/** Tokens of every verdict, and the prices that the config states. */
+/** Tokens of every verdict, and the prices that the config states, in USD per million tokens. */
 const USAGE = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
 export const PRICES = { input: 10, output: 100 };
 const MICRO_USD = USAGE.prompt_tokens * PRICES.input + USAGE.completion_tokens * PRICES.output;

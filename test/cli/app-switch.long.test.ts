@@ -25,7 +25,7 @@ async function train(run: string, ...more: string[]) {
   return parsedLines(ended.stdout);
 }
 
-test("train, eval and ask run a team with the app or natively, whichever of the two trained it", {
+test("train and eval run a team with the app or natively, whichever trained it; ask reads the same setting", {
   timeout: TIMEOUT,
 }, async () => {
   const steps = (await train("by-app", ...APP)).filter(({ kind }) => kind === "step");
@@ -44,7 +44,7 @@ test("train, eval and ask run a team with the app or natively, whichever of the 
   }
 });
 
-test("compare runs every arm with the app", { timeout: TIMEOUT }, async () => {
+test("compare runs with the app, and main-only does not train the searcher", { timeout: TIMEOUT }, async () => {
   const arms = ["--arms", "mgrpo,main-only", "--seeds", "1", "--jobs", "2", "--steps", "2"];
   const { code, stderr } = await mgrpo(folder, "compare", RELAY, ...arms, ...suite, ...APP);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

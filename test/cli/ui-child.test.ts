@@ -7,7 +7,7 @@ import { linkOf } from "../../cli/ui/child.ts";
 const link = "http://127.0.0.1:8080/?key=k";
 const serving = `console.log(${JSON.stringify(JSON.stringify({ kind: "serving", link }))})`;
 
-/** @param script what the child runs; it does not end by itself. */
+/** @param script what the child runs. The child stays alive unless the script ends it. */
 async function linkFrom(script: string, seconds?: number): Promise<string | undefined> {
   const child = spawn(process.execPath, ["-e", `${script}; setInterval(() => {}, 1000)`], {
     stdio: ["ignore", "pipe", "ignore"],

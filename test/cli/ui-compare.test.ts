@@ -155,7 +155,7 @@ test("seeds that do not overlap on the axis are averaged at one point, where the
   expect(line.band).toEqual([[5, 0.2, 0.6]]);
 });
 
-test("the mean of the seeds ends with their last values, even if the steps between its points are rounded", () => {
+test("the mean of the seeds ends with their last values, even if the x values of its points are rounded", () => {
   // In floating point, 3 * end / 3 is less than this end: 3 * end is rounded down.
   const end = 1 - Number.EPSILON;
   const dollars = [0, 0.25, 0.5, end];

@@ -122,7 +122,7 @@ test("a word for failure that follows letters of another script does not make a 
   expect(found.hits).toMatchObject([{ group: 0, excerpt: "Error: 東京" }]);
 });
 
-test("worst or best first, groups without a reward come last, even after negative rewards", async () => {
+test("in the orders worst and best, groups without a reward come last, even after negative rewards", async () => {
   const { source } = await manyGroups();
   const { groups: rows } = await stepView(source, 0, { order: "group", page: 0 }, () => undefined);
   const [row = expect.fail()] = rows;

@@ -40,7 +40,7 @@ test("the page shows the evaluation that is left, although the run is finished",
   expect(pulse.usd).toBe(0);
 });
 
-test("a local run that has closed all its steps is running until it is evaluated, without an open step", async () => {
+test("the pulse of a local run that is evaluated after its last step has the state running and no open step", async () => {
   const source = await finishedInStore();
   const pulse = await runPulse({ ...source, state: "running" }, new StallDetector(source.config), null);
   expect(pulse).toMatchObject({ state: "running", step: 1, openStep: null });

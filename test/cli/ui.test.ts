@@ -105,7 +105,7 @@ test("every view matches its schema", async () => {
   expect(answers.question).toMatchObject({ id: asked, prompt: prompts[asked] });
 });
 
-test("a trajectory has one text per recorded token; joined, they contain the conversation", async () => {
+test("a trajectory has one text per recorded token; joined, they contain the prompt and every turn", async () => {
   const tokens = await view(views.TokenView, "/runs/relay/steps/1/0/1/tokens");
   const { read } = await openSource("relay");
   const address = { run: "relay", phase: "train", step: 1, group: 0, rollout: 1 };
@@ -133,7 +133,7 @@ test("the trainer's log-probs are stored for trajectories with a nonzero advanta
   expect(stored).toBeGreaterThan(0);
 });
 
-test("a rollout's tree shows how long turns, tool calls and delegations took", async () => {
+test("a rollout's tree shows how long turns, tool calls and delegations took; the step's summary counts turns by kind of call", async () => {
   const { tree } = await view(views.RolloutView, "/runs/relay/steps/1/0/1");
   const timed = (one: views.Tree): string[] => [
     ...one.tags.filter(({ text }) => / s$/.test(text)).map(({ text }) => `${one.title}: ${text}`),

@@ -13,7 +13,7 @@ export function controlsContract(open: () => { controls: Controls; plane: Contro
     expect(plane.capacities).toEqual(new Map(Object.entries({ a: 0, b: 0 })));
   });
 
-  test("a missing group is left out of the capacities, and writing it is an error", async () => {
+  test("a missing group is left out of the capacities, and writing its capacity is an error", async () => {
     const { controls } = open();
     expect([...(await controls.capacities.read(["a", "c"])).keys()]).toEqual(["a"]);
     await expect(controls.capacities.write("c", 1)).rejects.toThrow(/\bc\b/);

@@ -119,8 +119,8 @@ function testSharedPrompt(subject: TrainerSubject) {
   test.each([
     ["that diverge at once", 1],
     ["that share a prefix for a while", 0.2],
-  ])("rollouts of a question %s have the same tokens and log-probs as each alone", async (_name, low) => {
-    const temperature = subject.temperature ?? low;
+  ])("rollouts of a question %s have the same tokens and log-probs as each alone", async (_name, preferred) => {
+    const temperature = subject.temperature ?? preferred;
     const prompt = PROMPTS[4] ?? [];
     const names = ["a", "b", "c", "d"];
     const together = await openSampler(subject, 3);

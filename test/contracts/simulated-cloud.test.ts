@@ -25,7 +25,7 @@ describe("table of the simulation", () => tableContract(() => store.table));
 describe("limits of the table of the simulation", () => tableLimitsContract(() => store.table));
 describe("clock of the simulation", () => clockContract(() => store.clock));
 
-test("a write is billed per KB of its larger item, old or new, rounded up, even if refused; a consistent read costs a unit, even of a missing item", async () => {
+test("a write is billed per KB of its larger item, old or new, rounded up, even if refused; a consistent read of a small or missing item costs one unit", async () => {
   const used: TableUse[] = [];
   const api = openMemoryTable().api((use) => used.push(use));
   const key = { pk: { S: "P" }, sk: { S: "GROUP" } };

@@ -7,7 +7,7 @@ export interface TrainerSubject {
   /** A small model with a vocabulary of at least 30. */
   readonly files: CheckpointFiles;
   readonly options: EngineOptions;
-  /** The only temperature it computes at; absent: any. */
+  /** The only temperature at which the engine computes. Absent: any. */
   readonly temperature?: number;
   /** The state that a version's files refer to, where they do not contain it. */
   stateOf?(saved: CheckpointFiles): CheckpointFiles;
@@ -15,9 +15,9 @@ export interface TrainerSubject {
   readonly trained?: string;
   /** Whether a sequence's rounding may depend on the other sequences of its batch. */
   readonly roundingDependsOnBatch?: boolean;
-  /** How far its sampler's log-probs may be from its trainer's. Default: 1e-4. */
+  /** How far the sampler's log-probs may be from the trainer's. Default: 1e-4. */
   readonly tolerance?: number;
-  /** How well it can memorize seven tokens: the log-prob of each but the first is above this. Default: -0.2. */
+  /** How well the model can memorize seven tokens: the log-prob of each but the first is above this. Default: -0.2. */
   readonly memorizedLogProb?: number;
 }
 

@@ -33,7 +33,7 @@ test("two steps by hand, the first clipped", () => {
   expect(state.step).toBe(2);
 });
 
-test("a range excluded from decay has the same update without it; its neighbors keep theirs", () => {
+test("a range excluded from decay gets the same update without the decay; its neighbors still decay", () => {
   const run = (config: typeof CONFIG, undecayed: { offset: number; length: number }[]) => {
     const weights = Float32Array.of(1, -2, 3, 4);
     adamStep(weights, Float32Array.of(0.1, -0.2, 0.3, 0.4), freshAdamState(4), config, 1, undecayed);

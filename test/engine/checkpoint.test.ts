@@ -25,7 +25,7 @@ function raw(header: object, data: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** A copy of a file whose last number is NaN. */
+/** A copy of a file, with NaN as its last number. */
 function endingInNaN(bytes: Uint8Array): Uint8Array {
   const copy = bytes.slice();
   new DataView(copy.buffer).setUint32(copy.length - 4, 0x7fc00000, true);
@@ -196,7 +196,7 @@ const SHARDED = "qwen2-sharded";
 const SECOND = "model-00002-of-00005.safetensors";
 
 describe("checkpoint", () => {
-  test("missing, extra and misshapen tensors are named", () => {
+  test("missing, extra and misshapen tensors are refused, as is the optimizer state of another model", () => {
     const tensors = new Map(readSafetensors(tinyCheckpoint().get(MODEL_FILE) ?? new Uint8Array(), "x").tensors);
     const norm = tensors.get("model.norm.weight");
     if (!norm) throw new Error("the tiny model has a final norm");

@@ -40,6 +40,6 @@ test.each(cases)("declared shapes of $kind (keeps: $keeps) are what the runtime 
     expect([port.name, computed[port.name]?.dims]).toEqual([port.name, sizesOf(port)]);
 });
 
-test("the training graph of a small model declares no shapes, which might change how its results are rounded", () => {
+test("the training graph of a small model declares no shapes: declaring them might change how its results are rounded", () => {
   expect(traceTrain("sequences")({ config: TINY, lora: null }).graph.values).toBeUndefined();
 });

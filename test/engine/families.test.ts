@@ -13,9 +13,9 @@ const ENGINES: [string, PolicyEngine][] = [
 ];
 const options = { ...OPTIONS, contextTokens: 64, microBatchTokens: 4096 };
 
-test.each(ENGINES.flatMap(([engine, opened]) => checkpointNames.map((name) => [engine, name, opened] as const)))(
+test.each(ENGINES.flatMap(([label, engine]) => checkpointNames.map((name) => [label, name, engine] as const)))(
   "%s, %s: log-probs and greedy samples match transformers",
-  async (_engine, name, engine) => {
+  async (_label, name, engine) => {
     const files = checkpointFiles(name);
     const { sequences, logProbs, next, greedy } = referenceOf(name);
     const [first = []] = sequences;

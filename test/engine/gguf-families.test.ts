@@ -1,6 +1,6 @@
 /**
  * @file The import of GGUF files of every supported family and tokenizer kind: log-probs match transformers on the same file, and token ids of
- * 1,000 texts match the family's own tokenizer (test/fixtures/gguf/make_families.py). The texts are drawn here as they are there.
+ * 1,000 texts match the family's own tokenizer (test/fixtures/gguf/make_families.py). This file draws the same texts as that script.
  */
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,9 +18,9 @@ interface Family {
   readonly logProbs: number[];
   /** What texts are drawn from. */
   readonly words: readonly string[];
-  /** Of every text. */
+  /** The start of every text. */
   readonly prefix: string;
-  /** Of the ids of each text: the first 8 digits of their SHA-256. */
+  /** For each text, the first 8 hex digits of the SHA-256 of its token ids. */
   readonly hashes: readonly string[];
 }
 
@@ -29,7 +29,7 @@ const expected: {
   readonly seed: number;
   readonly separators: readonly string[];
   readonly families: Readonly<Record<string, Family>>;
-  /** Of the texts of llama3, with its vocabulary under another pre-tokenizer. */
+  /** By pre-tokenizer: the hashes of the texts of llama3, tokenized with its vocabulary. */
   readonly preTokenizers: Readonly<Record<string, readonly string[]>>;
 } = JSON.parse(readFileSync(join(FIXTURES, "families.json"), "utf8"));
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-gguf-"));

@@ -63,17 +63,17 @@ test("BF16 halves the size of the weights and is the dtype in config.json; the t
 
 test.each([
   [
-    "scaled positions",
+    "RoPE scaling",
     renamed("tokenizer.ggml.pre", "llama.rope.scaling.type"),
     /rope\.scaling\.type = ".*" is not supported/,
   ],
   [
-    "positions scaled by a factor without a type",
+    "a RoPE scaling factor without a type",
     renamed("llama.context_length", "llama.rope.scaling.factor"),
     /rope\.scaling\.factor = "\d+" is not supported/,
   ],
   [
-    "positions scaled by a factor under its older name",
+    "a RoPE scaling factor under its older name",
     renamed("llama.context_length", "llama.rope.scale_linear"),
     /rope\.scale_linear = "\d+" is not supported/,
   ],

@@ -49,7 +49,7 @@ test.each([
   expect(new Set(written).size).toBe(written.length);
 });
 
-test("logits stay in fp32 in both graphs, and so do the sums of norms and loss in training", () => {
+test("logits stay in fp32 in both graphs, and so do the two sums in the gradient of each norm in training", () => {
   const exactOf = ({ nodes }: Graph) => flat(nodes).filter((node) => isMatmul(node) && node.exact).length;
   expect(exactOf(traceBlock({ config: TINY, lora: null }).graph)).toBe(1);
   const norms = TINY.layers * 4 + 1;

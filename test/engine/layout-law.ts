@@ -31,7 +31,7 @@ export function expectLaidOutAsRendered(
     { role: "assistant", content: "Paris" },
     asTool ? { role: "tool", content: "no" } : { role: "user", content: responsesAsText(["no"]) },
   ];
-  // A space that a template puts before an assistant's text is the agent's to generate, and this one generates none.
+  // A template may put a space before an assistant's text. The agent samples that space, and here it samples none.
   const expected = tokenizer.render(messages, [], true, thinking).replace(" Paris", "Paris");
   expect(normalize(tokenizer.decode(tokens))).toBe(normalize(expected));
 }

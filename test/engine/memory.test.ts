@@ -61,7 +61,7 @@ test("a mapped base needs its stored bytes, in half precision also two float32 m
   const halfPrecision = (mapped: boolean) => planMemory(QWEN3_06B, LORA, options, { ...stored(2), mapped }).weights;
   // While a matrix is read it is float32, in the sampler and in the trainer; the largest is the head.
   expect(halfPrecision(true)).toBe(weights / 2 + 2 * head);
-  // If it is not mapped, each has a float32 copy: the trainer, a sampler, and the next version's sampler.
+  // If the base is not mapped, each has a float32 copy: the trainer, a sampler, and the next version's sampler.
   expect(halfPrecision(false)).toBe(3 * weights);
   expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
 });

@@ -1,6 +1,6 @@
 /**
- * @file Gradients through the eager engine's model, in double precision, compared with central differences over its weights: of the objective,
- * with core's derivatives as the weights of a linear loss, and of the linear-entropy loss.
+ * @file In double precision, two gradients through the eager engine's model equal central differences over its weights: the objective's,
+ * with core's derivatives as the weights of a linear loss, and that of the linear-entropy loss.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, expect, test, vi } from "vitest";
@@ -65,7 +65,7 @@ test.each<[object, number]>([
   const { uniform } = stream("objective", "policies");
   const perturbed = (spread: number) => start_A.map((value) => value + spread * (uniform() - 0.5));
   const policies = { behavior_A: perturbed(3), proximal_A: perturbed(3), reference_A: perturbed(1) };
-  /** CISPO's weights are constants: its loss is linear in the log-probs, with the weights at the start. */
+  /** CISPO holds its importance weights constant, so its loss is linear: its slopes are the gradient at the start. */
   const lossAt = (current_A: number[]): number => {
     const given = { advantage, tokenWeight: 0.2, current_A, ...policies };
     if (algorithm.policyLoss.kind !== "cispo") return trajectoryLoss(given, algorithm).loss;

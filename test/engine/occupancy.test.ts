@@ -58,7 +58,8 @@ function rollout(number: number, limit: number) {
 }
 
 test("beside a long rollout, the next ones are prefilled as slots become free: no decode has an idle row while any wait", async () => {
-  // One rollout of 12 tokens holds a slot; nine of 3 tokens take turns in the other three: 9 * 3 / 3 decodes. Then it is alone.
+  // One rollout of 12 tokens holds a slot; nine of 3 tokens take turns in the other three: 9 * 3 / 3 decodes.
+  // Then the long one is alone.
   const steps = await stepsOf([12, ...Array<number>(9).fill(3)]);
   expect(steps.map(({ decoded }) => decoded)).toEqual([...Array<number>(9).fill(SLOTS), 1, 1, 1]);
   expect(steps.map(({ prefilled }) => prefilled)).toEqual([4, 0, 0, 3, 0, 0, 3, 0, 0, 0, 0, 0]);

@@ -250,7 +250,7 @@ describe("an adapter that is damaged, unsupported or for another base", () => {
   });
 });
 
-test("an adapter can target any subset of a decoder's linear layers", () => {
+test("an adapter can target each of a decoder's seven linear layers, and has parameters only for its targets", () => {
   expect(LoraTarget.options).toHaveLength(7);
   const { parameters } = adapterLayout(UNTIED, { rank: 2, alpha: 2, targets: ["v_proj"] });
   expect(parameters.map(({ name, shape }) => [name, shape])).toEqual([

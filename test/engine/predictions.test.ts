@@ -25,7 +25,7 @@ const predictionsOf = (batch: readonly TrainingSequence[], loss: Loss) => {
   return predictions(members, tokens, (i, t) => nodes[i]?.[t] ?? 0, weightedPredictions(batch, loss));
 };
 
-test("clipped terms share a prediction if their ratios are equal and their advantages have one sign; linear terms always do", () => {
+test("clipped terms share a prediction if their ratios are equal and their advantages have the same sign; linear terms always do", () => {
   const batch = [sequenceOf(1), sequenceOf(2, -1, 0.75), sequenceOf(-1), sequenceOf(-3), sequenceOf(1, -1.0000001)];
   const clipped = predictionsOf(batch, CLIPPED);
   expect(clipped.row).toHaveLength(3 * 2);

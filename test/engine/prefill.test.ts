@@ -42,7 +42,7 @@ class Recorder {
   }
 }
 
-/** The tokens 0, 1, 2, …, with another one in the last place. */
+/** The tokens 0, 1, 2, …, with `last` in the last place. */
 const upTo = (count: number, last = 0) => Array.from({ length: count }, (_, i) => (i === count - 1 ? last : i));
 
 test("the prompt of a question is computed once for all its rollouts", async () => {
@@ -81,7 +81,7 @@ test("decoded tokens are never copied where prefilled ones are needed, since the
   expect(recorder.computed.map(({ slot }) => slot)).toEqual([1]);
 });
 
-test("a tool response is computed once for sequences with the same history, and again for any other", async () => {
+test("a tool response is computed once for sequences with the same history, and again for another history", async () => {
   const recorder = new Recorder();
   const entries = [0, 1, 2].map((slot) => filledEntry(slot, "decoded", upTo(12, slot % 2)));
   const tasks = entries.map((entry) => ({ entry, tokens: [...entry.tokens, 7, 7, 7] }));

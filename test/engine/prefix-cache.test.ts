@@ -1,4 +1,4 @@
-/** @file Shared-prefix deduplication in decoding: at the same time, one after the other, and until sequences diverge. */
+/** @file Shared-prefix deduplication in decoding: of concurrent and of later sequences, until they diverge. */
 import { afterEach, expect, test, vi } from "vitest";
 import { DeviceDecoder } from "../../engine/compiled/sampling/device-decoder.ts";
 import { HostDecoder } from "../../engine/compiled/sampling/host-decoder.ts";

@@ -122,7 +122,7 @@ describe("a plan", () => {
     expect(planBatch(little, () => 0, TINY, options).kind).toBe("sequences");
   });
 
-  test("equal sequences are one row, and trees take no more memory than sequences", () => {
+  test("equal sequences are one row, and micro-batches of trees stay within the limits on scores and predictions", () => {
     const equal = Array<number[]>(8).fill(prompt);
     expect(planMicroBatches(equal, () => 0, TINY, options)).toMatchObject([
       { members: [0, 1, 2, 3, 4, 5, 6, 7], tokens: 60 },

@@ -78,8 +78,8 @@ describe("on any machine", () => {
       scope.output("dgain", dgain as tf.Tensor);
       scope.output("left", tf.matMul(x, x, true, false));
       scope.output("right", tf.matMul(x, x, false, true));
-      scope.output("batched", tf.matMul(cube, cube, false, true));
-      scope.output("turned", tf.matMul(cube, cube, true, false));
+      scope.output("batchedRight", tf.matMul(cube, cube, false, true));
+      scope.output("batchedLeft", tf.matMul(cube, cube, true, false));
       scope.output("sum", tf.addN([x, tf.exp(x), tf.square(x)]));
       scope.output("logSoftmax", tf.engine().runKernel("LogSoftmax", { logits: x }, { axis: -1 }) as never);
     });

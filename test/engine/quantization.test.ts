@@ -87,10 +87,10 @@ describe("codes", () => {
   test("a block by hand; the scale of a block with a NaN is NaN", () => {
     const block = new Float32Array(32);
     block.set([-4, 3.5, 1, -0.2]);
-    // m = -4: scale -4 / -8 = 0.5; steps -8, 7, 2, round(-0.4) = 0; codes 0, 15, 10, 8, then 8 for each zero.
+    // The peak is -4: scale -4 / -8 = 0.5; steps -8, 7, 2, round(-0.4) = 0; codes 0, 15, 10, 8, then 8 for each zero.
     expect([...quantizeBlocks(block, 4).codes.subarray(0, 3)]).toEqual([0xf0, 0x8a, 0x88]);
     expect([...quantizeBlocks(block, 4).scales]).toEqual([0.5]);
-    // |m| = 4: scale 4 / 127; steps -127, 111.1, 31.75, -6.35.
+    // In 8 bits, scale 4 / 127; steps -127, 111.1, 31.75, -6.35.
     expect([...quantizeBlocks(block, 8).codes.subarray(0, 5)]).toEqual([1, 239, 160, 122, 128]);
     for (const bits of KINDS) expect(quantizeBlocks(block.fill(Number.NaN, 3, 4), bits).scales[0]).toBeNaN();
   });
@@ -185,7 +185,7 @@ describe.each(KINDS)("int%i", (bits) => {
     expect([...saved.keys()]).toEqual([ADAPTER_FILE, "optimizer.safetensors"]);
   });
 
-  // The sampler's contract compares its log-probs with those of a trainer. Packed, it rounds activations.
+  // The sampler's contract compares its log-probs with a trainer's. With packed weights, a sampler rounds activations.
   describe.each([
     ["on", 0.03],
     ["off", 1e-4],
@@ -271,18 +271,18 @@ test("memory: codes and scales in place of the linear layers, and a packed copy 
   const stored = { mapped: true, bytes: 4 * (linear + head + vectors) };
   const plan = (quantization: "none" | "int4" | "int8", weightPacking: "on" | "off") =>
     planMemory(QWEN3_06B, LORA, { ...OPTIONS, quantization, weightPacking }, stored);
-  // A matrix of 3072 x 1024 has 98,304 blocks, each with a zero point; one is dequantized for each of sampler and trainer.
+  // The largest linear layer (3072 x 1024: 98,304 blocks, one zero point each) is dequantized by sampler and trainer.
   const scales = linear / 8;
-  const kept = 4 * (head + vectors) + 2 * 4 * largest;
+  const float32Bytes = 4 * (head + vectors) + 2 * 4 * largest;
   // Packed codes come with scales and as many sums. Trees: see memory.test.ts.
   expect(plan("int4", "on")).toEqual({
     ...plan("none", "on"),
-    weights: kept + linear / 2 + scales + 98_304 / 2,
+    weights: float32Bytes + linear / 2 + scales + 98_304 / 2,
     packed: 4 * head + linear / 2 + 2 * scales,
     trees: plan("int8", "on").trees,
   });
   expect(plan("int8", "on")).toMatchObject({
-    weights: kept + linear + scales + 98_304,
+    weights: float32Bytes + linear + scales + 98_304,
     packed: 4 * head + linear + 2 * scales,
   });
   expect(plan("int8", "off").packed).toBe(0);

@@ -1,6 +1,6 @@
 /**
  * @file Real tokenizers with their chat templates: each folder in the folder MGRPO_REAL_TOKENIZERS, in the Hugging Face layout (weights are not
- * read). They obey the laws of the tokenizers in test/fixtures, and each family in the table of docs/models.md behaves as it says there.
+ * read). They obey the laws of the tokenizers in test/fixtures, and each family behaves as the table in docs/models.md says.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ const TEXTS = [
   'a{"name": "search", "arguments": {"query": "capital of France"}}',
 ];
 
-/** A folder may be a link, as those in the hub's cache are. */
+/** A folder may be a symbolic link. */
 function foldersIn(path: string): string[] {
   const names = readdirSync(path).filter((name) => !name.startsWith("."));
   return names.filter((name) => statSync(join(path, name)).isDirectory());
@@ -84,7 +84,7 @@ describe.skipIf(FOLDER === undefined).each(folders)("%s", (name) => {
     }
   });
 
-  test("its template is supported, or refused with advice that helps, as documented; a conversation is laid out as it renders it", () => {
+  test("its template is supported, or refused with advice that helps, as documented; a conversation is laid out as the template renders it", () => {
     const documented = DOCUMENTED.find(([family]) => family.test(name))?.[1];
     let advised: Partial<TemplateSettings> = {};
     let found: ToolDisplay | "refused";

@@ -35,7 +35,7 @@ test("releasing a sequence cancels all of its requests and no others", async () 
   await sampler.close();
 });
 
-/** The second turns of a sequence and of its branches. `others`: sequences that need its slot before those. */
+/** The second turns of a sequence and of its branches. `others`: number of other sequences sampled in between. */
 async function secondTurns(others: number) {
   const sampler = await openCompiledSampler(tinyCheckpoint(), { ...OPTIONS, slots: 2, provider: "cpu" });
   const first = await sampler.sample(request);

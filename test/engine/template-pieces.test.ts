@@ -1,6 +1,6 @@
 /**
  * @file A conversation's contents in the places where the template writes them; a template that does not write each once is refused. What
- * a template writes is cached, up to a number of shapes of conversation.
+ * a template writes is cached, for up to MAX_SHAPES shapes of conversation.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -112,7 +112,7 @@ describe("a template that does not support system messages", () => {
   });
 });
 
-test("a template that shows tools only without a system message is refused for an agent that has one", () => {
+test("toolPrompt template refuses a template that shows tools only without a system message, if the agent has one", () => {
   const template = OTHER_FORMAT.replace("{%- if tools %}", "{%- if tools and messages[0].role != 'system' %}");
   expect(() => layoutOf(template, { toolPrompt: "template" })).toThrow(/the model's chat_template shows no tools/);
   expect(layoutOf(template, { toolPrompt: "template", system: "" }).toolDisplay).toBe("template");

@@ -1,6 +1,6 @@
 /**
- * @file `npm run check:python-team`: the app of examples/python-team, with the `openai` package from PyPI, trains two steps of the default
- * recipe. Not part of CI: it needs Python. Exit code 1 if a rollout or the training fails, 2 if the check cannot run here.
+ * @file `npm run check:python-team`: trains the agents of the app in examples/python-team, which uses the `openai` package from
+ * PyPI, for two steps. Not part of CI: it needs Python. Exit code 1 if a rollout or the training fails, 2 if the check cannot run.
  */
 import { type ChildProcessByStdio, execFileSync, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";

@@ -26,7 +26,7 @@ export function callText(name: string, args: Record<string, unknown>): string {
   return `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call>`;
 }
 
-/** A tool `search` that returns a function of the query. */
+/** A tool `search` whose response to a query is what `run` returns. */
 export function searchTool(
   run: (query: string, signal: AbortSignal) => string | Promise<string>,
 ): ReadonlyMap<string, Tool> {

@@ -100,7 +100,7 @@ export function says(
   });
 }
 
-/** An error as OpenAI words it. */
+/** An error in OpenAI's format. */
 export function fails(status: number, message: string, code = "error", headers: Record<string, string> = {}): Reply {
   return json(status, { error: { message, type: code, param: null, code } }, headers);
 }

@@ -34,11 +34,12 @@ export interface TinkerRules {
   /** Whether the learning rate is applied, or replaced by 1e-3. */
   readonly rate: boolean;
   /**
-   * What sampling a path does. `path`: samples what was saved (hosted). `slot`: loads it over the weights of the model that saved it,
-   * which must exist, unless it was loaded last: then the model's current weights are sampled (SkyRL's JAX).
+   * What sampling a path does. `path`: samples what was saved (hosted). `slot`: loads what was saved over the weights of the
+   * model that saved it, which must exist. If that model sampled the same path last, nothing is loaded: its current weights are
+   * sampled (SkyRL's JAX).
    */
   readonly samples: "path" | "slot";
-  /** How many models it holds. `1`: SkyRL's FSDP; another number: SkyRL's JAX. */
+  /** How many models the server holds. `1`: SkyRL's FSDP; another number: SkyRL's JAX. */
   readonly adapters: number;
 }
 
@@ -66,7 +67,7 @@ interface Model {
   steps: number;
   /** The path whose weights were sampled last. */
   sampled: string | undefined;
-  /** Its current files; undefined after a change. */
+  /** The current weights as files, base included; undefined after a change. */
   files: CheckpointFiles | undefined;
 }
 

@@ -47,7 +47,7 @@ export class FakeTinker {
   readonly #futures: Future[] = [];
   /** Requests by model and sequence number. */
   readonly #numbered = new Map<string, { body: string; request_id: string }>();
-  /** Names of saved and loaded checkpoints, by model. */
+  /** Names of saved checkpoints, by model; `<model> loaded` if the model has loaded one. */
   readonly #names = new Set<string>();
   readonly #known = new Map<string, KnownModel>();
   readonly #sessions = new Set<string>();

@@ -23,7 +23,7 @@ const STEP_SECONDS = 60;
 const HEARTBEAT_SECONDS = 0.2;
 const BLOCKED = new URL("../fixtures/blocked-engine.mjs", import.meta.url).href;
 
-/** A worker that sends heartbeats. `beats`: how many have reached the store. `stop`: resolves when it has left. */
+/** A worker that sends heartbeats. `beats`: how many have reached the store. `stop`: ends the heartbeats. */
 async function beatingWorker() {
   const config = relayConfig({ liveness: { heartbeatSeconds: HEARTBEAT_SECONDS, leaseSeconds: 2 } });
   const store = memoryStore();
@@ -73,7 +73,7 @@ test("heartbeats continue during a training step, however long it takes", async 
   await stop();
 });
 
-/** Watches this process's timers. The function returned ends that, and returns their longest pause in seconds. */
+/** Watches this process's timers. The function returned stops watching, and returns their longest pause in seconds. */
 function watchTimers() {
   let [last, longest] = [performance.now(), 0];
   const look = () => {

@@ -73,7 +73,7 @@ test("a fatal error in an invocation ends a worker even while it drains", async 
   await expect(running).rejects.toBe(stalled);
 });
 
-test("a worker stops its heartbeats before it leaves: one in between would make the write of `leave` fail", async () => {
+test("a worker stops its heartbeats before it leaves: a later one could make the write of `leave` fail", async () => {
   let isBeating = true;
   let wasBeating: boolean | undefined;
   const membership: Partial<Membership> = {

@@ -41,7 +41,7 @@ test("a stale group whose rollouts run in this worker is reread, in a survey or 
   expect(due(views, true)).toEqual([0]);
 });
 
-test("surveys of a large step take turns: 16 groups each, the least recently read first", () => {
+test("a survey of a large step reads 16 groups, the least recently read first", () => {
   const views = Array.from({ length: 40 }, () => viewOf(60, { 0: "other" }));
   const read = [1, 2, 3].map((survey) => {
     const groups = due(views, true);

@@ -26,7 +26,7 @@ async function observing() {
   };
   const clock = { ...store.clock, monotonic: () => time.now };
   const observer = openWorkerObserver({ ...run, store: { ...store, clock, table: { ...store.table, query } } });
-  /** Begins a read of the records as they are now, which ends on the call of the function returned. */
+  /** Begins a read, which finds the records as they are now. The function returned ends the read. */
   const beginRead = async () => {
     const begun = reads.length;
     const refreshed = observer.refresh(true);
@@ -68,7 +68,7 @@ test("of the time between two answers of the store, at most half a lease counts 
   time.now = 16;
   await endRead();
   expect(observer.isDead("peer")).toBe(false);
-  // 5 of those 16 seconds count, and 5 more.
+  // 5 of those 16 seconds count, so the lease ends 5 seconds after the answer.
   await readAt(20.9);
   expect(observer.isDead("peer")).toBe(false);
   await readAt(21);

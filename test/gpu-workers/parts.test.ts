@@ -17,7 +17,7 @@ const DYNAMIC = { dynamicSampling: { rounds: 2 } };
 
 const groupNames = (count: number) => Array.from({ length: count }, (_, g) => `q${g}`);
 
-/** A watch whose snapshot the test sets. `pause` ends only when the test wakes it. */
+/** A watch whose snapshot the test sets. `pause` ends only when the test wakes it or its signal aborts. */
 class ManualWatch {
   snapshot: RunSnapshot;
   readonly #waiting = new Set<() => void>();

@@ -12,7 +12,7 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 const files = (weights: string): Manifest["files"] => ({ "model.safetensors": { sha256: weights, bytes: 1 } });
 
 /** A policy whose samplers are identified by the weights that they were opened with. */
-function world(versions = 1, closing: Error | undefined = undefined) {
+function world(versions = 1, closeError: Error | undefined = undefined) {
   const manifests = new Map<number, Manifest["files"]>();
   const [opened, closed, lines]: [string[], string[], string[]] = [[], [], []];
   const checkpoints = {
@@ -24,7 +24,7 @@ function world(versions = 1, closing: Error | undefined = undefined) {
     async openSampler(from: Map<string, unknown>) {
       const weights = String(from.get("weights"));
       opened.push(weights);
-      return { release() {}, close: async () => (closing ? Promise.reject(closing) : closed.push(weights)) };
+      return { release() {}, close: async () => (closeError ? Promise.reject(closeError) : closed.push(weights)) };
     },
   };
   const config = relayConfig().agents["main"] ?? expect.fail();

@@ -107,7 +107,7 @@ test("a refreshed reference whose engine loses it is loaded again, and the run e
   const log = createLog(() => {});
   const never = new AbortController().signal;
   let losses = 0;
-  /** Loses a reference that has been refreshed, until it loads once more. Only the trainer itself has a journal. */
+  /** A reference fails after its first refresh until it is loaded again. Only the trainer itself has a journal. */
   const forgetful: PolicyEngine = {
     ...relayEngine,
     async openTrainer(...given) {

@@ -82,7 +82,7 @@ const wrongPage: Attack = (given) => {
   return { behavior: { searches: [rightQuery(given)], visits, report: factOf(other, lookUp.ask) }, maximum: SEARCH };
 };
 
-/** A correct report from memory, without a search or after one of which no result is opened. */
+/** A correct report from memory: without a search, or after a search, but without opening a page. */
 const withoutLooking: Attack = (given) => {
   const searches = given.random.uniform() < 0.5 ? [] : [rightQuery(given)];
   return { behavior: { searches, report: given.correct[0] ?? "" }, maximum: SEARCH * searches.length };
@@ -142,7 +142,7 @@ const manyPages: Attack = (given) => {
   return { behavior: { searches, visits, report }, maximum: SEARCH + PAGE };
 };
 
-/** Tasks that ask for nothing, and pages that do not exist. */
+/** Tasks that ask for nothing, or the task in capitals; and pages that do not exist. */
 const nonsense: Attack = ({ target, task, random }) => {
   const tasks = [...target.nonsense, task.toUpperCase(), ""];
   const visits = ["no such page", "nowhere", ""];
@@ -184,7 +184,7 @@ export function changedByOrder(target: Target, cases: number): string[] {
   const changed: string[] = [];
   let compared = 0;
   for (let i = 0; compared < cases; i++) {
-    if (i > MAX_DRAWS * cases) expect.fail(`only ${compared} of ${cases} tasks have several conditions`);
+    if (i > MAX_DRAWS * cases) expect.fail(`found only ${compared} of ${cases} tasks with several conditions`);
     const given = drawCase(target, i);
     const { lookUp, where } = given;
     const attack = where && where.length > 1 && CONDITION_ATTACKS[i % CONDITION_ATTACKS.length]?.(given);

@@ -92,7 +92,7 @@ function correctFor(lookUp: LookUp, where: readonly Condition[] | undefined, wor
   return answersTo({ ask: "country", where }, world).flatMap((of) => answersTo({ ask, of }, world));
 }
 
-/** The task with its conditions in reverse order. */
+/** The task with its conditions in reverse order. A recipe with several phrasings may also phrase it differently. */
 export function reversed({ target, lookUp, where, random }: Case): string {
   const conditions = where?.toReversed();
   return lookUp.ask === "country"

@@ -1,4 +1,7 @@
-/** @file Recipes are found by name, by path, or in a user's own folder; what is unknown or malformed is refused with what to write. */
+/**
+ * @file Recipes are found by name, by path, or in a user's own folder. What is unknown or malformed is refused; the
+ * error says what to write.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -147,7 +147,7 @@ test("thinking in the content is not part of the reply: it may quote tags, and i
   expect(() => check("<think>\nHm.\n</think>\n\nA <tool_call>.")).toThrow(/<tool_call> inside a turn/);
 });
 
-test("thinking with a marker that ends a turn is refused: it would be trained on as one", () => {
+test("thinking that contains an end-of-turn marker is refused: training would learn it as the end of the turn", () => {
   const line = lineOf([system, user, { role: "assistant", content: "It is c.", reasoning_content: "a<|im_end|>b" }]);
   const example = openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" }, whole)(line);
   expect(() => refuseEarlyEnd(example, tokenizer, line.where)).toThrow(

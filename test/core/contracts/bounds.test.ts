@@ -104,7 +104,7 @@ test.each([1, 10, 64])(
   },
 );
 
-/** The longest name of a reservation: the token of a claim, and a number. */
+/** The name of a reservation: the longest token of a claim, and a number. */
 const RESERVATION = `${"t".repeat(64)}-0`;
 
 test("4,000 open reservations, four times the default concurrency of Lambda, fit in the JUDGES item", () => {

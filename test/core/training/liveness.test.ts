@@ -86,7 +86,7 @@ test("a crash that the observer did not count is counted by the next tick, once"
   expect(observeWorkers(config, [dead], [groupOf({ crashes: { w1: 2 } })], 20_000)).toEqual([]);
 });
 
-test("a rollout is given up after its third crash: `failed` at the outcome's own key, then scored; limits.attempts may be lower", () => {
+test("a rollout is given up after three crashes, or limits.attempts if lower: `failed` at the outcome's own key, then scored", () => {
   const crashed = groupOf({ crashes: { a: 0, b: 0, c: 2, d: 2, e: 2 }, rollouts: { "1": { excluded: "x" } } });
   const key = "runs/test/outcomes/000004/1/2.json";
   expect(giveUp(config, [crashed])).toMatchObject([

@@ -110,7 +110,7 @@ test("numbers that were skipped do not keep forgotten payers in the record", asy
   expect(Object.keys((await table.get(KEY))?.["payments"] as object)).toHaveLength(1);
 });
 
-test("a forgotten payer registers again: a payment that raises the sums counts, one that lowers them does not", async () => {
+test("a forgotten payer's payment that lowers the sums does not count; its next payment registers it again and counts", async () => {
   const table = memoryTable();
   const idle = payer(table);
   await idle.add({ microUsd: 50 });

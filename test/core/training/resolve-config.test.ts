@@ -145,7 +145,7 @@ test("single-agent needs a recipe with one agent", () => {
 test("a recipe whose team is under a mistyped key is refused like any other unknown key", () => {
   const mistyped = { name: "tiny", config: { steps: 4, agent: { main: { model: "m" } } } } as unknown as Recipe;
   expect(() => resolveConfig(mistyped, choice)).toThrow(/config of run 'r': .*agents: .*Unrecognized key: "agent"/);
-  // A comparison with --from calls this on a config that is not yet checked.
+  // A comparison with --from calls policiesOf on a config that is not yet checked.
   expect(policiesOf(mistyped, "mgrpo")).toEqual([]);
 });
 

@@ -143,7 +143,7 @@ test("the workers of a finished run expire with its conversations; those of a ha
     const table = await listed(over);
     const workers = [worker("w1", "dead"), worker("w2", "dead")];
     for (const one of workers) await table.insert(tableKeys.worker("r", one.worker), { ...one } as never);
-    // Registered again since it was read.
+    // w2 is alive when the commands are executed.
     await table.update({ key: tableKeys.worker("r", "w2"), set: [[["state"], "alive"]], when: [] });
     await execute(table, archiveRun(over, status, workers, NOW));
     expect((await table.get(tableKeys.worker("r", "w1")))?.["expiresAt"]).toBe(

@@ -16,7 +16,7 @@ import {
 import { raisedLimits, raisesBudget, shareSpent } from "../../../core/training/run-budget.ts";
 import { runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
-test("the entropy coefficient changes linearly from its start to its end; without one it is 0", () => {
+test("the entropy coefficient changes linearly from its start to its end; it is 0 if `entropy` is null", () => {
   const falling = { start: 0.02, end: 0.01 };
   expect([0, 0.5, 1].map((progress) => entropyCoefficientAt(falling, progress))).toEqual(
     [0.02, 0.015, 0.01].map((value) => expect.closeTo(value, 12)),

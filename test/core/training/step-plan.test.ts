@@ -158,10 +158,10 @@ test("garbage: only parts that no kept manifest names are deleted; a team before
       { kind: "delete", keys: [expect.stringContaining(sha)] },
     ],
   });
-  const [nothing] = advance(
+  const [enqueueOnly] = advance(
     snapshot({ config, steps: [step], basis: after(step), planned: false, expired: [{ manifest, kept: [manifest] }] }),
   );
-  expect(nothing).toMatchObject({ kind: "enqueue", isLast: false });
+  expect(enqueueOnly).toMatchObject({ kind: "enqueue", isLast: false });
 });
 
 test("when the last step closes, it enqueues the team that it started from, which is not the run's last", () => {

@@ -48,7 +48,7 @@ test("plan: a stage given as a share starts once the earlier steps' tokens reach
   expect([before.curriculum.stage, ...levels(before.groups)]).toEqual([0, 1, 1]);
   expect([begun.curriculum.stage, ...levels(begun.groups)]).toEqual([1, 2, 2]);
   const zeroVariance = [0, 1].map((g) => groupOf(g, { finalized: finalizedWith(0) }));
-  // Its own tokens, known once it is ready, do not count.
+  // The step's own tokens, known once it is ready, do not count.
   const open = { ...before, sampledTokens: 0 };
   const [replace] = advance({ ...base, config: staged, steps: [open], ...complete(zeroVariance) });
   expect(replace).toMatchObject({
@@ -189,7 +189,7 @@ test("ready: cached versions follow the manifests, and only the last manifest cl
   ]);
 });
 
-test("ready: first the previous team's evaluations and expired weights, then the next step's plan, which marks both as done", () => {
+test("ready: first the evaluations of RUN's team and the deletion of expired weights, then the next step's plan, which marks both as done", () => {
   const ready: StepRecord = { ...step, state: "ready" };
   const old = manifestOf("main", 1).manifest;
   const expired = [{ manifest: { ...old, files: { w: { sha256: "f", bytes: 1 } } }, kept: [] }];

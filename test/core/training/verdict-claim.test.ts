@@ -76,7 +76,7 @@ test("of two callers that claim an expired claim at once, one gets it", async ()
   expect((one ?? two)?.asks).toBe(2);
 });
 
-test("a claim whose response was lost is this caller's own, though its repeat is refused", async () => {
+test("a claim whose response was lost still belongs to its caller, though the repeated write is refused", async () => {
   const { store, claimed, claim, pass } = world();
   await claimed("a");
   pass(60);
@@ -181,7 +181,7 @@ test("the record of free rewards is created once, with no claim on it, and read 
   expect(await readOrInsertVerdict(store, free)).toEqual(failed);
 });
 
-test("a damaged record is refused, with its run", async () => {
+test("a damaged record is refused with an error that names its run", async () => {
   const { store, claim } = world();
   const damaged: [TableKey, Record<string, string>] = [key, { run: "r", subject: address.subject }];
   await store.table.insert(...damaged);

@@ -46,10 +46,10 @@ test("a verdict that cannot be committed is still paid for", async () => {
 
 test.each<[what: string, answer: () => unknown, microUsd: number]>([
   ["throw an error of their own", () => Promise.reject(new SyntaxError("not JSON")), 100_000],
-  ["answer no verdict", () => null, 100_000],
-  ["end with their thread", () => Promise.reject(new Failure("judge-failed", "the thread crashed")), 100_000],
+  ["return no verdict", () => null, 100_000],
+  ["crash their thread", () => Promise.reject(new Failure("judge-failed", "the thread crashed")), 100_000],
   ["report that no request was answered", () => Promise.reject(new Failure("endpoint-unavailable", "HTTP 503")), 0],
-])("rewards that reserve money and %s are billed in full, or 0 if unanswered", async (_what, answer, microUsd) => {
+])("rewards that reserve money and %s are billed in full, or at 0 if unanswered", async (_what, answer, microUsd) => {
   const { ask, bill } = world();
   const asked = ask({
     async ask(context) {

@@ -8,7 +8,7 @@ import type { VerdictContext } from "../../../core/ports.ts";
 import { cost, failed, SECONDS, subject, world } from "./verdict-world.ts";
 
 test.each(["insert", "update"] as const)(
-  "a claim whose %s is repeated after a lost response is this call's own",
+  "a claim whose %s is repeated after a lost response still belongs to its caller",
   async (write) => {
     const { store, ask, pass } = world();
     if (write === "update") {
@@ -101,12 +101,12 @@ test("the next caller finds the verdict of one that died after committing it", a
   expect(await ask({ ask: () => expect.fail("asked") })).toEqual({ score: 0.25 });
 });
 
-test("with a signal that is already aborted, nothing is claimed or asked", async () => {
+test("with a signal that is already aborted, no verdict is claimed and no judge is asked; free rewards are cut off at once", async () => {
   const { ask, claim } = world();
   const signal = AbortSignal.abort();
   expect(await ask({ signal, ask: () => expect.fail("asked") })).toBeUndefined();
   expect(await claim()).toBeUndefined();
-  // Free rewards have no claim: they are cut off at once.
+  // Free rewards have no claim: they are asked, then cut off.
   const canceled = await failed(ask({ judge: undefined, signal, ask: () => new Promise(() => {}) }));
   expect(canceled).toMatchObject({ code: "canceled", retryable: true, message: "the verdict was canceled" });
 });

@@ -221,12 +221,12 @@ const WORKERS: Record<string, Law> = {
     ...{ key: workerKey, before: item(worker), after: { state: "draining" }, repeat: "is refused" },
     refusedWith: [{ state: "dead" }],
   },
-  "markDead: what it had in flight crashed it": {
+  "markDead, alive: its rollouts in flight stay recorded": {
     change: () => writes.markDead(worker),
     ...{ key: workerKey, before: item(worker), after: { state: "dead" }, repeat: "is refused" },
     refusedWith: [{ state: "draining" }, { counter: 9 }],
   },
-  "markDead, draining: what it had in flight did not": {
+  "markDead, draining: its rollouts in flight are cleared": {
     change: () => writes.markDead({ ...worker, state: "draining" }),
     ...{ key: workerKey, before: item({ ...worker, state: "draining" }), after: { state: "dead", inFlight: [] } },
     ...{ repeat: "is refused", refusedWith: [{ state: "alive" }, { counter: 9 }] },

@@ -132,7 +132,7 @@ test.each<[string, () => Fault, Partial<TransportOptions>, RegExp]>([
     /asample answered 503: overloaded, even after 0.2 s of retries: check the Tinker server/,
   ],
   ["a server that is gone", () => "refused", {}, /asample: ECONNREFUSED, even after/],
-  ["one that never responds", () => "hang", { requestSeconds: 0.2 }, /asample: no response in 0.2 s, even after/],
+  ["a server that never responds", () => "hang", { requestSeconds: 0.2 }, /asample: no response in 0.2 s, even after/],
 ])("%s: the endpoint is reported as unavailable once retries are exhausted", async (_, fault, limits, message) => {
   const { server, client } = open({ retrySeconds: 0.2, ...limits });
   server.injectFaults(fault);
@@ -142,7 +142,7 @@ test.each<[string, () => Fault, Partial<TransportOptions>, RegExp]>([
   });
 });
 
-test("an outage is reported once, however many calls wait for its end, and the next one is reported again", async () => {
+test("an outage is reported once, however many calls wait for its end, and the next outage is reported too", async () => {
   const onOutage = vi.fn();
   const { server, client } = open({ onOutage });
   const outage = () => {

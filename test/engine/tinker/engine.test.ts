@@ -57,6 +57,7 @@ async function rollOut(sampler: Sampler, version: number, algorithm: AlgorithmCo
   );
   return entries.map((entry, i) => ({ ...entry, tokenWeight: weights[i] ?? 0 }));
 }
+/** The sampler of a run on a server, which draws its seed from the name of the stream. Undefined in a local run. */
 let wireSampler: Sampler | undefined;
 
 /** Three versions, each trained from nothing but the files of the one before. */

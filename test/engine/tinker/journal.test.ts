@@ -1,6 +1,6 @@
 /**
- * @file A trainer that resumes the model of a dead one: when the step counts as the same, when it does not, and who may write the journal. Engine
- * and server only; kill.long.test.ts has whole runs.
+ * @file A trainer that takes over from a dead one: when it resumes the dead one's model, when it redoes the step on a fresh
+ * model, and who may write the journal. Engine and server only; kill.long.test.ts has whole runs.
  */
 import { expect, test, vi } from "vitest";
 import { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
@@ -261,7 +261,7 @@ test("a session in which no model can be opened gets no heartbeat", async () => 
   try {
     const started = server.calls.length;
     await expect(start("heir")).rejects.toMatchObject({ code: "endpoint-refused" });
-    // The heir resumed the session of the dead trainer, probed the server in its shared session, and opened one for its own model.
+    // The heir probed in its shared session, resumed the dead trainer's session, then opened one for its own model.
     const [shared, own] = sessionsOf("create_model", started);
     expect(own).toBeDefined();
     expect(own).not.toBe(shared);

@@ -35,13 +35,13 @@ test.each<[string, Partial<TinkerRules>, boolean, RegExp]>([
   ],
   ["has betas of its own", { adam: "own-betas" }, false, /\(beta1\).*optimizer to "server" to train with those/],
   [
-    "has a learning rate of its own, even if declared",
+    "has a learning rate of its own (even if declared)",
     { rate: false },
     true,
     /at a learning rate of its own, whatever it is sent/,
   ],
   [
-    "has its own learning rate and Adam, even if declared",
+    "has its own learning rate and Adam (even if declared)",
     { rate: false, adam: "own" },
     true,
     /at a learning rate of its own/,

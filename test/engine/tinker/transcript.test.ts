@@ -81,7 +81,6 @@ function withSubjects() {
     const submitter =
       exchange.path === "retrieve_future" ? submitted.get(String(exchange.body?.["request_id"])) : undefined;
     const { request_id } = (exchange.response ?? {}) as { request_id?: string };
-    // At the end of the transcript, a second server numbers its requests from the start.
     if (request_id !== undefined && exchange.path !== "retrieve_future") submitted.set(request_id, exchange.path);
     return { ...exchange, subject: submitter ?? exchange.path, isResult: submitter !== undefined };
   });
@@ -113,7 +112,7 @@ test("the fake server answers the recorded requests with the same status and key
   const requests = new Map([["99999", "99999"]]);
   const renamed = (text: string) => [...ids].reduce((all, [theirs, ours]) => all.replaceAll(theirs, ours), text);
   let compared = 0;
-  // After its last heartbeat, the recorded server was killed, and another session begins.
+  // From its last heartbeat on, the transcript has another session, whose server was killed and restarted.
   const end = recorded().findLastIndex(({ path }) => path === "session_heartbeat");
   for (const exchange of recorded().slice(0, end)) {
     if (!isReplayed(exchange)) continue;

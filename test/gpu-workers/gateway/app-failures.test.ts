@@ -47,7 +47,7 @@ test("an app that throws is retried, and the run ends with the same records as i
     const key = context.question.id;
     if (thrown.has(key)) return relayApp(context);
     thrown.add(key);
-    // By then it has called an agent: the failed attempt's turns are discarded.
+    // The app calls an agent before it throws: the turns of the failed attempt are discarded.
     await complete(context.agents["main"] as never, { messages: [{ role: "user", content: context.question.prompt }] });
     throw new Error("a bug in the app");
   };

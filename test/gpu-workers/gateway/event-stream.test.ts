@@ -51,9 +51,10 @@ test.each([
   expect(JSON.parse(text.slice(name.length + "data: ".length))).toEqual(data);
 });
 
-test("when the client has disconnected, the pings stop and the reply is dropped", async () => {
+test("the pings stop when the client disconnects, and no timer is left after the reply", async () => {
   const { response, resolve } = await late();
   await response.body?.cancel();
+  expect(vi.getTimerCount()).toBe(0);
   resolve([{ data: "{}" }]);
   await vi.advanceTimersByTimeAsync(20_000);
   expect(vi.getTimerCount()).toBe(0);

@@ -38,7 +38,10 @@ const operation = fc.record({
 });
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
-/** The operations of a round run concurrently. `rank`: the order in which they arrive, and in which replies are delivered. */
+/**
+ * The operations of a round run concurrently. `rank`: in the reordered play, the order in which requests arrive and
+ * replies are delivered.
+ */
 const history = fc.array(fc.array(fc.record({ operation, rank: fc.nat(1000) }), { minLength: 1, maxLength: 4 }), {
   ...{ minLength: 1, maxLength: 4 },
 });
@@ -150,7 +153,10 @@ function expectSampled(
   });
 }
 
-/** Delivered replies, and histories that they continue, are recorded; each branch ends with a delivered reply. */
+/**
+ * Every delivered reply is recorded, and each branch ends with a different one. Every recorded reply was delivered, or
+ * looks to the client like one that was.
+ */
 function expectDelivered(branches: readonly Branch[], delivered: ReadonlySet<string>): void {
   const recorded = new Set(branches.flat().map(({ id }) => id));
   expect([...delivered].filter((id) => !recorded.has(id))).toEqual([]);
@@ -165,7 +171,7 @@ function expectDelivered(branches: readonly Branch[], delivered: ReadonlySet<str
 }
 
 test("what is recorded was sampled and delivered, is trained once, and does not depend on the order of arrival", async () => {
-  let forks = 0;
+  let withSeveralBranches = 0;
   await fc.assert(
     fc.asyncProperty(history, async (rounds) => {
       const played = await play(rounds, false);
@@ -183,10 +189,10 @@ test("what is recorded was sampled and delivered, is trained once, and does not 
       }
       for (const one of trajectories.searcher) expectSampled(one, taken);
       for (const agent of AGENTS) expectDelivered(ended[agent].branches, delivered[agent]);
-      forks += ended.main.branches.length > 1 ? 1 : 0;
+      withSeveralBranches += ended.main.branches.length > 1 ? 1 : 0;
       expect(recordsOf(await play(rounds, true))).toEqual(recordsOf(played));
     }),
     { numRuns: 300, seed: 20 },
   );
-  expect(forks).toBeGreaterThan(50);
+  expect(withSeveralBranches).toBeGreaterThan(50);
 }, 240_000);

@@ -47,7 +47,7 @@ test("a key that is wrong, forged, of another gateway or of a closed attempt is 
   expect(harness.samples).toEqual([]);
 });
 
-test("a valid key is accepted in either header, whatever the other one has", async () => {
+test("a valid key in either header is accepted, whatever the other has; a request without one is refused", async () => {
   const { main } = await start();
   expect((await post({ ...main, apiKey: "sk-123" }, hello, { "x-api-key": main.apiKey })).status).toBe(200);
   expect((await post(main, hello, { "x-api-key": "sk-123" })).status).toBe(200);
@@ -191,7 +191,7 @@ test("text from an app never becomes a control token", async () => {
   expect(tokens.filter((token) => token === tokenizer.endOfTurn)).toHaveLength(messages.length);
 });
 
-test("retries, with and without their header, join the sample in flight and replay the reply", async () => {
+test("retries, with or without their header, share one sample; a request with another seed gets its own", async () => {
   const { resume, beforeSample, begun } = pausedSampling();
   const { main, harness, outcome } = await start({ beforeSample });
   const replies = [post(main, hello), post(main, hello, { "x-stainless-retry-count": "1" })];
@@ -237,7 +237,7 @@ test("a request that fails uses up no branch and is not counted", async () => {
   expect((await outcome({ answer: "hello" })).app?.counts["main"]).toMatchObject({ branches: 1, rewritten: 0 });
 });
 
-test("a rollout whose app throws after context_length_exceeded ends in token-limit; an app that throws without it is app-failed", async () => {
+test("after context_length_exceeded, a throw means token-limit and an answer counts; without it, a throw means app-failed", async () => {
   const limits = { turns: 8, turnTokens: 100, contextTokens: 120 };
   const { harness } = await start({ config: { limits } });
   const app =

@@ -1,6 +1,6 @@
 /**
- * @file A remote app whose agent has reached a limit gives up by answering with an error. If no answer arrives, the attempt is
- * retried.
+ * @file A remote app whose agent has reached a limit gives up by answering with an error. If its answer is lost, the
+ * attempt is retried.
  */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

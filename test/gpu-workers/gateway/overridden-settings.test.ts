@@ -1,4 +1,4 @@
-/** @file A request's settings of how the model samples have no effect in training: the log says so, once per setting. */
+/** @file A request's sampling settings have no effect in training: the log says so, once per setting. */
 import { expect, test } from "vitest";
 import { openHarness } from "./harness.ts";
 

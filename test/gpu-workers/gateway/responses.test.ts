@@ -27,13 +27,13 @@ const called = (word: string) => `{"name": "lookup", "arguments": {"word": "${wo
 const both = `call ${called("amber")}\n${called("birch")}`;
 
 /** JSON has no -0. */
-const exact = (logProbs: readonly number[]) => logProbs.map((logProb) => logProb + 0);
+const unsignedZeros = (logProbs: readonly number[]) => logProbs.map((logProb) => logProb + 0);
 
 /** "one" with a thought, then "two". */
 const thinks = (conversation: string) =>
   conversation.split("<|im_start|>assistant\n").length === 2 ? "<think>hm</think>one" : "two";
 
-/** A response's items as the next request's input; not every type of the one is a type of the other. */
+/** A response's items as the next request's input: the package has different types for the two. */
 const inputOf = (items: readonly ResponseOutputItem[]) => items as ResponseInputItem[];
 
 const outputsOf = (items: readonly ResponseOutputItem[]): ResponseInputItem[] =>
@@ -47,7 +47,7 @@ const outputsOf = (items: readonly ResponseOutputItem[]): ResponseInputItem[] =>
       : [],
   );
 
-test("a response has the sample's log-probs and usage, follows the instructions in the prompt, and is incomplete if cut", async () => {
+test("a response has the sample's log-probs and usage, and is incomplete if cut; instructions are the system message", async () => {
   const { client, harness, outcome } = await start();
   const response = await client.responses.create({
     ...{ model: "main", instructions: "Be short.", input: "say hello", temperature: 0.1 },
@@ -61,7 +61,7 @@ test("a response has the sample's log-probs and usage, follows the instructions 
   const [message] = response.output;
   const [part] = message?.type === "message" ? message.content : [];
   expect(part?.type === "output_text" ? part.logprobs?.map(({ logprob }) => logprob) : []).toEqual(
-    exact(sampled?.sample.logProbs ?? []),
+    unsignedZeros(sampled?.sample.logProbs ?? []),
   );
   expect(response.usage?.input_tokens).toBe(sampled?.request.tokens.length);
   const cut = await client.responses.create({ model: "main", input: "say hello", max_output_tokens: 2 });
@@ -115,7 +115,7 @@ test("thinking passed back continues the tokens that were sampled, and so do ref
   expect((await outcome({ answer: "two" })).app?.counts["main"]).toMatchObject({ branches: 1, rewritten: 0 });
 });
 
-test("an agent can continue a response of another agent, which then counts as rewritten", async () => {
+test("an agent can continue a response of another agent; the new branch then counts as rewritten", async () => {
   const { client, outcome } = await start();
   const first = await client.responses.create({ model: "main", input: "say plan" });
   const next = await client.responses.create({ model: "searcher", previous_response_id: first.id, input: "say found" });

@@ -54,7 +54,7 @@ function turnOf(text: string, description = ""): SessionTurn {
   };
 }
 
-test("a sub-agent in another worker accepts a request of 2 MB, as the gateway does", async () => {
+test("a sub-agent in another worker accepts a request of 2 MiB, as the gateway does", async () => {
   const samples: RecordedSample[] = [];
   const response = await routes(samples).post(turnOf("read", "x".repeat(2 << 20)));
   expect(response.status).toBe(200);

@@ -67,7 +67,7 @@ describe("delegation", () => {
   test("a delegation that asks for a fact is not checked", () => {
     expect(checks("delegation", question, [lookUp("capital of Jordan")])).toEqual([]);
   });
-  test("in a longer chain, an earlier finding may have a wrong value, but must not be dropped", () => {
+  test("in a longer chain, the value of an earlier finding may be wrong, but no condition may be dropped", () => {
     const longer = ofKind("hop3");
     const [, link = ""] = Facts.parse(longer.facts).lookUps.map(({ task }) => task);
     const [, rest = ""] = /^country with borders [^,]+, (.*)$/.exec(link) ?? expect.fail();

@@ -1,4 +1,4 @@
-/** @file Random compositions of a searcher's behaviors against atlas's rewards: 10,000, each by its seed. */
+/** @file 10,000 random compositions of a searcher's behaviors against atlas's rewards, each from its own stream. */
 import { expect, test } from "vitest";
 import { stream } from "../../../core/random.ts";
 import { drawCase, honest, rewardOf } from "../cases.ts";

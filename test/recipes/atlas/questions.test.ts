@@ -91,8 +91,8 @@ function lookUpsOfSingle(demonstration: Demonstration): LookUp[] {
     of === undefined ? [] : [{ ask: ask as Asked, of }];
   const [, conditions] = QUESTIONS.country.exec(prompt) ?? [];
   if (conditions !== undefined) return [country(...conditionsIn(conditions))];
-  const [, of1, where = ""] = QUESTIONS.factOfDescribed.exec(prompt) ?? [];
-  if (of1 !== undefined) return [country(...conditionsIn(where)), ...fact(of1, found[1])];
+  const [, asked, where = ""] = QUESTIONS.factOfDescribed.exec(prompt) ?? [];
+  if (asked !== undefined) return [country(...conditionsIn(where)), ...fact(asked, found[1])];
   const [, ask, of] = QUESTIONS.fact.exec(prompt) ?? [];
   if (ask !== undefined) return fact(ask, of);
   const [, first, second = "", last] = QUESTIONS.threeHops.exec(prompt) ?? [];
@@ -156,7 +156,7 @@ test("no look-up of the single agent's demonstrations is held out, not even one 
     .filter(({ prompt }) => !prompt.startsWith("Names: "));
   const lookUps = work.flatMap((one) => {
     const made = lookUpsOfSingle(one);
-    // Every search is for names of the look-up that was read out of the question.
+    // Search i is only for names of look-up i.
     const terms = argumentsIn(one, "query").map((query) => query.split(", "));
     expect(terms.length, one.prompt).toBeLessThanOrEqual(made.length);
     for (const [i, names] of terms.entries()) expect(termsOf(made[i] as LookUp)).toEqual(expect.arrayContaining(names));
@@ -198,7 +198,7 @@ test("every look-up of a chain has one answer, and the last one's is the questio
   }
 });
 
-test("no answer can be guessed: none is correct for more than a tenth of a kind's questions", () => {
+test("no answer is correct for more than a tenth of a kind's held-out questions", () => {
   for (const kind of Object.keys(KINDS)) {
     const answers = set.heldOut.filter((question) => question.kind === kind).map(({ answer }) => answer);
     const most = Math.max(...answers.map((answer) => answers.filter((other) => other === answer).length));

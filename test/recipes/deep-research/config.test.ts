@@ -64,7 +64,7 @@ test("arm shared-policy resolves with one LLM for both agents; it is refused wit
 test.each<[Arm, string[]]>([
   ["shared-policy", []],
   ["mgrpo", ["agents.searcher.policy=of:main"]],
-])("arm %s, set %j: an agent that shares an LLM's policy is an LLM with its model and adapter", (arm, share) => {
+])("arm %s, set %j: an agent that shares an LLM's policy gets its model, adapter and LLM defaults", (arm, share) => {
   const set = ["agents.main.model=m", "agents.main.lora.rank=8", ...share];
   expect(resolved(set, arm).agents["searcher"]).toMatchObject({
     policy: "of:main",
@@ -137,7 +137,7 @@ describe("an agent that is given a model", () => {
     );
   });
 
-  test("from a Qwen3 folder starts with a new adapter, thinking on or off, or on a Tinker server with none; a model that cannot think is refused thinking", async () => {
+  test("from a Qwen3 folder starts with a new adapter, thinking on or off, or on a Tinker server with none; thinking is refused for a model that cannot think", async () => {
     const model = join(folder, "Qwen3-tiny");
     mkdirSync(model);
     for (const [name, bytes] of qwen3Files(1)) writeFileSync(join(model, name), bytes);
@@ -228,7 +228,7 @@ test("with your own questions, scoring sub-agents requires a judge; without one,
 });
 
 describe("tools", () => {
-  test("are those of atlas until a search engine is named, and visit the real world for questions that are not atlas's", async () => {
+  test("are those of atlas until a search engine is named, and use atlas's real world for questions that are not atlas's", async () => {
     const { tools } = await openWith([]);
     const [question] = (await questionsOf(recipe, resolved([`questions.train=${FIXTURE}`]))).train;
     const context = {
@@ -240,7 +240,7 @@ describe("tools", () => {
     expect(await tools.get("visit")?.run({ title: "Peru" } as never, context as never)).toContain("Lima");
   });
 
-  test("a model for reason gives it to the main agent; a budget needs its price; web tools need a search engine and its key", async () => {
+  test("a model for the tool reason gives it to the main agent; a budget in USD needs the model's price; web tools need a search engine and its key", async () => {
     const { tools, close } = await openWith([REASON]);
     expect([...tools.keys()].sort()).toEqual(["calculate", "read_attachment", "reason", "search", "visit"]);
     await close();

@@ -78,7 +78,10 @@ const QUICK = [
   ]),
 ];
 
-/** Does what `mgrpo train` does, in this process, on a store in memory. Returns its records and everything that it wrote. */
+/**
+ * Does what `mgrpo train` does, in this process, on a store in memory. Returns the run's records, the keys of all
+ * objects, and, as `text`, the JSON objects and the log.
+ */
 async function train(recipeName: string, set: readonly string[]) {
   const lines: string[] = [];
   const log = createLog((line) => lines.push(line));

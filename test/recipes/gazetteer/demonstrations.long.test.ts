@@ -94,11 +94,11 @@ test.each(CASES)("%s %s: no look-up of a held-out question is in a demonstration
     questionSet(1).heldOut.flatMap(({ facts }) => Facts.parse(facts).lookUps.map(({ task }) => task)),
   );
   expect(held.size).toBeGreaterThan(300);
-  const heldOut = new Set([...held].map((task) => keyInEnglish(parseTask(task) as LookUp)));
+  const heldOut = new Set([...held].map((task) => normalizedKey(parseTask(task) as LookUp)));
   for (const seed of [1, 2, 3]) {
     const all = [...demonstrations(agent, arm, seed)];
     for (const one of all) expectSearchesExplained(one);
-    const keys = all.flatMap(lookUpsIn).map(keyInEnglish);
+    const keys = all.flatMap(lookUpsIn).map(normalizedKey);
     expect(keys.length).toBeGreaterThan(all.length);
     expect(keys.filter((key) => heldOut.has(key))).toEqual([]);
   }
@@ -111,8 +111,8 @@ const argumentsIn = ({ turns }: Demonstration, name: string): string[] =>
   );
 
 /**
- * The look-ups that a demonstration asks for, and those that it makes itself: about the country that a description led to, which is the last
- * page that it opens, and the two areas that it compares.
+ * The look-ups that a demonstration asks for, and those that it makes itself: about the country that a description led
+ * to, whose page is the last that it opens, and the two areas that it compares.
  */
 function lookUpsIn(one: Demonstration): LookUp[] {
   const asked = [one.prompt, ...argumentsIn(one, "task")].flatMap(lookUpsAsked);
@@ -131,13 +131,13 @@ function lookUpsAsked(text: string): LookUp[] {
   return where.length > 0 ? [{ ask: "country", where }] : [];
 }
 
-/** In lower case and without articles, which readTask drops. */
-const inEnglish = (text: string): string => text.toLowerCase().replaceAll("the ", "");
-const keyInEnglish = (lookUp: LookUp): string => inEnglish(lookUpKey(lookUp));
+/** In lower case and without "the", which readTask drops before a name. */
+const normalized = (text: string): string => text.toLowerCase().replaceAll("the ", "");
+const normalizedKey = (lookUp: LookUp): string => normalized(lookUpKey(lookUp));
 
 /** Expects every search to be for the names of one of the look-ups: then `lookUpsIn` misses none. */
 function expectSearchesExplained(one: Demonstration): void {
-  const keyOf = (names: readonly string[]) => names.map(inEnglish).sort().join(", ");
+  const keyOf = (names: readonly string[]) => names.map(normalized).sort().join(", ");
   const explained = lookUpsIn(one).map((lookUp) => keyOf(termsOf(lookUp)));
   for (const query of argumentsIn(one, "query")) expect(explained, one.prompt).toContain(keyOf(query.split(", ")));
 }

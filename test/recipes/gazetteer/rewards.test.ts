@@ -1,4 +1,4 @@
-/** @file Worked cases of gazetteer's rewards; under the recipe's own weights, form alone earns nothing. */
+/** @file Worked cases of gazetteer's rewards; under the recipe's own weights, a correct format alone earns nothing. */
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { Question } from "../../../core/contracts/question.ts";
@@ -62,7 +62,7 @@ describe("correct", () => {
   );
 });
 
-test("form alone earns neither agent anything; a correct report earns over half even if the team's answer is wrong", () => {
+test("a correct format alone earns neither agent anything; a correct report earns over half even if the team's answer is wrong", () => {
   const { algorithm } = resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" });
   expect(mainReward(true, 0, algorithm.mainReward)).toBe(0);
   expect(mainReward(true, 1, algorithm.mainReward)).toBe(1);
