@@ -21,7 +21,7 @@ const SHARED_NAMES = {
   train: "an example is read alone",
 };
 
-/** Private types with the name of another file's exported type: an example is read alone, and uses the field's terms. */
+/** Private types named like another file's exported type: an example is read alone, and uses the field's terms. */
 const SHADOWED_TYPES = ["Rollout: examples/loop.ts, examples/team.ts", "Trajectory: examples/team.ts"];
 
 /** A recipe, or an example with a recipe of its own: each has the same parts. */

@@ -17,7 +17,7 @@ export function sourcesOf(folder: string): string[] {
   return filesOf(folder).filter((name) => /\.tsx?$/.test(name));
 }
 
-/** Absolute paths of everything below the folder, folders included. */
+/** Absolute paths of all files and folders below `folder`, except those in node_modules. */
 export function filesOf(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => !name.includes("node_modules"))

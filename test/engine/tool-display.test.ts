@@ -112,7 +112,7 @@ describe("a template that does not support system messages", () => {
   });
 });
 
-test("toolPrompt template refuses a template that shows tools only without a system message, if the agent has one", () => {
+test("toolPrompt template is refused if the agent's system message makes the template omit the tools", () => {
   const template = OTHER_FORMAT.replace("{%- if tools %}", "{%- if tools and messages[0].role != 'system' %}");
   expect(() => layoutOf(template, { toolPrompt: "template" })).toThrow(/the model's chat_template shows no tools/);
   expect(layoutOf(template, { toolPrompt: "template", system: "" }).toolDisplay).toBe("template");

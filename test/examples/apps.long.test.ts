@@ -1,6 +1,6 @@
 /**
- * @file The example apps on the OpenAI Agents SDK and LangGraph train two steps each. ai-sdk-parity.long.test.ts trains the one
- * on the AI SDK, and python-team.ts, which is not part of CI, the one in Python.
+ * @file The example apps on the OpenAI Agents SDK and LangGraph train two steps each. ai-sdk-parity.long.test.ts trains
+ * the one on the AI SDK, and python-team.ts, which is not part of CI, the one in Python.
  */
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** @file The monotonic clock of this process, which a test can make race past every time limit. It does not affect timers. */
+/** @file This process's monotonic clock, which a test can make race past every time limit. Timers are unaffected. */
 import { vi } from "vitest";
 
 const DAY_MILLISECONDS = 86_400_000;

@@ -1,8 +1,8 @@
 /** @file Calls to the fake Tinker server, and how they can fail. */
 
 /**
- * How a call fails. A response: it replaces the server's; `hang`: no response; `refused`: no connection; `lost`: the server
- * handles the call, but its response is lost. Undefined: it does not fail.
+ * How a call fails. A response: it replaces the server's; `hang`: no response; `refused`: no connection; `lost`: the
+ * server handles the call, but its response is lost. Undefined: it does not fail.
  */
 export type Fault = Response | "hang" | "refused" | "lost" | undefined;
 

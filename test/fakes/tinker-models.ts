@@ -34,9 +34,9 @@ export interface TinkerRules {
   /** Whether the learning rate is applied, or replaced by 1e-3. */
   readonly rate: boolean;
   /**
-   * What sampling a path does. `path`: samples what was saved (hosted). `slot`: loads what was saved over the weights of the
-   * model that saved it, which must exist. If that model sampled the same path last, nothing is loaded: its current weights are
-   * sampled (SkyRL's JAX).
+   * What sampling a path does. `path`: samples what was saved (hosted). `slot`: loads what was saved over the weights
+   * of the model that saved it, which must exist. If that model sampled the same path last, nothing is loaded: its
+   * current weights are sampled (SkyRL's JAX).
    */
   readonly samples: "path" | "slot";
   /** How many models the server holds. `1`: SkyRL's FSDP; another number: SkyRL's JAX. */

@@ -52,7 +52,7 @@ const worker = (run: string): WorkerRecord => ({
   ...{ counter: 9, seenCounter: 9, seenAt: 0, inFlight: [] },
 });
 
-test("a run that is over is archived after an hour: it costs no requests, is still among all runs, and its worker records expire", async () => {
+test("a run that is over is archived after an hour: it costs no requests and is still among all runs; a finished run's worker records expire", async () => {
   const { store, minutes, listed } = await started("old", "stopped", "new");
   const key = tableKeys.worker("old", "w1");
   await store.table.insert(key, worker("old"));

@@ -147,7 +147,10 @@ async function startRun(config: RunConfig): Promise<StepRecord> {
   return step;
 }
 
-/** Sends a batch with duplicate, reordered, malformed and foreign events, and some whose judge fails. Returns the ids of the last. */
+/**
+ * Sends a batch with duplicate, reordered, malformed and foreign events, one whose outcome is missing, and some whose
+ * judge fails. Returns the ids of the messages whose judge fails.
+ */
 async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<string[]> {
   const { run } = config;
   const outcomes: Record<string, unknown> = {};
@@ -160,7 +163,7 @@ async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<strin
     "not-json": "{",
     "not-an-event": { hello: "world" },
     "nobody's": objectCreated(`runs/${run}/evaluations/j-1/rollouts/0/0.json`),
-    late: objectCreated(`runs/${run}/outcomes/000007/0/0.json`),
+    missing: objectCreated(`runs/${run}/outcomes/000007/0/0.json`),
   };
   const [, unjudged = ""] = step.groups;
   writeFileSync(outageFile, unjudged);

@@ -48,7 +48,7 @@ test("a slow judge is asked once, however many processes and ticks want its verd
   expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 1, microUsd: 250_000 });
 });
 
-test("what a killed process reserved stays charged, and the next process asks once the claim has expired", async () => {
+test("what a killed process reserved stays charged; the next process asks after the claim has expired", async () => {
   const pass = stopClock(store);
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   let requests = 0;
@@ -103,7 +103,7 @@ test("a model's verdict is stored in full, and its cost is recorded with the rol
   expect(JSON.parse(new TextDecoder().decode(kept))).toEqual(verdict);
 });
 
-test("judges count toward budget.usd, each verdict once, and a run over its budget is halted", async () => {
+test("judges count toward budget.usd, each verdict once, and a run that has spent its budget is halted", async () => {
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   const judge: Rewards = { judge: "paid", correct: () => ({ score: 1, cost }), expert: () => ({ score: 1, cost }) };
   const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });

@@ -119,7 +119,7 @@ test("a rollout whose text the judge's server refuses is lost at once", async ()
   expect((await group()).rollouts["0"]).toEqual({ excluded: "judge: the judge failed: filtered" });
 });
 
-test.each([undefined, "paid"])("rewards that hang (judge: %s) are aborted, and not scored", async (name) => {
+test.each([undefined, "paid"])("rewards that hang (judge: %s) are aborted; nothing is scored", async (name) => {
   let aborted = false;
   const judge: Rewards = {
     ...rewards,

@@ -151,7 +151,7 @@ test("the last group's finalization is followed by a tick even if the response t
   expect(await step(0)).toMatchObject({ state: "ready" });
 });
 
-test("a scorer that dies between the finalization and its tick ticks when it is called again", async () => {
+test("a scorer that dies between the finalization and the tick runs the tick when it is called again", async () => {
   const config = teamConfig();
   const { functions, store, play, step } = await started(config);
   await play(0, ["2/2"]);

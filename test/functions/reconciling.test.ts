@@ -133,7 +133,7 @@ test("a run that ends takes no machine from another: idle instances terminate th
   expect(await minute()).toEqual(["g-main 2", "g-searcher 2"]);
   await store.table.update(endRun("a", { code: "user", reason: "by hand" }));
   expect(await minute()).toEqual([]);
-  // Its instance lowered the capacity when it terminated itself.
+  // An instance of run 'a' lowered the capacity when it terminated itself.
   plane.capacities.set("g-main", 1);
   expect(await minute()).toEqual([]);
   await store.table.update(endRun("b", { code: "user", reason: "by hand" }));

@@ -65,7 +65,7 @@ const recordOf = (run: string, status: RunRecord["status"]): RunRecord => ({
   maxUsd: null,
 });
 
-/** A store with one run that is over, and a run `new` of which only RUN is missing. */
+/** A store with one run that is over, and a listed run `new` that has no RUN yet. */
 async function storeOfRuns(): Promise<Store> {
   const store = memoryStore();
   const { objects, table } = store;

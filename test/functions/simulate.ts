@@ -112,7 +112,7 @@ async function deliver(functions: Functions, key: string) {
   if (kind === "team") await functions.enqueueEvaluation({ key });
 }
 
-/** All records, except for what may differ between simulations: the run's start time and the groups' expiry times. */
+/** What simulations are compared by, without what may differ: the run's start time and the groups' expiry times. */
 async function finalRecords({ table, objects }: ReturnType<typeof memoryStore>, config: RunConfig) {
   const run = RunRecord.parse(await table.get(tableKeys.run(config.run)));
   const steps = await readSteps({ table }, config.run);

@@ -1,6 +1,6 @@
 /**
  * @file A benchmark as an evaluation job: encrypted questions stay encrypted wherever anything is written, verdicts are paid for once, and
- * an answer without a verdict never counts as wrong. A judge's outage loses none: it halts the run, and the resumed run asks again.
+ * an answer without a verdict never counts as wrong. A judge's outage loses no answer: it halts the run, and the resumed run asks again.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -81,7 +81,7 @@ test("a judged suite without criteria is refused: the run must be started again"
   );
 });
 
-test("an encrypted benchmark leaves no prompt, answer or verdict in plain text in the store or the log", async () => {
+test("an encrypted benchmark leaves no prompt, answer or verdict in plain text in objects or the log", async () => {
   const { memory, work, config, job, lines } = await evaluation({
     name: "xbench",
     benchmark: "xbench",
@@ -120,7 +120,7 @@ test("an encrypted benchmark leaves no prompt, answer or verdict in plain text i
   expect((await Promise.all(verdicts)).map((bytes) => new TextDecoder().decode(bytes)).join("\n")).toContain(reason);
 });
 
-/** Sleeps of half a second or more take a hundredth of the time, and the store's clock skips the rest. A late timer is not scaled. */
+/** Sleeps of half a second or more take a hundredth of the time, and the store's clock skips the rest. Timer lateness is not scaled. */
 function speedUp({ clock }: ReturnType<typeof memoryStore>): void {
   const { sleep } = clock;
   let skipped = 0;
@@ -144,7 +144,7 @@ test("nine minutes of a judge's outage lose nothing, the tenth halts the run, an
   const asked: string[] = [];
   const failing: { seconds: number; state: string }[] = [];
   let began: number | undefined;
-  const out: Scorer = {
+  const unavailable: Scorer = {
     judge: "paid",
     async correct({ id, prompt, answer: reference }, { answer }) {
       asked.push(id);
@@ -156,7 +156,7 @@ test("nine minutes of a judge's outage lose nothing, the tenth halts the run, an
       throw new MgrpoError("endpoint-unavailable", `HTTP 503 for '${prompt}'`, { retryable: true });
     },
   };
-  await expect(work(out)).rejects.toThrow(
+  await expect(work(unavailable)).rejects.toThrow(
     /run 'relay' is halted: no verdict for \d+ minutes: the judge failed: HTTP 503/,
   );
   expect(new Set(failing.map(({ state }) => state))).toEqual(new Set(["leased running undefined"]));
@@ -255,7 +255,7 @@ test("a judge that demands payment halts the run with its message; the job conti
   expect(judged).toBe(100 * (model.requests.length + 1));
 });
 
-test("questions without a reference answer are asked but not scored", async () => {
+test("questions without a reference answer are neither scored nor lost", async () => {
   const file = join(folder, "metadata.jsonl");
   const task = { task_id: "t1", Question: "What follows amber?", Level: 1, "Final answer": "?", file_name: "" };
   writeFileSync(file, JSON.stringify(task));

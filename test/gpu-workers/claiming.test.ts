@@ -20,7 +20,7 @@ import { begin, openWorld } from "../fixtures/relay/world.ts";
 
 const log = createLog(() => {});
 
-test("a dead worker's rollout whose outcome waits for its score is not run again, even in a group that this worker began", async () => {
+test("a dead worker's rollout whose outcome waits for its score is not run again, even in a group that the claiming worker began", async () => {
   const config = relayConfig({ steps: 1, limits: { attempts: 1 } });
   // A store without events, so that no outcome is scored.
   const store = memoryStore();

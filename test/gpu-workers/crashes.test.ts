@@ -90,7 +90,7 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
           expect(String(error)).toContain(reason);
           clock.stop();
           deaths += 1;
-          // A run that ends has fewer.
+          // A run that ends has fewer deaths.
           expect(deaths).toBeLessThan(9);
           return false;
         },

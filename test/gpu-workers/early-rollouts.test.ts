@@ -1,7 +1,7 @@
 /**
- * @file Rollouts of later steps start while agents still train this one: of the next step once an agent has published its new version, and with
- * `staleness` before any agent has trained. The run's records are the same whatever the timing. In one process, with a policy whose samples
- * depend on its weights.
+ * @file Rollouts of later steps start while agents still train on the current one: those of the next step once an agent
+ * has published its new version, and with `staleness` before any agent has trained. The run's records are the same
+ * whatever the timing. In one process, with a policy whose samples depend on its weights.
  */
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -243,7 +243,7 @@ test("when the run is halted while a later step is sampled early, that step's cl
     onSample,
   );
   for (const { status } of await Promise.allSettled(workers())) expect(status).toBe("rejected");
-  // Claims are given back; what had ended is scored a moment later.
+  // Claims are given back; rollouts that had ended are scored a moment later.
   await vi.waitFor(async () => {
     for (const group of [0, 1]) {
       const { claims = {}, rollouts, crashes } = await groupOf(1, group);

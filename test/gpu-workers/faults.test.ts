@@ -105,7 +105,7 @@ test.each([
     expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted", reason: why });
     // They have left; they have not crashed.
     for (const { state } of await workersOf(store)) expect(state).toBe("dead");
-    // What had ended is scored a moment later.
+    // Rollouts that had ended are scored a moment later.
     await vi.waitFor(async () => {
       for (const { claims = {}, crashes, rollouts } of await Promise.all([0, 1].map((g) => groupOf(store, 0, g)))) {
         expect(crashes).toEqual({});
@@ -170,7 +170,7 @@ test("a draining worker releases all its claims at once: no worker waits for its
   stop.abort();
   await Promise.all([slow, first]);
   expect((await workersOf(store)).map(({ state }) => state)).toEqual(["dead", "dead"]);
-  // What had ended is scored a moment later.
+  // Rollouts that had ended are scored a moment later.
   await vi.waitFor(async () => {
     const { claims = {}, rollouts } = await groupOf(store, 0, 0);
     expect(Object.keys(claims).filter((k) => !rollouts[k])).toEqual([]);
@@ -242,7 +242,7 @@ test("a worker that has registered since the last refresh is not dead; one witho
   const record = { run: config.run, worker: "newcomer", agent: "main", roles: ["rollout"], url: "", state: "alive" };
   const seen = { counter: 1, seenCounter: -1, seenAt: 0, release: run.release, inFlight: [] };
   await store.table.insert(tableKeys.worker(config.run, "newcomer"), { ...record, ...seen });
-  // At once, although no heartbeat interval has passed: isDead was asked about an unknown worker.
+  // Reads at once, although no heartbeat interval has passed: isDead was asked about an unknown worker.
   await observer.refresh();
   expect(observer.isDead("newcomer")).toBe(false);
   expect(observer.isDead("ghost")).toBe(true);

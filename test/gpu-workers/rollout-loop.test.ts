@@ -21,7 +21,7 @@ const question = { id: "q", kind: "k", level: 1, prompt: "p", answer: "a", facts
 
 /**
  * Attempts one rollout of a team whose sub-agent has no live worker; returns its outcome, and the pauses after failures. The attempts that fail
- * with `late` have called the sub-agent. `deaths` has the numbers of the attempts in which a worker of the sub-agent dies.
+ * with `late` have called the sub-agent. `deaths` has the indices of the attempts in which a worker of the sub-agent dies.
  */
 async function attemptWithoutSubAgent(failures: readonly MgrpoError[], deaths: readonly number[] = []) {
   const { config, store } = await openRun(log, { limits: { attempts: 2 } });
@@ -88,7 +88,7 @@ test("after a death, an attempt that ends for lack of a worker does not count", 
   expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: HTTP 503" });
 });
 
-test("an attempt that runs out of time counts if a worker of a sub-agent died in it, even if no other has replaced it", async () => {
+test("an attempt that runs out of time counts if a worker of a sub-agent died meanwhile, even if no other has replaced it", async () => {
   const { outcome } = await attemptWithoutSubAgent([late, late, late, late], [1, 3]);
   expect(outcome).toMatchObject({ status: "failed", reason: expect.stringMatching(/^infrastructure, 2 attempts: /) });
 });

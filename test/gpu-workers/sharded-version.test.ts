@@ -41,7 +41,7 @@ async function trainTwice(shardBytes: number) {
   }
   let manifest = versionOf(0, base);
   for (const version of [1, 2]) {
-    // A process of its own: nothing is in memory.
+    // As in a new process: nothing is in memory.
     const checkpoints = openCheckpoints(run.name, store);
     const trainer = new TrainerState({
       run,

@@ -89,7 +89,7 @@ describe("the gradient of a shared policy", () => {
     );
   });
 
-  test("is applied in one step per minibatch and epoch; the main agent's minibatches are those that it has alone", async () => {
+  test("is applied in one step per minibatch and epoch; the main agent's minibatches are the same as when it trains alone", async () => {
     const trainer = toy(SEED);
     const settings = { minibatches: 3, epochs: 2 };
     // The searcher has two trajectories: it fills two of the three minibatches.

@@ -1,4 +1,4 @@
-/** @file The training step on a toy policy: one pass and the linear route give the same update, which follows the objective's gradient. */
+/** @file The training step on a toy policy: one pass of clipped-token and the linear loss give the same update, which follows the objective's gradient. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
@@ -23,10 +23,10 @@ const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
   minibatchStream: ["minibatches"],
 });
 
-/** Forces the linear route and changes nothing else: the mask lets everything through. */
+/** Forces the linear loss and changes nothing else: the mask lets everything through. */
 const everythingPasses = { ratioMask: { low: 0, high: 1e9 } };
 
-describe("one pass of clipped-token gives the same update as the linear route", () => {
+describe("one pass of clipped-token gives the same update as the linear loss", () => {
   const linearCalls = ["logProbs", "forwardBackward:linear", "optimizerStep"];
   const cases = (["trajectory-mean", "token-mean", "constant"] as const).flatMap((aggregation) =>
     [0, 1.5].flatMap((noise) => [1, 2].map((minibatches) => ({ aggregation, noise, minibatches }))),

@@ -11,7 +11,7 @@ const configOf = (algorithm: object) => ({
   ...{ entropyCoefficient: 0, temperature, minibatchStream: ["minibatches"] },
 });
 
-test("one pass of clipped-token updates the policy as the linear route's two passes do, even if only turns have advantages; without any, nothing is trained", async () => {
+test("one pass of clipped-token updates the policy as the linear loss's two passes do, even if only turns have advantages; without any, nothing is trained", async () => {
   const [direct, linear] = [toy(1), toy(1)];
   const zeroed = batchOf(2, direct, 1).map((entry) => ({ ...entry, advantage: 0 }));
   const turns = zeroed.map((entry, i) => ({ ...entry, turns: [0.8, -0.8].map((offset) => offset * (-1) ** i) }));

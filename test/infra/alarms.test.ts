@@ -80,7 +80,7 @@ test.each([
   expect(Object.keys(logged.dimensions ?? {})).toEqual(["run"]);
 });
 
-test("invalid settings are refused, and the error names the variable; an unprotected stage needs none", () => {
+test("invalid settings are refused, and the error names the variable; an unprotected stage needs no variables", () => {
   expect(() => readSettings({ stage: "prod", protect: true }, {})).toThrow(/MGRPO_ALERT_EMAIL/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_MONTHLY_USD: "much" })).toThrow(/MGRPO_MONTHLY_USD=much/);
   expect(() => readSettings({ stage: "dev" }, { MGRPO_FLEETS: "main" })).toThrow(/MGRPO_FLEETS=main/);

@@ -3,7 +3,7 @@
  * ends with the same scores, finalized groups and weights as without deaths. All in one process, so that every commit point can be tried;
  * processes.test.ts does the same with real processes.
  *
- * All of them die in each run: with four processes, that takes about a quarter as many runs as one death per run. A death before write n
+ * Each run has up to one death of every process, which takes fewer runs than one death per run. A death before write n
  * is almost a death after write n - 1. The two are paired with different deaths of the other processes, so that no other restart hides the
  * same damage twice.
  */

@@ -8,7 +8,7 @@ const FLEET: FleetSettings = {
   ...{ max: 4, onDemand: 1 },
 };
 
-/** As stacks/deployment.ts writes it. */
+/** Whether the contract accepts the fleet as stacks/deployment.ts writes it. */
 const isParsed = ({ name, agent, roles, max }: FleetSettings) =>
   Fleet.safeParse({ name, agent, roles: roles.split(","), max, group: "g", release: "1" }).success;
 
@@ -34,7 +34,7 @@ test.each<[Partial<FleetSettings>, RegExp]>([
   [{ agent: "*", roles: "eval,train" }, /write agent \* with roles eval alone/],
   [{ onDemand: 5 }, /onDemand: 5: write how many of its 4 instances/],
   [{ onDemand: -1 }, /onDemand: -1: write/],
-])("%o is refused: its instances would end at once, or not start", (change, message) => {
+])("%o is refused: agent and roles do not fit, or onDemand is not between 0 and max", (change, message) => {
   expect(() => refuseUnusable([{ ...FLEET, ...change }])).toThrow(message);
 });
 

@@ -1,4 +1,4 @@
-/** @file Settings of a deployment that are validated without an AWS account. */
+/** @file MGRPO_MONTHLY_USD, a setting of a deployment: only a finite amount above 0 is accepted. */
 import { expect, test } from "vitest";
 import { readSettings } from "../../stacks/settings.ts";
 

@@ -1,8 +1,8 @@
 /**
- * @file `npm run check:trackers`: trains two steps of the default recipe with trackers on, then reads the event files with TensorBoard, and
- * the metrics, settings and traces from MLflow's server, both from PyPI, and compares them with the run's own files. Then everything is sent
- * again, and nothing may be recorded twice. Not part of CI: it installs a gigabyte. Exit code 1 if something differs, 2 if the check cannot
- * run here.
+ * @file `npm run check:trackers`: trains two steps of the default recipe with trackers on, then compares what TensorBoard and MLflow have
+ * recorded with the run's own files: the metrics in both, and in MLflow the numbers of traces and of agents' spans. MLflow's run must be
+ * finished and have settings. Then everything is sent again, and nothing may be recorded twice. Not part of CI: it installs about 1 GB of
+ * packages from PyPI. Exit code 1 if something differs, 2 if the check cannot run here.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -69,7 +69,7 @@ async function main(folder: string): Promise<string[]> {
   }
 }
 
-/** MLflow takes both the metrics and, for its default experiment, traces. */
+/** MLflow takes the metrics, and also the traces, which go to its default experiment. */
 const addresses = (url: string) => ({
   MLFLOW_TRACKING_URI: url,
   OTEL_EXPORTER_OTLP_ENDPOINT: url,

@@ -41,7 +41,7 @@ inBrowser.each([
   300_000,
 );
 
-inBrowser("nothing is wider than a screen of 390 pixels", async () => {
+inBrowser("no page is wider than a screen of 390 pixels", async () => {
   const page = await open("/", NARROW);
   for (const address of [...(await everyView(page)), "/runs/tiny/steps/0", "/runs/tiny/steps/0/0/0"]) {
     await goTo(page, address);

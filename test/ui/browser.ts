@@ -21,7 +21,7 @@ export interface Opened {
 
 /**
  * Opens a browser and a dashboard for a test file. After each test its pages are closed, and the test fails if a page had a fault.
- * @param folder the one whose `runs` are shown.
+ * @param folder returns the folder whose `runs` are shown.
  */
 export function openDashboard(folder: () => string = () => inject("project")): Opened {
   let browser: Browser | undefined;

@@ -91,7 +91,7 @@ inBrowser("an exported rollout has its tokens, and case studies can be exported 
 });
 
 inBrowser(
-  "hostile text is shown as it is written; nothing is wider than a phone, and axe finds nothing serious",
+  "hostile text is shown as it is written; no page is wider than a phone, and axe finds nothing serious",
   async () => {
     for (const address of ["0", "0/0", "0/0/0"]) {
       const page = await openExport("tiny", address, 390);

@@ -1,4 +1,4 @@
-/** @file A run whose every text tries to be more than text: markup, scripts, links, right-to-left overrides and control characters. */
+/** @file A run whose texts try to be more than text: markup, scripts, links, right-to-left overrides and control characters. */
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { RecordedRun } from "../cli/recorded-run.ts";
 import { finishedRun, groups, question } from "../cli/records.ts";

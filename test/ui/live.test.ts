@@ -13,7 +13,7 @@ const COMMAND = resolve(import.meta.dirname, "../../dist/cli/mgrpo.js");
 const STEPS = 1000;
 /** How many new steps the page must show, one after another. */
 const WATCHED = 6;
-/** The longest wait from a line of steps.jsonl to the page, which takes half a second on an idle machine. */
+/** The longest wait until the page shows a new line of steps.jsonl; on an idle machine it takes half a second. */
 const MAX_SECONDS = 40;
 
 const folder = projectOfFile();
@@ -27,7 +27,7 @@ const linesBeyond = async (known: number) => {
   return lines();
 };
 
-inBrowser("steps appear on the page while the run trains, and then that it has stopped", async () => {
+inBrowser("the page shows new steps while the run trains, and then that the run has stopped", async () => {
   const args = trainRelay("live", "--steps", String(STEPS));
   training = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, stdio: "ignore" });
   const ended = once(training, "exit");

@@ -35,7 +35,7 @@ inBrowser("the list of runs shows steps, held-out accuracy and rewards of the ne
   await expect.poll(() => page.locator("tbody tr").count()).toBe(1);
 });
 
-inBrowser("a run's page shows closed steps, held-out accuracy, and each curve's newest value in words", async () => {
+inBrowser("a run's page shows closed steps, held-out accuracy, and its reward chart in words", async () => {
   const page = await open("/runs/demo");
   const facts = await page.locator(".facts dd").allInnerTexts();
   expect(facts).toEqual(expect.arrayContaining([`${report().perStep.length} of 3`, heldOut().join(" → ")]));
@@ -74,7 +74,7 @@ inBrowser("the address holds a rollout and another step's beside it, and each ha
   await expect.poll(titles).toEqual(["Step 2, rollout 3", "Step 1, rollout 1"]);
 });
 
-inBrowser("a step's page shows its summary, and one cell per rollout with its recorded outcome", async () => {
+inBrowser("a step's page shows its summary, and one cell per rollout, as many correct as recorded", async () => {
   const page = await open("/runs/demo/steps/2");
   const { correct, rollouts, excluded, zeroVariance, groups } = newest();
   const text = await textOf(page);

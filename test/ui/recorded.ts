@@ -1,7 +1,7 @@
 /**
  * @file The runs that the tests of the dashboard show, made once: `demo`, three steps of the default recipe, and `tiny`, whose texts are
- * hostile. Without a browser none is made, and the tests that need one are skipped. If MGRPO_DEMO names the folder of such a
- * run, that is copied, and `demo` is not trained.
+ * hostile. Without a browser no run is made, and the tests that need a browser are skipped. If MGRPO_DEMO names the folder
+ * of such a `demo`, it is copied instead of trained.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -29,7 +29,7 @@ export async function setup({ provide }: TestProject) {
   const project = mkdtempSync(join(tmpdir(), "mgrpo-ui-"));
   provide("chromium", chromium);
   provide("project", project);
-  if (chromium === "") console.log(`The dashboard is not tested, because no browser was found: ${HOW_TO_GET_CHROMIUM}`);
+  if (chromium === "") console.log(`No browser found, so the tests that need one are skipped: ${HOW_TO_GET_CHROMIUM}`);
   else {
     const { MGRPO_DEMO: trained } = process.env;
     const args = ["train", "recipes/atlas", "--steps", "3", "--seed", "7", "--run", "demo", "--set", SUITES];

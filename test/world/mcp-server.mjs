@@ -1,6 +1,6 @@
 /**
- * @file An MCP server over stdio: it adds, repeats its token everywhere, refuses, fails, hangs, breaks its output schema, and dies on request.
- * A tool that is named in its command-line arguments or in its variable REPEATED is listed twice.
+ * @file An MCP server over stdio: it adds, leaks its token in a description and in errors, refuses, fails, hangs, breaks an output schema, and
+ * dies on request. A tool that is named in its command-line arguments or in the environment variable REPEATED is listed twice.
  */
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
@@ -33,7 +33,7 @@ const TOOLS = {
   hang: { type: "object" },
   count: { type: "object" },
 };
-/** `count` violates it: with a string for the number, or without structured content. */
+/** The output schema of `count`, which violates it: with a string for the number, or without structured content. */
 const COUNT = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
 const repeated = [...process.argv.slice(2), process.env.REPEATED];
 const REPEATED = Object.entries(TOOLS).filter(([name]) => repeated.includes(name));

@@ -12,7 +12,7 @@ import type { WorldServer } from "./server.ts";
 
 export interface WorldTools extends OpenedTools {
   readonly store: Store;
-  /** Calls a tool as an agent would, in a conversation of its own unless one is given. */
+  /** Calls a tool as an agent would: with an unlimited tool budget, unless `context` has another. */
   call(name: string, args: Record<string, unknown>, context?: Partial<ToolContext>): Promise<string>;
 }
 

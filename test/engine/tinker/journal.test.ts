@@ -1,6 +1,6 @@
 /**
- * @file A trainer that takes over from a dead one: when it resumes the dead one's model, when it redoes the step on a fresh
- * model, and who may write the journal. Engine and server only; kill.long.test.ts has whole runs.
+ * @file A trainer that takes over from a dead one: when it resumes the dead one's model, when it redoes the step on a
+ * fresh model, and who may write the journal. Engine and server only; kill.long.test.ts has whole runs.
  */
 import { expect, test, vi } from "vitest";
 import { OptimizerConfig } from "../../../core/contracts/agent-config.ts";

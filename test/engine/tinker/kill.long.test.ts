@@ -1,8 +1,8 @@
 /**
- * @file A worker that dies before a call to its Tinker server, or before it gets the response, and is restarted: the server
- * computes every pass and optimizer step once, and the weights equal those of an undisturbed run. These are whole runs, in
- * which the rollouts depend on the server's weights. If the server lost the model, or does not recognize repeated calls, the
- * step is redone on a fresh model.
+ * @file A worker that dies before a call to its Tinker server, or before it gets the response, and is restarted: the
+ * server computes every pass and optimizer step once, and the weights equal those of an undisturbed run. These are
+ * whole runs, in which the rollouts depend on the server's weights. If the server lost the model, or does not recognize
+ * repeated calls, the step is redone on a fresh model.
  */
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test, vi } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * @file An evaluation in which one rollout keeps bringing down its worker: it finishes without that rollout. One process, the store in memory;
- * a process that dies is a worker whose store no longer answers.
+ * @file An evaluation in which one rollout keeps bringing down its worker: the evaluation finishes without that rollout.
+ * One process, the store in memory; a process that dies is a worker whose store calls all fail.
  */
 import { expect, onTestFinished, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../../core/contracts/keys.ts";
@@ -71,13 +71,13 @@ async function evaluate(partsOf: (kill: () => void, declare: () => Promise<void>
   const declare = () => declareDead(memory, config.run);
   let deaths = 0;
   while ((await job()).state !== "done") {
-    if (deaths > MOST_DEATHS) expect.fail("it does not end");
+    if (deaths > MOST_DEATHS) expect.fail("the evaluation does not end");
     const own = processStore(store);
     const stop = new AbortController();
     const options = { agent: "*", roles: ["eval"] } as const;
     const worker = startWorker(own.store, config.run, options, stop.signal, log, partsOf(own.kill, declare));
     const died = worker.then(
-      () => expect.fail("it ended"),
+      () => expect.fail("the worker ended"),
       () => true,
     );
     let isDead = false;
@@ -109,7 +109,7 @@ test("a rollout that makes its worker fail is given up after one failure beside 
 const never = () => new Promise<never>(() => {});
 
 /** A sampler whose every call hangs once `hangs` has grown, so that what is in flight beside the poison stays there. */
-function hangingWhole(sampler: Sampler, hangs: () => number): Sampler {
+function hangingWithPoison(sampler: Sampler, hangs: () => number): Sampler {
   const before = hangs();
   return {
     ...sampler,
@@ -128,13 +128,14 @@ test("a rollout that makes the engine hang is given up after one hang beside oth
   });
   const engine: PolicyEngine = {
     ...deadly,
-    openSampler: async (...args) => hangingWhole(await deadly.openSampler(...args), () => hangs),
+    openSampler: async (...args) => hangingWithPoison(await deadly.openSampler(...args), () => hangs),
   };
   const { result } = await evaluate(() => {
     clock.stop();
     return { engineOf: () => engine };
   });
-  // Its worker ends, or, since the clock races for observers too, is declared dead first and comes back: both count.
+  // After a hang, the worker ends, or is declared dead first and comes back, since the clock races for observers too.
+  // Both count as a crash.
   expect(hangs).toBe(4);
   expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
 }, 60_000);
@@ -144,7 +145,7 @@ test("a rollout during which its worker is declared dead is given up, although t
   const { deaths, result } = await evaluate((_kill, declare) => ({
     engineOf: () =>
       deadlyEngine(async () => {
-        if (losses++ > MOST_DEATHS) expect.fail("it does not end");
+        if (losses++ > MOST_DEATHS) expect.fail("the evaluation does not end");
         await declare();
         return never();
       }),

@@ -13,7 +13,7 @@ test("a live evaluator takes over a job that it has evaluated before, when its n
   await vi.waitFor(async () => expect((await job()).state).toBe("done"), { timeout: 30_000 });
   const done = await job();
   await memory.objects.delete([objectKeys.evaluation(config.run, done.job)]);
-  // Between two polls of the live one, since nothing is awaited.
+  // Between two polls of the live evaluator, since nothing is awaited.
   const reopened = memory.table.update(reopenJob(done));
   const leased = memory.table.update(leaseJob({ ...done, state: "queued", owner: "" }, "gone"));
   expect((await Promise.all([reopened, leased])).map(({ applied }) => applied)).toEqual([true, true]);

@@ -29,14 +29,14 @@ test("with staleness 2, a session stays open while sessions of the next three st
   expect(sessions.end(sessionOf(0).id, [first, second]).branches).toHaveLength(2);
 });
 
-test("with staleness 2, a session is forgotten once one of the fourth step after its own is opened", async () => {
+test("with staleness 2, a session is forgotten once a session of the fourth step after its own is opened", async () => {
   const sessions = openSessions(2);
   const { exchange } = await sessions.turn(sessionOf(0), asking("say one"), never);
   await sessions.turn(sessionOf(4), asking("say other"), never);
   expect(() => sessions.end(sessionOf(0).id, [exchange])).toThrow(/lost session/);
 });
 
-test("ending a session whose delivered replies this worker does not have fails as retryable, instead of returning nothing", async () => {
+test("ending a session fails as retryable, instead of returning nothing, if this worker lacks a delivered reply", async () => {
   const sessions = openSessions(0);
   expect(() => sessions.end("unknown", ["an exchange"])).toThrow(
     expect.objectContaining({ code: "session-lost", retryable: true }),

@@ -116,9 +116,9 @@ test("a call whose messages a limit cut off is skipped, and their text is not qu
 test.each(["llm.input_messages", "gen_ai.prompt"])(
   "a conversation whose first messages a limit dropped is skipped, not taken from its second prompt: %s",
   (prefix) => {
-    const isInference = prefix.startsWith("llm");
+    const isOpenInference = prefix.startsWith("llm");
     const message = (list: string, i: number, role: string, content: string) => {
-      const at = `${list}.${i}${isInference ? ".message" : ""}`;
+      const at = `${list}.${i}${isOpenInference ? ".message" : ""}`;
       return { [`${at}.role`]: role, [`${at}.content`]: content };
     };
     const input = [
@@ -126,7 +126,8 @@ test.each(["llm.input_messages", "gen_ai.prompt"])(
       message(prefix, 1, "assistant", "In France."),
       message(prefix, 2, "user", "And who governs it?"),
     ];
-    const output = message(isInference ? "llm.output_messages" : "gen_ai.completion", 0, "assistant", "Its mayor.");
+    const outputs = isOpenInference ? "llm.output_messages" : "gen_ai.completion";
+    const output = message(outputs, 0, "assistant", "Its mayor.");
     const importOf = (...kept: object[]) => imported(spans(span({ attributes: Object.assign({}, ...kept, output) })));
     expect(importOf(...input).lines).toHaveLength(1);
     const { lines, skipped } = importOf(...input.slice(2));
