@@ -1,6 +1,6 @@
 /**
- * @file Objects in the bucket that were replaced after their hash was recorded, or deleted: the error names each, and no worker trains on it.
- * A port in use: the error names it. One process, the store in memory.
+ * @file Objects in the bucket that were replaced after their hash was recorded, or deleted: the error names each, and no
+ * worker trains on it. A port in use: the error names it. One process, the store in memory.
  */
 import { beforeEach, expect, test, vi } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";

@@ -1,4 +1,7 @@
-/** @file The training step on a toy policy: one pass of clipped-token and the linear loss give the same update, which follows the objective's gradient. */
+/**
+ * @file The training step on a toy policy: one pass of clipped-token and the linear loss give the same update, which
+ * follows the objective's gradient.
+ */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";

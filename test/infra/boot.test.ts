@@ -1,6 +1,6 @@
 /**
- * @file An instance's first boot, run by bash in an empty folder, with one small script in place of AWS, the network and systemd: the instance
- * either starts its worker, or terminates itself with the reason and without a replacement.
+ * @file An instance's first boot, run by bash in an empty folder, with one small script in place of AWS, the network and
+ * systemd: the instance either starts its worker, or terminates itself with the reason and without a replacement.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -194,7 +194,7 @@ test.each([
   ["mgrpo-worker", "worker-failed", "the worker failed five times in ten minutes"],
   ["mgrpo-server", "server-failed", "the server failed five times in ten minutes"],
 ])(
-  "when %s starts mgrpo-end@%s, the instance terminates itself, the shipped log ends with the reason, and no replacement is requested",
+  "when %s starts mgrpo-end@%s, the instance logs the reason last, terminates itself and requests no replacement",
   (name, how, reason) => {
     const { unit, start, last } = boot("", "FleetMain", "served");
     const [, unless = ""] = /^ConditionPathExists=!(.*)$/m.exec(unit("mgrpo-end@")) ?? [];

@@ -20,7 +20,7 @@ export const calm: Scenario = { crashes: {}, parentCrashes: [], tickSeconds: 0.5
 
 export interface Ended {
   readonly records: unknown;
-  /** Number of processes started, by name: `parent`, or a worker of parent.ts. */
+  /** Number of processes started, by name: `parent` or that of a worker. */
   readonly started: Readonly<Record<string, number>>;
   /** The longest time that a worker outlived its killed parent, in milliseconds. */
   readonly orphanMilliseconds: number;
