@@ -9,6 +9,7 @@ TRL's defaults are kept but for what the CPU or the comparison demands:
   3. Batches of K sequences in training, since one batch of 64 does not fit into 24 GB. All rollouts of a step are sampled together.
   4. Every rollout has exactly the same number of new tokens.
   5. The optimizer's settings, the clipping and the adapter are those of step.ts.
+  6. Questions keep their order.
 """
 import json
 import os

@@ -1,5 +1,5 @@
 /**
- * @file List prices for us-east-1 in US dollars, without free tier, volume tiers, tax or discounts, as of November 2026: from
+ * @file List prices for us-east-1 in US dollars, without free tier, volume tiers, tax or discounts, collected in November 2026: from
  * documentation and articles (`source`, with its date if known), point-in-time recovery from memory, none from an invoice. Check `page`.
  */
 

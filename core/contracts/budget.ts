@@ -1,4 +1,4 @@
-/** @file What a run may spend, and the check that everything that counts toward a dollar limit has a price. */
+/** @file What a run may spend, and the check that workers, agents behind APIs and the judge have a price if there is a limit in dollars. */
 import * as z from "zod";
 import { isEndpointPolicy } from "./language-model.ts";
 import { AgentName } from "./names.ts";
@@ -57,7 +57,7 @@ type Fault = readonly [path: readonly string[], message: string];
 
 const PRICES_PATH = ["budget", "usdPerWorkerHour"];
 
-/** Settings of a budget that could not be enforced, or would be ignored: path and message. */
+/** Settings of a budget that could not be enforced, or would limit nothing: path and message. */
 export function budgetFaults(config: BudgetedConfig): Fault[] {
   const { agents, evaluation, budget } = config;
   const { usd, usdPerWorkerHour: prices } = budget;
@@ -66,7 +66,7 @@ export function budgetFaults(config: BudgetedConfig): Fault[] {
   const faults = unknownAgents.map((name): Fault => [[...PRICES_PATH, name], "no such agent in agents"]);
   if (usd === null) {
     if (Object.keys(prices).length === 0) return faults;
-    return [...faults, [PRICES_PATH, "does nothing without budget.usd: set that too, or remove it"]];
+    return [...faults, [PRICES_PATH, "limits nothing without budget.usd: set budget.usd too, or remove it"]];
   }
   const priced = Object.keys(prices);
   const workers = [...names, ...(evaluation.suites.length > 0 ? ["*"] : [])];

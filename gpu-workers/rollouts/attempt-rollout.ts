@@ -66,8 +66,8 @@ export async function attemptRollout(
       const rollout = `${address.step}/${address.group}/${address.rollout}`;
       log.warn("attempt failed", { rollout, attempt, code: failure.code, reason: failure.message });
       failures += 1;
-      // An attempt that runs out of time while a sub-agent that it called lacks a worker does not count, unless a worker died meanwhile: it
-      // may have died of the rollout.
+      // An attempt that runs out of time while a sub-agent that it waits for, or one below that, lacks a worker does not count, unless a
+      // worker died meanwhile: it may have died of the rollout.
       const lacksWorker = isMgrpoError(failure, "deadline") && !host.hasLiveSubAgents(unanswered.values());
       if (!lacksWorker || host.deadSubAgents().some((worker) => !deadBefore.includes(worker))) {
         if (attempt >= config.limits.attempts) {

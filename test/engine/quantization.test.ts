@@ -42,8 +42,8 @@ function reference(weights: Float32Array, bits: Bits): Float32Array {
     const peak = block.reduce((most, weight) => (Math.abs(weight) > Math.abs(most) ? weight : most), 0);
     const scale = Math.fround(bits === 4 ? -peak / 8 : Math.abs(peak) / 127);
     const [lowest, highest] = bits === 4 ? [-8, 7] : [-127, 127];
-    const step = (weight: number) => Math.max(lowest, Math.min(highest, Math.round(weight / scale))) + 0;
-    values.push(...block.map((weight) => (scale === 0 ? 0 : scale * step(weight))));
+    const level = (weight: number) => Math.max(lowest, Math.min(highest, Math.round(weight / scale))) + 0;
+    values.push(...block.map((weight) => (scale === 0 ? 0 : scale * level(weight))));
   }
   return Float32Array.from(values);
 }
@@ -77,9 +77,9 @@ describe("codes", () => {
       const values = decode(bits, codes, scales);
       expect(values).toEqual(reference(weights, bits));
       // A block's largest weight is exact up to rounding; in 4 bits, its opposite is a step away.
-      const step = (i: number) => Math.abs(scales[Math.floor(i / 32)] as number);
+      const scaleOf = (i: number) => Math.abs(scales[Math.floor(i / 32)] as number);
       values.forEach((value, i) => {
-        expect(Math.abs(value - (weights[i] as number))).toBeLessThanOrEqual((bits === 8 ? 0.501 : 1.001) * step(i));
+        expect(Math.abs(value - (weights[i] as number))).toBeLessThanOrEqual((bits === 8 ? 0.501 : 1.001) * scaleOf(i));
       });
     },
   );
@@ -87,22 +87,22 @@ describe("codes", () => {
   test("a block by hand; the scale of a block with a NaN is NaN", () => {
     const block = new Float32Array(32);
     block.set([-4, 3.5, 1, -0.2]);
-    // The peak is -4: scale -4 / -8 = 0.5; steps -8, 7, 2, round(-0.4) = 0; codes 0, 15, 10, 8, then 8 for each zero.
+    // The peak is -4: scale -4 / -8 = 0.5; levels -8, 7, 2, round(-0.4) = 0; codes 0, 15, 10, 8, then 8 for each zero.
     expect([...quantizeBlocks(block, 4).codes.subarray(0, 3)]).toEqual([0xf0, 0x8a, 0x88]);
     expect([...quantizeBlocks(block, 4).scales]).toEqual([0.5]);
-    // In 8 bits, scale 4 / 127; steps -127, 111.1, 31.75, -6.35.
+    // In 8 bits, scale 4 / 127; weight / scale: -127, 111.1, 31.75, -6.35.
     expect([...quantizeBlocks(block, 8).codes.subarray(0, 5)]).toEqual([1, 239, 160, 122, 128]);
     for (const bits of KINDS) expect(quantizeBlocks(block.fill(Number.NaN, 3, 4), bits).scales[0]).toBeNaN();
   });
 
-  // GGUF stores d as float16 and uses all of these steps.
+  // GGUF stores the scale d as float16; its levels lie in these ranges. The block has the lowest.
   test.each([
     ["Q4_0", 4, -8, 7],
     ["Q8_0", 8, -127, 127],
   ] as const)("a base that was %s keeps its values", (_name, bits, lowest, highest) => {
     const d = 0.0123291015625;
-    const steps = Array.from({ length: 32 }, (_, i) => (i === 5 ? lowest : lowest + ((7 * i) % (highest - lowest))));
-    const values = Float32Array.from(steps, (step) => d * step);
+    const levels = Array.from({ length: 32 }, (_, i) => (i === 5 ? lowest : lowest + ((7 * i) % (highest - lowest))));
+    const values = Float32Array.from(levels, (level) => d * level);
     const { codes, scales } = quantizeBlocks(values, bits);
     expect(decode(bits, codes, scales)).toEqual(values);
   });
@@ -170,7 +170,7 @@ describe.each(KINDS)("int%i", (bits) => {
     expect(original.logProbs).not.toEqual(onFloats.logProbs);
   });
 
-  test("the trainer's log-probs match those of an independent engine on the dequantized weights", async () => {
+  test("the trainer's log-probs match those of the eager engine on the dequantized weights", async () => {
     const { logProbs } = await trained(compiledEngine, files, options);
     const oracle = await trained(eagerEngine, dequantized(WIDE, bits), plain);
     logProbs.forEach((row, i) => {
@@ -271,7 +271,7 @@ test("memory: codes and scales in place of the linear layers, and a packed copy 
   const stored = { mapped: true, bytes: 4 * (linear + head + vectors) };
   const plan = (quantization: "none" | "int4" | "int8", weightPacking: "on" | "off") =>
     planMemory(QWEN3_06B, LORA, { ...OPTIONS, quantization, weightPacking }, stored);
-  // The largest linear layer (3072 x 1024: 98,304 blocks, one zero point each) is dequantized by sampler and trainer.
+  // Two float32 copies of the largest linear layer (3072 x 1024: 98,304 blocks, one zero point each): the sampler's and the trainer's.
   const scales = linear / 8;
   const float32Bytes = 4 * (head + vectors) + 2 * 4 * largest;
   // Packed codes come with scales and as many sums. Trees: see memory.test.ts.

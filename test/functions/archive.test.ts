@@ -102,7 +102,7 @@ test("a resume at any moment of the tick that archives its run leaves it listed"
     await store.table.update(endRun("a", { code: "user", reason: "a reason" }));
     await minutes(60);
     let calls = 0;
-    const { get, query, update } = store.table;
+    const { get, query, update, insert } = store.table;
     /** The resume happens before the tick's call number `moment`. */
     const interrupted =
       <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
@@ -110,9 +110,12 @@ test("a resume at any moment of the tick that archives its run leaves it listed"
         if (calls++ === moment) await resume("a");
         return call(...args);
       };
-    Object.assign(store.table, { get: interrupted(get), query: interrupted(query), update: interrupted(update) });
+    Object.assign(store.table, {
+      ...{ get: interrupted(get), query: interrupted(query) },
+      ...{ update: interrupted(update), insert: interrupted(insert) },
+    });
     await minutes(2);
-    Object.assign(store.table, { get, query, update });
+    Object.assign(store.table, { get, query, update, insert });
     if (calls <= moment) {
       expect(await listed()).toEqual([]);
       continue;

@@ -31,10 +31,10 @@ async function trained({ sequence = {}, loss, temperature = 1 }: Step): Promise<
 const other = Float32Array.of(0, 2);
 test.each<[string, Step]>([
   ["tokens", { sequence: { tokens: [1, 3] } }],
-  ["weights", { sequence: { weights_T: other } }],
+  ["loss weights of the tokens", { sequence: { weights_T: other } }],
   ["advantages", { sequence: { advantages_T: other } }],
   ["log-probs of the behavior policy", { sequence: { behaviorLogProbs_T: Float32Array.of(0, -0.6) } }],
-  ["entropy weights", { sequence: { entropyWeights_T: other } }],
+  ["weights of the entropy bonus", { sequence: { entropyWeights_T: other } }],
   ["loss", { loss: { kind: "linear" } }],
   ["temperature", { temperature: 0.9 }],
 ])("equal steps give equal weights, and changing the %s changes them", async (_what, step) => {

@@ -31,14 +31,17 @@ test.each([
 test.each([
   [{ prompt_tokens: 20, completion_tokens: 5 }, { inputTokens: 20, outputTokens: 5 }, 0],
   [null, { inputTokens: 0, outputTokens: 0 }, 1],
-])("a withheld answer is charged by its usage; without usage, as cut off: %j", async (usage, counted, count) => {
-  let cutOff = 0;
-  const onCutOff = () => {
-    cutOff += 1;
-  };
-  expect(await turnAfter(says("", { finish: "content_filter", usage }), onCutOff)).toMatchObject({ usage: counted });
-  expect(cutOff).toBe(count);
-});
+])(
+  "a withheld answer is charged by its usage, or like a cut-off request if the server reports none: usage %j",
+  async (usage, counted, count) => {
+    let cutOff = 0;
+    const onCutOff = () => {
+      cutOff += 1;
+    };
+    expect(await turnAfter(says("", { finish: "content_filter", usage }), onCutOff)).toMatchObject({ usage: counted });
+    expect(cutOff).toBe(count);
+  },
+);
 
 test("a prompt too long for a provider behind OpenRouter, or flagged by OpenRouter itself, ends the conversation too", async () => {
   const raw = JSON.stringify({ type: "error", error: { message: "prompt is too long: 214000 > 200000" } });

@@ -120,7 +120,7 @@ test("a run whose budget has no room for a text is halted before the model is as
   await close();
 });
 
-test("concurrent calls reserve what they may cost: together they do not pass the run's limit", async () => {
+test("concurrent calls reserve what they may cost: together they do not exceed the run's limit", async () => {
   const store = memoryStore();
   await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
   // Room for one call at its maximum, 1000 to 1100 micro-dollars, and a bit.
@@ -159,7 +159,7 @@ test("the run is charged the maximum for requests that were cut off; the rollout
   await close();
 });
 
-test("an answer after requests that were cut off is counted and stored, even if those pass the run's limit", async () => {
+test("an answer after requests that were cut off is counted and stored, even if those exceed the run's limit", async () => {
   const store = memoryStore();
   await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
   let asked = 0;
