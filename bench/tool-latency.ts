@@ -1,7 +1,7 @@
 /**
- * @file Tools that take as long as those of real agents: seconds, with a long tail. The wait before a call is lognormal, drawn by its question and
- * the number of calls about that question before it in the same worker: a worker's calls are independent, and runs that ask the same questions
- * get the same draws.
+ * @file Tools that take as long as those of real agents: seconds, with a long tail. The wait before a call is lognormal. Its draw is
+ * keyed by the question and by how many calls about that question the worker has made before: the waits of a worker are independent, and runs
+ * that ask the same questions get the same draws.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { MgrpoError } from "../core/errors.ts";
@@ -29,7 +29,7 @@ function delayed(tool: Tool, latency: ToolLatency, calls: Map<string, number>): 
       calls.set(id, call + 1);
       const seconds = latencyOf(latency, id, call);
       await pause(1000 * seconds, undefined, { signal: context.signal }).catch((cause: unknown) => {
-        throw new MgrpoError("canceled", `the call of ${tool.name} was canceled`, { cause });
+        throw new MgrpoError("canceled", `the call to ${tool.name} was canceled`, { cause });
       });
       return tool.run(args, context);
     },

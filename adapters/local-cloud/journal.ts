@@ -29,7 +29,7 @@ export interface Journal {
   close(): void;
 }
 
-/** A journal of at least this size is truncated when no event is pending. */
+/** After about this many bytes since it was opened or last truncated, a journal is truncated when no event is pending. */
 const TRUNCATE_BYTES = 2 ** 20;
 
 /** `onCreated` is called with each event whose object now exists. */

@@ -71,7 +71,7 @@ export function noteOnTools(
 ): void {
   if (toolPrompt !== "auto" || display !== "system") return;
   note(
-    `agents.${agent}: its chat template does not show tools with calls as <tool_call> and JSON, so its system message describes them ` +
+    `agents.${agent}: its chat template does not show tools, or asks for calls in another format than JSON in <tool_call> tags, so its system message describes the tools ` +
       `(for a model that learned them from demonstrations: agents.${agent}.toolPrompt: "none")`,
   );
 }

@@ -19,7 +19,7 @@ const TOKENIZERS = [
 ] as const;
 
 /** The `toolPrompt` under which the template alone renders the whole conversation: `template` if it shows tools, else `none`. */
-const promptOf = (tokenizer: Tokenizer) =>
+const toolPromptOf = (tokenizer: Tokenizer) =>
   tokenizer.render([{ role: "user", content: "" }], [TOOL], false).includes(TOOL.function.name) ? "template" : "none";
 const TOOL: ToolSchema = { type: "function", function: { name: "a-tool", description: "", parameters: {} } };
 
@@ -81,7 +81,7 @@ async function expectTokenStream(tokenizer: Tokenizer, scripted: Script): Promis
   const texts = turnTexts(scripted);
   const tools = searchTool((query) => `${report} ${query}`);
   const delegate = reporting(() => report);
-  const settings = { system, toolPrompt: promptOf(tokenizer) } as const;
+  const settings = { system, toolPrompt: toolPromptOf(tokenizer) } as const;
   const played = await play(tokenizer, script(...texts), { prompt, tools, delegate, settings });
   const { conversation, trajectory } = played;
   expect(conversation.stop).toBe("answered");
