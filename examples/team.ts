@@ -154,7 +154,7 @@ async function sampleTeam(main: Agent, searcher: Agent, questions: readonly Ques
 
 type DelegateCall = Extract<PlannedCall, { kind: "delegate" }>;
 type Callee = (delegation: DelegateCall) => Promise<string>;
-type CallingAgent = Pick<Agent, "name" | "toolbox">;
+type Invoker = Pick<Agent, "name" | "toolbox">;
 const refuse: Callee = async () => "this agent has no sub-agents";
 
 /** One agent's conversation. The reducer decides each next command; this function carries it out. */
@@ -209,12 +209,7 @@ async function converse(
   return { conversation: command.conversation, tokens, positions_A, logProbs_A };
 }
 
-export async function respond(
-  call: PlannedCall,
-  { name, toolbox }: CallingAgent,
-  question: Question,
-  delegate: Callee,
-) {
+export async function respond(call: PlannedCall, { name, toolbox }: Invoker, question: Question, delegate: Callee) {
   const { responseCharacters } = LIMITS[name];
   const present = (text: string) => presentResponse(text, responseCharacters);
   if (call.kind === "delegate") return { name: "delegate", text: present(await delegate(call)) };
