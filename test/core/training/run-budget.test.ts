@@ -132,7 +132,7 @@ test.each<[what: string, budget: RunConfigInput["budget"], message: RegExp]>([
     /budget\.usd needs a price for every worker: add main, searcher, \* \('\*' is for all/,
   ],
   ["no price for evaluators", { usd: 5, usdPerWorkerHour: { main: 1, searcher: 1 } }, /worker: add \* \(/],
-  ["prices without dollars", { usdPerWorkerHour: { "*": 1 } }, /does nothing without budget\.usd/],
+  ["prices without dollars", { usdPerWorkerHour: { "*": 1 } }, /limits nothing without budget\.usd/],
   ["a price for an unknown agent", { usd: 5, usdPerWorkerHour: { "*": 1, critic: 2 } }, /no such agent/],
   ["no time at all", { hours: 0 }, /hours/],
 ])("a budget with %s is refused", (_what, refused, message) => {

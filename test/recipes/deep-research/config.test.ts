@@ -55,10 +55,15 @@ test.each(Arm.options.filter((arm) => arm !== "shared-policy"))("arm %s resolves
   for (const set of [[], llms]) expect(resolved(set, arm).arm).toBe(arm);
 });
 
-test("arm shared-policy resolves with one LLM for both agents; it is refused with the two shipped models", () => {
-  const llms = ["agents.main.model=m", "agents.searcher.model=m"];
-  expect(resolved(llms, "shared-policy").agents["searcher"]).toMatchObject({ policy: "of:main", model: "m" });
-  expect(() => resolved([], "shared-policy")).toThrow(/agents\.searcher\.model: differs from that of 'main'/);
+test("arm shared-policy resolves with one LLM for both agents, or the shipped model of both roles; two models are refused", () => {
+  const searcherOf = (set: string[]) => resolved(set, "shared-policy").agents["searcher"];
+  expect(searcherOf(["agents.main.model=m", "agents.searcher.model=m"])).toMatchObject({
+    policy: "of:main",
+    model: "m",
+  });
+  expect(searcherOf([])).toMatchObject({ policy: "of:main", model: expect.stringMatching(/models\/shared$/) });
+  const two = ["agents.main.model=m", "agents.searcher.model=s"];
+  expect(() => searcherOf(two)).toThrow(/agents\.searcher\.model: differs from that of 'main'/);
 });
 
 test.each<[Arm, string[]]>([
