@@ -26,6 +26,13 @@ test("MT-GRPO's case: if only the first of two turns is rewarded, by 1 or 0, its
   close(turnOffsets(rewards, [0.5, 0.5], half).flat(), [0.5, 0, -0.5, 0]);
 });
 
+test("under advantageScale none, offsets are not divided by the std; under batch, by that of the group's turns", () => {
+  // mean 0.5, std 0.5
+  const rewards = [[1], [0]];
+  close(turnOffsets(rewards, [0.5, 0.5], { ...options, advantageScale: "none" }).flat(), [0.5, -0.5]);
+  close(turnOffsets(rewards, [0.5, 0.5], { ...options, advantageScale: "batch" }).flat(), [1, -1]);
+});
+
 test("a trajectory's weight is divided equally among its rewarded turns, however many", () => {
   // weights 0.25, 0.25 and 0.5; mean 0.25*1 + 0.25*0.5 = 0.375
   // variance 0.25*0.625^2 + 0.25*0.125^2 + 0.5*0.375^2 = 0.097656 + 0.003906 + 0.070313 = 0.171875; std 0.414578

@@ -213,6 +213,10 @@ test("differences name each path and both values", () => {
     "b.c: [2] (stored), [1] (requested)",
     "b.d: nothing (stored), 2 (requested)",
   ]);
+  expect(differences({ lora: null }, { lora: { rank: 8 }, seed: 1 })).toEqual([
+    'lora: {"rank":8} (stored), null (requested)',
+    "seed: 1 (stored), nothing (requested)",
+  ]);
 });
 
 test("one setting switches a team between this program's loop and an app, which has its own tools and prompts", () => {
