@@ -10,8 +10,8 @@ export function atlasAppRecipe(name: string): Recipe {
   return {
     name,
     config(arm, chosen) {
-      const runner = chosen("runner") ?? "recipe";
-      if (arm === "shared-policy" && runner !== "native") {
+      const isShipped = chosen("agents.main.model") === undefined;
+      if (arm === "shared-policy" && isShipped && chosen("runner") !== "native") {
         const message = `arm ${arm}: atlas's shared model needs atlas's system messages: add --set runner=native`;
         throw new MgrpoError("config-invalid", message);
       }

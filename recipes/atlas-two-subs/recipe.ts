@@ -15,7 +15,7 @@ export const recipe: Recipe = {
 };
 
 function config(...[arm, chosen]: Parameters<Recipe["config"]>): ReturnType<Recipe["config"]> {
-  if (arm === "shared-policy") {
+  if (arm === "shared-policy" && chosen("agents.main.model") === undefined) {
     throw new MgrpoError("config-invalid", `arm ${arm} has no base model for three roles: train it with recipe atlas`);
   }
   const common = atlas.config(arm, chosen);
