@@ -146,6 +146,7 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
       if (!agent) throw new MgrpoError("recipe-invalid", `baseModels: arm '${base.arm}' has no agent '${name}'`);
       return agentLayoutOf(name, agent, tokenizer, tools);
     };
+    // Refuses a missing agent or tool before anything is trained.
     layoutOf(base.agent);
     return (demonstration: Demonstration) =>
       exampleOf(demonstration, layoutOf(demonstration.agent ?? base.agent), tokenizer);

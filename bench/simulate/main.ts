@@ -24,9 +24,8 @@ async function main() {
     // A worker says what it was doing, a function which one it is.
     const { level, what, function: name, code, message, error }: Record<string, unknown> = JSON.parse(line);
     if (level === "info") return;
-    const problem = [level, what ?? name, code, String(message ?? error ?? "").replace(/[\w-]{16,}|\d+/g, "…")].join(
-      " ",
-    );
+    const text = String(message ?? error ?? "").replace(/[\w-]{16,}|\d+/g, "…");
+    const problem = [level, what ?? name, code, text].join(" ");
     problems.set(problem, (problems.get(problem) ?? 0) + 1);
   });
   const figures = figuresOf(load, hours, plan, window);

@@ -111,8 +111,10 @@ test("a resume at any moment of the tick that archives its run leaves it listed"
         return call(...args);
       };
     Object.assign(store.table, {
-      ...{ get: interrupted(get), query: interrupted(query) },
-      ...{ update: interrupted(update), insert: interrupted(insert) },
+      get: interrupted(get),
+      query: interrupted(query),
+      update: interrupted(update),
+      insert: interrupted(insert),
     });
     await minutes(2);
     Object.assign(store.table, { get, query, update, insert });

@@ -28,7 +28,7 @@ test("a cosine schedule of 0.8 over four steps: 0.4 (1 + cos(pi i/4)), so half t
 });
 
 test("the rate rises by equal amounts during warm-up and is never 0; the decay begins afterward", () => {
-  // 10 steps, 4 of warm-up: 1/5 ... 4/5 of 0.8. The 6 others fall linearly from 0.8 to a sixth of it.
+  // 10 steps, 4 of warm-up: 1/5 ... 4/5 of 0.8. The 6 others fall linearly from 0.8 to 0.8/6.
   const rise = [0.16, 0.32, 0.48, 0.64];
   const fall = [6, 5, 4, 3, 2, 1].map((n) => (0.8 * n) / 6);
   expect(rates("linear", 0.4, 10)).toEqual(closeTo([...rise, ...fall]));

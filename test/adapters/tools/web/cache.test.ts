@@ -158,7 +158,7 @@ describe("budgets", () => {
       return answers.map((text) => (/^(?:no|the) |^1\. /.exec(text) ? text.split("\n", 1)[0] : text));
     });
 
-  test("a rollout's budget counts calls in call order, cached or not, and the agent is told when it is spent", async () => {
+  test("a rollout's budget counts calls in call order, cached or not, and the agent reads that it is spent", async () => {
     const ofCalls = { budget: openToolBudget({ calls: 2, microUsd: null }) };
     const spent = "no calls are left: the limit is 2";
     expect(await searchAll({}, ["Alby", "Alby", "Alby"], ofCalls)).toEqual(["1. Alby", "1. Alby", spent]);
