@@ -100,7 +100,8 @@ export class Meter {
     this.table.add("read", second, readUnits);
     this.table.add("write", second, writeUnits);
     this.countRequest(`${caller} ${operation} ${kind}`, requests, readUnits + writeUnits, applied);
-    if (writeUnits > 0 && applied) countWrite(this.items, kind, bytes);
+    const stores = operation === "PutItem" || operation === "UpdateItem";
+    if (stores && applied) countWrite(this.items, kind, bytes);
   }
 
   bucketUsed(caller: string, { operation, key, bytes, applied, tagged }: BucketUse): void {

@@ -8,7 +8,7 @@ import type { Cause, RunState } from "./run-state.ts";
 export interface Stall {
   /** The step that does not advance; undefined before the first is planned. */
   readonly step: number | undefined;
-  /** Store time in ms of the last progress that was seen, or of a later resume. */
+  /** Store time in ms of the last progress that was seen, or of a later resume. The list of runs dates either up to a minute late. */
   readonly since: number;
   /** Seconds since then. */
   readonly seconds: number;

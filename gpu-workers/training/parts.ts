@@ -41,9 +41,9 @@ export async function* batchParts(
   step: StepRecord,
   stop: AbortSignal,
 ): AsyncGenerator<TrainingEntry[]> {
+  const roles = rolesOf(run.config.agents, agent).map((name) => new RoleGroups(run, name));
   const over = new AbortController();
   const { signal: either } = linkSignals(stop, over.signal);
-  const roles = rolesOf(run.config.agents, agent).map((name) => new RoleGroups(run, name));
   const load = async (groupsOf: (role: RoleGroups) => readonly GroupRecord[]) => {
     const each = roles.map((role) => loadEntries(run, step, role.agent, groupsOf(role), trajectories));
     return (await Promise.all(each)).flat();

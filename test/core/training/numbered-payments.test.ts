@@ -110,6 +110,16 @@ test("numbers that were skipped do not keep forgotten payers in the record", asy
   expect(Object.keys((await table.get(KEY))?.["payments"] as object)).toHaveLength(1);
 });
 
+test("a forgotten payer registers again and repeats its payment, which counts once", async () => {
+  const table = memoryTable();
+  const idle = payer(table);
+  await idle.add({ microUsd: 50 });
+  await registered(table, PAYERS_KEPT);
+  expect(await idle.add({ microUsd: 7 })).toMatchObject({ microUsd: 57, payers: PAYERS_KEPT + 2 });
+  await idle.add({ microUsd: 3 });
+  expect(await table.get(KEY)).toMatchObject({ microUsd: 60, turns: PAYERS_KEPT });
+});
+
 test("a forgotten payer's payment that lowers the sums does not count; its next payment registers it again and counts", async () => {
   const table = memoryTable();
   const idle = payer(table);
