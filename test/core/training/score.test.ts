@@ -1,8 +1,10 @@
-/** @file Rewards of a rollout of three levels, worked by hand, and outcomes whose invocations contradict each other. */
+/** @file Rewards of a rollout of three levels, worked by hand; turn rewards; and every inconsistency that makes an outcome damaged. */
 import { expect, test } from "vitest";
-import type { StopReason, ToolResponse } from "../../../core/contracts/conversation.ts";
+import type { Conversation, StopReason, ToolResponse } from "../../../core/contracts/conversation.ts";
+import { digestOf } from "../../../core/contracts/names.ts";
+import type { GroupRecord } from "../../../core/contracts/records.ts";
 import type { FinishedOutcome, Invocation } from "../../../core/contracts/rollout.ts";
-import { scoreRollout, validateOutcome } from "../../../core/training/score.ts";
+import { givenVerdict, isComplete, scoreRollout, validateOutcome } from "../../../core/training/score.ts";
 import { conversationOf, teamConfig } from "../../fakes/scripted-team.ts";
 
 const address = { run: "test", phase: "train", step: 0, group: 0, rollout: 0 };
@@ -111,10 +113,131 @@ test("scored invocations are in call order, whatever their order in the outcome"
   expect(rewardsOf(shuffled, 1, [0, 1, 1, 0.2])).toEqual(rewardsOf(tree(), 1, [0.2, 1, 0, 1]));
 });
 
+/** With one turn per entry; the turns themselves do not matter. */
+const withTurns = (conversation: Conversation, count: number): Conversation => ({
+  ...conversation,
+  turns: Array.from({ length: count }, () => ({ text: "a turn", calls: [], responses: [] })),
+});
+
+test("a rollout's score counts its sampled tokens, sums what judging cost, and names the objects that were judged", () => {
+  const sampled = {
+    agent: "main",
+    version: 0,
+    tokens: [1, 2, 3],
+    actions: [[1, 3] as [number, number]],
+    logProbs: [-1, -1],
+  };
+  const sub = invocation([0]);
+  const outcome = {
+    ...outcomeOf([sub]),
+    trajectory: sampled,
+    invocations: [{ ...refOf(sub), sha256: "1".repeat(64) }],
+  };
+  const cost = { inputTokens: 3, outputTokens: 1, usd: 0.5 };
+  const scored = scoreRollout(
+    config,
+    outcome,
+    [{ ...sub, trajectory: { ...sampled, agent: "searcher" } }],
+    { correct: { score: 1, cost }, experts: [{ score: 0.5, cost }] },
+    hash,
+  );
+  expect(scored).toEqual({
+    ...{ reward: 1, correct: 1, wellFormed: true, tokens: 4, digest: digestOf(hash) },
+    judged: { inputTokens: 6, outputTokens: 2, usd: 1 },
+    invocations: { searcher: [{ id: sub.id, reward: 0.75, expert: 0.5, digest: digestOf("1".repeat(64)) }] },
+  });
+});
+
+test("an app's own rewards are its rollout's verdicts, and its sub-agents'; without them, the recipe's rewards decide", () => {
+  const outcome = outcomeOf([]);
+  expect(givenVerdict(outcome)).toBeUndefined();
+  expect(givenVerdict(outcome, "searcher")).toBeUndefined();
+  const app = { branches: [], counts: {}, reward: 0, rewards: { searcher: 0.25 } };
+  const given: FinishedOutcome = { ...outcome, app };
+  expect(givenVerdict(given)).toEqual({ score: 0 });
+  expect(givenVerdict(given, "searcher")).toEqual({ score: 0.25 });
+  expect(givenVerdict(given, "reader")).toBeUndefined();
+});
+
+/** The main agent and one searcher have two turns each. Null: the conversation is not well-formed. */
+function scoreTurns(turnWeight: number, mainTurns: (number | null)[] | undefined, subTurns?: (number | null)[] | null) {
+  const settings = teamConfig({ agents, algorithm: { turnWeight } });
+  const sub = invocation([0], subTurns === null ? "malformed" : "answered");
+  const conversed = { ...sub, conversation: withTurns(sub.conversation, 2) };
+  const outcome = { ...outcomeOf([sub]), conversation: withTurns(conversationOf("q", "a"), 2) };
+  const verdicts = {
+    correct: { score: 1, ...(mainTurns && { turns: mainTurns }) },
+    experts: [{ score: 1, ...(subTurns && { turns: subTurns }) }],
+  };
+  const scored = scoreRollout(settings, outcome, [conversed], verdicts, hash);
+  return [scored.turns, scored.invocations["searcher"]?.[0]?.turns];
+}
+
+test("turn rewards are recorded to six decimals if the algorithm uses them and the conversation is well-formed", () => {
+  expect(scoreTurns(0.5, [1 / 3, null], [0, 1])).toEqual([
+    [0.333333, null],
+    [0, 1],
+  ]);
+  expect(scoreTurns(0.5, [1, null], null)).toEqual([[1, null], undefined]);
+  expect(scoreTurns(0, [1, null], [0, 1])).toEqual([undefined, undefined]);
+});
+
+test("a verdict without an entry for each turn is refused, with the agent, the method of the rewards and the remedy", () => {
+  const remedy = (method: string) =>
+    `and turnWeight is 0.5: return { score, turns } from ${method}() of the recipe's rewards, with a number from 0 to 1 or null per turn, or set turnWeight to 0`;
+  expect(() => scoreTurns(0.5, undefined, [0, 1])).toThrow(
+    `the verdict on 'main' rewards no turns, ${remedy("correct")}`,
+  );
+  expect(() => scoreTurns(0.5, [1, 0], [0])).toThrow(
+    `the verdict on 'searcher' rewards 1 turns of 2, ${remedy("expert")}`,
+  );
+});
+
+const faultIn = (outcome: FinishedOutcome, invocations: readonly Invocation[]) =>
+  validateOutcome(
+    address,
+    { groups: ["q0"], policy: { main: 0, searcher: 0, reader: 0 } },
+    "main",
+    outcome,
+    invocations,
+  );
+
+const OTHER_ADDRESSES = [{ run: "other" }, { phase: "eval:x" }, { step: 1 }, { group: 1 }, { rollout: 1 }];
+
+test.each(OTHER_ADDRESSES)("an outcome, or an invocation, of another rollout is damaged: %o", (other) => {
+  const sub = invocation([0]);
+  const elsewhere = { ...address, ...other };
+  expect(faultIn({ ...outcomeOf([sub]), address: elsewhere }, [sub])).toBe(
+    `its outcome belongs to ${JSON.stringify(elsewhere)}`,
+  );
+  const stray = { ...sub, request: { ...sub.request, address: elsewhere } };
+  expect(faultIn(outcomeOf([stray]), [stray])).toBe(`invocation ${sub.id} belongs to ${JSON.stringify(elsewhere)}`);
+});
+
+test("an outcome of another question, or a trajectory of another agent or version, is damaged", () => {
+  const sub = invocation([0]);
+  const outcome = outcomeOf([sub]);
+  const { trajectory } = sub;
+  expect(faultIn({ ...outcome, questionId: "q1" }, [sub])).toBe("its question is q1, planned q0");
+  const faultOf = (changes: object) => faultIn(outcome, [{ ...sub, trajectory: { ...trajectory, ...changes } }]);
+  expect(faultOf({})).toBeUndefined();
+  expect(faultOf({ agent: "reader" })).toBe("a trajectory of searcher names agent reader");
+  expect(faultOf({ version: 3 })).toBe("searcher sampled from version 3, planned 0");
+  const planner = { ...trajectory, agent: "main", version: 2 };
+  expect(faultIn({ ...outcome, trajectory: planner }, [sub])).toBe("main sampled from version 2, planned 0");
+});
+
+test("a group is complete once each of its K rollouts has a score", () => {
+  const group = (rollouts: object) => ({ rolloutsPerQuestion: 2, rollouts }) as GroupRecord;
+  expect([{}, { 1: {} }, { 0: {}, 1: {} }].map((rollouts) => isComplete(group(rollouts)))).toEqual([
+    false,
+    false,
+    true,
+  ]);
+});
+
 test("an outcome without an invocation that another one names, or with one that no caller names, is damaged", () => {
-  const step = { groups: ["q0"], policy: { main: 0, searcher: 0, reader: 0 } };
-  const faultOf = (invocations: readonly Invocation[]) =>
-    validateOutcome(address, step, "main", outcomeOf(invocations), invocations);
+  const faultOf = (invocations: readonly Invocation[]) => faultIn(outcomeOf(invocations), invocations);
   const [first, a, b, second] = tree() as [Invocation, Invocation, Invocation, Invocation];
   expect(faultOf([first, a, b, second])).toBeUndefined();
   expect(faultOf([first, a, second])).toBe(`invocation ${first.id} names ${b.id}, which the outcome does not`);
