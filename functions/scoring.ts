@@ -11,6 +11,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { RunConfig } from "../core/contracts/config.ts";
+import type { Conversation } from "../core/contracts/conversation.ts";
 import type { Verdict } from "../core/contracts/judge.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
 import { parseJson } from "../core/contracts/parse.ts";
@@ -32,6 +33,7 @@ import {
   givenVerdict,
   isComplete,
   isWellFormed,
+  requireTurnRewards,
   scoreRollout,
   UNJUDGED,
   type Verdicts,
@@ -108,7 +110,8 @@ async function scoreOutcome(context: Context, address: RolloutAddress): Promise<
   // A halted run pays for nothing. Once it is resumed, a scheduled tick asks for this score again.
   if (rewards.judge !== undefined && (await records.run(address.run))?.status === "halted") return undefined;
   const ask = askerOf(context, config, rewards.judge);
-  const verdicts = await judge(ask, rewards, question, outcome, outcomeSha256, invocations);
+  const main = { agent: config.main, conversation: outcome.conversation, sha256: outcomeSha256 };
+  const verdicts = await judge(ask, rewards, question, outcome, main, invocations);
   return verdicts && scoreRollout(config, outcome, invocations, verdicts, outcomeSha256);
 }
 
@@ -148,13 +151,22 @@ async function openRewards(context: Context, config: RunConfig, subject: string)
   }
 }
 
-type Ask = (subject: string, ask: VerdictRequest["ask"]) => Promise<Verdict | undefined>;
+/** What is judged: an agent's conversation, and the SHA-256 of its object. */
+interface Subject {
+  readonly agent: string;
+  readonly conversation: Conversation;
+  readonly sha256: string;
+}
+
+type Ask = (subject: Subject, ask: VerdictRequest["ask"]) => Promise<Verdict | undefined>;
 
 function askerOf(context: Context, config: RunConfig, judge: string | undefined): Ask {
   const { run, limits } = config;
   const request = { run, judge, seconds: limits.verdictSeconds, queueSeconds: longestQueueSeconds(config) };
-  return (subject, ask) =>
-    askForVerdict(context, { ...request, subject, token: randomUUID(), signal: context.stop, ask });
+  return ({ agent, conversation, sha256: subject }, ask) => {
+    const check = (verdict: Verdict) => void requireTurnRewards(config, agent, verdict, conversation);
+    return askForVerdict(context, { ...request, subject, token: randomUUID(), signal: context.stop, ask, check });
+  };
 }
 
 /**
@@ -166,20 +178,20 @@ async function judge(
   rewards: Rewards,
   question: Question,
   outcome: FinishedOutcome,
-  outcomeSha256: string,
+  main: Subject,
   invocations: readonly Invocation[],
 ): Promise<Verdicts | undefined> {
-  const { conversation } = outcome;
+  const { conversation } = main;
   const asked = await Promise.allSettled([
     isWellFormed(conversation)
-      ? (givenVerdict(outcome) ?? ask(outcomeSha256, (context) => rewards.correct(question, conversation, context)))
+      ? (givenVerdict(outcome) ?? ask(main, (context) => rewards.correct(question, conversation, context)))
       : UNJUDGED,
-    ...invocations.map(({ request, conversation: sub }, i) =>
-      isWellFormed(sub)
-        ? (givenVerdict(outcome, request.agent) ??
-          ask(outcome.invocations[i]?.sha256 ?? "", (context) => rewards.expert(question, request.agent, sub, context)))
-        : UNJUDGED,
-    ),
+    ...invocations.map(({ request: { agent }, conversation: sub }, i) => {
+      if (!isWellFormed(sub)) return UNJUDGED;
+      const subject = { agent, conversation: sub, sha256: outcome.invocations[i]?.sha256 ?? "" };
+      const asking = () => ask(subject, (context) => rewards.expert(question, agent, sub, context));
+      return givenVerdict(outcome, agent) ?? asking();
+    }),
   ]);
   const failed = asked.find((one) => one.status === "rejected");
   if (failed) throw failed.reason;

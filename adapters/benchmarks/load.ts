@@ -58,7 +58,7 @@ function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: numbe
   const set = parse(QuestionSet, given, `questions of recipe '${recipe.name}'`, "recipe-invalid");
   const all = [...set.train, ...set.heldOut];
   const long = all.find(({ id }) => !WrittenQuestionId.safeParse(id).success);
-  if (long) refuse(`the id '${long.id}' is longer than 80 characters: shorten it`);
+  if (long) refuse(`the id '${long.id}' takes more than 80 bytes in UTF-8: shorten it`);
   const clash = idClash([{ name: "the recipe", questions: all }]);
   if (clash) refuse(`two different questions have the id '${clash.id}': give each question its own id`);
   const both = trainedAndHeldOut(set);

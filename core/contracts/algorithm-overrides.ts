@@ -68,14 +68,21 @@ type Fault = readonly [path: readonly (string | number)[], message: string];
 
 /** Settings of the algorithm that contradict others, or would be ignored: path and message. */
 export function algorithmFaults(team: Team): Fault[] {
-  const { coefficient, refreshEvery } = team.algorithm.kl;
+  const { kl, minibatches, epochs } = team.algorithm;
+  const { coefficient, refreshEvery } = kl;
   const faults: Fault[] = Object.keys(team.agents).flatMap((name) => [
     ...overrideFaults(team, name),
     ...agentFaults(team, name),
+    ...ratioFaults(team, name),
   ]);
   faults.push(...stalenessFaults(team), ...controlFaults(team), ...rewardKlFaults(team.algorithm));
   if (refreshEvery !== undefined && coefficient === 0) {
     faults.push([["algorithm", "kl", "refreshEvery"], NO_KL]);
+  }
+  if (refreshEvery === 1 && coefficient > 0 && minibatches * epochs === 1) {
+    const message =
+      "with one optimizer step per batch, the reference is the version that is trained, so the penalty is 0: set it to 2 or more";
+    faults.push([["algorithm", "kl", "refreshEvery"], message]);
   }
   return faults;
 }
@@ -115,18 +122,8 @@ function overrideFaults({ main, agents }: Team, name: string): Fault[] {
 function agentFaults(team: Team, name: string): Fault[] {
   const { policy, trained, limits } = team.agents[name] as TeamMember;
   if (!trained) return [];
-  const {
-    policyLoss: form,
-    ratio: level,
-    overlongPenalty: penalty,
-    entropy: bonus,
-    ratioMask: mask,
-  } = algorithmOf(team, name);
+  const { overlongPenalty: penalty, entropy: bonus, ratioMask: mask } = algorithmOf(team, name);
   const faults: Fault[] = [];
-  if (form.kind === "cispo" && level !== "token") {
-    const message = `cispo weights each token of '${name}' by its own ratio, not by '${level}': set ratio to token`;
-    faults.push([pathOf(team, name, "policyLoss"), message]);
-  }
   if (mask !== null && (mask.low > 1 || mask.high < 1)) {
     const message = `it masks a ratio of 1, that of an on-policy token: set low (${mask.low}) to at most 1, and high (${mask.high}) to at least 1`;
     faults.push([pathOf(team, name, "ratioMask"), message]);
@@ -138,6 +135,26 @@ function agentFaults(team: Team, name: string): Fault[] {
   if (penalty !== null && penalty.bufferTokens >= limits.contextTokens) {
     const message = `agents.${name}.limits.contextTokens is ${limits.contextTokens}: set less than that, or raise it`;
     faults.push([[...pathOf(team, name, "overlongPenalty"), "bufferTokens"], message]);
+  }
+  return faults;
+}
+
+/** A sequence's ratio has one gradient for all of its tokens: what is weighted or rewarded token by token needs ratios of tokens. */
+function ratioFaults(team: Team, name: string): Fault[] {
+  const { policyLoss, ratio, turnWeight, kl } = algorithmOf(team, name);
+  if (!team.agents[name]?.trained || ratio === "token") return [];
+  const faults: Fault[] = [];
+  if (policyLoss.kind === "cispo") {
+    const message = `cispo weights each token of '${name}' by its own ratio, not by '${ratio}': set ratio to token`;
+    faults.push([pathOf(team, name, "policyLoss"), message]);
+  }
+  if (turnWeight > 0) {
+    const message = `ratio '${ratio}' spreads each turn's advantage over all tokens of '${name}': set ratio to token, or turnWeight to 0`;
+    faults.push([pathOf(team, name, "turnWeight"), message]);
+  }
+  if (kl.in === "reward" && kl.coefficient > 0) {
+    const message = `ratio '${ratio}' spreads each token's penalty over all tokens of '${name}': set ratio to token, or kl.in to loss`;
+    faults.push([["algorithm", "kl", "in"], message]);
   }
   return faults;
 }

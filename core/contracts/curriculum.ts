@@ -5,7 +5,7 @@ export const CurriculumStage = z.strictObject({
   from: z
     .number()
     .min(0)
-    .max(1)
+    .lt(1)
     .exactOptional()
     .describe(
       "Share of the run after which the stage begins: of its steps or of its sampledTokens, whichever is larger.",

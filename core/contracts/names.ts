@@ -46,11 +46,18 @@ export const RolloutIndex = z.int().nonnegative();
 /** 128 bits of a SHA-256, in base64url: of the request, or, if an app ran the rollout, of request, conversation and trajectory. */
 export const InvocationId = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
 
+/** Text of 1 to `bytes` bytes in UTF-8, as a table counts them. */
+const ofBytes = (bytes: number) =>
+  z
+    .string()
+    .min(1)
+    .refine((text) => new TextEncoder().encode(text).length <= bytes, `takes more than ${bytes} bytes in UTF-8`);
+
 /** A question's id as its recipe or file gives it. */
-export const WrittenQuestionId = z.string().min(1).max(80);
+export const WrittenQuestionId = ofBytes(80);
 
 /** A question's id in records: with a prefix, if it comes from a file or a benchmark. */
-export const QuestionId = z.string().min(1).max(90);
+export const QuestionId = ofBytes(90);
 
 const JUDGE_NAME = "1 to 64 letters, digits, '_', '.' or '-'";
 

@@ -62,8 +62,10 @@ function limitsRemedy({ main, agents }: Sized, invocations: number, turns: Rewar
 }
 
 function rewardedTurns({ main, agents, algorithm }: Sized): RewardedTurns {
-  const turnsOf = (name: string) =>
-    algorithmOf({ algorithm, agents }, name).turnWeight > 0 ? (agents[name]?.limits.turns ?? 0) : 0;
+  const turnsOf = (name: string) => {
+    const agent = agents[name];
+    return agent?.trained && algorithmOf({ algorithm, agents }, name).turnWeight > 0 ? agent.limits.turns : 0;
+  };
   const subs = Object.keys(agents).filter((name) => name !== main);
   return { main: turnsOf(main), sub: Math.max(0, ...subs.map(turnsOf)) };
 }

@@ -22,9 +22,12 @@ export function lostRollouts(groups: readonly GroupRecord[]): string[] {
 export function tooManyLostReason(config: RunConfig, window: readonly GroupRecord[]): string | undefined {
   const lost = lostRollouts(window);
   const planned = LOST_ROLLOUTS_WINDOW * config.questionsPerStep * config.rolloutsPerQuestion;
-  if (lost.length <= config.limits.lostFraction * planned) return undefined;
+  // Larger than planned where dynamic sampling has added groups.
+  const inWindow = window.reduce((sum, group) => sum + group.rolloutsPerQuestion, 0);
+  const rollouts = Math.max(planned, inWindow);
+  if (lost.length <= config.limits.lostFraction * rollouts) return undefined;
   return (
     `${lost.length} rollouts lost within ${LOST_ROLLOUTS_WINDOW} steps, more than limits.lostFraction ` +
-    `${config.limits.lostFraction} of ${planned}; the last: ${lost.at(-1)}. Fix the cause, then resume`
+    `${config.limits.lostFraction} of ${rollouts}; the last: ${lost.at(-1)}. Fix the cause, then resume`
   );
 }

@@ -182,20 +182,32 @@ const isMasked = ({ overlong }: AlgorithmConfig, conversation: Conversation): bo
 const maskOf = (algorithm: AlgorithmConfig, conversation: Conversation): { masked?: true } =>
   isMasked(algorithm, conversation) ? { masked: true } : {};
 
-/**
- * The rewards of a conversation's turns, if the algorithm uses them for the agent. A conversation that is not well-formed is not judged and
- * has none. Throws `rewards-invalid` if the verdict does not have an entry for each turn: `turnWeight` would silently have no effect.
- */
+/** The rewards of a conversation's turns, if the algorithm uses them for the agent. Throws as `requireTurnRewards` does. */
 function turnsOf(
+  config: ScoreConfig,
+  agent: string,
+  verdict: Verdict,
+  conversation: Conversation,
+): Pick<ScoredInvocation, "turns"> {
+  const turns = requireTurnRewards(config, agent, verdict, conversation);
+  return turns ? { turns: turns.map((reward) => reward && Number(reward.toFixed(6))) } : {};
+}
+
+/**
+ * The verdict's rewards of the conversation's turns. Undefined if nothing uses them: the agent has no `turnWeight`, is not trained, or the
+ * conversation is not well-formed and so not judged. Throws `rewards-invalid` if the verdict does not have an entry for each turn:
+ * `turnWeight` would silently have no effect.
+ */
+export function requireTurnRewards(
   config: ScoreConfig,
   agent: string,
   { turns }: Verdict,
   conversation: Conversation,
-): Pick<ScoredInvocation, "turns"> {
+): Verdict["turns"] {
   const { turnWeight } = algorithmOf(config, agent);
-  if (turnWeight === 0 || !isWellFormed(conversation)) return {};
+  if (turnWeight === 0 || !config.agents[agent]?.trained || !isWellFormed(conversation)) return undefined;
   const count = conversation.turns.length;
-  if (turns?.length === count) return { turns: turns.map((reward) => reward && Number(reward.toFixed(6))) };
+  if (turns?.length === count) return turns;
   const given = turns ? `rewards ${turns.length} turns of ${count}` : "rewards no turns";
   const method = agent === config.main ? "correct" : "expert";
   const message = `the verdict on '${agent}' ${given}, and turnWeight is ${turnWeight}: return { score, turns } from ${method}() of the recipe's rewards, with a number from 0 to 1 or null per turn, or set turnWeight to 0`;

@@ -34,6 +34,8 @@ export interface VerdictRequest {
   /** Cancels the request before its deadline. */
   readonly signal?: AbortSignal;
   readonly ask: (context: VerdictContext) => Judgment | Promise<Judgment>;
+  /** Throws `rewards-invalid` for a judge's verdict that cannot be used. It is billed but not stored, so corrected rewards are asked again. */
+  readonly check?: (verdict: Verdict) => void;
 }
 
 /** Evidence of a failed request for a verdict: why, and for how long. */
@@ -114,6 +116,13 @@ async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRe
   } catch (error) {
     await charge.settle(0, asking.cost());
     if (isMgrpoError(error, "judge-failed")) throw await failureOf(store, request, claim, error);
+    await releaseVerdict(store, claim);
+    throw error;
+  }
+  try {
+    request.check?.(verdict);
+  } catch (error) {
+    await charge.settle(0, verdict.cost?.usd ?? "unknown");
     await releaseVerdict(store, claim);
     throw error;
   }

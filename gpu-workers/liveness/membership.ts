@@ -74,9 +74,12 @@ export async function register(
       return end;
     },
     async beat(signal) {
-      while (!signal.aborted) {
-        await clock.sleep(run.config.liveness.heartbeatSeconds, signal);
+      // The period counts from beat to beat, however long a write takes: a run's budget counts heartbeats as time (run-budget.ts).
+      const { heartbeatSeconds } = run.config.liveness;
+      for (let begun = clock.monotonic(); !signal.aborted; ) {
+        await clock.sleep(Math.max(0, begun + heartbeatSeconds - clock.monotonic()), signal);
         if (signal.aborted) break;
+        begun = clock.monotonic();
         requireProgress();
         const now = count();
         const isSame = now.running === recorded.running && now.quarantined === recorded.quarantined;

@@ -11,7 +11,16 @@ import { rewards as atlas } from "../atlas/rewards.ts";
 
 export const rewards: OpenRewards = ({ config, environment }) => {
   const { judge, questions, agents, main } = config;
-  if (judge) return judgedRewards({ model: openLanguageModel(judge.model, { environment }), config: judge });
+  if (judge) {
+    const byTurn = Object.keys(agents).find(
+      (name) => agents[name]?.trained && algorithmOf(config, name).turnWeight > 0,
+    );
+    if (byTurn !== undefined) {
+      const message = `a judge rewards no turns, and turnWeight of '${byTurn}' is above 0: set it to 0`;
+      throw new MgrpoError("config-invalid", message);
+    }
+    return judgedRewards({ model: openLanguageModel(judge.model, { environment }), config: judge });
+  }
   const scored = Object.keys(agents).find((name) => name !== main && algorithmOf(config, name).subReward.expert !== 0);
   if (questions && scored !== undefined) {
     const place = agents[scored]?.algorithm?.subReward ? `agents.${scored}.algorithm` : "algorithm";

@@ -53,3 +53,28 @@ test("heartbeats report how many rollouts run and how many wait to run alone", a
   stop.abort();
   expect(await beating).toBe("stopped");
 });
+
+test("an hour has as many heartbeats as periods, however long the store takes to write one: the budget counts them as time", async () => {
+  const { config, store } = await openRun(log, { liveness: { heartbeatSeconds: 1 } });
+  let now = 0;
+  const stop = new AbortController();
+  const clock: typeof store.clock = {
+    ...store.clock,
+    monotonic: () => now,
+    async sleep(seconds) {
+      now += seconds;
+      if (now > 3600) stop.abort();
+    },
+  };
+  const read = await readRunContext(config.run, "1.0.0", store, log);
+  const update: typeof store.table.update = async (change) => {
+    now += 0.25;
+    return store.table.update(change);
+  };
+  const run = { ...read, store: { ...store, clock, table: { ...store.table, update } } };
+  const registration = { agent: "main", roles: ["train"], url: "" } as const;
+  const membership = await register(run, registration, openWorkerObserver(run), stop.signal);
+  expect(await membership.beat(stop.signal)).toBe("stopped");
+  const record = await store.table.get(tableKeys.worker(config.run, membership.id));
+  expect(record?.["counter"]).toBe(3600);
+});

@@ -131,7 +131,7 @@ test("a refreshed reference whose engine loses it is loaded again, and the run e
   };
   const [healthy, recovered] = await Promise.all(
     [relayEngine, forgetful].map(async (engine) => {
-      const changes = { steps: 3, algorithm: { kl: { coefficient: 0.1, refreshEvery: 1 } } };
+      const changes = { steps: 3, algorithm: { minibatches: 2, kl: { coefficient: 0.1, refreshEvery: 1 } } };
       const { config, store } = await openRun(log, changes);
       const parts = { engineOf: () => engine };
       await Promise.all(

@@ -47,14 +47,16 @@ test("own files: a held-out question is refused for training even under another 
   );
 });
 
-test("a recipe's ids have at most 80 characters, and a file may use ids as long, so that mined questions keep theirs", async () => {
+test("a recipe's ids take at most 80 bytes, as the table counts them, and a file may use ids as long, so that mined questions keep theirs", async () => {
   const [first = expect.fail()] = trainQuestions;
   const named = (id: string) => ({ name: "mine", questions: () => ({ train: [{ ...first, id }], heldOut: [] }) });
   const [longest, longer] = ["q".repeat(80), "q".repeat(81)];
   expect((await questionsOf(named(longest), sources())).train.map(({ id }) => id)).toEqual([longest]);
-  await expect(questionsOf(named(longer), sources())).rejects.toThrow(
-    /'mine': the id 'q+' is longer than 80 characters: shorten it$/,
-  );
+  for (const id of [longer, "問".repeat(27)]) {
+    await expect(questionsOf(named(id), sources())).rejects.toThrow(
+      /'mine': the id '(q|問)+' takes more than 80 bytes in UTF-8: shorten it$/,
+    );
+  }
   const file = fileOf("mined.jsonl", { id: longest, prompt: "Where?", answer: "Here" });
   const { train } = await questionsOf(relay, sources({ train: file }));
   expect(train.map(({ id }) => id)).toEqual([`jsonl:${longest}`]);

@@ -25,6 +25,18 @@ test.each<[object, RegExp]>([
     /^algorithm\.kl\.estimator: as a reward, k3 gives a biased gradient .* set it to k1$/,
   ],
   [
+    { kl: { refreshEvery: 1, coefficient: 0.1 } },
+    /^algorithm\.kl\.refreshEvery: with one optimizer step per batch, the reference is the version that is trained/,
+  ],
+  [
+    { turnWeight: 1, ratio: "sequence" },
+    /^algorithm\.turnWeight: ratio 'sequence' spreads each turn's advantage over all tokens of 'main': set ratio to token, or turnWeight to 0$/,
+  ],
+  [
+    { kl: { in: "reward", coefficient: 0.1, estimator: "k1" }, ratio: "sequence-mean" },
+    /^algorithm\.kl\.in: ratio 'sequence-mean' spreads each token's penalty over all tokens of 'main': set ratio to token, or kl\.in to loss$/,
+  ],
+  [
     { turnWeight: 1, shuffleAdvantages: true },
     /^algorithm\.turnWeight: the control would learn from turn rewards, which are not shuffled: set it to 0$/,
   ],
@@ -44,6 +56,7 @@ test.each<object>([
   { policyLoss: { kind: "cispo" } },
   { policyLoss: { kind: "dual-clip" } },
   { kl: { in: "reward", coefficient: 0.1, estimator: "k1" } },
+  { kl: { refreshEvery: 1, coefficient: 0.1 }, minibatches: 2 },
   { turnWeight: 0.5, advantageScale: "batch" },
   { overlongPenalty: { bufferTokens: 99 } },
 ])("%o is accepted", (algorithm) => {

@@ -63,6 +63,13 @@ test.each([
     /curriculum: set from .* the same one in every stage/,
   ],
   [[{ from: 0.1, levels: [1] }], /curriculum\.0: the first stage must start at 0/],
+  [
+    [
+      { from: 0, levels: [1] },
+      { from: 1, levels: [2] },
+    ],
+    /curriculum\.1\.from: Too big: expected number to be <1/,
+  ],
   [[{ fromStep: 1, levels: [1] }], /curriculum\.0: the first stage must start at 0/],
   [
     [

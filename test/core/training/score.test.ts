@@ -182,6 +182,14 @@ test("turn rewards are recorded to six decimals if the algorithm uses them and t
   expect(scoreTurns(0, [1, null], [0, 1])).toEqual([undefined, undefined]);
 });
 
+test("an agent that is not trained needs no turn rewards", () => {
+  const frozen = { ...agents, searcher: { ...agents.searcher, trained: false } };
+  const settings = teamConfig({ agents: frozen, algorithm: { turnWeight: 0.5 } });
+  const sub = invocation([0]);
+  const verdicts = { correct: { score: 1, turns: [] }, experts: [{ score: 1 }] };
+  expect(scoreRollout(settings, outcomeOf([sub]), [sub], verdicts, hash).invocations["searcher"]).toHaveLength(1);
+});
+
 test("a verdict without an entry for each turn is refused, with the agent, the method of the rewards and the remedy", () => {
   const remedy = (method: string) =>
     `and turnWeight is 0.5: return { score, turns } from ${method}() of the recipe's rewards, with a number from 0 to 1 or null per turn, or set turnWeight to 0`;

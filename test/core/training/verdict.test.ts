@@ -63,6 +63,19 @@ test("the user's own fault passes through unchanged and is no failure of a judge
   expect(await claim()).toMatchObject({ heldUntil: 0, failures: 0 });
 });
 
+test("a judge's verdict that cannot be used is billed but not stored, and the next process asks again at once", async () => {
+  const { ask, stored, claim, bill } = world();
+  const fault = new Failure("rewards-invalid", "no turns");
+  const check = () => {
+    throw fault;
+  };
+  expect(await failed(ask({ ask: () => ({ score: 1, cost: cost(0.5) }), check }))).toBe(fault);
+  expect(await stored()).toBeUndefined();
+  expect(await claim()).toMatchObject({ heldUntil: 0 });
+  expect(await bill()).toMatchObject({ verdicts: 0, microUsd: 500_000 });
+  expect(await ask({ ask: () => ({ score: 1, turns: [1] }), check: () => {} })).toEqual({ score: 1, turns: [1] });
+});
+
 test("a stored verdict is returned, and no judge is asked", async () => {
   const { ask, stored, bill } = world();
   const verdict = { score: 0.75, votes: [{ score: 0.75, reason: "near" }], cost: cost(0.5) };

@@ -229,7 +229,11 @@ test("with your own questions, scoring sub-agents requires a judge; without one,
   expect(await rewards.correct(question, conversationOf("?", " 7"))).toBe(1);
   expect(await rewards.expert(question, "searcher", conversationOf("?", "7"))).toBe(0);
   await expect(open("judge.model=openai#gpt-5-mini")).rejects.toThrow(/OPENAI_API_KEY holds no key/);
-  expect((await open("judge.model=openai:http://127.0.0.1:1/v1#q")).judge).toMatch(/^[0-9a-f]{16}$/);
+  const judged = "judge.model=openai:http://127.0.0.1:1/v1#q";
+  expect((await open(judged)).judge).toMatch(/^[0-9a-f]{16}$/);
+  await expect(open(judged, "algorithm.turnWeight=0.5")).rejects.toThrow(
+    /a judge rewards no turns, and turnWeight of 'main' is above 0: set it to 0/,
+  );
 });
 
 describe("tools", () => {
