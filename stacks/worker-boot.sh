@@ -110,7 +110,7 @@ WorkingDirectory=/opt/mgrpo/program
 EnvironmentFile=/etc/mgrpo/worker.env
 # For base models: the program's folder belongs to root.
 CacheDirectory=mgrpo
-Environment=MGRPO_CACHE=%C/mgrpo
+Environment=MGRPO_CACHE=%C/mgrpo HF_HOME=%C/mgrpo/huggingface
 # Recipes of the user's project, if one is deployed.
 Environment=MGRPO_PROJECT=/opt/mgrpo/program/dist/project
 ExecStart=/opt/node/bin/node dist/gpu-workers/worker.js --fleet ${FLEET} --host ${ADDRESS} --port ${PORT} --url http://${ADDRESS}:${PORT}

@@ -40,3 +40,7 @@ function countOperators(text: string, isCondition: boolean): number {
   const operators = isCondition ? /\b(?:AND|OR|NOT|BETWEEN|IN)\b|<>|[<>]=?|=|\w+\(/g : / [+-] |\w+\(/g;
   return text.match(operators)?.length ?? 0;
 }
+
+/** Whether a table stores the number: DynamoDB refuses those nearer to 0 than 1e-130. */
+export const isStorable = (value: number): boolean =>
+  Number.isFinite(value) && (value === 0 || Math.abs(value) >= 1e-130);

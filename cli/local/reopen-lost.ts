@@ -18,21 +18,37 @@ import { readJobs } from "./read-records.ts";
 
 export async function reopenLost(store: Store, config: RunConfig): Promise<void> {
   for (const job of await readJobs(store, config.run)) {
-    if (job.state === "done" && (await deleteLosses(store, config, job))) await store.table.update(reopenJob(job));
+    const result = await resultOf(store, job);
+    if (!isReopened(job, result)) continue;
+    if (result) await deleteLosses(store, config, job, result);
+    await store.table.update(reopenJob(job));
   }
 }
 
-/** Deletes the failed outcomes and the result of a job. False if no answer was lost. */
+/** Whether a run has evaluations to do once `reopenLost` is done. */
+export async function hasEvaluationsToDo(store: Store, run: string): Promise<boolean> {
+  for (const job of await readJobs(store, run)) {
+    if (job.state !== "done" || isReopened(job, await resultOf(store, job))) return true;
+  }
+  return false;
+}
+
+const isReopened = ({ state }: JobRecord, result: EvaluationResult | undefined): boolean =>
+  state === "done" && (!result || result.lost.length > 0);
+
+async function resultOf({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult | undefined> {
+  const key = objectKeys.evaluation(run, job);
+  const bytes = await objects.get(key);
+  return bytes && parseJson(EvaluationResult, bytes, key);
+}
+
+/** Deletes the failed outcomes and the result of a job that lost answers. */
 async function deleteLosses(
   { objects }: Store,
   config: RunConfig,
   { run, job, team, runs }: JobRecord,
-): Promise<boolean> {
-  const key = objectKeys.evaluation(run, job);
-  const bytes = await objects.get(key);
-  if (!bytes) return true;
-  const { lost, questions } = parseJson(EvaluationResult, bytes, key);
-  if (lost.length === 0) return false;
+  { lost, questions }: EvaluationResult,
+): Promise<void> {
   const decrypted = decryptedObjects(objects);
   const step = addressStep(config, team);
   const candidates = questions.flatMap(({ question }, group) =>
@@ -43,6 +59,5 @@ async function deleteLosses(
     const outcome = await decrypted.get(outcomeKey);
     if (outcome && parseJson(Outcome, outcome, outcomeKey).status === "failed") await objects.delete([outcomeKey]);
   }
-  await objects.delete([key]);
-  return true;
+  await objects.delete([objectKeys.evaluation(run, job)]);
 }

@@ -30,7 +30,7 @@ import { relistRun } from "../../core/training/run-list.ts";
 import { overToolBudgetReason, raiseToolBudget } from "../../core/training/tool-spending.ts";
 import { raiseBudget, resumeRun } from "../../core/training/writes.ts";
 import { refuseExpired } from "./expired-step.ts";
-import { reopenLost } from "./reopen-lost.ts";
+import { hasEvaluationsToDo, reopenLost } from "./reopen-lost.ts";
 
 export async function resumeInStore(
   store: Store,
@@ -72,11 +72,10 @@ async function changesOf(
 ): Promise<TableChange[]> {
   const { table } = store;
   const { run, status } = record;
-  if (status === "finished") {
-    if (!raisesBudget(raised)) return [];
-    throw new MgrpoError("config-invalid", `run '${run}' is finished: its budget cannot be raised`);
-  }
-  await refuseExpired(store, record);
+  const isFinished = status === "finished";
+  // The budget of a finished run limits only its evaluations.
+  if (isFinished && !raisesBudget(raised) && !(await hasEvaluationsToDo(store, run))) return [];
+  if (!isFinished) await refuseExpired(store, record);
   const tools = await readTools(table, run);
   const { hours, usd, toolCalls, toolUsd } = raised;
   const raisesTools = toolCalls !== undefined || toolUsd !== undefined;

@@ -3,6 +3,7 @@
  */
 import * as z from "zod";
 import { Reason } from "./bounds.ts";
+import { UnitScore } from "./judge.ts";
 import { AgentName } from "./names.ts";
 import { Question } from "./question.ts";
 
@@ -25,11 +26,9 @@ export const AppCall = z.strictObject({
 });
 export type AppCall = z.infer<typeof AppCall>;
 
-const Reward = z.number().min(0).max(1);
-
 /** Body of `POST <baseURL>/rewards`: rewards of the attempt, given while it runs. */
 export const GivenRewards = z
-  .strictObject({ reward: Reward.exactOptional(), rewards: z.record(AgentName, Reward).exactOptional() })
+  .strictObject({ reward: UnitScore.exactOptional(), rewards: z.record(AgentName, UnitScore).exactOptional() })
   .refine(({ reward, rewards }) => reward !== undefined || Object.keys(rewards ?? {}).length > 0, "it gives no reward");
 export type GivenRewards = z.infer<typeof GivenRewards>;
 
@@ -40,10 +39,10 @@ export type GivenRewards = z.infer<typeof GivenRewards>;
 export const AppResult = z.union([
   z.strictObject({
     answer: z.string(),
-    reward: Reward.exactOptional(),
-    rewards: z.record(AgentName, Reward).exactOptional(),
+    reward: UnitScore.exactOptional(),
+    rewards: z.record(AgentName, UnitScore).exactOptional(),
   }),
-  z.strictObject({ reward: Reward, rewards: z.record(AgentName, Reward).exactOptional() }),
+  z.strictObject({ reward: UnitScore, rewards: z.record(AgentName, UnitScore).exactOptional() }),
   z.strictObject({ failed: Reason }),
 ]);
 export type AppResult = z.infer<typeof AppResult>;

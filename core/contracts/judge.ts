@@ -53,7 +53,15 @@ export const JudgeCost = z.strictObject({
 });
 export type JudgeCost = z.infer<typeof JudgeCost>;
 
-const UnitScore = z.number().min(0).max(1);
+/** A table stores no number nearer to 0 than 1e-130. */
+const MIN_SCORE = 1e-100;
+
+/** A score in [0, 1]. One that is too small to be recorded is 0. */
+export const UnitScore = z
+  .number()
+  .min(0)
+  .max(1)
+  .overwrite((score) => (score < MIN_SCORE ? 0 : score));
 
 /** The judgment of one trajectory. A program's has neither votes nor a cost. */
 export const Verdict = z.strictObject({

@@ -5,6 +5,7 @@
 import * as z from "zod";
 import { Reason } from "./bounds.ts";
 import { Conversation } from "./conversation.ts";
+import { UnitScore } from "./judge.ts";
 import { AgentName, GroupIndex, InvocationId, RolloutIndex, RunName, Sha256, Step, Version } from "./names.ts";
 
 /** The tokens of one conversation of an agent, as sampled: T of them. The policy emitted only those inside `actions`. */
@@ -170,8 +171,8 @@ export const AppRecord = z.strictObject({
    */
   branches: z.array(Trajectory),
   /** Rewards that the app gave: of the rollout, and by sub-agent. They replace the recipe's verdicts. */
-  reward: z.number().min(0).max(1).exactOptional(),
-  rewards: z.record(AgentName, z.number().min(0).max(1)).exactOptional(),
+  reward: UnitScore.exactOptional(),
+  rewards: z.record(AgentName, UnitScore).exactOptional(),
   /** By agent. */
   counts: z.record(AgentName, BranchCounts),
 });

@@ -191,12 +191,13 @@ export function resumeRun(run: string): TableChange {
   return { ...changeStatus(run, "halted", "running"), remove: [["haltCode"]] };
 }
 
-/** Raises what a run may spend, by the user's `resume --budget-…`, and resumes it if it is halted. */
+/** Raises what a run may spend, by the user's `resume --budget-…`, and resumes it if it is halted. A finished run stays finished. */
 export function raiseBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" | "maxUsd">): TableChange {
   const known = limitNames(run);
+  const status = run.status === "finished" ? "finished" : "running";
   return {
     key: tableKeys.run(run.run),
-    set: [[["status"], "running"], [["reason"], ""], ...known.map((name) => [[name], limits[name]] as const)],
+    set: [[["status"], status], [["reason"], ""], ...known.map((name) => [[name], limits[name]] as const)],
     remove: [["haltCode"]],
     when: [is("status", run.status), ...known.map((name) => is(name, run[name]))],
   };

@@ -46,6 +46,12 @@ export async function readFleet({ table }: Store, name: string): Promise<Fleet> 
   );
 }
 
+/** The release that new instances of the fleet install. Undefined: the deployment no longer has the fleet. */
+export async function deployedRelease({ table }: Store, { name }: Fleet): Promise<string | undefined> {
+  const deployment = parseDeployment(await table.get(tableKeys.deployment));
+  return deployment?.fleets.find((one) => one.name === name)?.release;
+}
+
 /** Called for each run that is passed over because its records are damaged. `error` says what is wrong. */
 export type OnDamaged = (run: string, error: MgrpoError) => void;
 

@@ -5,6 +5,8 @@
  *         ^              '── its slot was taken by another
  *         '──────────────────'
  *
+ * It takes no run once another release is deployed: runs are launched from the deployed one, and a run has workers of one release.
+ *
  * A run that this release cannot serve is refused before it gets a worker. The FLEET record says why, so tick does not request another
  * instance like this one. A refusal does not fail the process; otherwise systemd would restart the worker.
  */
@@ -13,7 +15,7 @@ import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { Log } from "../log.ts";
 import type { ServiceEnd } from "../serve.ts";
-import { enterRun, findRunForFleet, recordRefusal } from "./find-run.ts";
+import { deployedRelease, enterRun, findRunForFleet, recordRefusal } from "./find-run.ts";
 
 /**
  * How long a new instance looks for a run. It must outlast the time until a slot becomes free: a spot instance's successor starts before its
@@ -34,11 +36,11 @@ export interface FleetService<Parts> {
 }
 
 /**
- * Resolves when this instance is needed by no run that it can serve, or when `stop` aborts. Rejects when serving a run
+ * Resolves when this instance is needed by no run that it can serve, when another release is deployed, or when `stop` aborts. Rejects when serving a run
  * crashes, or the store cannot be read.
  */
 export async function serveFleet<Parts>(service: FleetService<Parts>, stop: AbortSignal): Promise<void> {
-  const { store, fleet, log } = service;
+  const { store, fleet, release, log } = service;
   const refused = new Set<string>();
   const damaged = new Set<string>();
   const onDamaged = (run: string, { message }: MgrpoError) => {
@@ -48,6 +50,11 @@ export async function serveFleet<Parts>(service: FleetService<Parts>, stop: Abor
   for (let patience = PATIENCE_SECONDS; !stop.aborted; ) {
     const run = await findRunForFleet(store, fleet, refused, patience, stop, onDamaged);
     if (run === undefined) break;
+    const deployed = await deployedRelease(store, fleet);
+    if (deployed !== release) {
+      log.warn("another release is deployed, so this instance takes no run", { release, deployed });
+      return;
+    }
     log.info("run found", { run });
     const end = await serveRun(service, run, stop);
     if (end === "refused") refused.add(run);

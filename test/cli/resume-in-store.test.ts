@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { refuseEdited, resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TableChange } from "../../core/ports.ts";
@@ -196,11 +197,34 @@ test("resuming a finished run resets the fleet that it gave up on: evaluations m
   expect(await store.table.get(key)).toMatchObject({ capacityRequests: 0 });
 });
 
-test("the budget of a finished run cannot be raised", async () => {
-  const { store, resume } = await started();
+test("a finished run past its hours needs a larger budget for its evaluations, and stays finished; once they are done, it needs none", async () => {
+  const { store, run, resume } = await started();
   await store.table.update(endRun("test", "finished"));
+  store.clock.storeTime = async () => 9 * HOUR;
+  await expect(resume()).rejects.toThrow(/8\.00 of 2 hours .*--budget-hours/);
+  await resume({ hours: 20 });
+  expect(await run()).toMatchObject({ status: "finished", maxHours: 20 });
+  store.clock.storeTime = async () => 90 * HOUR;
+  await expect(resume()).rejects.toThrow(/89\.00 of 20 hours/);
+  for (const item of await store.table.query(tableKeys.run("test").pk, tablePrefixes.jobs)) {
+    const job = JobRecord.parse(item);
+    const score = { n: 9, correct: 3, runs: [], interval: { low: 0, high: 1 } };
+    const { job: id, team, suite } = job;
+    const result: EvaluationResult = {
+      run: "test",
+      job: id,
+      team,
+      suite,
+      ...score,
+      lost: [],
+      questions: [],
+      seconds: 1,
+    };
+    await store.objects.commit(objectKeys.evaluation("test", id), new TextEncoder().encode(JSON.stringify(result)));
+    await store.table.update(finishJob(job, score));
+  }
   await resume();
-  await expect(resume({ hours: 9 })).rejects.toThrow("run 'test' is finished: its budget cannot be raised");
+  expect(await run()).toMatchObject({ status: "finished", maxHours: 20 });
 });
 
 test("a raise of one budget does not resume a run that has spent another", async () => {

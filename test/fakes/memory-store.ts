@@ -1,7 +1,7 @@
 /** @file The store in memory, for tests of everything above it. It passes the contract suites that the adapters pass. */
 import { expressionsOf } from "../../adapters/aws/expression.ts";
 import { itemBytes } from "../../adapters/aws/item-bytes.ts";
-import { expressionFault } from "../../adapters/aws/limits.ts";
+import { expressionFault, isStorable } from "../../adapters/aws/limits.ts";
 import { ITEM_BYTES } from "../../core/contracts/bounds.ts";
 import type { TableKey } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -112,7 +112,7 @@ function memoryClock(): Clock {
 function plain(value: TableItem | Tree): Tree & TableItem {
   return JSON.parse(
     JSON.stringify(value, (key, inner: unknown) => {
-      if (typeof inner === "number" && !Number.isFinite(inner)) throw refused(`${key} is ${inner}`);
+      if (typeof inner === "number" && !isStorable(inner)) throw refused(`${key} is ${inner}`);
       return inner;
     }),
   );

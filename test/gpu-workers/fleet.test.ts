@@ -69,9 +69,17 @@ async function world(...runs: string[]) {
   const store = withEvents(memory, () => functions, silent);
   for (const run of runs)
     await begin(store, functions, relayConfig({ run, evaluation: { suites: [{ name: "all" }] } }));
+  const deploy = async (release: string) => {
+    const fleets = [MAIN, SEARCHER, EVAL].map((fleet) => ({ ...fleet, release }));
+    const deployment = JSON.stringify({ release, bucket: "b", clockRule: "c", fleets });
+    await memory.table.insert(tableKeys.deployment, { deployment });
+    await memory.table.update({ key: tableKeys.deployment, set: [[["deployment"], deployment]], when: [] });
+  };
+  await deploy("0.0.0");
   const records = async (run: string, prefix: string) => memory.table.query(tableKeys.run(run).pk, prefix);
   return {
     store,
+    deploy,
     status: async (run: string) => RunRecord.parse(await memory.table.get(tableKeys.run(run))).status,
     fleetSlots: async (run: string) =>
       (await records(run, tablePrefixes.fleets)).map((item) => {
@@ -178,10 +186,20 @@ test("a run that this release cannot serve does not keep an instance from other 
   ]);
 });
 
+test("once another release is deployed, or the fleet is gone, an instance takes no run: a run launched from the new release would be one of the old", async () => {
+  const { store, deploy, workers } = await world("a");
+  await deploy("0.0.1");
+  await instance(store, MAIN);
+  expect(await workers("a")).toEqual([]);
+  await instance(store, { ...MAIN, name: "gone" });
+  expect(await workers("a")).toEqual([]);
+});
+
 test("an instance whose release differs from that of the run's workers ends without a failure and records why; a crash is a failure", async () => {
-  const { store, workers, refusal } = await world("a");
+  const { store, deploy, workers, refusal } = await world("a");
   const first = instance(store, SEARCHER);
   while ((await workers("a")).length === 0) await store.clock.sleep(0.02);
+  await deploy("0.0.1");
   await instance(store, MAIN, "0.0.1");
   const [searcher] = await workers("a");
   expect(await refusal("a")).toEqual({

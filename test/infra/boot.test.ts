@@ -19,12 +19,13 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { cacheFolder } from "../../adapters/checkpoints/cache.ts";
+import { hubSettings } from "../../adapters/checkpoints/hub/settings.ts";
 import { SERVED_MODEL } from "./evaluations.ts";
 import { ofKind, theOne } from "./resources.ts";
 
 const LOCK = resolve(import.meta.dirname, "../../package-lock.json");
 const NODE_ARCHIVE = "node";
-/** A stand-in: the archive that `npm run pack` makes is a few megabytes. */
+/** A stand-in for the archive of more than 10 MB that `npm run pack` makes. */
 const ARCHIVE = "archive";
 const UV = "uv";
 const FAKED = "aws chown curl journalctl node npm nvidia-smi python3 shutdown sleep systemctl tar useradd".split(" ");
@@ -95,7 +96,7 @@ function boot(fault = "", fleet = "FleetMain", deployment: "prod" | "served" = "
   const calls = () => read("calls")?.trimEnd().split("\n") ?? [];
   const last = () => read("shipped")?.trimEnd().split("\n").at(-1);
   const unit = (name: string) => read(`etc/systemd/system/${name}.service`) ?? "";
-  /** Runs the ExecStart of a unit, as systemd does: `%i` is the instance. Returns the calls that it makes. */
+  /** Runs the ExecStart of a unit, as systemd does: `%i` is the instance name of the unit, the part after `@`. Returns the calls that it makes. */
   const start = (name: string, instance = "") => {
     const before = calls().length;
     bash((/^ExecStart=(.*)$/m.exec(unit(name))?.[1] ?? "").replaceAll("%i", instance));
@@ -122,12 +123,14 @@ test("a worker gets all the settings it needs, and is started", () => {
   const unit = unitOf("mgrpo-worker");
   expect(unit).toContain(`--fleet \${FLEET} --host`);
   expect(unit).toMatch(/^Environment=MGRPO_PROJECT=.*\/program\/dist\/project$/m);
-  // A folder of its user's own; systemd creates it.
-  const [, MGRPO_CACHE = ""] = /^Environment=MGRPO_CACHE=(.*)$/m.exec(unit) ?? [];
-  expect(cacheFolder({ MGRPO_CACHE })).toBe(`%C/${/^CacheDirectory=(.*)$/m.exec(unit)?.[1]}`);
+  // A folder of its user's own, for models from S3 and from the hub; systemd creates it.
+  const own = `%C/${/^CacheDirectory=(.*)$/m.exec(unit)?.[1]}`;
+  const [, MGRPO_CACHE = "", HF_HOME = ""] = /^Environment=MGRPO_CACHE=(\S*) HF_HOME=(\S*)$/m.exec(unit) ?? [];
+  expect(cacheFolder({ MGRPO_CACHE })).toBe(own);
+  expect(hubSettings({ HF_HOME }).cache).toBe(`${own}/huggingface/hub`);
 });
 
-test("an evaluation worker gets the judge's key too, in a file that only root can read; no key is printed or an argument of a command", () => {
+test("an evaluation worker gets the judge's key too, in a file that only root can read; no key is printed or passed as a command's argument", () => {
   const { read, mode, calls, output } = boot("", "FleetEval");
   expect(read("etc/mgrpo/worker.env")).toContain("\nMGRPO_JUDGE_KEY=key-of-a-judge\n");
   expect(mode("etc/mgrpo/worker.env")).toBe(0o600);
@@ -194,7 +197,7 @@ test.each([
   ["mgrpo-worker", "worker-failed", "the worker failed five times in ten minutes"],
   ["mgrpo-server", "server-failed", "the server failed five times in ten minutes"],
 ])(
-  "when %s starts mgrpo-end@%s, the instance logs the reason last, terminates itself and requests no replacement",
+  "when %s starts mgrpo-end@%s, the last line of the instance's log is the reason, and it terminates itself without a replacement",
   (name, how, reason) => {
     const { unit, start, last } = boot("", "FleetMain", "served");
     const [, unless = ""] = /^ConditionPathExists=!(.*)$/m.exec(unit("mgrpo-end@")) ?? [];

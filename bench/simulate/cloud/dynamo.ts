@@ -2,7 +2,7 @@
 import type { BatchGetItemCommandInput, QueryCommandInput } from "@aws-sdk/client-dynamodb";
 import { unmarshall } from "@aws-sdk/util-dynamodb";
 import { itemBytes } from "../../../adapters/aws/item-bytes.ts";
-import { BATCH_READ_KEYS, expressionFault, PAGE_BYTES } from "../../../adapters/aws/limits.ts";
+import { BATCH_READ_KEYS, expressionFault, isStorable, PAGE_BYTES } from "../../../adapters/aws/limits.ts";
 import type { DynamoApi } from "../../../adapters/aws/table.ts";
 import { ITEM_BYTES } from "../../../core/contracts/bounds.ts";
 import { applyUpdate, conditionHolds, type ItemAttributes, validationException } from "./expression.ts";
@@ -79,6 +79,11 @@ function refuseLargeExpressions(input: Parameters<typeof expressionFault>[0]): v
   if (fault !== undefined) throw validationException(fault);
 }
 
+function refuseTinyNumbers(value: unknown): void {
+  if (typeof value === "number" && !isStorable(value)) throw validationException("Number underflow");
+  if (typeof value === "object" && value !== null) Object.values(value).forEach(refuseTinyNumbers);
+}
+
 class Items {
   readonly #partitions = new Map<string, Map<string, Stored>>();
   bytes = 0;
@@ -93,7 +98,9 @@ class Items {
   }
 
   store(attributes: ItemAttributes): Stored {
-    const stored = { attributes, bytes: itemBytes(unmarshall(attributes)) };
+    const item = unmarshall(attributes);
+    refuseTinyNumbers(item);
+    const stored = { attributes, bytes: itemBytes(item) };
     if (stored.bytes > ITEM_BYTES) throw validationException("Item size has exceeded the maximum allowed size");
     const pk = attributes["pk"]?.S ?? "";
     const partition = this.#partitions.get(pk) ?? new Map<string, Stored>();

@@ -76,6 +76,12 @@ test("a judge's verdict that cannot be used is billed but not stored, and the ne
   expect(await ask({ ask: () => ({ score: 1, turns: [1] }), check: () => {} })).toEqual({ score: 1, turns: [1] });
 });
 
+test("a score too small to be recorded is 0", async () => {
+  const { ask } = world();
+  expect(await ask({ judge: undefined, ask: () => Math.exp(-400) })).toEqual({ score: 0 });
+  expect(await ask({ judge: undefined, ask: () => 1e-99 })).toEqual({ score: 1e-99 });
+});
+
 test("a stored verdict is returned, and no judge is asked", async () => {
   const { ask, stored, bill } = world();
   const verdict = { score: 0.75, votes: [{ score: 0.75, reason: "near" }], cost: cost(0.5) };
