@@ -12,7 +12,7 @@ export const Work = z.strictObject({
   seed: z.int(),
   /** Compute threads of each side. */
   threads: z.int().positive(),
-  /** Measured laps of each side; one more, the first, warms up. */
+  /** Measured GRPO steps of each side; one more, the first, warms up. */
   rounds: z.int().positive(),
   /** One per question: its text, and the tokens into which every side must split it. Questions share no prefix. */
   prompts: z.array(z.strictObject({ text: z.string(), tokens: z.array(z.int()) })).min(1),
@@ -32,6 +32,7 @@ export const Work = z.strictObject({
   clip: z.strictObject({ low: z.number(), high: z.number() }),
   /** Sampling alone: as many sequences as there are questions, each with a prompt of its own. */
   decoding: z.strictObject({
+    /** Measured laps of each side, after one that warms up. */
     rounds: z.int().positive(),
     promptTokens: z.int().positive(),
     newTokens: z.int().positive(),

@@ -27,7 +27,10 @@ function addLaunch(program: Command): void {
     .addArgument(recipeArgument())
     .addOption(stepsOption())
     .addOption(seedOption().default(1))
-    .option("--run <name>", "name of the run; by default <recipe>-<arm>-seed<n>")
+    .option(
+      "--run <name>",
+      "name of the run; that of an existing run resumes it. By default <recipe>-<arm>-seed<n>, with a number appended if that is taken",
+    )
     .option("--stage <name>", "stage of `sst deploy` whose fleets work on the run")
     .addOption(armOption().default("mgrpo"))
     .addOption(settingOption());
@@ -38,7 +41,9 @@ function addLaunch(program: Command): void {
 function addHalt(program: Command): void {
   program
     .command("halt")
-    .description("halt a run on a stage or in the store that the environment names; `launch` resumes it")
+    .description(
+      "halt a run on a stage or in the store that the environment names; `launch` with its `--run` resumes it",
+    )
     .addArgument(runArgument())
     .option("--stage <name>", "stage of `sst deploy` that the run is on")
     .action(async (run, options) => (await import("../halt.ts")).halt(run, options));

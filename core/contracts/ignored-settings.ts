@@ -1,6 +1,6 @@
 /**
- * @file Settings that nothing would read, and an address with a password. They are refused where a run begins, and nowhere else: `RunConfig`
- * also reads stored configs, and those of older releases may have them.
+ * @file Settings that nothing would read, and a runner's URL with a user name or password. They are refused where a run begins, and nowhere
+ * else: `RunConfig` also reads stored configs, and those of older releases may have them.
  *
  * A rule holds for every arm and team. A part that an arm or a switch turns off keeps its settings, since a comparison gives all runs the same
  * ones: `d` under `no-alignment`, the optimizer of a frozen agent, `evaluation.every` without suites. For the same reason, a comparison refuses
@@ -51,6 +51,6 @@ const defaults = (): AlgorithmConfig => AlgorithmConfig.parse({});
 const hasNoThreads = (policy: string): boolean =>
   policy === "eager" || policy === "eager-gpu" || isEndpointPolicy(policy);
 
-/** Settings of the config that nothing would read. */
+/** What to refuse in a config: settings that nothing would read, and a runner's URL with credentials. */
 export const ignoredSettings = (config: RunConfig): Fault[] =>
   Object.values(IGNORED_SETTINGS).flatMap((rule) => rule(config));

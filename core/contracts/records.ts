@@ -2,7 +2,8 @@
  * @file The DynamoDB records of runs. Each is one small item, changed only by the writes of core/training. The keys (`pk`, `sk`,
  * in keys.ts) are not part of the record.
  *
- *     under the run      RUN, STEP, AGENT, WORKER, JOB; FLEET (fleet-record.ts); the spending TOOLS, JUDGES, AGENTS (spending.ts); CALLS (tinker-calls.ts)
+ *     under the run      RUN, STEP, AGENT, WORKER, JOB; FLEET (fleet-record.ts); the spending records TOOLS, JUDGES and AGENTS (spending.ts);
+ *                        CALLS (tinker-calls.ts)
  *                        PAST, a WORKER that is long dead (core/training/past-workers.ts)
  *     own partitions     GROUP, so that the writes of a step spread over partitions
  *                        VERDICT (verdict-record.ts), one per judged trajectory and judge
@@ -165,8 +166,8 @@ export const AgentBatch = z.strictObject({
   /** Shares of the group's loss, summing to 1. A single entry applies to every trajectory: `trajectoryWeights` expands it. */
   weights: z.array(z.number()),
   /**
-   * Normalized advantages, eq 9 or eq 12, rounded to 32 bits. Never NaN; 0 if std is 0. Under `advantageScale: batch` they are centered only:
-   * the trainer divides them by the standard deviation of its batch.
+   * Normalized advantages, eq 9 or eq 12, rounded to 32 bits. Never NaN; 0 if std is 0. Divided by the group's std only under
+   * `advantageScale: std`; under `batch` the trainer divides them by the standard deviation of its batch, under `none` nothing does.
    */
   advantages: z.array(z.number()),
   /**

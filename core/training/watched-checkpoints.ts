@@ -1,7 +1,8 @@
 /**
  * @file Checkpoints that another program writes at a watched location: when one is complete, and the id of the job that evaluates it.
  *
- *     seen ──all required files, and the marker or no change since the last poll──> complete ──> evaluated, once per content and suite
+ *     seen ──all required files, and the marker or no change since the last poll──> complete ──> evaluated, once per
+ *                                                                                                team settings, files of all agents, and suite
  */
 import type { CheckpointListing, FileState } from "../checkpoint-source.ts";
 import type { EvaluationSuite } from "../contracts/evaluation-suite.ts";

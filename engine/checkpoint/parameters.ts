@@ -1,6 +1,6 @@
 /**
- * @file The parameters of a model: Hugging Face names and shapes ([out, in]), and their offsets in one flat vector, which gradients and AdamW's
- * moments share.
+ * @file The parameters of a model: Hugging Face names and shapes ([out, in]), and their offsets in a flat vector. Gradients and
+ * AdamW's moments are vectors with the same layout.
  */
 import { LoraTarget } from "../../core/contracts/lora.ts";
 import type { ModelConfig } from "./config.ts";

@@ -84,7 +84,8 @@ export class Claiming {
       unread.push({ view, wanted });
       return [];
     });
-    // Two claims at a time: with all at once, the first conversation would not start before the last claim is answered.
+    // Two claims at a time: a store that gets all of them at once may answer them all at about the same time, and no conversation would start
+    // before that.
     await Promise.all([...reads, inParallel(unread, 2, ({ view, wanted }) => this.#claimUnread(view, wanted))]);
   }
 
@@ -151,7 +152,7 @@ export class Claiming {
     for (const k of rollouts) this.#attempts.start(view, k);
   }
 
-  /** Starts one quarantined or suspect rollout, but not while an earlier step is training. */
+  /** Starts one quarantined or suspect rollout, once all earlier steps are closed. */
   async #startAlone(claimable: ClaimableByGroup): Promise<void> {
     if (!isOldest(this.#work)) return;
     for (const view of this.#work.views) {

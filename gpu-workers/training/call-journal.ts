@@ -1,4 +1,7 @@
-/** @file The journal of calls to an agent's training server, in the run's table: the next trainer of the agent reads it there. */
+/**
+ * @file The journal of calls to an agent's training server, in the store's table, one record per agent of a run: the next trainer of the
+ * agent reads it there.
+ */
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { TinkerCallsRecord } from "../../core/contracts/tinker-calls.ts";

@@ -19,7 +19,7 @@ import { ToolDefinition } from "./tools.ts";
 const Messages = z.array(RawMessage);
 const Tools = z.array(ToolDefinition);
 
-/** Undefined: the span has no messages, or is an operation other than a model call. Throws `Unusable`. */
+/** Undefined: the span has no messages, or its operation is one of OTHER_OPERATIONS. Throws `Unusable`. */
 export function readCall(span: OtlpSpan): RecordedCall | undefined {
   if (OTHER_OPERATIONS.includes(span.attributes["gen_ai.operation.name"] ?? "")) return;
   return (
@@ -41,7 +41,10 @@ export function isModelCall({ attributes }: OtlpSpan): boolean {
   return attributes["gen_ai.request.model"] !== undefined;
 }
 
-/** Operations other than model calls. Some frameworks record a tool's arguments and result as message events. */
+/**
+ * Operations whose spans are never read as model calls. `invoke_agent` is not among them: an agent's span with messages counts as a call
+ * unless it encloses others (import.ts). Some frameworks record a tool's arguments and result as message events.
+ */
 const OTHER_OPERATIONS: readonly JsonValue[] = ["execute_tool", "create_agent", "embeddings", "retrieval"];
 const MODEL_CALLS: readonly JsonValue[] = ["chat", "generate_content", "text_completion", "completion"];
 

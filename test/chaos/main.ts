@@ -7,7 +7,7 @@
  *     --minutes n      starts no trial after this time (default 5)
  *     --trials n       runs at most this many (default: no limit)
  *     --seed s         the first seed (default 1)
- *     --steps n        steps of each run (default 3); with 90, a trial takes about ten minutes
+ *     --steps n        steps of each run (default 3); with 90, a trial takes from four minutes to half an hour
  *     --replay file    one schedule, instead of drawn ones
  *     --to folder      where reports go (default runs/chaos, which git ignores)
  *     --store d,s      ports of a store that runs already, DynamoDB's and S3's API, instead of the embedded cloud

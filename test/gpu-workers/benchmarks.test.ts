@@ -132,7 +132,7 @@ function speedUp({ clock }: ReturnType<typeof memoryStore>): void {
   };
 }
 
-test("nine minutes of a judge's outage lose nothing, the tenth halts the run, and the resumed run asks only for the missing verdict", async () => {
+test("a judge's outage loses nothing and halts the run after ten minutes; the resumed run asks only for the missing verdict", async () => {
   const { memory, work, config, job } = await evaluation({
     name: "xbench",
     benchmark: "xbench",
@@ -236,14 +236,14 @@ test("a judge that demands payment halts the run with its message; the job conti
     runs: 4,
   });
   let calls = 0;
-  const empty = new MgrpoError("endpoint-refused", "it wants to be paid first (HTTP 402)", {
+  const paymentRequired = new MgrpoError("endpoint-refused", "it wants to be paid first (HTTP 402)", {
     evidence: { status: 402 },
   });
   const paidOnce = scriptedJudge((sent) => {
-    if (++calls > 1) throw empty;
+    if (++calls > 1) throw paymentRequired;
     return referenceVerdict(sent);
   });
-  await expect(work(judgedBy(paidOnce))).rejects.toThrow(`run 'relay' is halted: ${empty.message}`);
+  await expect(work(judgedBy(paidOnce))).rejects.toThrow(`run 'relay' is halted: ${paymentRequired.message}`);
   expect(await job()).toMatchObject({ state: "queued", owner: "", fence: 1 });
   expect(await memory.objects.get(objectKeys.evaluation(config.run, (await job()).job))).toBeUndefined();
 

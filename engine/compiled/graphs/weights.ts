@@ -1,4 +1,4 @@
-/** @file Weights as graph inputs: new values of fed weights are new feeds, never a new graph. */
+/** @file Weights as graph inputs: a graph depends on their shapes alone, so it is reused when the values that it is fed change. */
 import { type Parameter, type ParameterLayout, viewOf } from "../../checkpoint/parameters.ts";
 import type { WeightTensors } from "../../model/transformer.ts";
 import { type Feeds, tensor } from "../graph-session.ts";

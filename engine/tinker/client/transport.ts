@@ -1,7 +1,8 @@
 /**
  * @file Calls to a Tinker server and its futures, retried while another attempt can help.
  *
- *     a request   waits for: the response, 60 s per attempt       retried for 2 minutes: no connection, no response, 408, 429, 5xx
+ *     a request   waits for: the response, 60 s per attempt       retried for 2 minutes: no connection, no response, 408, 429, 5xx,
+ *                                                                 unless `x-should-retry` says otherwise
  *     a future    waits for: its result, 45 s per poll            fails after half an hour without one
  *
  * A call with a sequence number can be sent twice but is executed once (client.ts).
@@ -38,7 +39,7 @@ export interface TransportOptions {
   readonly pollSeconds?: number;
   /** Total time to wait for a future. Absent: 1800. */
   readonly futureSeconds?: number;
-  /** Called with the first failure of an outage, before it is retried. The outage ends at the next response. */
+  /** Called with the first failure of an outage, before it is retried. The outage ends at the next response, or when a poll times out. */
   readonly onOutage?: (failure: string) => void;
 }
 
@@ -118,7 +119,7 @@ export class Transport {
       const future = await this.#retrieve(current, signal);
       if (future.kind === "result") return parse(schema, future.value, `result of ${what}`, "endpoint-refused");
       if (submission === MAXIMUM_SUBMISSIONS) {
-        const message = `${what}: the result of request ${current.requestId} expired, ${submission} times in a row`;
+        const message = `${what}: the result expired ${submission} times in a row, the last time that of request ${current.requestId}`;
         throw new MgrpoError("endpoint-unavailable", message, { retryable: true });
       }
       current = await this.submit(path, body, signal);

@@ -59,7 +59,7 @@ test("staleness 1: the later step may be sampled first, but the earlier one is t
     { kind: "commit", key: "runs/test/teams/000001.json" },
     { change: advanceRun(both.run) },
   ]);
-  // Nothing is planned after the last step, so the evaluations of the team that it started from are queued when it closes.
+  // No later plan queues the evaluations of team RUN.step, so closing the step does: here team 2, whose weights step 2 trains.
   const last: StepRecord = { ...sampled, step: 2 };
   const atEnd = { ...both, run: { ...run, step: 2 }, basis: { previous: last, sampled } };
   expect(advance({ ...atEnd, steps: [last] })).toEqual([]);

@@ -53,10 +53,10 @@ test("by hand: one seed, whose interval is normal: 1.96 + 0.8416 standard deviat
 });
 
 test("by hand: two seeds and no other variance: 8.42 standard deviations", () => {
-  // The interval ends at the estimate -+ (12.706 / 1.96) * |half the seeds' difference| = -+ 6.4827 |v|, v of the estimate's own standard deviation,
-  // 1 / sqrt(2) for seeds of variance 1. Found at d: P(d + u > 6.4827 |v|) + P(d + u < - 6.4827 |v|), u and v independent. For d = 8.42
-  // standard deviations of u, P(|v| < (8.42 + u) / 6.4827) is P(|v| < 1.2988) = 0.806 at u = 0; averaged over u (its curvature
-  // -2 * 1.2988 * 0.1716 / 6.4827^2 / 2 = -0.0053): 0.8007.
+  // The interval ends at the estimate -+ (12.706 / 1.96) * |half the seeds' difference| = -+ 6.4827 |v|. The estimate is d + u. u and v are
+  // independent and normal, with the same standard deviation: 1 / sqrt(2) for seeds of variance 1. Probability of detection at d:
+  // P(d + u > 6.4827 |v|) + P(d + u < -6.4827 |v|). For d = 8.42 standard deviations of u, P(|v| < (8.42 + u) / 6.4827) is
+  // P(|v| < 1.2988) = 0.806 at u = 0; averaged over u (its curvature -2 * 1.2988 * 0.1716 / 6.4827^2 / 2 = -0.0053): 0.8007.
   expect(detectableDifference({ seed: 1, question: 0, noise: 1e-9 }, 2, 64)).toBeCloseTo(8.42 / Math.SQRT2, 1);
 });
 
