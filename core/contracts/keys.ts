@@ -81,7 +81,8 @@ export const tableKeys = {
   fleet: (run: string, fleet: string): TableKey => ({ pk: `RUN#${run}`, sk: `FLEET#${fleet}` }),
   toolSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "TOOLS" }),
   agentSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "AGENTS" }),
-  judgeSpending: (run: string): TableKey => ({ pk: `RUN#${run}`, sk: "JUDGES" }),
+  /** Several records: see `JUDGE_SHARDS` in core/training/api-spending.ts. */
+  judgeSpending: (run: string, shard: number): TableKey => ({ pk: `RUN#${run}`, sk: `JUDGES#${shard}` }),
   /** In its own partition: there are as many verdicts as trajectories. */
   verdict: (run: string, subject: string, judge: string): TableKey => ({
     pk: `VERDICT#${run}#${subject}`,
@@ -105,6 +106,7 @@ export const tablePrefixes = {
   workers: "WORKER#",
   past: "PAST#",
   jobs: "JOB#",
+  judgeSpending: "JUDGES#",
   fleets: "FLEET#",
   steps: "STEP#",
 };

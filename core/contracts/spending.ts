@@ -40,7 +40,7 @@ export const AgentSpendingRecord = z.strictObject({
 });
 export type AgentSpendingRecord = z.infer<typeof AgentSpendingRecord>;
 
-/** The cost of judge models' verdicts (core/training/api-spending.ts). Only runs that paid a judge have one. */
+/** A part of the cost of judge models' verdicts (core/training/api-spending.ts). Only runs that paid a judge have some. */
 export const JudgeSpendingRecord = z.strictObject({
   run: RunName,
   /** Answers without a verdict are paid for, but not counted here. */

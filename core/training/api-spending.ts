@@ -1,9 +1,8 @@
 /**
  * @file The costs of a run besides its workers: tool requests (tool-spending.ts), judge verdicts at `judge.usdPerMillionTokens`, and turns of
- * agents behind APIs at `endpoint.usdPerMillionTokens`. Each kind has its own record, and all count toward `budget.usd`.
+ * agents behind APIs at `endpoint.usdPerMillionTokens`. Each kind has its own records, and all count toward `budget.usd`.
  */
-
-import { tableKeys } from "../contracts/keys.ts";
+import { type TableKey, tableKeys, tablePrefixes } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
 import type { RunRecord } from "../contracts/records.ts";
 import { AgentSpendingRecord, JudgeSpendingRecord, ToolSpendingRecord } from "../contracts/spending.ts";
@@ -24,19 +23,25 @@ export interface ApiSpending {
 
 export const NO_API_SPENDING: ApiSpending = { toolsUsd: 0, judgesUsd: 0, agentsUsd: 0 };
 
-export async function readApiSpending(table: Pick<Table, "get">, run: string): Promise<ApiSpending> {
-  const keys = [tableKeys.toolSpending(run), tableKeys.judgeSpending(run), tableKeys.agentSpending(run)];
-  const [tools, judges, agents] = await Promise.all(keys.map((key) => table.get(key)));
+export async function readApiSpending(table: Pick<Table, "get" | "query">, run: string): Promise<ApiSpending> {
+  const [tools, agents, judges] = await Promise.all([
+    table.get(tableKeys.toolSpending(run)),
+    table.get(tableKeys.agentSpending(run)),
+    table.query(tableKeys.run(run).pk, tablePrefixes.judgeSpending),
+  ]);
+  const judgesMicroUsd = judges
+    .map((shard) => parse(JudgeSpendingRecord, shard, `JUDGES of run '${run}'`).microUsd)
+    .reduce((sum, microUsd) => sum + microUsd, 0);
   return {
     toolsUsd: tools ? parse(ToolSpendingRecord, tools, `TOOLS of run '${run}'`).microUsd / MICRO_PER_USD : 0,
-    judgesUsd: judges ? parse(JudgeSpendingRecord, judges, `JUDGES of run '${run}'`).microUsd / MICRO_PER_USD : 0,
+    judgesUsd: judgesMicroUsd / MICRO_PER_USD,
     agentsUsd: agents ? parse(AgentSpendingRecord, agents, `AGENTS of run '${run}'`).microUsd / MICRO_PER_USD : 0,
   };
 }
 
 /** The spending of a run with a dollar limit. Reads nothing and returns zeros for a run without one. */
 export async function readApiSpendingIfLimited(
-  table: Pick<Table, "get">,
+  table: Pick<Table, "get" | "query">,
   { run, maxUsd }: RunRecord,
 ): Promise<ApiSpending> {
   return maxUsd === null ? NO_API_SPENDING : readApiSpending(table, run);
@@ -53,6 +58,16 @@ export interface VerdictClaim {
   readonly heldUntil: number;
 }
 
+/**
+ * Over how many JUDGES records the charges of a run are spread. A write costs as much as its whole record, which grows with the requests under
+ * way: 640 at once take some 20,000 write units in one record, 2,000 in sixteen.
+ */
+const JUDGE_SHARDS = 16;
+
+/** The shard of a claim. Each claim stays in one, so its reservations and their settlement are in the same record. */
+const shardOf = (name: string): number =>
+  [...name].reduce((sum, character) => sum + character.charCodeAt(0), 0) % JUDGE_SHARDS;
+
 /** Maximum number of names that one write removes. Each reservation adds only one, so the record stays bounded. */
 const DROPPED_AT_ONCE = 100;
 
@@ -63,12 +78,13 @@ const DROPPED_AT_ONCE = 100;
  * undercharge. A settlement without a reservation only raises the charge, and a repeat counts twice: too high, never too low. After the
  * settlement nothing more is reserved: nobody would settle it.
  *
- * Names of dead callers are dropped by the next reservation of the run, whatever is judged, so the record does not grow with deaths. A caller
+ * Names of dead callers are dropped by the next reservation of their shard, whatever is judged, so no record grows with deaths. A caller
  * that was only slow finds its name gone: its settlement is refused, and the maximum stays charged.
  */
 export class JudgeCharge {
   readonly #table: PaymentTable;
   readonly #run: string;
+  readonly #key: TableKey;
   readonly #claim: VerdictClaim;
   /** Name -> micro-dollars. */
   readonly #reserved = new Map<string, number>();
@@ -78,6 +94,7 @@ export class JudgeCharge {
   constructor(table: PaymentTable, run: string, claim: VerdictClaim) {
     this.#table = table;
     this.#run = run;
+    this.#key = tableKeys.judgeSpending(run, shardOf(claim.name));
     this.#claim = claim;
   }
 
@@ -123,9 +140,9 @@ export class JudgeCharge {
     });
   }
 
-  /** Returns the record after the change. The run's first change finds no record: it creates one and tries again. */
+  /** Returns the record after the change. A shard's first change finds no record: it creates one and tries again. */
   async #change(change: Omit<TableChange, "key">): Promise<TableItem | undefined> {
-    const update: TableChange = { key: tableKeys.judgeSpending(this.#run), ...change };
+    const update: TableChange = { key: this.#key, ...change };
     const { applied, item } = await this.#table.update(update);
     if (applied) return item;
     const none: JudgeSpendingRecord = { run: this.#run, verdicts: 0, microUsd: 0, reserved: {} };
@@ -140,7 +157,7 @@ export class JudgeCharge {
     const dead = open.filter(([, heldUntil]) => Number(heldUntil) <= this.#claim.claimedAt).slice(0, DROPPED_AT_ONCE);
     if (dead.length === 0) return;
     const remove = dead.map(([name]) => ["reserved", name]);
-    await this.#table.update({ key: tableKeys.judgeSpending(this.#run), remove, when: [] });
+    await this.#table.update({ key: this.#key, remove, when: [] });
   }
 }
 

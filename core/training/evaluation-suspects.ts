@@ -4,8 +4,7 @@
  *
  *     the worker         its rollouts in flight, from     suspects recorded in JOB by
  *     dies               its WORKER record                the next worker, as it leases the job
- *     fails with an      its memory                       itself, as it releases the job
- *     unknown error
+ *     fails by itself    its memory                       itself, as it releases the job
  *     hangs, or is       its memory                       itself, if it still can; otherwise as if it had died
  *     declared dead
  *

@@ -3,7 +3,7 @@
  * checker.test.ts breaks histories instead.
  */
 import { beforeAll, expect, test } from "vitest";
-import { objectKeys } from "../../core/contracts/keys.ts";
+import { objectKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import type { ObjectStore, Store, Table, TableChange } from "../../core/ports.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { mortalStore } from "../kill/mortal-store.ts";
@@ -34,7 +34,7 @@ const swallow = (store: Store, matches: (change: TableChange) => boolean): Store
   });
 
 const sets = ({ set = [] }: TableChange, attribute: string) => set.some(([[name]]) => name === attribute);
-const ofJudges = ({ key }: TableChange) => key.sk === "JUDGES";
+const ofJudges = ({ key }: TableChange) => key.sk.startsWith(tablePrefixes.judgeSpending);
 const marksDead = ({ set = [] }: TableChange) => set.some(([[name], value]) => name === "state" && value === "dead");
 
 const FIRST_OUTCOME = objectKeys.outcome({ run: "a", phase: "train", step: 0, group: 0, rollout: 0 });

@@ -151,7 +151,7 @@ test("a raise of one limit while another is spent changes nothing, and the error
     teamConfig({ budget: { hours: 2, usd: 5, usdPerWorkerHour: { "*": 0.01 } } }),
   );
   const spending = { run: "test", verdicts: 1, microUsd: 6_000_000, reserved: {} };
-  await store.table.insert(tableKeys.judgeSpending("test"), spending);
+  await store.table.insert(tableKeys.judgeSpending("test", 0), spending);
   const tools = { ...TOOLS_SPENT, maxUsd: 0.0005 };
   await store.table.insert(tableKeys.toolSpending("test"), tools);
   await later(3);

@@ -5,6 +5,7 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { Rewards } from "../../core/ports.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
+import { judgeSpendingOf } from "../fakes/judge-spending.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { rewards, sha, teamConfig } from "../fakes/scripted-team.ts";
 import { commitOutcome, key, started, stopClock } from "./one-outcome.ts";
@@ -40,12 +41,12 @@ test("a slow judge is asked once, however many processes and ticks want its verd
   }
   await Promise.all(others.map((other) => other.scoreRollout({ key })));
   // The maximum cost is charged before the judge answers.
-  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 1_000_000 });
+  expect(await judgeSpendingOf(store.table, "test")).toMatchObject({ verdicts: 0, microUsd: 1_000_000 });
   answer({ score: 1, cost });
   await scored;
   expect(requests).toBe(1);
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
-  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 1, microUsd: 250_000 });
+  expect(await judgeSpendingOf(store.table, "test")).toMatchObject({ verdicts: 1, microUsd: 250_000 });
 });
 
 test("what a killed process reserved stays charged; the next process asks after the claim has expired", async () => {
@@ -71,7 +72,7 @@ test("what a killed process reserved stays charged; the next process asks after 
   await next.tickAll();
   await next.idle();
   expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
-  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ microUsd: 1_250_000 });
+  expect(await judgeSpendingOf(store.table, "test")).toMatchObject({ microUsd: 1_250_000 });
   await killed.stop();
   await abandoned;
 });
@@ -113,7 +114,7 @@ test("judges count toward budget.usd, each verdict once, and a run that has spen
   await commitOutcome(store, step);
   await functions.scoreRollout({ key });
   await functions.scoreRollout({ key });
-  expect(await store.table.get(tableKeys.judgeSpending("test"))).toEqual({
+  expect(await judgeSpendingOf(store.table, "test")).toEqual({
     run: "test",
     verdicts: 2,
     microUsd: 500_000,

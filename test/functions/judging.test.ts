@@ -7,6 +7,7 @@ import { resumeRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import { checkedRewards } from "../../recipes/checked-rewards.ts";
+import { judgeSpendingOf } from "../fakes/judge-spending.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { playRollout, prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 import { commitOutcome, key, started, stopClock } from "./one-outcome.ts";
@@ -190,7 +191,7 @@ test("an invalid answer from the judge does not halt the run: it is paid for and
   await commitOutcome(store, step);
   await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed", retryable: true });
   expect(await store.table.get(tableKeys.run("test"))).toMatchObject({ status: "running" });
-  expect(await store.table.get(tableKeys.judgeSpending("test"))).toMatchObject({ verdicts: 0, microUsd: 250_000 });
+  expect(await judgeSpendingOf(store.table, "test")).toMatchObject({ verdicts: 0, microUsd: 250_000 });
 });
 
 test("an error in the recipe's rewards halts the run at once: nothing is lost, and the resumed run scores the rollout", async () => {

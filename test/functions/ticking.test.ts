@@ -86,7 +86,7 @@ test("the budget comes first: a run whose repair fails is still halted once its 
   const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });
   await functions.startRun(await prepare(store.objects, config));
   const spent = { run: "test", verdicts: 1, microUsd: 500_000, reserved: {} };
-  await store.table.insert(tableKeys.judgeSpending("test"), spent);
+  await store.table.insert(tableKeys.judgeSpending("test", 0), spent);
   const { query } = store.table;
   store.table.query = (pk, prefix) =>
     prefix === tablePrefixes.jobs ? Promise.reject(new Error("damaged")) : query(pk, prefix);
@@ -99,13 +99,18 @@ test("a limit that is raised while a tick finds the budget spent keeps the run g
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   const config = teamConfig({ budget: { usd: 0.5, usdPerWorkerHour: { "*": 0 } } });
   await functions.startRun(await prepare(store.objects, config));
-  const spending = tableKeys.judgeSpending("test");
-  await store.table.insert(spending, { run: "test", verdicts: 1, microUsd: 500_000, reserved: {} });
-  const { get, update } = store.table;
+  await store.table.insert(tableKeys.judgeSpending("test", 0), {
+    run: "test",
+    verdicts: 1,
+    microUsd: 500_000,
+    reserved: {},
+  });
+  const { get, query, update } = store.table;
   const run = async () => RunRecord.parse(await get(tableKeys.run("test")));
-  store.table.get = async (key) => {
-    if (key.sk === spending.sk) await update(raiseBudget(await run(), { maxHours: null, maxUsd: 5 }));
-    return get(key);
+  store.table.query = async (pk, prefix) => {
+    const isSpending = prefix === tablePrefixes.judgeSpending;
+    if (isSpending) await update(raiseBudget(await run(), { maxHours: null, maxUsd: 5 }));
+    return query(pk, prefix);
   };
   await functions.tick({ run: "test" });
   expect(await run()).toMatchObject({ status: "running", reason: "", maxUsd: 5 });

@@ -117,7 +117,7 @@ test.each([
       });
     pass(SECONDS + 31);
     // The token of the second request, and the number of its reservation.
-    expect(await askNext()).toMatchObject({ votes: [{ reason: "1-0" }] });
+    expect(await askNext()).toMatchObject({ votes: [{ reason: "pp-0" }] });
     const billed = { run: "test", verdicts: 1, microUsd: 150_000, reserved: {} };
     expect(await bill()).toEqual(billed);
     answer({ score: 0.5, cost: cost(0.08) });

@@ -4,12 +4,16 @@ import { expect } from "vitest";
 import { objectKeys, tableKeys } from "../../../core/contracts/keys.ts";
 import type { MgrpoError } from "../../../core/errors.ts";
 import { askForVerdict, type VerdictRequest } from "../../../core/training/verdict.ts";
+import { judgeSpendingOf } from "../../fakes/judge-spending.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
 import { sha } from "../../fakes/scripted-team.ts";
 
 /** Seconds until a verdict's deadline. */
 export const SECONDS = 60;
 export const subject = sha("what is judged");
+
+/** The token of the n-th request, from 0. All are in one JUDGES record, since the code of "p" is a multiple of the number of records. */
+const tokenOf = (n: number) => "p".repeat(n + 1);
 
 /** A store whose clock stands still: sleeps end when the test says so. */
 export function world() {
@@ -36,11 +40,11 @@ export function world() {
     },
     ask: (change: Partial<VerdictRequest> = {}) =>
       askForVerdict(store, {
-        ...{ run: "test", judge: "paid", subject, seconds: SECONDS, token: String(calls++), ask: () => 1, ...change },
+        ...{ run: "test", judge: "paid", subject, seconds: SECONDS, token: tokenOf(calls++), ask: () => 1, ...change },
       }),
     stored: () => store.objects.get(objectKeys.verdict("test", subject, "paid")),
     claim: (judge = "paid") => store.table.get(tableKeys.verdict("test", subject, judge)),
-    bill: () => store.table.get(tableKeys.judgeSpending("test")),
+    bill: () => judgeSpendingOf(store.table, "test"),
   };
 }
 
