@@ -1,5 +1,5 @@
 /** @file Reads a checkpoint's files the same way in memory and on disk, and only the bytes that are needed. */
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile } from "../../core/ports.ts";
 
@@ -7,6 +7,12 @@ export const sizeOf = (file: CheckpointFile): number => (file instanceof Uint8Ar
 
 export const wholeFile = (file: CheckpointFile): Uint8Array =>
   file instanceof Uint8Array ? file : readBytes(file, 0, new Uint8Array(file.bytes));
+
+/** Changes when another file takes the path, or the file is written to. */
+export function fileIdentity(path: string): string {
+  const { dev, ino, size, mtimeNs } = statSync(path, { bigint: true });
+  return [dev, ino, size, mtimeNs].join();
+}
 
 /** Maximum bytes of one read: Node.js cannot read 2 GiB or more in one call. */
 const READ_BYTES = 2 ** 30;

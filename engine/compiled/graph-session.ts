@@ -132,6 +132,11 @@ export class GraphSession {
     return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, data as Float32Array]));
   }
 
+  /** Frees the session, its mapped weights included. No call may follow. */
+  release(): Promise<void> {
+    return this.#session.release();
+  }
+
   #shapesAt(lengths: Lengths): Feeds {
     const key = JSON.stringify(lengths);
     const known = this.#shapeFeeds.get(key);

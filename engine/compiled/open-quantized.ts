@@ -6,6 +6,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { readModelConfig } from "../checkpoint/config.ts";
+import { fileIdentity } from "../checkpoint/files.ts";
 import { linearParameters, parameterLayout } from "../checkpoint/parameters.ts";
 import { locateParameters } from "../checkpoint/weights.ts";
 import type { Bits } from "./quantization/blocks.ts";
@@ -13,7 +14,7 @@ import type { QuantizedBase } from "./quantization/quantized-base.ts";
 import { makeTemporaryFolder } from "./quantization/temporary-folder.ts";
 import type { EngineThread } from "./thread.ts";
 
-/** Keyed by bits and the locations of the weights on disk. */
+/** Keyed by bits, and the locations of the weights on disk and the identities of their files. */
 const bases = new Map<string, Promise<QuantizedBase>>();
 let folder: string | undefined;
 let fileCount = 0;
@@ -49,6 +50,7 @@ function locationsOf(files: CheckpointFiles) {
   return linearParameters(config).map(({ name }) => {
     const location = locations.get(name);
     const file = location?.file;
-    return [file instanceof Uint8Array ? undefined : file?.path, location?.entry.begin];
+    const onDisk = !file || file instanceof Uint8Array ? [] : [file.path, fileIdentity(file.path)];
+    return [...onDisk, location?.entry.begin];
   });
 }

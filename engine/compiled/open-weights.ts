@@ -5,12 +5,13 @@
 import { realpathSync } from "node:fs";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { type ModelConfig, readModelConfig } from "../checkpoint/config.ts";
+import { fileIdentity } from "../checkpoint/files.ts";
 import { type Parameter, parameterLayout } from "../checkpoint/parameters.ts";
 import type { TensorType } from "../checkpoint/safetensors.ts";
 import type { TensorLocation } from "../checkpoint/tensors.ts";
 import { locateParameters, readWeights } from "../checkpoint/weights.ts";
 import { type Feeds, tensor } from "./graph-session.ts";
-import type { ExternalTensor, ExternalTensors, StoredType } from "./onnx/serialize.ts";
+import type { ExternalTensor, StoredType } from "./onnx/serialize.ts";
 import type { QuantizedBase } from "./quantization/quantized-base.ts";
 
 const STORED: Readonly<Record<TensorType, { readonly type: StoredType; readonly bytes: number }>> = {
@@ -19,10 +20,18 @@ const STORED: Readonly<Record<TensorType, { readonly type: StoredType; readonly 
   BF16: { type: "bfloat16", bytes: 2 },
 };
 
+export interface MappedTensor extends ExternalTensor {
+  /** Of the file, when the weights were opened. */
+  readonly identity: string;
+}
+
+/** Keyed by parameter. */
+export type MappedTensors = ReadonlyMap<string, MappedTensor>;
+
 export interface OpenWeights {
   readonly config: ModelConfig;
   /** Mapped by the session. */
-  readonly external: ExternalTensors;
+  readonly external: MappedTensors;
   /** Fed to every run. */
   readonly feeds: Feeds;
 }
@@ -32,7 +41,7 @@ export function openWeights(files: CheckpointFiles, quantized?: QuantizedBase): 
   const config = readModelConfig(files);
   const layout = parameterLayout(config);
   const locations = locateParameters(files, config, layout);
-  const external = new Map<string, ExternalTensor>();
+  const external = new Map<string, MappedTensor>();
   const feeds: Feeds = {};
   const quantizedNames = new Set(quantized?.tensors.map(({ name }) => name));
   for (const parameter of layout.parameters.filter(({ name }) => !quantizedNames.has(name))) {
@@ -70,10 +79,12 @@ type OnDisk = TensorLocation & { readonly file: Exclude<TensorLocation["file"], 
 const isMemoryMapped = (location: TensorLocation): location is OnDisk =>
   !(location.file instanceof Uint8Array) && location.entry.begin % STORED[location.entry.type].bytes === 0;
 
-function externalTensor({ shape: dims }: Parameter, location: TensorLocation): ExternalTensor | undefined {
+function externalTensor({ shape: dims }: Parameter, location: TensorLocation): MappedTensor | undefined {
   if (!isMemoryMapped(location)) return undefined;
   const { file, entry } = location;
   const { type } = STORED[entry.type];
   // Files in a model hub's cache are symbolic links.
-  return { type, path: realpathSync(file.path), offset: entry.begin, bytes: entry.end - entry.begin, dims };
+  const path = realpathSync(file.path);
+  const identity = fileIdentity(path);
+  return { type, path, identity, offset: entry.begin, bytes: entry.end - entry.begin, dims };
 }

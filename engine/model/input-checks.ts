@@ -1,4 +1,7 @@
 /** @file Checks of inputs and gradients that every engine makes. */
+import * as z from "zod";
+import { parse } from "../../core/contracts/parse.ts";
+import { Sampling } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
 
@@ -36,10 +39,13 @@ export function checkTrainingSequence(sequence: TrainingSequence, loss: Loss): v
   }
 }
 
+const SampleLimits = z.object({ maxTokens: z.int().nonnegative(), sampling: Sampling });
+
 export function checkSampleRequest(request: SampleRequest, vocabulary: number, contextTokens: number): void {
   checkTokens(request.tokens, vocabulary, contextTokens);
-  if (request.tokens.length > 0) return;
-  throw new MgrpoError("config-invalid", `sequence '${request.sequence}': an empty prompt predicts nothing`);
+  const name = `sequence '${request.sequence}'`;
+  if (request.tokens.length === 0) throw new MgrpoError("config-invalid", `${name}: an empty prompt predicts nothing`);
+  parse(SampleLimits, request, name, "config-invalid");
 }
 
 export function checkGradient(gradient: Float32Array): void {

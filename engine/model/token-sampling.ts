@@ -1,5 +1,6 @@
 /** @file Samples one token from a distribution: inverse CDF with one uniform draw, after top-k and top-p; argmax at temperature 0. */
 import type { Sampling } from "../../core/contracts/rollout.ts";
+import { MgrpoError } from "../../core/errors.ts";
 
 export interface SampledToken {
   readonly token: number;
@@ -7,7 +8,10 @@ export interface SampledToken {
   readonly logProb: number;
 }
 
-/** Samples from `count` probabilities, starting at `from`, which the caller computed at the sampling temperature (at 1 when greedy). */
+/**
+ * Samples from `count` probabilities, starting at `from`, which the caller computed at the sampling temperature (at 1 when greedy).
+ * @throws MgrpoError `checkpoint-damaged` if they are NaN.
+ */
 export function sampleToken(
   probabilities: Float32Array,
   from: number,
@@ -22,7 +26,22 @@ export function sampleToken(
       : sampling.topK === 0 && sampling.topP === 1
         ? inverseCdf(probabilities, from, to, uniform())
         : truncatedCdf(probabilities, from, to, sampling, uniform());
-  return { token: chosen - from, logProb: Math.min(0, Math.log(probabilities[chosen] ?? 0)) };
+  return { token: chosen - from, logProb: logProbOf(probabilities[chosen]) };
+}
+
+/**
+ * Of a sampled token: its probability is positive, and at most 1 up to rounding. Memory-mapped weights are not read before they are
+ * used, so that NaN in them is found here.
+ * @throws MgrpoError `checkpoint-damaged` for any other probability.
+ */
+export function logProbOf(probability: number | undefined): number {
+  if (probability !== undefined && probability > 0 && Number.isFinite(probability)) {
+    return Math.min(0, Math.log(probability));
+  }
+  throw new MgrpoError(
+    "checkpoint-damaged",
+    `the model gives the next token probability ${probability}: its weights hold NaN, infinity or far too large values: take a checkpoint from before its training diverged`,
+  );
 }
 
 function argmax(probabilities: Float32Array, from: number, to: number): number {

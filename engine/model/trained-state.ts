@@ -71,8 +71,10 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
     },
     async load(from) {
       const given = withConfigOf(from, config, configFile);
-      weights.set(lora ? adapterWeights(given, config, lora) : parseCheckpoint(given).weights);
+      // Everything is read before anything is replaced: damaged files leave the state as it is.
+      const loaded = lora ? adapterWeights(given, config, lora) : parseCheckpoint(given).weights;
       adam = readOptimizer(from, layout.length);
+      weights.set(loaded);
       gradient.fill(0);
       measured = new Float32Array();
     },

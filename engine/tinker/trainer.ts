@@ -7,6 +7,9 @@
  * So every loss is the same on every server, at the cost of one extra forward pass. If a server averages over a step's sequences, the
  * weights are scaled by the number of sequences, which is known only at the step. A step's calls are a function of weights and batch, byte for
  * byte, which lets a successor resume a dead process's step (journal.ts).
+ *
+ * A step that fails after its first call may have left part of the gradient, or its update, on the server: every later call but `load` and
+ * `close` rejects with `replay-failed`.
  */
 import type { StepOptimizer } from "../../core/contracts/agent-config.ts";
 import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
@@ -77,6 +80,8 @@ class TinkerTrainer implements Trainer {
   readonly #gradient = new Map<string, GradientTerm>();
   /** Log-probs under the current weights, by tokens: the server computes them once per sequence and step. */
   readonly #logProbs = new Map<string, Float32Array>();
+  /** Whether a failed step has left the server's model in an unknown state. */
+  #isStateLost = false;
 
   constructor(context: TrainerContext, model: JournaledModel, optimizerProbe?: OptimizerProbe) {
     this.#context = context;
@@ -85,12 +90,14 @@ class TinkerTrainer implements Trainer {
   }
 
   async logProbs(sequences: readonly (readonly number[])[], temperature: number): Promise<Float32Array[]> {
+    this.#refuseIfLost();
     refuseTemperature(temperature);
     for (const tokens of sequences) this.#checkTokens(tokens);
     return this.#score(sequences);
   }
 
   async forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward> {
+    this.#refuseIfLost();
     refuseTemperature(temperature);
     for (const sequence of batch) {
       this.#checkTokens(sequence.tokens);
@@ -108,6 +115,7 @@ class TinkerTrainer implements Trainer {
   }
 
   async optimizerStep(config: StepOptimizer, scale = 1): Promise<{ gradientNorm: number }> {
+    this.#refuseIfLost();
     const { behavior, server, limits } = this.#context;
     const terms = [...this.#gradient.values()];
     for (const { gradient_T } of terms) checkGradient(gradient_T);
@@ -119,13 +127,20 @@ class TinkerTrainer implements Trainer {
     const requests = requestBatches(terms, ({ tokens }) => tokens.length, limits.microBatchTokens).map((batch) =>
       batch.map((term) => gradientDatum(term.tokens, term.logProbs_T, term.gradient_T, scaleOf(term))),
     );
-    await this.#model.run((model) => model.forwardBackward(requests, "importance_sampling"));
-    const result = await this.#model.run((model) => model.optimizerStep(params));
+    const step = async () => {
+      await this.#model.run((model) => model.forwardBackward(requests, "importance_sampling"));
+      return this.#model.run((model) => model.optimizerStep(params));
+    };
+    const result = await step().catch((error: unknown) => {
+      this.#isStateLost = true;
+      throw error;
+    });
     this.#reset();
     return { gradientNorm: gradientNormOf(result) };
   }
 
   async save(): Promise<Map<string, Uint8Array>> {
+    this.#refuseIfLost();
     return new Map([[TINKER_FILE, writeTinkerVersion(await this.#model.save())]]);
   }
 
@@ -142,10 +157,20 @@ class TinkerTrainer implements Trainer {
     await this.#model.close();
     this.#reset();
     this.#model = await JournaledModel.open(server, base, next, { journal, canResume: false });
+    this.#isStateLost = false;
   }
 
   close(): Promise<void> {
     return this.#model.close();
+  }
+
+  #refuseIfLost(): void {
+    if (!this.#isStateLost) return;
+    const fault = "an optimizer step failed, and part of it may have been computed";
+    throw new MgrpoError(
+      "replay-failed",
+      `${this.#context.server.baseUrl}: ${fault}: load a checkpoint and repeat the step`,
+    );
   }
 
   #checkTokens(tokens: readonly number[]): void {

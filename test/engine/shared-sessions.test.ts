@@ -1,13 +1,27 @@
-/** @file Callers with the same graph, policy shape and options share a session. */
-import { expect, test } from "vitest";
+/**
+ * @file Callers with the same graph, policy shape and options share a session. One that maps weights maps those of its caller's files, and ends
+ * once nobody uses it and others are mapped.
+ */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs-core";
+import { afterAll, expect, test } from "vitest";
+import { EMBEDDING } from "../../engine/checkpoint/parameters.ts";
+import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { traceExtend } from "../../engine/compiled/graphs/extend.ts";
+import { type OpenWeights, openWeights } from "../../engine/compiled/open-weights.ts";
 import type { PolicyShape } from "../../engine/compiled/policy-shape.ts";
-import { sharedSession } from "../../engine/compiled/shared-sessions.ts";
-import type { TracedGraph } from "../../engine/compiled/trace/trace.ts";
-import { OPTIONS, TINY } from "./tiny.ts";
+import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
+import { endUse, sharedSession } from "../../engine/compiled/shared-sessions.ts";
+import { type TracedGraph, traceGraph } from "../../engine/compiled/trace/trace.ts";
+import { openLaneTrainer } from "../../engine/compiled/training/lane-trainer.ts";
+import { LORA, mapped, OPTIONS, TINY, tinyAdapter, tinyCheckpoint } from "./tiny.ts";
 
 const options = { ...OPTIONS, provider: "cpu" } as const;
 const shape: PolicyShape = { config: TINY, lora: null };
+const folder = mkdtempSync(join(tmpdir(), "mgrpo-sessions-"));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 /** A graph whose outputs no node computes, which the runtime refuses. */
 function traceNothing(of: PolicyShape): TracedGraph {
@@ -21,3 +35,79 @@ test("callers share one session; one that failed to open is opened again", async
   const session = await open(traceExtend);
   expect(await open(traceExtend)).toBe(session);
 });
+
+/** Model `seed`, memory-mapped from the file `name`. */
+const model = (name: string, seed: number) => mapped(tinyCheckpoint(TINY, seed), join(folder, name));
+
+/** A graph that returns the mapped embedding, doubled. */
+const traceDouble = () =>
+  traceGraph("double", (scope) => {
+    const embedding = scope.input<tf.Tensor2D>(EMBEDDING, [TINY.vocabulary, TINY.width]);
+    scope.output("doubled", tf.add(embedding, embedding));
+  });
+
+const doubleSession = ({ external }: OpenWeights) => sharedSession("double", shape, options, traceDouble, external);
+
+const embeddingOf = (seed: number) =>
+  parseCheckpoint(tinyCheckpoint(TINY, seed)).weights.slice(0, TINY.vocabulary * TINY.width);
+
+const doubled = async (weights: OpenWeights) => (await (await doubleSession(weights)).run({}, {}))["doubled"];
+
+test("a model that replaces another in the same file is the one that is computed", async () => {
+  for (const seed of [1, 2]) {
+    const expected = embeddingOf(seed).map((value) => 2 * value);
+    expect(await doubled(openWeights(model("replaced", seed)))).toEqual(expected);
+  }
+});
+
+test("a file that was replaced after its model was opened is not mapped", async () => {
+  const weights = openWeights(model("late", 1));
+  model("late", 2);
+  const message = /late has changed since the model was opened: keep its files as they are while it is open/;
+  await expect(doubleSession(weights)).rejects.toThrow(message);
+});
+
+test("a session stays while it has a user and until other weights are mapped; then it is released", async () => {
+  const files = model("used", 1);
+  const [first, second] = [openWeights(files), openWeights(files)];
+  const session = await doubleSession(first);
+  expect(await doubleSession(second)).toBe(session);
+  endUse(first.external);
+  await doubled(openWeights(model("other", 2)));
+  await session.run({}, {});
+  endUse(second.external);
+  const third = openWeights(files);
+  expect(await doubleSession(third)).toBe(session);
+  endUse(third.external);
+  await doubled(openWeights(model("another", 3)));
+  await expect(session.run({}, {})).rejects.toThrow();
+  expect(await doubled(openWeights(files))).toBeDefined();
+});
+
+const REQUEST = { sequence: "a", tokens: [5, 6], maxTokens: 2, stop: [], stream: [1] };
+const GREEDY = { temperature: 0, topP: 1, topK: 0 };
+
+/** Files of this test that the process maps. */
+const mappedNames = (names: readonly string[]) => {
+  const maps = readFileSync("/proc/self/maps", "utf8");
+  return names.filter((name) => maps.includes(join(folder, name)));
+};
+
+test.runIf(process.platform === "linux")(
+  "a closed sampler or trainer leaves no more than the last model mapped",
+  async () => {
+    const names = ["sampler-1", "sampler-2", "trainer-1", "trainer-2"];
+    for (const [i, name] of names.entries()) {
+      if (name.startsWith("sampler")) {
+        const sampler = await openCompiledSampler(model(name, i), options);
+        await sampler.sample({ ...REQUEST, sampling: GREEDY });
+        await sampler.close();
+      } else {
+        const trainer = openLaneTrainer(mapped(tinyAdapter(TINY, LORA, i), join(folder, name)), options);
+        await trainer.logProbs([[1, 2, 3]], 1);
+        await trainer.close();
+      }
+      expect(mappedNames(names)).toEqual([name]);
+    }
+  },
+);

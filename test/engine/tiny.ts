@@ -1,5 +1,5 @@
 /** @file Tiny models and adapters for the engine tests. Most sizes differ, so that swapped dimensions show. */
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type LoraConfig, LoraTarget } from "../../core/contracts/lora.ts";
 import type { CheckpointFile, CheckpointFiles, EngineOptions } from "../../core/ports.ts";
@@ -61,9 +61,13 @@ export const UNTIED: ModelConfig = { ...TINY, layers: 1, tied: false, vocabulary
 export const WIDE: ModelConfig = { ...TINY, width: 64, heads: 4, kvHeads: 2, headWidth: 16, ffnWidth: 96 };
 
 /** An adapter whose base is memory-mapped from a file in `folder`. */
-export function mappedAdapter(config: ModelConfig, folder: string): CheckpointFiles {
-  const path = join(folder, MODEL_FILE);
-  const base = tinyCheckpoint(config).get(MODEL_FILE) ?? new Uint8Array();
-  writeFileSync(path, base);
-  return new Map<string, CheckpointFile>([...tinyAdapter(config), [MODEL_FILE, { path, bytes: base.length }]]);
+export const mappedAdapter = (config: ModelConfig, folder: string): CheckpointFiles =>
+  mapped(tinyAdapter(config), join(folder, MODEL_FILE));
+
+/** The same checkpoint, its model memory-mapped from `path`. Replaces an earlier file, as `writeCheckpoint` does. */
+export function mapped(files: ReadonlyMap<string, Uint8Array>, path: string): CheckpointFiles {
+  const model = files.get(MODEL_FILE) ?? new Uint8Array();
+  writeFileSync(`${path}.partial`, model);
+  renameSync(`${path}.partial`, path);
+  return new Map<string, CheckpointFile>([...files, [MODEL_FILE, { path, bytes: model.length }]]);
 }

@@ -60,6 +60,21 @@ test.each(cases)("top-k $topK and top-p $topP sample the token that a sort of th
   }
 });
 
+test.each([
+  { temperature: 0, topK: 0, topP: 1 },
+  { temperature: 1, topK: 0, topP: 1 },
+  { temperature: 1, topK: 2, topP: 1 },
+  { temperature: 1, topK: 0, topP: 0.5 },
+])("NaN is refused at %o, not sampled as a token", (sampling) => {
+  const probabilities = new Float32Array(4).fill(Number.NaN);
+  expect(() => sampleToken(probabilities, 0, 4, sampling, () => 0.5)).toThrow(
+    expect.objectContaining({
+      code: "checkpoint-damaged",
+      message: expect.stringMatching(/probability NaN: its weights/),
+    }),
+  );
+});
+
 test("a token of probability 0 is never sampled", () => {
   const probabilities = Float32Array.of(0, 1, 0, 0);
   for (const topK of [0, 2, 4]) {

@@ -4,6 +4,7 @@
  */
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { MASK_VALUE, type RotaryTable, rotaryTable } from "../../model/positions.ts";
+import { logProbOf } from "../../model/token-sampling.ts";
 import { type Feeds, type GraphSession, tensor } from "../graph-session.ts";
 import { initialName, perStepName } from "../graphs/block.ts";
 import { cacheNames } from "../graphs/extend.ts";
@@ -114,7 +115,7 @@ export class BlockDecoder {
     const column = (name: string) => draws.map((_, step) => dataOf(name)[step * rows + slot] as number);
     return {
       tokens: Int32Array.from(column("drawn")),
-      logProbs: column("probability").map((p) => Math.min(0, Math.log(p))),
+      logProbs: column("probability").map(logProbOf),
       keep: (count) => {
         for (let step = 0; step < count; step++) {
           this.#cache.write(slot, position + step, this.#newRows(step, rows, dataOf), slot, 1, 1);

@@ -5,7 +5,7 @@ import { traceBlock } from "../graphs/block.ts";
 import { traceExtend } from "../graphs/extend.ts";
 import { traceExtendOnDevice, updatedCacheName } from "../graphs/extend-on-device.ts";
 import type { LaneOptions } from "../lanes.ts";
-import type { ExternalTensors } from "../onnx/serialize.ts";
+import type { MappedTensors } from "../open-weights.ts";
 import type { PolicyShape } from "../policy-shape.ts";
 import { sharedSession } from "../shared-sessions.ts";
 import { uploadToDevice } from "../upload.ts";
@@ -26,7 +26,7 @@ export const DECODE_MODES: Readonly<Record<ExecutionProvider, DecodeMode>> = {
 export interface DecoderWeights {
   readonly shape: PolicyShape;
   /** Memory-mapped by the session. */
-  readonly external: ExternalTensors;
+  readonly external: MappedTensors;
   /** Fed to every run. */
   readonly feeds: Feeds;
 }

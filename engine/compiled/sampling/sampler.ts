@@ -14,7 +14,8 @@ import { checkSampleRequest } from "../../model/input-checks.ts";
 import { asEngineError } from "../engine-error.ts";
 import { parameterTensors } from "../graphs/weights.ts";
 import type { LaneOptions } from "../lanes.ts";
-import { openWeights } from "../open-weights.ts";
+import { type MappedTensors, openWeights } from "../open-weights.ts";
+import { endUse } from "../shared-sessions.ts";
 import { ContinuousBatch } from "./continuous-batch.ts";
 import type { PendingSample } from "./generation.ts";
 import { DECODE_MODES, type DecodeMode, openDecoder } from "./open-decoder.ts";
@@ -32,25 +33,29 @@ export async function openCompiledSampler(
   const shape = { config, lora: adapter?.lora ?? null };
   const feeds = { ...base, ...(adapter && parameterTensors(adapter.layout, adapter.weights)) };
   const slots = Math.max(MINIMUM_SLOTS, options.slots);
-  const { decoder, blockDecoder } = await openDecoder({ shape, external, feeds }, slots, options, mode);
+  const opening = openDecoder({ shape, external, feeds }, slots, options, mode);
+  opening.catch(() => endUse(external));
+  const { decoder, blockDecoder } = await opening;
   const batch = new ContinuousBatch(decoder, blockDecoder, slots, config.vocabulary);
-  return new CompiledSampler(batch, config.vocabulary, options.contextTokens);
+  return new CompiledSampler(batch, config.vocabulary, options.contextTokens, external);
 }
 
 class CompiledSampler implements Sampler {
   readonly #batch: ContinuousBatch;
   readonly #vocabulary: number;
   readonly #contextTokens: number;
+  readonly #external: MappedTensors;
   /** By sequence: how many sequences began before it. */
   readonly #arrivals = new Map<string, number>();
   #sequences = 0;
   #isClosed = false;
   #loop: Promise<void> | undefined;
 
-  constructor(batch: ContinuousBatch, vocabulary: number, contextTokens: number) {
+  constructor(batch: ContinuousBatch, vocabulary: number, contextTokens: number, external: MappedTensors) {
     this.#batch = batch;
     this.#vocabulary = vocabulary;
     this.#contextTokens = contextTokens;
+    this.#external = external;
   }
 
   async sample(request: SampleRequest, signal?: AbortSignal): Promise<Sample> {
@@ -82,6 +87,7 @@ class CompiledSampler implements Sampler {
     this.#dropAll(({ request }) => canceled(request));
     await this.#loop;
     this.#batch.close();
+    endUse(this.#external);
   }
 
   #wake(): void {

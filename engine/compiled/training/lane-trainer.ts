@@ -7,7 +7,8 @@ import type { CheckpointFiles, SavedFile, Trainer } from "../../../core/ports.ts
 import { openTrainedState, type TrainedState } from "../../model/trained-state.ts";
 import type { LaneOptions } from "../lanes.ts";
 import { computesWhole } from "../memory.ts";
-import { openWeights } from "../open-weights.ts";
+import { type OpenWeights, openWeights } from "../open-weights.ts";
+import { endUse } from "../shared-sessions.ts";
 import { addInto } from "./arrays.ts";
 import { LayeredPasses } from "./layered-passes.ts";
 import type { Passes } from "./passes.ts";
@@ -36,8 +37,9 @@ export interface LaneTrainer extends Omit<Trainer, "optimizerStep" | "gradientNo
 export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): LaneTrainer {
   const state = openTrainedState(files, options.shardBytes);
   const { weights, gradient, optimizerStep, gradientNorm, savedFile, load } = state;
+  const frozen = state.lora ? openWeights(files, options.quantized) : { external: new Map(), feeds: {} };
   return {
-    ...plannedPasses(openPasses(state, files, options), state, options),
+    ...plannedPasses(openPasses(state, frozen, options), state, options),
     async takeGradient() {
       const taken = gradient.slice();
       gradient.fill(0);
@@ -57,15 +59,20 @@ export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): L
     },
     savedFile: async (index) => savedFile(index),
     load,
-    async close() {},
+    async close() {
+      endUse(frozen.external);
+    },
   };
 }
 
-function openPasses(state: TrainedState, files: CheckpointFiles, options: LaneOptions): Passes {
+type FrozenWeights = Pick<OpenWeights, "external" | "feeds">;
+
+/** @param frozen the adapter's base model; empty when all weights are trained. */
+function openPasses(state: TrainedState, frozen: FrozenWeights, options: LaneOptions): Passes {
   // Packed weights cost memory and gain nothing here: a product has many rows, one for each token of the micro-batch.
   const frozenOptions = { ...options, packsWeights: false, multipliesCodes: false };
-  if (state.lora) return new LayeredPasses(state, openWeights(files, options.quantized), frozenOptions);
+  if (state.lora) return new LayeredPasses(state, frozen, frozenOptions);
   return computesWhole(state.config, options)
     ? new WholePasses(state, options)
-    : new LayeredPasses(state, { external: new Map(), feeds: {} }, options);
+    : new LayeredPasses(state, frozen, options);
 }

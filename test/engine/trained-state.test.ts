@@ -1,0 +1,26 @@
+/** @file A trainer's state is loaded whole or not at all. */
+import { expect, test } from "vitest";
+import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import { OPTIMIZER_FILE } from "../../engine/checkpoint/shards.ts";
+import { openTrainedState, type TrainedState } from "../../engine/model/trained-state.ts";
+import { LORA, TINY, tinyAdapter, tinyCheckpoint } from "./tiny.ts";
+
+/** Weights, optimizer state and gradient. */
+function stateOf({ savedFile, gradient }: TrainedState) {
+  const files = [0, 1, 2].map((index) => savedFile(index));
+  return structuredClone([files, gradient]);
+}
+
+test.each([
+  ["all weights", tinyCheckpoint(), tinyCheckpoint(TINY, 2)],
+  ["an adapter", tinyAdapter(), tinyAdapter(TINY, LORA, 2)],
+])("files with a damaged optimizer leave the state of %s as it is", async (_name, files, others) => {
+  const state = openTrainedState(files);
+  state.gradient.fill(0.5);
+  await state.optimizerStep(OptimizerConfig.parse({}));
+  state.gradient.fill(0.25);
+  const before = stateOf(state);
+  const damaged = new Map([...others, [OPTIMIZER_FILE, new Uint8Array([1, 2, 3])]]);
+  await expect(state.load(damaged)).rejects.toMatchObject({ code: "checkpoint-damaged" });
+  expect(stateOf(state)).toEqual(before);
+});
