@@ -26,6 +26,7 @@ import { makeMissingModels } from "./local/missing-models.ts";
 import { ignoredSetting, preflight } from "./local/preflight.ts";
 import { checkRunsFolder, runFolder, writeAtomically } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
+import { makeWritable } from "./local/writable-folder.ts";
 import { counted } from "./terminal/columns.ts";
 import { MGRPO } from "./terminal/name.ts";
 
@@ -50,6 +51,7 @@ interface Plan {
 export async function compare(recipeName: string, options: CompareOptions): Promise<void> {
   const plan = await planComparison(recipeName, options);
   for (const seed of plan.seeds) refuseMismatchedRun(leadRun(plan, seed), options.mixed);
+  makeWritable(plan.folder, "run mgrpo in a folder that you can write to");
   const progress = openProgress(plan.names.length);
   const stop = watchForStop();
   const { planned, failures } = await trainAll(plan, progress, stop.signal).finally(() => {

@@ -47,6 +47,7 @@ export async function planEvaluation(
   const team = findTeam(target);
   const { stored, checkpoints, endpoint, status } = team;
   const name = recipeOf(target, team, options.recipe);
+  refuseSettingsOfTraining(options.set);
   const recipe = await openRecipe(name);
   const advised = stored ? withStoredConfig(recipe, stored) : recipe;
   const choice = {
@@ -88,6 +89,16 @@ export async function planEvaluation(
     );
   }
   return { config, suite: first, recipe, notes: status ? scoreDifferences(config, status) : [] };
+}
+
+/** Settings that only training reads. */
+const OF_TRAINING = /^(?:temperature|curriculum|staleness|agents\.[^.=]+\.optimizer)(?=[.=])/;
+
+function refuseSettingsOfTraining(set: readonly string[]): void {
+  const setting = set.find((one) => OF_TRAINING.test(one));
+  if (setting === undefined) return;
+  const own = setting.startsWith("temperature=") ? "; a suite has its own (evaluation.suites.0.temperature)" : "";
+  throw new MgrpoError("config-invalid", `--set ${setting} changes training alone: leave it out${own}`);
 }
 
 /** Refuses settings of suites other than the chosen one, which would change nothing. */

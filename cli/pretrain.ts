@@ -2,6 +2,7 @@
  * @file `mgrpo pretrain <recipe>`: trains a recipe's base models from random weights, with the loop of `mgrpo sft`, each on its own endless
  * demonstrations.
  */
+import { existsSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { RunConfig } from "../core/contracts/config.ts";
@@ -23,6 +24,7 @@ import { batchesOf } from "../sft/batches.ts";
 import { type Example, exampleOf } from "../sft/example.ts";
 import { learn, OPTIMIZER } from "../sft/learn.ts";
 import { NO_PROGRESS, recentLoss, type TrainingProgress } from "../sft/progress.ts";
+import { makeWritable } from "./local/writable-folder.ts";
 import { openLiveLine } from "./terminal/live.ts";
 
 export interface PretrainOptions {
@@ -35,6 +37,8 @@ export interface PretrainOptions {
 }
 
 const WEIGHTS = "model.safetensors";
+/** What the model was trained with. */
+const RECORD = "training.json";
 const PROGRESS_EVERY_STEPS = 50;
 /** Number of steps over which the reported loss is averaged. */
 const RECENT_STEPS = 50;
@@ -43,10 +47,23 @@ export async function pretrain(nameOrPath: string, { only, to, tokens }: Pretrai
   const recipe = await openRecipe(nameOrPath);
   const bases = chosenBases(recipe, only);
   const tools = await openToolsModule(nameOrPath);
-  for (const base of bases) {
-    const folder = to === undefined ? base.folder : join(to, basename(base.folder));
-    await pretrainBase({ ...base, folder, training: { ...base.training, ...(tokens && { tokens }) } }, recipe, tools);
+  const placed = bases.map((base) => ({
+    ...base,
+    folder: to === undefined ? base.folder : join(to, basename(base.folder)),
+  }));
+  for (const { folder } of placed) checkTarget(folder);
+  for (const base of placed) {
+    await pretrainBase({ ...base, training: { ...base.training, ...(tokens && { tokens }) } }, recipe, tools);
   }
+}
+
+/** Throws before anything is trained: for a folder that cannot be written, and for one with a model that this command did not make. */
+function checkTarget(folder: string): void {
+  const elsewhere = "name another folder with --to";
+  if (existsSync(join(folder, WEIGHTS)) && !existsSync(join(folder, RECORD))) {
+    throw new MgrpoError("config-invalid", `${folder} has a model that pretrain did not make: ${elsewhere}`);
+  }
+  makeWritable(folder, elsewhere);
 }
 
 /** Those that `only` names, each by its folder's name or path; all by default. Rejects a name that the recipe does not have. */
@@ -83,7 +100,7 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
   const record = { ...base.training, seed, agent, arm, optimizer: OPTIMIZER, steps, loss };
   const weights = saved.get(WEIGHTS);
   if (!weights) throw new Error(`the trainer saved no ${WEIGHTS}`);
-  const others = [...described, ["training.json", `${JSON.stringify(record, null, 2)}\n`] as const];
+  const others = [...described, [RECORD, `${JSON.stringify(record, null, 2)}\n`] as const];
   await writeFolder(base.folder, [...others, [WEIGHTS, weights]]);
 }
 

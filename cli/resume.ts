@@ -1,12 +1,18 @@
 /** @file `mgrpo resume`: continues a run that was stopped, killed or halted, from its records. */
-import { existsSync, readFileSync } from "node:fs";
-import { parseJson } from "../core/contracts/parse.ts";
+import { existsSync } from "node:fs";
 import { MgrpoError } from "../core/errors.ts";
 import { type RaisedBudget, raisesBudget } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { readBases } from "./local/base-models.ts";
 import { preflight } from "./local/preflight.ts";
-import { checkRunsFolder, existingRun, readConfig, readStatus } from "./local/run-folder.ts";
+import {
+  checkRunsFolder,
+  existingRun,
+  parseDerived,
+  readConfig,
+  readStatus,
+  refuseWithoutStore,
+} from "./local/run-folder.ts";
 import { trainLocally } from "./local/train-locally.ts";
 import { readQuestions } from "./questions.ts";
 import { RunReport } from "./run-report.ts";
@@ -33,9 +39,10 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
     if (raisesBudget(raised)) {
       throw new MgrpoError("config-invalid", `run '${run}' is finished: its budget cannot be raised`);
     }
-    printSummary(parseJson(RunReport, readFileSync(folder.report), folder.report), folder);
+    printSummary(parseDerived(RunReport, folder.report), folder);
     return;
   }
+  refuseWithoutStore(folder, status);
   const config = readConfig(folder);
   const recipe = await openRecipe(config.recipe);
   const site = { workers: "here", models: "stored", begins: () => false, checkStore: checkRunsFolder } as const;

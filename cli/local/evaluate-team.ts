@@ -3,7 +3,7 @@
  * workers process its jobs. If its folder is kept, another call resumes it, keeps its answers and retries lost ones.
  */
 import { randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -21,6 +21,7 @@ import { readJobs, readResult, readRun } from "./read-records.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import type { Stop } from "./stop.ts";
 import { evaluatorsOf, inFlightIn, startWorkers, type Workers } from "./workers.ts";
+import { makeWritable } from "./writable-folder.ts";
 
 const POLL_SECONDS = 0.25;
 
@@ -79,7 +80,7 @@ export async function evaluateInFolder(
   { raised = {}, onStart, onPoll }: FolderOptions = {},
 ): Promise<boolean> {
   const config = withoutWaiting(wanted);
-  mkdirSync(directory, { recursive: true });
+  makeWritable(directory, "name another folder with --results");
   const cloud = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "functions.log"));
   try {
     await startOrResume(

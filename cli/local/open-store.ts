@@ -10,7 +10,7 @@ import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { openCloudStore } from "./embedded-cloud.ts";
-import { type RunFolder, readStatus } from "./run-folder.ts";
+import { type RunFolder, readStatus, refuseWithoutStore } from "./run-folder.ts";
 
 /** How long a read retries while a process starts or ends. */
 const HANDOVER_SECONDS = 3;
@@ -31,8 +31,12 @@ export function withRunStore<T>(
 }
 
 async function withOpenStore<T>(folder: RunFolder, read: (store: Store) => Promise<T>): Promise<T> {
-  const { state, environment } = readStatus(folder);
-  if (state !== "running") return withIdleStore(folder.cloud, read);
+  const status = readStatus(folder);
+  const { state, environment } = status;
+  if (state !== "running") {
+    refuseWithoutStore(folder, status);
+    return withIdleStore(folder.cloud, read);
+  }
   const store = openCloudStore(environment);
   return read(store).finally(() => store.close());
 }

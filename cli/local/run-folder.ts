@@ -19,7 +19,7 @@ import { Arm, RunConfig } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { StoreWrites } from "../../core/contracts/store-writes.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { didYouMean } from "../terminal/nearest.ts";
@@ -174,10 +174,17 @@ export function readConfig({ path, config: file }: RunFolder): RunConfig {
 
 /** The names of the runs in this folder, in natural order. */
 export function runNames(): string[] {
-  if (!existsSync(RUNS)) return [];
-  return readdirSync(RUNS)
+  return namesIn(RUNS)
     .filter((name) => existsSync(runFolder(name).config))
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return existsSync(folder) ? readdirSync(folder) : [];
+  } catch (cause) {
+    throw unreadable(resolve(folder), cause);
+  }
 }
 
 /** `<recipe>-<arm>-seed<seed>`, with the next free number appended if it is taken. */
@@ -227,9 +234,29 @@ function newStatus(config: RunConfig): RunStatus {
 /** A run that is `running` without a live process was killed: it is reported as stopped. */
 export function readStatus(folder: RunFolder): RunStatus {
   if (!existsSync(folder.status)) return newStatus(readConfig(folder));
-  const status = parseJson(RunStatus, readText(folder.status), folder.status);
+  const status = parseDerived(RunStatus, folder.status);
   if (status.state !== "running" || isOtherProcess(status.pid, status.processStart)) return status;
   return { ...status, state: "stopped", pid: 0, processStart: "", environment: {} };
+}
+
+/** A file that `resume` writes anew from the run's store if it is missing. */
+export function parseDerived<S extends z.ZodType>(schema: S, path: string): z.infer<S> {
+  try {
+    return parseJson(schema, readText(path), path);
+  } catch (error) {
+    if (!isMgrpoError(error, "record-damaged")) throw error;
+    throw new MgrpoError(error.code, `${error.message}: remove this file, and resume the run to write it anew`);
+  }
+}
+
+/** Refuses a run that has begun and whose store is gone: it would begin again, or look as if it had never begun. */
+export function refuseWithoutStore({ path, cloud, steps }: RunFolder, { run, state, step }: RunStatus): void {
+  const hasBegun = state === "finished" || state === "halted" || step > 0 || existsSync(steps);
+  if (!hasBegun || existsSync(cloud)) return;
+  throw new MgrpoError(
+    "record-damaged",
+    `the store of run '${run}' is gone (${join(path, "cloud")}): restore it, or train another run under a new name`,
+  );
 }
 
 /** Changes whenever the status is written. Undefined: there is none yet. */

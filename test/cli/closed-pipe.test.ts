@@ -1,8 +1,10 @@
 /**
- * @file A command whose output is no longer read (`mgrpo show run | head -1`, a closed terminal) exits with code 0 and no error message.
+ * @file A command whose output is no longer read (`mgrpo show run | head -1`, a closed terminal) exits with code 0 and no error message. One whose
+ * output cannot be written ends with a message.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -42,4 +44,13 @@ test("a closed terminal is not an error", async () => {
   const child = spawn(process.execPath, [preload, ...SHOW], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
   child.stdout.resume();
   expect(await ended(child)).toEqual(["", 0, null]);
+});
+
+test.skipIf(!existsSync("/dev/full"))("a full disk ends the command with one line", async () => {
+  const full = openSync("/dev/full", "w");
+  const child = spawn(process.execPath, SHOW, { cwd: folder, stdio: ["ignore", full, "pipe"] });
+  const [errors, exit] = await Promise.all([text(child.stderr as Readable), once(child, "exit")]);
+  closeSync(full);
+  expect(errors).toBe("mgrpo: the output cannot be written (ENOSPC): free some space [disk-full]\n");
+  expect(exit).not.toEqual([0, null]);
 });

@@ -172,6 +172,15 @@ test("--set is refused for suites that --suite does not evaluate, and applies to
   expect(config.evaluation.suites).toMatchObject([{ name: "b", temperature: 0 }]);
 });
 
+test("settings that only training reads are refused; a temperature is a suite's", async () => {
+  const plan = (setting: string) => planEvaluation(join(folder, "models"), { recipe: RELAY, set: [setting] });
+  await expect(plan("temperature=0.5")).rejects.toThrow(
+    "--set temperature=0.5 changes training alone: leave it out; a suite has its own (evaluation.suites.0.temperature)",
+  );
+  for (const setting of ["staleness=1", "agents.main.optimizer.learningRate=1", "curriculum=[]"])
+    await expect(plan(setting)).rejects.toThrow(`--set ${setting} changes training alone: leave it out`);
+});
+
 test("an agent has its checkpoint as model, unless --set names another one", async () => {
   const models = join(folder, "models");
   const set = ["agents.main.model=elsewhere"];

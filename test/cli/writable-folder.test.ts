@@ -1,0 +1,71 @@
+/** @file A folder that a command writes its results to is refused before the work, and a run whose store is gone does not begin again. */
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { makeWritable } from "../../cli/local/writable-folder.ts";
+import { pretrain } from "../../cli/pretrain.ts";
+import { resume } from "../../cli/resume.ts";
+import { mgrpo, workHere } from "./command-line.ts";
+import { recordRun } from "./recorded-run.ts";
+import { config } from "./records.ts";
+
+const folder = workHere();
+
+test("a folder is made if it can be written, and refused with what to do if a file is in its way", () => {
+  makeWritable("new/results", "elsewhere");
+  expect(existsSync("new/results")).toBe(true);
+  writeFileSync("file", "");
+  expect(() => makeWritable("file/results", "name another folder")).toThrow(
+    expect.objectContaining({
+      code: "storage-unwritable",
+      message: "file/results cannot be written (ENOTDIR): name another folder",
+    }),
+  );
+});
+
+test("pretrain refuses before it trains: a target that cannot be written, and a model that it did not make", async () => {
+  writeFileSync("taken", "");
+  await expect(pretrain("tally", { to: "taken" })).rejects.toMatchObject({ code: "storage-unwritable" });
+  mkdirSync("models-of-mine/main", { recursive: true });
+  const weights = join("models-of-mine", "main", "model.safetensors");
+  writeFileSync(weights, "precious");
+  await expect(pretrain("tally", { to: "models-of-mine" })).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringMatching(/main has a model that pretrain did not make: name another folder with --to$/),
+  });
+  expect(readFileSync(weights, "utf8")).toBe("precious");
+});
+
+test("a comparison whose results cannot be written trains nothing", async () => {
+  writeFileSync("results", "");
+  const { code, stderr } = await mgrpo(folder, "compare", "tally", "--arms", "mgrpo", "--seeds", "1", "--steps", "1");
+  rmSync("results");
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/results\S* cannot be written \(ENOTDIR\): run mgrpo in/)]);
+  expect(existsSync("runs")).toBe(false);
+});
+
+test("a `runs` that is a file is named", async () => {
+  writeFileSync("runs", "");
+  const { code, stderr } = await mgrpo(folder, "runs");
+  rmSync("runs");
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^mgrpo: \S+runs cannot be read \(ENOTDIR\)/)]);
+});
+
+test("a run that has begun and whose store is gone is neither shown as new nor begun again", async () => {
+  await recordRun(folder);
+  const { run } = config;
+  rmSync(join("runs", run, "cloud"), { recursive: true });
+  const gone = /the store of run '.*' is gone \(.*cloud\): restore it, or train another run under a new name/;
+  await expect(resume(run, {})).rejects.toMatchObject({ code: "record-damaged", message: expect.stringMatching(gone) });
+  const { code, stderr } = await mgrpo(folder, "show", run);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(gone)]);
+});
+
+test("of a damaged file that resume writes anew, the message says to remove it", async () => {
+  await recordRun(folder);
+  writeFileSync(join("runs", config.run, "status.json"), "");
+  await expect(resume(config.run, {})).rejects.toMatchObject({
+    code: "record-damaged",
+    message: expect.stringMatching(/status\.json: not JSON: remove this file, and resume the run to write it anew$/),
+  });
+});
