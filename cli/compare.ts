@@ -26,9 +26,9 @@ import { makeMissingModels } from "./local/missing-models.ts";
 import { ignoredSetting, preflight } from "./local/preflight.ts";
 import { checkRunsFolder, runFolder, writeAtomically } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
-import { makeWritable } from "./local/writable-folder.ts";
 import { counted } from "./terminal/columns.ts";
 import { MGRPO } from "./terminal/name.ts";
+import { makeWritable } from "./writable-folder.ts";
 
 const RESULTS = "results";
 

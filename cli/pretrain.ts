@@ -24,8 +24,8 @@ import { batchesOf } from "../sft/batches.ts";
 import { type Example, exampleOf } from "../sft/example.ts";
 import { learn, OPTIMIZER } from "../sft/learn.ts";
 import { NO_PROGRESS, recentLoss, type TrainingProgress } from "../sft/progress.ts";
-import { makeWritable } from "./local/writable-folder.ts";
 import { openLiveLine } from "./terminal/live.ts";
+import { makeWritable } from "./writable-folder.ts";
 
 export interface PretrainOptions {
   /** The base models to train, by the names or paths of their folders; all by default. */

@@ -15,13 +15,13 @@ import type { Store } from "../../core/ports.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { clean } from "../terminal/clean.ts";
 import { counted } from "../terminal/columns.ts";
+import { makeWritable } from "../writable-folder.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { readJobs, readResult, readRun } from "./read-records.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import type { Stop } from "./stop.ts";
 import { evaluatorsOf, inFlightIn, startWorkers, type Workers } from "./workers.ts";
-import { makeWritable } from "./writable-folder.ts";
 
 const POLL_SECONDS = 0.25;
 

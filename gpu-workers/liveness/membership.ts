@@ -14,6 +14,7 @@ import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { WorkerRecord, type WorkerRole } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { Clock } from "../../core/ports.ts";
 import { drainWorker, heartbeat, markDead, type RolloutCounts, setInFlight } from "../../core/training/writes.ts";
 import type { RunContext } from "../run-context.ts";
 import type { WorkerObserver } from "./observer.ts";
@@ -74,12 +75,10 @@ export async function register(
       return end;
     },
     async beat(signal) {
-      // The period counts from beat to beat, however long a write takes: a run's budget counts heartbeats as time (run-budget.ts).
-      const { heartbeatSeconds } = run.config.liveness;
-      for (let begun = clock.monotonic(); !signal.aborted; ) {
-        await clock.sleep(Math.max(0, begun + heartbeatSeconds - clock.monotonic()), signal);
-        if (signal.aborted) break;
-        begun = clock.monotonic();
+      const nextBeat = paced(clock, run.config.liveness.heartbeatSeconds);
+      for (;;) {
+        await nextBeat(signal);
+        if (signal.aborted) return "stopped";
         requireProgress();
         const now = count();
         const isSame = now.running === recorded.running && now.quarantined === recorded.quarantined;
@@ -91,7 +90,6 @@ export async function register(
           return "lost";
         }
       }
-      return "stopped";
     },
     async watchEngine(signal) {
       for (; !signal.aborted; await clock.sleep(run.config.liveness.heartbeatSeconds, signal)) requireProgress();
@@ -107,6 +105,18 @@ export async function register(
       await table.update(drainWorker(run.name, id));
     },
     leave: () => leave(run, id),
+  };
+}
+
+/**
+ * Each call of the result resolves `seconds` after the one before it did, however long the work between them took: a run's budget counts
+ * heartbeats as time (run-budget.ts).
+ */
+function paced(clock: Clock, seconds: number): (signal: AbortSignal) => Promise<void> {
+  let last = clock.monotonic();
+  return async (signal) => {
+    await clock.sleep(Math.max(0, last + seconds - clock.monotonic()), signal);
+    last = clock.monotonic();
   };
 }
 

@@ -2,9 +2,9 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { makeWritable } from "../../cli/local/writable-folder.ts";
 import { pretrain } from "../../cli/pretrain.ts";
 import { resume } from "../../cli/resume.ts";
+import { makeWritable } from "../../cli/writable-folder.ts";
 import { mgrpo, workHere } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
