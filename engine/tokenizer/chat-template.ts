@@ -1,15 +1,16 @@
 /**
  * @file A checkpoint's Jinja chat template, from chat_template.jinja or tokenizer_config.json, rendered by Hugging Face's library.
  *
- * Invariant: a template with an infinite loop blocks its thread only once after it is opened, for the tries that time-limit.ts allows: it is
- * not rendered again, however many conversations need it.
+ * Invariant: a template that loops on a tiny conversation blocks its thread only once after it is opened, for the tries that time-limit.ts
+ * allows, twice: it is not rendered again, however many conversations need it. A conversation that is too long to render is refused alone.
  */
 import { Template } from "@huggingface/jinja";
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
+import type { ChatMessage, CheckpointFiles, Tokenizer, ToolSchema } from "../../core/ports.ts";
 import { wholeFile } from "../checkpoint/files.ts";
+import { visitLoopControls } from "./loop-controls.ts";
 import { TEMPLATE_MILLISECONDS, TimeLimitExceeded, withinMilliseconds } from "./time-limit.ts";
 import { damaged, messageOf } from "./vocabulary.ts";
 
@@ -32,6 +33,10 @@ export type TokenizerConfig = z.infer<typeof TokenizerConfig>;
 
 /** A Jinja comment by which a template declares that its model learned its tools from demonstrations, so that no text describes them. */
 const KNOWS_TOOLS = /\{#-?\s*mgrpo: tools learned\b/;
+
+/** Limit on the messages of a tiny conversation, and on the roles that an error names. */
+const FEW = 10;
+const TINY_TOOL: ToolSchema = { type: "function", function: { name: "a", description: "a", parameters: {} } };
 
 export interface ChatTemplate {
   readonly render: Tokenizer["render"];
@@ -58,14 +63,11 @@ export function openTemplate(
     ].filter(([, value]) => typeof value === "string"),
   );
   const takesThinking = sources.some((source) => source.includes("enable_thinking"));
-  /** Set once a rendering has exceeded the time limit. */
-  let refusal: MgrpoError | undefined;
   const render: Tokenizer["render"] = (messages, tools, addGenerationPrompt, thinking) => {
     if (thinking !== undefined && !takesThinking) {
       const fault = `the model's chat_template (${file}) has no enable_thinking to set: remove the setting 'thinking'`;
       throw new MgrpoError("config-invalid", fault);
     }
-    if (refusal) throw refusal;
     try {
       const variables = {
         ...names,
@@ -77,21 +79,51 @@ export function openTemplate(
       const template = tools.length > 0 ? withTools : plain;
       return withinMilliseconds(milliseconds, () => template.render(variables));
     } catch (cause) {
-      const roles = messages.map(({ role }) => role).join(", ");
-      const error = damaged(
-        file,
-        `chat_template failed on messages with the roles ${roles}: ${messageOf(cause)}`,
-        undefined,
-        cause,
-      );
-      if (cause instanceof TimeLimitExceeded) refusal = error;
+      const fault = `chat_template failed on messages with the roles ${rolesOf(messages)}: ${messageOf(cause)}`;
+      throw damaged(file, fault, undefined, cause);
+    }
+  };
+  return { render: refusingLoops(render), knowsTools: sources.some((source) => KNOWS_TOOLS.test(source)) };
+}
+
+/** Renders nothing more once a tiny conversation with the same first roles has exceeded the time limit, too. */
+function refusingLoops(render: Tokenizer["render"]): Tokenizer["render"] {
+  let refusal: unknown;
+  return (messages, tools, ...options) => {
+    if (refusal) throw refusal;
+    try {
+      return render(messages, tools, ...options);
+    } catch (error) {
+      if (!isTooSlow(error)) throw error;
+      const tiny = messages.slice(0, FEW).map(({ role }) => ({ role, content: "a" }));
+      try {
+        render(tiny, tools.length > 0 ? [TINY_TOOL] : [], ...options);
+      } catch (fault) {
+        if (isTooSlow(fault)) refusal = fault;
+      }
       throw error;
     }
   };
-  return { render, knowsTools: sources.some((source) => KNOWS_TOOLS.test(source)) };
+}
+
+const isTooSlow = (error: unknown) => error instanceof Error && error.cause instanceof TimeLimitExceeded;
+
+function rolesOf(messages: readonly ChatMessage[]): string {
+  const roles = messages.slice(0, FEW).map(({ role }) => role);
+  const others = messages.length - roles.length;
+  return roles.join(", ") + (others > 0 ? ` and ${others} more` : "");
 }
 
 function parsed(source: string, file: string, milliseconds: number): Template {
+  const template = parsedAsJinja(source, file, milliseconds);
+  visitLoopControls(template.parsed.body, (tag) => {
+    const fault = `chat_template has {% ${tag} %} after text of the same iteration, which @huggingface/jinja drops`;
+    throw damaged(file, `${fault}: replace the tag by an {% if %} around what follows it`);
+  });
+  return template;
+}
+
+function parsedAsJinja(source: string, file: string, milliseconds: number): Template {
   try {
     // A template that prints today's date would give different tokens every day.
     const dated = source.includes("strftime_now") ? FIXED_DATE + source : source;

@@ -1,12 +1,19 @@
 /**
  * @file A rendered template as pieces: its own text between placeholders, which stand for content. The template's text may contain special
- * tokens (`encodeTemplate`); content is data (`encodeText`) and can never act as template.
+ * tokens (`encodeTemplate`); content is data (`encodeText`) and can never act as template. A space that the template writes before content is
+ * encoded with it, since most tokenizers join a space with the word that follows.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tokenizer } from "../../core/ports.ts";
 
-/** In the order in which the template writes them: its own text, as tokens, and contents, by index. */
-export type Pieces = readonly (readonly number[] | number)[];
+/** A content, by index, and the spaces before it. */
+interface ContentPiece {
+  readonly index: number;
+  readonly spaces: string;
+}
+
+/** In the order in which the template writes them: its own text, as tokens, and contents. */
+export type Pieces = readonly (readonly number[] | ContentPiece)[];
 
 /** Private-use characters: no template looks for them, and ordinary text does not contain them. */
 export const placeholder = (name: string) => `\uE000${name}\uE001`;
@@ -33,7 +40,7 @@ export function cachedPieces(): (shape: string, make: () => Pieces) => Pieces {
 export function fill(tokenizer: Tokenizer, pieces: Pieces, contents: readonly string[]): number[] {
   const tokens: number[] = [];
   for (const piece of pieces) {
-    const part = typeof piece === "number" ? tokenizer.encodeText(contents[piece] ?? "") : piece;
+    const part = "index" in piece ? tokenizer.encodeText(piece.spaces + (contents[piece.index] ?? "")) : piece;
     for (const token of part) tokens.push(token);
   }
   return tokens;
@@ -46,14 +53,42 @@ export function fill(tokenizer: Tokenizer, pieces: Pieces, contents: readonly st
 export function piecesOf(tokenizer: Tokenizer, agent: string, text: string, names: readonly string[]): Pieces {
   // Text of the template and names of placeholders alternate.
   const parts = text.split(PLACEHOLDER);
-  const written = parts.filter((_, i) => i % 2 === 1);
-  if (written.length === names.length && names.every((name) => written.includes(name)))
-    return parts.map((part, i) => (i % 2 === 1 ? names.indexOf(part) : tokenizer.encodeTemplate(part)));
+  const written = new Set(parts.filter((_, i) => i % 2 === 1));
+  const indices = new Map(names.map((name, index) => [name, index]));
+  if (parts.length === 2 * names.length + 1 && names.every((name) => written.has(name)))
+    return encodeParts(tokenizer, parts, indices);
   throw new MgrpoError(
     "prefix-drift",
     `agent '${agent}': its chat_template leaves out or repeats the content of a message: use a template that writes each once`,
     { evidence: text },
   );
+}
+
+/** @param parts text of the template and names of placeholders, alternating. @param indices the content that each name stands for. */
+function encodeParts(tokenizer: Tokenizer, parts: readonly string[], indices: ReadonlyMap<string, number>): Pieces {
+  const pieces: Pieces[number][] = [];
+  for (let i = 0; i < parts.length; i += 2) {
+    const [text = "", name = ""] = parts.slice(i, i + 2);
+    const index = indices.get(name);
+    const spaces = index === undefined ? "" : spacesBeforeContent(tokenizer, text);
+    pieces.push(tokenizer.encodeTemplate(spaces === "" ? text : text.slice(0, -1)));
+    if (index !== undefined) pieces.push({ index, spaces });
+  }
+  return pieces;
+}
+
+/** Stands for content. */
+const WORD = "x";
+
+/**
+ * What to encode with the content in place of a single space at the end of the template's text, so that the tokens are those of the whole text.
+ * Two spaces, if the tokenizer puts another one before a text that follows a control token. Empty: nothing gives these tokens.
+ */
+function spacesBeforeContent({ encodeTemplate, encodeText }: Tokenizer, text: string): string {
+  if (!/(?<! ) $/.test(text)) return "";
+  const whole = encodeTemplate(text + WORD).join();
+  const own = encodeTemplate(text.slice(0, -1));
+  return [" ", "  "].find((spaces) => [...own, ...encodeText(spaces + WORD)].join() === whole) ?? "";
 }
 
 /**

@@ -27,6 +27,8 @@ import {
 } from "./vocabulary.ts";
 
 const MAXIMUM_CACHED_TEXTS = 1000;
+/** Longer texts are not cached: they could fill the memory. */
+const MAXIMUM_CACHED_CHARACTERS = 20_000;
 
 /** Throws `tokenizer-damaged` with the file and the fault. */
 export function openTokenizer(files: CheckpointFiles): Tokenizer {
@@ -78,6 +80,7 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
 function cached(encodeText: (text: string) => number[]): (text: string) => number[] {
   const known = new Map<string, readonly number[]>();
   return (text) => {
+    if (text.length > MAXIMUM_CACHED_CHARACTERS) return encodeText(text);
     const ids = known.get(text) ?? encodeText(text);
     if (known.size >= MAXIMUM_CACHED_TEXTS) known.clear();
     known.set(text, ids);

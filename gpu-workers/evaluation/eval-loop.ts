@@ -6,7 +6,7 @@
  *       ^                 ├── its worker dies ──> leased by another, which adopts the existing outcomes
  *       '─────────────────┴── its worker stops, fails, hangs or is declared dead, or the run is halted
  *
- * A job whose worker died, hung, was declared dead or failed with an unknown error may have suspects, which run alone
+ * A job whose worker died, hung, was declared dead or failed (`isCrash`) may have suspects, which run alone
  * (core/training/evaluation-suspects.ts).
  *
  *     a lease   waits for: a queued job, or one of a dead worker      unblocked by: enqueue-evaluation, the end of a lease
@@ -17,7 +17,7 @@ import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { JobRecord } from "../../core/contracts/records.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { type ErrorCode, isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { dueJobs, dueSuites, runsOnlyAtEnds } from "../../core/training/evaluation.ts";
 import { inFlightNames, namesOfJob, suspectsAfter } from "../../core/training/evaluation-suspects.ts";
@@ -99,8 +99,8 @@ function inFlightAtDeath({ membership: { id }, observer }: EvalRole, { job, owne
 
 /**
  * False: another worker leased the job first. A halt of the run cancels the evaluation and releases the job, as does a failure, which is
- * rethrown unless it halts the run. An unknown error ends this process. It counts as a crash, as do an engine that hangs and an owner that
- * is declared dead.
+ * rethrown unless it halts the run: it ends this process. It may count as a crash (`isCrash`), as do an engine that hangs and an owner
+ * that is declared dead.
  */
 async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSignal): Promise<boolean> {
   const { run, membership, watch } = role;
@@ -119,8 +119,8 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
   try {
     await evaluateJob(role, leased, { suspects: leased.suspects ?? {}, limit, inFlight }, until);
   } catch (error) {
-    const isCrash = until.aborted ? membership.end !== undefined : !isMgrpoError(error);
-    const crashed = isCrash ? inFlight.names : [];
+    const hasCrashed = until.aborted ? membership.end !== undefined : isCrash(error);
+    const crashed = hasCrashed ? inFlight.names : [];
     await table.update(releaseJob(leased, membership.id, suspectsAfter(leased.suspects, crashed, limit)));
     const isCanceled = halted.aborted && isMgrpoError(error, "canceled");
     if (!isCanceled && !(await haltIfRefused(run, error, "evaluation"))) throw error;
@@ -130,6 +130,20 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
   }
   return true;
 }
+
+/** Failures that say nothing about the rollouts in flight: the end of the run, and outages of the store or the hub. */
+const NO_CRASH: readonly ErrorCode[] = [
+  "canceled",
+  "run-halted",
+  "store-unreachable",
+  "disk-full",
+  "storage-unwritable",
+  "hub-unavailable",
+  "hub-refused",
+];
+
+/** Whether a rollout in flight may be the cause of the failure, and would cause it again in another worker. */
+const isCrash = (error: unknown) => !isMgrpoError(error, ...NO_CRASH) && refusalOf(error) === undefined;
 
 /** Aborts when the run is halted, unless `ended` aborts first. */
 function whenHalted(watch: StepWatch, ended: AbortSignal): AbortSignal {

@@ -21,6 +21,7 @@ import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import { drawName, scopeOf } from "../rollouts/draws.ts";
 import type { Inference } from "../rollouts/policy-versions.ts";
 import { BranchSequences } from "./branch-sequences.ts";
+import { type ContextLimit, overflow, tooManyMessages, tooMuchText } from "./context-room.ts";
 import { LimitReached } from "./limit-reached.ts";
 import { renderOrRefuse } from "./refused-request.ts";
 import { inferenceOf, sampleTurn, type TurnPlan } from "./sample-turn.ts";
@@ -138,6 +139,7 @@ export class AgentSessions {
     let sampled: Promise<unknown> | undefined;
     try {
       const inference = inferenceOf(lease, this.#agent.name);
+      refuseOverlong(tooManyMessages(sent.messages, this.#contextLimit));
       const request = renderOrRefuse(() => this.#asShown(sent, inference.tokenizer));
       const layout = renderOrRefuse(() => this.#layoutOf(inference.tokenizer, request.tools));
       const { id, parent, added } = open.tree.place(request, layout.shownTools);
@@ -157,14 +159,22 @@ export class AgentSessions {
     }
   }
 
-  /** The request with its tool responses cut to the agent's limits, as in this program's own loop. */
+  /**
+   * The request with its tool responses cut to the agent's limits, as in this program's own loop. Throws `LimitReached` once those take twice
+   * the tokens of the context, if it counts them: a request that exceeds it by less may have reached its last turn, too.
+   */
   #asShown(request: TurnRequest, tokenizer: Tokenizer): TurnRequest {
     const { responseCharacters, responseTokens: tokens } = this.#agent.config.limits;
     const room =
       tokens === undefined ? undefined : { tokens, count: (text: string) => tokenizer.encodeText(text).length };
-    const messages = request.messages.map((message) =>
-      message.role === "tool" ? { ...message, text: presentResponse(message.text, responseCharacters, room) } : message,
-    );
+    let left = 2 * this.#contextLimit.contextTokens;
+    const messages = request.messages.map((message) => {
+      if (message.role !== "tool") return message;
+      const text = presentResponse(message.text, responseCharacters, room);
+      left -= room?.count(text) ?? 0;
+      if (left < 0) refuseOverlong(overflow(this.#contextLimit));
+      return { ...message, text };
+    });
     return { ...request, messages };
   }
 
@@ -188,7 +198,8 @@ export class AgentSessions {
     signal: AbortSignal,
   ): Promise<TurnReply> {
     const { session } = open;
-    const prefix = renderOrRefuse(() => prefixOf(exchange, layout, inference.tokenizer));
+    this.#requireTurn(exchange);
+    const prefix = renderOrRefuse(() => this.#prefixOf(exchange, layout, inference.tokenizer));
     const scope = scopeOf(this.#purpose, session.address, session.agent);
     const isFirst = exchange.parent !== undefined && open.continuedBy.get(exchange.parent.id) === exchange.id;
     const plan: TurnPlan = {
@@ -197,7 +208,7 @@ export class AgentSessions {
       exchange: exchange.id,
       request,
       prefix,
-      maxTokens: this.#room(exchange, prefix.length, request),
+      maxTokens: this.#room(prefix.length, request),
       maxCalls: this.#agent.config.limits.calls,
       sampling: session.sampling,
       ...open.sequences.of(exchange.id, exchange.parent, isFirst, inference.sampler),
@@ -209,17 +220,41 @@ export class AgentSessions {
     return reply;
   }
 
-  /** Limit on the new tokens of a turn. Throws `LimitReached` if the conversation may have no further turn. */
-  #room({ depth }: { depth: number }, tokens: number, { maxTokens }: TurnRequest): number {
-    const { turns, turnTokens, contextTokens } = this.#agent.config.limits;
-    const setting = `agents.${this.#agent.name}.limits`;
-    if (depth >= turns) {
-      const message = `the conversation has reached its limit of ${turns} turns (${setting}.turns)`;
-      throw new LimitReached("turn-limit", message);
-    }
+  /** The parent's tokens as they were sampled, then the new messages. Throws `LimitReached` if they are far too long to tokenize. */
+  #prefixOf(
+    { parent, added, messages }: Omit<Exchange<SampledTurn>, "turn">,
+    layout: MessageLayout,
+    { encodeText, endOfTurn, ends }: Tokenizer,
+  ): number[] {
+    const known = parent?.turn.tokens ?? [];
+    const tokens = this.#contextLimit.contextTokens - known.length;
+    const room = { tokens, count: (text: string) => encodeText(text).length };
+    const [fresh, tools] = parent ? [added, []] : [messages, layout.shownTools];
+    refuseOverlong(tooMuchText(fresh, tools, room, this.#contextLimit));
+    if (!parent) return layout.opening(messages);
+    // A turn that was cut has no end token: one is added before the app's next message.
+    const end = ends.includes(known.at(-1) ?? Number.NaN) ? [] : [endOfTurn];
+    return [...known, ...end, ...layout.continuation(parent.messages, added)];
+  }
+
+  get #contextLimit(): ContextLimit {
+    return { agent: this.#agent.name, contextTokens: this.#agent.config.limits.contextTokens };
+  }
+
+  /** Throws `LimitReached` if the conversation may have no further turn. */
+  #requireTurn({ depth }: { depth: number }): void {
+    const { turns } = this.#agent.config.limits;
+    if (depth < turns) return;
+    const message = `the conversation has reached its limit of ${turns} turns (agents.${this.#agent.name}.limits.turns)`;
+    throw new LimitReached("turn-limit", message);
+  }
+
+  /** Limit on the new tokens of a turn. Throws `LimitReached` if there is no room for any. */
+  #room(tokens: number, { maxTokens }: TurnRequest): number {
+    const { turnTokens, contextTokens } = this.#agent.config.limits;
     const room = contextTokens - tokens;
     if (room < 1) {
-      const message = `the conversation takes ${tokens} tokens, and ${setting}.contextTokens is ${contextTokens}`;
+      const message = `the conversation takes ${tokens} tokens, and agents.${this.#agent.name}.limits.contextTokens is ${contextTokens}`;
       throw new LimitReached("token-limit", message);
     }
     return Math.min(turnTokens, room, maxTokens ?? turnTokens);
@@ -246,6 +281,10 @@ interface SamplingInputs {
   readonly inference: Inference;
 }
 
+function refuseOverlong(fault: string | undefined): void {
+  if (fault !== undefined) throw new LimitReached("token-limit", fault);
+}
+
 function close({ ended, sequences }: OpenSession): void {
   ended.abort();
   sequences.release();
@@ -255,17 +294,4 @@ function forget(open: OpenSession, id: string, parent: Exchange<SampledTurn> | u
   open.replies.delete(id);
   open.begun.delete(id);
   if (parent && open.continuedBy.get(parent.id) === id) open.continuedBy.delete(parent.id);
-}
-
-/** The parent's tokens as they were sampled, then the new messages. */
-function prefixOf(
-  { parent, added, messages }: Omit<Exchange<SampledTurn>, "turn">,
-  layout: MessageLayout,
-  { endOfTurn, ends }: Tokenizer,
-): number[] {
-  if (!parent) return layout.opening(messages);
-  const { tokens } = parent.turn;
-  // A turn that was cut has no end token: one is added before the app's next message.
-  const end = ends.includes(tokens.at(-1) ?? Number.NaN) ? [] : [endOfTurn];
-  return [...tokens, ...end, ...layout.continuation(parent.messages, added)];
 }

@@ -8,7 +8,8 @@
  */
 import pRetry from "p-retry";
 import type { z } from "zod";
-import { type AgentSession, EndedSession, TurnReply } from "../../core/contracts/app-chat.ts";
+import { type AgentSession, EndedSession, TurnReply, type TurnRequest } from "../../core/contracts/app-chat.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
 import { canonicalJson, parseJson } from "../../core/contracts/parse.ts";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -20,13 +21,15 @@ import { WorkerPool } from "../invocations/worker-pool.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunContext } from "../run-context.ts";
 import { LimitReached } from "./limit-reached.ts";
-import { LimitReport } from "./session-routes.ts";
+import { LimitReport, MAX_TURN_BYTES } from "./session-routes.ts";
 import type { SubAgent } from "./sub-agents.ts";
 
 /** The workers of remote sub-agents, as one caller reaches them. */
 export interface RemoteWorkers {
   readonly pool: WorkerPool;
   readonly client: WorkerClient;
+  /** The team, by name. */
+  readonly agents: RunConfig["agents"];
 }
 
 export function openRemoteWorkers(
@@ -39,10 +42,11 @@ export function openRemoteWorkers(
   return {
     pool: new WorkerPool(observer, clock),
     client: new WorkerClient(openCallSigner(secret, clock), network, run.log),
+    agents: run.config.agents,
   };
 }
 
-export function remoteSubAgent({ pool, client }: RemoteWorkers, agent: string): SubAgent {
+export function remoteSubAgent({ pool, client, agents }: RemoteWorkers, agent: string): SubAgent {
   /** By session id. */
   const assignments = new Map<string, SessionAssignment>();
 
@@ -50,7 +54,7 @@ export function remoteSubAgent({ pool, client }: RemoteWorkers, agent: string): 
   const post = async <S extends z.ZodType>(
     { id }: AgentSession,
     path: string,
-    body: unknown,
+    body: string,
     schema: S,
     signal: AbortSignal,
   ): Promise<z.infer<S>> => {
@@ -61,7 +65,7 @@ export function remoteSubAgent({ pool, client }: RemoteWorkers, agent: string): 
       const worker = await workerOf(assignment, () => pool.pick(id, agent));
       if (!worker) throw new TransientFailure(`no worker that serves '${agent}' is available`);
       try {
-        const report = await postTo(client, worker, `/sessions/${id}/${path}`, canonicalJson(body), schema, signal);
+        const report = await postTo(client, worker, `/sessions/${id}/${path}`, body, schema, signal);
         assignment.isHeld = true;
         return report;
       } catch (error) {
@@ -84,12 +88,13 @@ export function remoteSubAgent({ pool, client }: RemoteWorkers, agent: string): 
   };
 
   return {
-    turn: (session, request, signal) => post(session, "turns", { session, request }, TurnReply, signal),
+    turn: async (session, request, signal) =>
+      post(session, "turns", turnBody(session, request, agents[agent]), TurnReply, signal),
     async end(session, summary, signal) {
       const assignment = assignments.get(session.id);
       // This agent never replied to the app.
       if (!assignment?.isHeld) return NEVER_CALLED;
-      const ended = await post(session, "end", { session, ...summary }, EndedSession, signal);
+      const ended = await post(session, "end", canonicalJson({ session, ...summary }), EndedSession, signal);
       if (assignment.worker) assignment.asked.delete(assignment.worker.url);
       return ended;
     },
@@ -100,6 +105,21 @@ export function remoteSubAgent({ pool, client }: RemoteWorkers, agent: string): 
       for (const worker of asked?.values() ?? []) client.delete(worker, `/sessions/${id}`);
     },
   };
+}
+
+/**
+ * Tool responses are cut, since a conversation that `previous_response_id` continues has all of them in full. Each keeps one character more
+ * than the agent sees, from which its worker sees that it was cut. Throws `LimitReached` if the worker would not take the rest.
+ */
+function turnBody(session: AgentSession, request: TurnRequest, agent: RunConfig["agents"][string] | undefined): string {
+  const kept = agent && agent.limits.responseCharacters + 1;
+  const messages = request.messages.map((message) =>
+    message.role === "tool" ? { ...message, text: message.text.slice(0, kept) } : message,
+  );
+  const body = canonicalJson({ session, request: { ...request, messages } });
+  if (Buffer.byteLength(body) <= MAX_TURN_BYTES) return body;
+  const message = `the conversation is larger than ${MAX_TURN_BYTES} bytes, the most that '${session.agent}' takes`;
+  throw new LimitReached("token-limit", message);
 }
 
 /** Which worker a session is assigned to. */
@@ -161,6 +181,11 @@ async function postTo<S extends z.ZodType>(
     if (response.status === 422) {
       const { limit, message } = parseJson(LimitReport, response.text, `answer of worker '${worker.worker}'`);
       throw new LimitReached(limit, message);
+    }
+    // A proxy's limit: the worker's own is not exceeded.
+    if (response.status === 413) {
+      const message = `worker '${worker.worker}' refused a request of ${body.length} characters (413): ${response.text.slice(0, 300)}`;
+      throw new MgrpoError("request-refused", `${message}; raise the body limit of the proxy in front of it`);
     }
     if (response.status !== 202) throw responseFailure(worker, response);
   }

@@ -11,7 +11,8 @@ import { openCallVerifier, openReportSigner } from "../invocations/signature.ts"
 import { LONGEST_TIMER } from "../limits.ts";
 import { MIN_SECRET_CHARACTERS, recipeRunner } from "./runners.ts";
 
-const MAX_BODY_BYTES = 1 << 20;
+/** Room for a question with several attachments in its facts, each of 500,000 characters. */
+const MAX_BODY_BYTES = 16 << 20;
 
 /** What verifies a worker's calls: the secret of their HMAC-SHA256, and the clock that their time is compared with. */
 export interface RolloutHandlerOptions {
@@ -23,8 +24,8 @@ export interface RolloutHandlerOptions {
 
 /**
  * A handler of POST requests, for any server that uses `Request` and `Response`. 401: the call is not signed with the secret, its time is
- * more than five minutes off, or it was received before. 413: the body is too large. 400: it is malformed. 500: the app threw. A 401
- * halts the run. After any other error the worker logs the message and repeats the attempt, unless an agent has reached one of its limits:
+ * more than five minutes off, or it was received before. 413: the body is larger than 16 MiB. 400: it is malformed. 500: the app threw. A
+ * 401 or 413 halts the run. After any other error the worker logs the message and repeats the attempt, unless an agent has reached one of its limits:
  * then the rollout is finished, without an answer.
  */
 export function rolloutHandler(
@@ -40,7 +41,7 @@ export function rolloutHandler(
   return async (request) => {
     const header = (name: string) => request.headers.get(name) ?? undefined;
     const body = await bodyWithin(request, MAX_BODY_BYTES);
-    if (!body) return new Response("the body is too large", { status: 413 });
+    if (!body) return new Response(`the body is larger than ${MAX_BODY_BYTES >> 20} MiB`, { status: 413 });
     const { pathname, search } = new URL(request.url);
     const refusal = await verify({ method: request.method, path: pathname + search, body }, header);
     if (refusal !== undefined) return new Response(refusal, { status: 401 });

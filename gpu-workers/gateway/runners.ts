@@ -3,7 +3,7 @@
  *
  *     POST <runner.url>   body: AppCall, signed as calls between workers are (invocations/signature.ts), the path being the URL's
  *                         200 AppResult as JSON, signed with the call's nonce
- *                         401, 200 without a valid signature, or JSON other than an AppResult: an error that no retry fixes
+ *                         401, 413, 200 without a valid signature, or JSON other than an AppResult: an error that no retry fixes
  *                         anything else: the attempt failed, and is tried again
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -53,7 +53,8 @@ export function httpRunner(
         throw signal.aborted ? cause : failed(url, `broke off its answer (${cause.message})`, { cause });
       });
       if (response.statusCode !== 200) {
-        throw refused(url, response.statusCode ?? 0, answer.slice(0, 300), secretVariable);
+        const why = { status: response.statusCode ?? 0, reason: answer.slice(0, 300), bytes: Buffer.byteLength(body) };
+        throw refused(url, why, secretVariable);
       }
       if (answer.length > MAX_RESPONSE_CHARACTERS) {
         throw failed(url, `answered with more than ${MAX_RESPONSE_CHARACTERS} characters`);
@@ -100,10 +101,21 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return answer;
 }
 
-/** A 401 is a mistake that no retry fixes. */
-function refused(url: string, status: number, reason: string, secretVariable: string): MgrpoError {
-  if (status !== 401) return failed(url, `answered ${status}: ${reason}`, { evidence: { status } });
-  const remedy = `does the app have the workers' secret (${secretVariable}) and the right time?`;
+/** What a response other than a 200 says. `bytes`: the size of the call. */
+interface RefusedCall {
+  readonly status: number;
+  readonly reason: string;
+  readonly bytes: number;
+}
+
+/** A 401 or 413 is a mistake that no retry fixes. */
+function refused(url: string, { status, reason, bytes }: RefusedCall, secretVariable: string): MgrpoError {
+  const remedies = new Map([
+    [401, `does the app have the workers' secret (${secretVariable}) and the right time?`],
+    [413, `the call has ${bytes} bytes: raise the limit of the app, or of the proxy in front of it`],
+  ]);
+  const remedy = remedies.get(status);
+  if (remedy === undefined) return failed(url, `answered ${status}: ${reason}`, { evidence: { status } });
   return new MgrpoError("app-failed", `the app at ${url} refused the call: ${reason}; ${remedy}`);
 }
 

@@ -13,6 +13,7 @@ import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import type { ChatTeam } from "./api/app.ts";
 import type { RequestedSampling } from "./api/dialect.ts";
 import { ApiError } from "./api/errors.ts";
+import { tooManyMessages, tooMuchText } from "./context-room.ts";
 import { renderOrRefuse } from "./refused-request.ts";
 import { inferenceOf, sampleTurn } from "./sample-turn.ts";
 
@@ -51,14 +52,19 @@ async function answer(
     const inference = inferenceOf(lease, name);
     const { thinking, toolPrompt, limits } = config;
     const settings = { agent: name, system: "", tools: request.tools, thinking, toolPrompt };
+    const messages = messagesOf(request, config.system);
+    const limit = { agent: name, contextTokens: limits.contextTokens };
+    refuseOverlong(tooManyMessages(messages, limit));
     const prefix = renderOrRefuse(() => {
       const layout = openMessageLayout(inference.tokenizer, settings, { asSampled: true });
-      return layout.opening(messagesOf(request, config.system));
+      const count = (text: string) => inference.tokenizer.encodeText(text).length;
+      refuseOverlong(tooMuchText(messages, layout.shownTools, { tokens: limits.contextTokens, count }, limit));
+      return layout.opening(messages);
     });
     const room = limits.contextTokens - prefix.length;
     if (room < 1) {
       const message = `the messages take ${prefix.length} tokens, and agents.${name}.limits.contextTokens is ${limits.contextTokens}`;
-      throw new ApiError(400, "context_length_exceeded", message, "messages");
+      refuseOverlong(message);
     }
     const exchange = randomBytes(16).toString("hex");
     const plan = {
@@ -81,6 +87,10 @@ async function answer(
   } finally {
     lease.release();
   }
+}
+
+function refuseOverlong(fault: string | undefined): void {
+  if (fault !== undefined) throw new ApiError(400, "context_length_exceeded", fault, "messages");
 }
 
 /** Adds the system message that the agent was trained with, unless the request has one, and writes calls as chat templates and models do. */

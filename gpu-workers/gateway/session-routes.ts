@@ -28,8 +28,11 @@ import {
 import { LimitReached } from "./limit-reached.ts";
 import type { SubAgent } from "./sub-agents.ts";
 
-/** Room for any request that the gateway accepts (api/app.ts). */
-const MAX_TURN_BYTES = 8 << 20;
+/**
+ * Room for any request that the gateway accepts (api/app.ts). Conversations that `previous_response_id` continues may be longer: the caller
+ * refuses those (remote-sub-agent.ts).
+ */
+export const MAX_TURN_BYTES = 8 << 20;
 
 export interface SessionHost {
   readonly agent: string;

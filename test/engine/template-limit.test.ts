@@ -1,4 +1,7 @@
-/** @file A chat template that exceeds its time limit is refused from then on, in every conversation. Other templates still render. */
+/**
+ * @file A chat template that exceeds its time limit even on a tiny conversation is refused from then on, in every conversation. A
+ * conversation that is too long to render is refused alone. Other templates still render.
+ */
 import { expect, test } from "vitest";
 import { openTemplate, TokenizerConfig } from "../../engine/tokenizer/chat-template.ts";
 import { withinMilliseconds } from "../../engine/tokenizer/time-limit.ts";
@@ -27,6 +30,16 @@ test("a template that has exceeded its time limit is refused at once from then o
   const before = process.cpuUsage();
   for (let i = 0; i < 1000; i++) expect(() => render(MESSAGES, [], true)).toThrow(/took more than 2 s:/);
   expect(process.cpuUsage(before).user / 1e6).toBeLessThan(20);
+});
+
+test("a conversation that is too long to render is refused, with its first ten roles, and others are rendered as before", () => {
+  const { render } = openTemplate(new Map(), configOf(`{% if messages|length > 100 %}${LOOP}{% endif %}hello`), 200);
+  const long = Array.from({ length: 40_000 }, () => MESSAGES[0]);
+  const roles = Array.from({ length: 10 }, () => "user").join(", ");
+  expect(() => render(long, [], true)).toThrow(
+    `chat_template failed on messages with the roles ${roles} and 39990 more: it took more than 0.2 s`,
+  );
+  expect(render(MESSAGES, [], true)).toBe("hello");
 });
 
 test("a function that was too slow once is tried again", () => {

@@ -1,6 +1,7 @@
 /** @file Word-level and BPE tokenizers: known text round-trips, data never becomes a control token, damaged files are refused by name. */
+import { Tokenizer as Library } from "@huggingface/tokenizers";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
@@ -68,6 +69,20 @@ test.each(KINDS)("%s: <|im_end|> in template text ends a turn; an unknown id dec
   expect(tokenizer.encodeText("")).toEqual([]);
   expect(tokenizer.decode([])).toBe("");
   expect(tokenizer.decode([999_999, tokenizer.endOfTurn])).toBe("\uFFFD<|im_end|>");
+});
+
+test("the tokens of a text are cached, except those of a text of more than 20,000 characters", () => {
+  const encode = vi.spyOn(Library.prototype, "encode");
+  onTestFinished(() => encode.mockRestore());
+  const { encodeText } = openTokenizer(bpeFiles());
+  const encodings = (text: string) => {
+    const before = encode.mock.calls.length;
+    const tokens = encodeText(text);
+    expect(encodeText(text)).toEqual(tokens);
+    return encode.mock.calls.length - before;
+  };
+  expect(encodings("ab ".repeat(6666))).toBe(1);
+  expect(encodings("ab ".repeat(6667))).toBe(2);
 });
 
 test("the template renders tools and tool messages; chat_template.jinja is preferred to the config's", () => {

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../../core/contracts/messages.ts";
 import { WorkerRecord } from "../../../core/contracts/records.ts";
+import { MgrpoError } from "../../../core/errors.ts";
 import type { PolicyEngine, Sampler, Store } from "../../../core/ports.ts";
 import type { Scorer } from "../../../core/scorer.ts";
 import { markDead } from "../../../core/training/writes.ts";
@@ -97,14 +98,21 @@ async function evaluate(partsOf: (kill: () => void, declare: () => Promise<void>
 
 const poisoned = heldOutQuestions[POISON]?.id;
 
-test("a rollout that makes its worker fail is given up after one failure beside others and three alone", async () => {
-  const engine = deadlyEngine(() => Promise.reject(new RangeError("engine bug")));
-  const { deaths, done, result } = await evaluate(() => ({ engineOf: () => engine }));
-  expect(deaths).toBe(4);
-  expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
-  expect(done).toMatchObject({ state: "done", n: 5 });
-  expect(done).not.toHaveProperty("suspects");
-}, 60_000);
+test.each([
+  ["an unknown error", new RangeError("engine bug")],
+  ["a fault of a tool that no retry fixes", new MgrpoError("not-found", "replay: no stored response of 'search'")],
+])(
+  "a rollout that makes its worker fail with %s is given up after one failure beside others and three alone",
+  async (_what, error) => {
+    const engine = deadlyEngine(() => Promise.reject(error));
+    const { deaths, done, result } = await evaluate(() => ({ engineOf: () => engine }));
+    expect(deaths).toBe(4);
+    expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
+    expect(done).toMatchObject({ state: "done", n: 5 });
+    expect(done).not.toHaveProperty("suspects");
+  },
+  60_000,
+);
 
 const never = () => new Promise<never>(() => {});
 

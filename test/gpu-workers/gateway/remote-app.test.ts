@@ -131,13 +131,38 @@ test("a request body that is too large is refused, and not read to its end", asy
     pull(controller) {
       read += 1 << 16;
       controller.enqueue(new Uint8Array(1 << 16));
-      if (read >= 10 << 20) controller.close();
+      if (read >= 64 << 20) controller.close();
     },
   });
   const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
   const init = { method: "POST", body, duplex: "half" } as RequestInit;
   expect((await handler(new Request("http://127.0.0.1/attempts", init))).status).toBe(413);
-  expect(read).toBeLessThan(2 << 20);
+  expect(read).toBeLessThan(17 << 20);
+});
+
+const withFacts = (facts: AppCall["question"]["facts"]): AppCall => ({
+  ...CALL,
+  question: { ...CALL.question, facts },
+});
+
+test("a question may have several attachments of 500,000 characters in its facts", async () => {
+  const url = await serve(
+    rolloutHandler(async ({ question }) => ({ answer: `${JSON.stringify(question.facts).length}` }), {
+      secret: SECRET,
+    }),
+  );
+  const facts = Array.from({ length: 5 }, () => "漢字".repeat(250_000));
+  const given = runnerOf(url).run(withFacts(facts), new AbortController().signal);
+  expect(await given).toEqual({ answer: `${JSON.stringify(facts).length}` });
+});
+
+test("a call that the app or its proxy finds too large is a mistake, which is not retried", async () => {
+  const big = withFacts("x".repeat(17 << 20));
+  const url = await serve(rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET }));
+  await expect(runnerOf(url).run(big, new AbortController().signal)).rejects.toMatchObject({
+    ...{ code: "app-failed", retryable: false },
+    message: expect.stringMatching(/the body is larger than 16 MiB; the call has 17\d{6} bytes: raise the limit/),
+  });
 });
 
 test("when the attempt is aborted, so is the app's call", async () => {

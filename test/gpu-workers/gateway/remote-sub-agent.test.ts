@@ -1,7 +1,8 @@
 /** @file A sub-agent in another worker: which worker serves a session, and what its failures mean for the attempt. */
 import { expect, test, vi } from "vitest";
-import type { AgentSession, TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
+import type { AgentSession, AppMessage, TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
 import type { WorkerRecord } from "../../../core/contracts/records.ts";
+import { LimitReached } from "../../../gpu-workers/gateway/limit-reached.ts";
 import { type RemoteWorkers, remoteSubAgent } from "../../../gpu-workers/gateway/remote-sub-agent.ts";
 import {
   TransientFailure,
@@ -47,6 +48,7 @@ function team(names: string[], answer: (worker: string, request: WorkerRequest) 
       },
       delete: (worker: WorkerRecord, path: string) => note(worker, "DELETE", path),
     },
+    agents: { searcher: { limits: { responseCharacters: 10 } } },
   };
   return { calls, passedOver, sub: remoteSubAgent(remote as unknown as RemoteWorkers, "searcher") };
 }
@@ -128,4 +130,35 @@ test("a session ends on its worker, if it has one; discarding it then deletes no
   expect(await sub.end(session, { delivered: ["1"], callTexts: [] }, never)).toEqual(ended);
   sub.discard(session);
   expect(calls).toEqual(["w1 turns", "w1 end"]);
+});
+
+const responses = (...texts: string[]): TurnRequest => ({
+  ...asking("read"),
+  messages: texts.map((text): AppMessage => ({ role: "tool", call: 0, text })),
+});
+
+test("a tool response is sent with one character more than the agent sees, a shorter one in full", async () => {
+  const sent: string[] = [];
+  const { sub } = team(["w1"], async (_worker, { body = "" }) => {
+    sent.push(...JSON.parse(body).request.messages.map(({ text }: AppMessage) => text));
+    return reply("1");
+  });
+  await sub.turn(session, responses("0123456789abc", "0123456789", ...Array(5).fill("x".repeat(2 << 20))), never);
+  expect(sent).toEqual(["0123456789a", "0123456789", ...Array(5).fill("x".repeat(11))]);
+});
+
+test("a conversation of more than 8 MiB reaches the agent's limit, and no worker", async () => {
+  const { sub, calls } = team(["w1"], async () => reply("1"));
+  const turn = sub.turn(session, asking("x".repeat(8 << 20)), never);
+  await expect(turn).rejects.toBeInstanceOf(LimitReached);
+  await expect(turn).rejects.toThrow(/larger than 8388608 bytes/);
+  expect(calls).toEqual([]);
+});
+
+test("a request that a proxy finds too large is refused alone: it is no fault of the caller's worker", async () => {
+  const { sub } = team(["w1"], async () => ({ status: 413, text: "Request Entity Too Large" }));
+  await expect(sub.turn(session, asking("one"), never)).rejects.toMatchObject({
+    ...{ code: "request-refused", retryable: false },
+    message: expect.stringMatching(/413.*; raise the body limit/),
+  });
 });

@@ -8,21 +8,26 @@
  *
  * A GET does not name the request whose stream it resumes, so no response can be addressed to that request, which
  * times out.
+ *
+ * Only the caller's own time limit ends a request: `fetch` by itself gives up after 300 seconds of silence.
  */
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { Agent, fetch, type RequestInit } from "undici";
 import * as z from "zod";
 
 const JsonRpcRequest = z.object({ id: z.union([z.string(), z.number()]), method: z.string() });
 
 export function boundedFetch(maxBytes: number): FetchLike {
+  const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
   return async (url, init) => {
     // 405: the status of a server that offers no such stream.
     if (init?.method === "GET" && !new Headers(init.headers).has("last-event-id"))
       return new Response(null, { status: 405 });
-    const response = await fetch(url, init);
-    const { body, status, statusText, headers } = response;
-    if (!body) return response;
-    const isStream = /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
+    // Cast: undici has types of its own for the parts of a request.
+    const { body, status, statusText, headers: received } = await fetch(url, { ...init, dispatcher } as RequestInit);
+    const headers = [...received];
+    if (!body) return new Response(null, { status, statusText, headers });
+    const isStream = /^text\/event-stream\b/i.test(received.get("content-type") ?? "");
     const limit = (isStream ? limitEvents : limitWhole)(maxBytes, tooLargeResponse(init?.body, maxBytes));
     return new Response(body.pipeThrough(limit), { status, statusText, headers });
   };

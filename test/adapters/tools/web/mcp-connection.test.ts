@@ -5,6 +5,8 @@
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type McpServer, openMcpServer } from "../../../../adapters/tools/web/mcp/server.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
@@ -29,6 +31,17 @@ async function serve(listener: RequestListener): Promise<string> {
     http.closeAllConnections();
   });
   return `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
+}
+
+function respond(id: unknown, result: object, response: ServerResponse): void {
+  response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+}
+
+/** Answers `initialize`, and notifications. */
+function greet(id: unknown, method: string, response: ServerResponse): void {
+  const serverInfo = { name: "x", version: "1" };
+  if (method === "initialize") respond(id, { protocolVersion: "2025-03-26", capabilities: {}, serverInfo }, response);
+  else response.writeHead(202).end();
 }
 
 const openProcess = () => openServer({ command: process.execPath, arguments: [script], environment: [] });
@@ -115,21 +128,11 @@ test.each([
   const answers: (() => void)[] = [];
   let sessions = 0;
   const url = await serve(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString());
-    const respond = (result: object) =>
-      response
-        .writeHead(200, { "content-type": "application/json" })
-        .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
-    if (method === "initialize") {
-      sessions += 1;
-      const serverInfo = { name: "x", version: "1" };
-      return void respond({ protocolVersion: "2025-03-26", capabilities: {}, serverInfo });
-    }
-    if (method !== "tools/call") return void response.writeHead(202).end();
+    const { id, method, params } = JSON.parse(await text(request));
+    if (method === "initialize") sessions += 1;
+    if (method !== "tools/call") return greet(id, method, response);
     if (params.arguments.fails) return void fail(response);
-    answers.push(() => void respond({ content: [{ type: "text", text: "late" }] }));
+    answers.push(() => respond(id, { content: [{ type: "text", text: "late" }] }, response));
   });
   const server = openServer({ url });
   const slow = server.call("ask", {});
@@ -143,6 +146,26 @@ test.each([
   expect(sessions).toBe(2);
   await server.close();
 });
+
+test("a call may take as long as `seconds` allows, however long its server is silent: fetch sets no limit of its own", async () => {
+  const previous = getGlobalDispatcher();
+  onTestFinished(() => setGlobalDispatcher(previous));
+  // What ends a request of `fetch` after 300 seconds, here after about one.
+  setGlobalDispatcher(new Agent({ headersTimeout: 100, bodyTimeout: 100 }));
+  const silence = () => new Promise((resolve) => setTimeout(resolve, 2500));
+  const url = await serve(async (request, response) => {
+    const { id, method } = JSON.parse(await text(request));
+    if (method !== "tools/call") return greet(id, method, response);
+    await silence();
+    response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+    await silence();
+    const result = { content: [{ type: "text", text: "at last" }] };
+    response.end(`data: ${JSON.stringify({ jsonrpc: "2.0", id, result })}\n\n`);
+  });
+  const server = openServer({ url });
+  expect(await server.call("ask", {})).toBe("at last");
+  await server.close();
+}, 60_000);
 
 test.each([
   ["authorization", "the value of TOKEN has characters that no header can hold"],

@@ -1,0 +1,65 @@
+/**
+ * @file Finds conversations that cannot fit an agent's context before all of their text is tokenized: a few megabytes take longer than a
+ * worker's lease. Only about as much text is tokenized as could fit.
+ */
+import type { AppMessage } from "../../core/contracts/app-chat.ts";
+import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
+import type { TokenRoom, ToolSchema } from "../../core/ports.ts";
+
+/** Texts with fewer characters per token of the context are left to the count of the whole conversation. */
+const PROBE_CHARACTERS_PER_TOKEN = 8;
+
+/** The limit that a conversation exceeds. */
+export interface ContextLimit {
+  readonly agent: string;
+  readonly contextTokens: number;
+}
+
+const settingOf = ({ agent, contextTokens }: ContextLimit) =>
+  `agents.${agent}.limits.contextTokens is ${contextTokens}`;
+
+/** Says that a conversation is too long, of which only a part was tokenized. */
+export const overflow = (limit: ContextLimit) => `the conversation takes more tokens than fit: ${settingOf(limit)}`;
+
+/** Why the messages cannot fit, before they are rendered: each takes at least one token. Undefined: they may fit. */
+export function tooManyMessages(messages: readonly AppMessage[], limit: ContextLimit): string | undefined {
+  if (messages.length <= limit.contextTokens) return undefined;
+  return `the conversation has ${messages.length} messages, and ${settingOf(limit)}`;
+}
+
+/**
+ * Why the messages cannot fit, before they are tokenized. Undefined: they may fit.
+ * @param tools those that the model sees. @param room the tokens left for them.
+ */
+export function tooMuchText(
+  messages: readonly AppMessage[],
+  tools: readonly ToolSchema[],
+  room: TokenRoom,
+  limit: ContextLimit,
+): string | undefined {
+  const shown = tools.length > 0 ? [JSON.stringify(tools)] : [];
+  if (!exceeds([...messages.flatMap(textsOf), ...shown], room)) return undefined;
+  return overflow(limit);
+}
+
+/** What a message's tokens are made from, apart from the template's own text. */
+function textsOf(message: AppMessage): string[] {
+  if (message.role === "tool") return [escapeSpecialTokens(message.text)];
+  const calls = message.role === "assistant" ? message.calls : [];
+  return [message.text, ...calls.map((call) => call.arguments)];
+}
+
+/** Whether texts that are long for the room take more tokens than it has. A long text is probed from its start. */
+function exceeds(texts: readonly string[], { tokens, count }: TokenRoom): boolean {
+  const probe = PROBE_CHARACTERS_PER_TOKEN * Math.max(1, tokens);
+  if (texts.reduce((sum, { length }) => sum + length, 0) <= probe) return false;
+  let left = tokens;
+  for (const text of texts) {
+    for (let ahead = probe; ahead < text.length; ahead *= 2) {
+      if (count(text.slice(0, ahead)) > left) return true;
+    }
+    left -= count(text);
+    if (left < 0) return true;
+  }
+  return false;
+}
