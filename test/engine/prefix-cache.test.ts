@@ -89,7 +89,7 @@ test("a sequence is decoded again once no slot holds its prefix, even if its dis
   const { generate, rows, close } = await open();
   const first = await generate("a", 0);
   // Enough other sequences to take every slot.
-  for (let i = 0; i < 2 * OPTIONS.slots; i++) await generate(`other ${i}`, 50, 2);
+  for (let i = 0; i < 2 * OPTIONS.slots; i++) await generate(`other ${i}`, 10, 2);
   const before = rows().length;
   expect(await generate("b", 0)).toEqual(first);
   expect(rows().length).toBeGreaterThan(before);
