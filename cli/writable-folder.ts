@@ -3,13 +3,20 @@ import { mkdirSync, mkdtempSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
 
-/** Makes the folder. Throws `storage-unwritable` if it cannot be written: it tries, since permissions do not reveal a read-only file system. */
+/** Makes the folder. Throws `storage-unwritable` if it cannot be written. */
 export function makeWritable(folder: string, remedy: string): void {
+  const code = faultOfWriting(folder, () => mkdirSync(folder, { recursive: true }));
+  if (code === undefined) return;
+  throw new MgrpoError("storage-unwritable", `${folder} cannot be written (${code}): ${remedy}`);
+}
+
+/** The error code of a write into the folder; undefined: it works. It tries, since permissions do not reveal a read-only file system. */
+export function faultOfWriting(folder: string, make: () => unknown = () => {}): string | undefined {
   try {
-    mkdirSync(folder, { recursive: true });
+    make();
     rmdirSync(mkdtempSync(join(folder, ".mgrpo-")));
+    return undefined;
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new MgrpoError("storage-unwritable", `${folder} cannot be written (${code}): ${remedy}`);
+    return (cause as NodeJS.ErrnoException).code ?? String(cause);
   }
 }

@@ -1,18 +1,7 @@
 /**
  * @file A local run's folder: the paths in it, its name, and `status.json`, a summary of the run that is read without opening its store.
  */
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import * as z from "zod";
 import { Arm, RunConfig } from "../../core/contracts/config.ts";
@@ -23,6 +12,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { didYouMean } from "../terminal/nearest.ts";
+import { faultOfWriting } from "../writable-folder.ts";
 import { isOtherProcess } from "./process-identity.ts";
 
 const RUNS = "runs";
@@ -123,19 +113,16 @@ export function checkNewRun(run: string): void {
   checkRunsFolder();
 }
 
-/** Refuses a `runs` folder that cannot be written. It tries to write, since permissions do not reveal a read-only file system. */
+/** Refuses a `runs` folder that cannot be written. */
 export function checkRunsFolder(): void {
   const runs = resolve(RUNS);
   const existing = existsSync(runs) ? runs : dirname(runs);
-  try {
-    rmdirSync(mkdtempSync(join(existing, ".mgrpo-")));
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new MgrpoError(
-      "config-invalid",
-      `${existing} cannot be written (${code}): run mgrpo in a folder that you can write to`,
-    );
-  }
+  const code = faultOfWriting(existing);
+  if (code === undefined) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `${existing} cannot be written (${code}): run mgrpo in a folder that you can write to`,
+  );
 }
 
 /** Makes the folder of a new run. A run is never overwritten. */
@@ -239,13 +226,13 @@ export function readStatus(folder: RunFolder): RunStatus {
   return { ...status, state: "stopped", pid: 0, processStart: "", environment: {} };
 }
 
-/** A file that `resume` writes anew from the run's store if it is missing. */
+/** A file that `resume` recreates from the run's store if it is missing. */
 export function parseDerived<S extends z.ZodType>(schema: S, path: string): z.infer<S> {
   try {
     return parseJson(schema, readText(path), path);
   } catch (error) {
     if (!isMgrpoError(error, "record-damaged")) throw error;
-    throw new MgrpoError(error.code, `${error.message}: remove this file, and resume the run to write it anew`);
+    throw new MgrpoError(error.code, `${error.message}: remove this file, and resume the run to recreate it`);
   }
 }
 

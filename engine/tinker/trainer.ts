@@ -166,7 +166,7 @@ class TinkerTrainer implements Trainer {
 
   #refuseIfLost(): void {
     if (!this.#isStateLost) return;
-    const fault = "an optimizer step failed, and part of it may have been computed";
+    const fault = "an optimizer step failed, and the server may have applied some of its calls";
     throw new MgrpoError(
       "replay-failed",
       `${this.#context.server.baseUrl}: ${fault}: load a checkpoint and repeat the step`,

@@ -61,11 +61,11 @@ test("a run that has begun and whose store is gone is neither shown as new nor b
   expect([code, stderr]).toEqual([1, expect.stringMatching(gone)]);
 });
 
-test("of a damaged file that resume writes anew, the message says to remove it", async () => {
+test("of a damaged file that resume recreates, the message says to remove it", async () => {
   await recordRun(folder);
   writeFileSync(join("runs", config.run, "status.json"), "");
   await expect(resume(config.run, {})).rejects.toMatchObject({
     code: "record-damaged",
-    message: expect.stringMatching(/status\.json: not JSON: remove this file, and resume the run to write it anew$/),
+    message: expect.stringMatching(/status\.json: not JSON: remove this file, and resume the run to recreate it$/),
   });
 });

@@ -11,7 +11,7 @@ import { LORA, mapped, tinyAdapter, WIDE } from "./tiny.ts";
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-quantized-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test("a checkpoint is quantized once, and anew if another takes its file's place", async () => {
+test("a checkpoint is quantized once, and again if another file takes its place", async () => {
   const thread = new EngineThread();
   const pathOf = async (files: CheckpointFiles) => (await openQuantized(thread, files, 4, undefined)).path;
   const model = (seed: number) => mapped(tinyAdapter(WIDE, LORA, seed), join(folder, "model"));

@@ -1,4 +1,4 @@
-/** @file A conversation that cannot fit an agent's context is refused before most of it is rendered or tokenized; one that fits is not. */
+/** @file A conversation that cannot fit an agent's context is refused before most of its text is rendered or tokenized; one that fits is not. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { AgentSession, AppMessage, TurnRequest } from "../../../core/contracts/app-chat.ts";
