@@ -33,9 +33,14 @@ export interface FinishedRun extends TrainedRun {
   readonly foreign: readonly string[];
 }
 
+/** The arguments of `train`. */
+const Settings = z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) });
+
+/** What identifies a record, whatever else the release that wrote it put there. */
+const RecordOrigin = z.object({ made: Settings, by: z.object(Provenance.shape) });
+
 const FinishedRunRecord = z.strictObject({
-  /** The arguments of `train`. */
-  made: z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) }),
+  made: Settings,
   /** What the run was trained with. */
   by: Provenance,
   report: RunReport,
@@ -53,17 +58,22 @@ export function keepRecord(results: string, planned: TraceableRun, { report, hel
 
 /**
  * Undefined if there is none. Throws if it is the record of another run or, unless `mixed`, if anything in its settings or provenance but the
- * machine differs.
+ * machine differs. That is found out first: another release may have written the rest in a form that this one cannot read.
  */
 export function readRecord(results: string, planned: TraceableRun, mixed: boolean): FinishedRun | undefined {
   const path = recordPath(results, planned.config.run);
   if (!existsSync(path)) return undefined;
-  const { made, ...finished } = parseJson(FinishedRunRecord, unzipped(path), path);
+  const json = unzipped(path);
+  const unreadable = `${path}, which this release cannot read (remove it, or compare under another --name)`;
+  const { made, by } = parseJson(RecordOrigin, json, unreadable);
   const { set, ...expected } = settingsOf(planned);
   const other = differences(expected, { recipe: made.recipe, arm: made.arm, seed: made.seed });
   if (other.length > 0) throw mismatchError(`${path} is the record of another run`, other, "or remove that file");
-  const foreign = [...differences(set, made.set, "set"), ...provenanceDifferences(planned.by, finished.by)];
-  if (foreign.length === 0 || mixed) return { ...finished, foreign };
+  const foreign = [...differences(set, made.set, "set"), ...provenanceDifferences(planned.by, by)];
+  if (foreign.length === 0 || mixed) {
+    const { made: _, ...finished } = parseJson(FinishedRunRecord, json, unreadable);
+    return { ...finished, foreign };
+  }
   throw mismatchError(
     `${path} was made with other settings, or from another commit, release, recipe, config or base model`,
     foreign,
@@ -91,6 +101,6 @@ function unzipped(path: string): Uint8Array {
   }
 }
 
-function settingsOf({ config: { recipe, arm, seed }, set }: PlannedRun): z.infer<typeof FinishedRunRecord>["made"] {
+function settingsOf({ config: { recipe, arm, seed }, set }: PlannedRun): z.infer<typeof Settings> {
   return { recipe, arm, seed, set: [...set] };
 }

@@ -1,8 +1,9 @@
 /** @file What a comparison writes and reads back: its files, its records, the command that repeats it, and why it is unfinished. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { planRun } from "../../cli/compare/plan.ts";
 import { keepRecord, readRecord } from "../../cli/compare/records.ts";
@@ -42,6 +43,24 @@ test("a record made with other settings is accepted with --mixed; one of another
   );
   writeFileSync(join(results, "runs", `${run}.json.gz`), "not gzip");
   expect(() => readRecord(results, planned, true)).toThrow(/is damaged \(.+\): remove it/);
+  rmSync(results, { recursive: true });
+});
+
+test("a record that another release wrote in another form is refused for its commit; --mixed names what cannot be read", () => {
+  const results = mkdtempSync(join(tmpdir(), "mgrpo-records-"));
+  const planned = { ...planRun(source, mgrpo, 1, undefined), by: { commit: "c", machine: "m" } };
+  const { run } = planned.config;
+  keepRecord(results, planned, finished(run, 1, 6));
+  const path = join(results, "runs", `${run}.json.gz`);
+  const { report, ...record } = JSON.parse(gunzipSync(readFileSync(path)).toString("utf8"));
+  const older = { ...record, by: { commit: "older", machine: "m", host: "h" }, report: { ...report, right: 3 } };
+  writeFileSync(path, gzipSync(JSON.stringify(older)));
+  expect(() => readRecord(results, planned, false)).toThrow(
+    /json\.gz was made with other settings, or from another commit.*"older" \(stored\).*compare under another --name/,
+  );
+  expect(() => readRecord(results, planned, true)).toThrow(
+    /json\.gz, which this release cannot read \(remove it, or compare under another --name\): .*"right"/,
+  );
   rmSync(results, { recursive: true });
 });
 
