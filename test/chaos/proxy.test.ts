@@ -97,6 +97,30 @@ test("an echoed request reaches its target twice; one whose target dies is in th
   target.close();
 });
 
+test.each([
+  ["with a body breaks off in it", "0123456789"],
+  ["without a body, as to a PUT, breaks off before it", ""],
+])("an answer that is cut and %s", async (_, body) => {
+  const target = createServer((_request, response) => void response.end(body));
+  target.listen(0, "127.0.0.1");
+  await once(target, "listening");
+  const history: Entry[] = [];
+  const proxy = await openProxy({
+    process: "main-a",
+    channel: "s3",
+    target: () => (target.address() as AddressInfo).port,
+    faults: new Map([[0, { process: "main-a", channel: "s3", request: 0, kind: "cut", seconds: 0 }]]),
+    now: () => 7,
+    record: (entry) => history.push(entry),
+    onRequest: () => () => {},
+  });
+  const read = async () => (await fetch(`http://127.0.0.1:${proxy.port}/`, { method: "PUT" })).text();
+  await expect(read()).rejects.toThrow(/terminated|fetch failed/);
+  expect(history).toMatchObject([{ fault: "cut", status: 200 }]);
+  await proxy.close();
+  target.close();
+});
+
 test("a request that still hangs when its proxy is closed is in the history", async () => {
   const history: Entry[] = [];
   const onRequest = vi.fn(() => () => {});

@@ -134,12 +134,13 @@ function drop(channel: Channel, outgoing: ServerResponse): void {
 }
 
 function deliver({ status, headers, body }: Answer, outgoing: ServerResponse, fault: Fault | undefined): void {
-  if (fault?.kind === "lose") {
+  // Of an answer without a body, as to a PUT or HEAD, there is nothing to cut but the head.
+  if (fault?.kind === "lose" || (fault?.kind === "cut" && body.length < 2)) {
     outgoing.destroy();
     return;
   }
   outgoing.writeHead(status, headers);
-  if (fault?.kind === "cut" && body.length > 1) {
+  if (fault?.kind === "cut") {
     outgoing.write(body.subarray(0, body.length >> 1), () => outgoing.destroy());
     return;
   }
