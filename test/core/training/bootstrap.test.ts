@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Random, stream } from "../../../core/random.ts";
-import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../../core/training/bootstrap.ts";
+import { differenceEstimate, shareEstimate, student975, type Tallies_SQ } from "../../../core/training/bootstrap.ts";
 import { sumTallies, type Tally } from "../../../core/training/confidence-interval.ts";
 
 const answer = (correct: boolean | number): Tally => ({ n: 1, correct: Number(correct) });
@@ -62,6 +62,18 @@ test("by hand: if seeds and questions differ, their variances add", () => {
     expect.fail();
   expect((high - low) / 2 / 0.2515).toBeGreaterThan(0.9);
   expect((high - low) / 2 / 0.2515).toBeLessThan(1.1);
+});
+
+test.each([
+  [1, 12.706],
+  [4, 2.776],
+  [15, 2.131],
+  [16, 2.12],
+  [20, 2.086],
+  [30, 2.042],
+  [100, 1.984],
+])("Student's 97.5%% quantile at %i degrees of freedom is %d, beyond the table within 1%%", (freedom, exact) => {
+  expect(Math.abs(student975(freedom) / exact - 1)).toBeLessThan(freedom > 15 ? 0.01 : 1e-9);
 });
 
 test("the value is the pooled difference and lies in its interval; the bounds lie in [-1, 1]", () => {
