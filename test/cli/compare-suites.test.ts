@@ -1,10 +1,10 @@
 /** @file A comparison of runs whose suites differ in number or order: each score is found by its suite's name. */
 import { expect, test } from "vitest";
-import { heldOutBands } from "../../cli/compare/curves.ts";
+import { heldOutBands, rewardBands } from "../../cli/compare/curves.ts";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
-import { type EvaluatedRun, measureArm, refuseOtherQuestions } from "../../cli/compare/measure.ts";
-import type { ArmResult, Comparison } from "../../cli/compare/summary.ts";
-import { finished, frozen, mgrpo } from "./compared-runs.ts";
+import { comparedSuites, type EvaluatedRun, measureArm, refuseOtherQuestions } from "../../cli/compare/measure.ts";
+import { type ArmResult, type Comparison, summarize } from "../../cli/compare/summary.ts";
+import { about as aboutRuns, finished, frozen, mgrpo } from "./compared-runs.ts";
 
 /** An arm with one run, whose suites come in this order, with their shares after training in percent. */
 function armOf(label: string, suites: readonly (readonly [suite: string, after: number])[]): ArmResult {
@@ -88,6 +88,68 @@ test("all curves are of one suite, even if a run is too short to be evaluated on
     [0, 0.25, 0.5],
     [0, 0.75],
   ]);
+});
+
+test("the last point of a curve is of each seed's last team, whichever step that is", () => {
+  const scores = (team: number, correct: number) => ({
+    ...{ team, suite: "test", temperature: 1, closedBook: false },
+    questions: ["q1", "q2"].map((question, i) => {
+      return { question, kind: "", n: 1, correct: i < correct ? 1 : 0, studies: {} };
+    }),
+  });
+  const of = (seed: number, ...heldOut: ReturnType<typeof scores>[]) => {
+    const run = finished(`run-${seed}`, seed, 0);
+    return { ...run, report: { ...run.report, steps: heldOut.length - 1 }, heldOut };
+  };
+  // The first seed has another evaluation in between, of which the second has none.
+  const runs = [of(1, scores(0, 0), scores(1, 0), scores(2, 2)), of(2, scores(0, 0), scores(1, 1))];
+  const [band] = heldOutBands([{ entry: mgrpo, runs, budgets: new Map() }]);
+  // (2 + 1) of 4.
+  expect(band?.points.map(({ y }) => y)).toEqual([0, 0.75]);
+});
+
+test("the band of a reward reaches from the smallest to the largest of the seeds", () => {
+  const runs = [0.2, 0.6].map((reward, i) => {
+    const run = finished(`run-${i}`, i + 1, 0);
+    const perStep = run.report.perStep.map((step) => ({ ...step, reward: { ...step.reward, main: reward } }));
+    return { ...run, report: { ...run.report, perStep } };
+  });
+  const [band] = rewardBands([{ entry: mgrpo, runs, budgets: new Map() }], "main");
+  expect(band?.points).toEqual([{ x: 1, y: expect.closeTo(0.4, 9), low: 0.2, high: 0.6 }]);
+});
+
+test("a run is short if it sampled fewer tokens than its budget, not if it sampled just as many", () => {
+  const shortOf = (budget: number) => {
+    const runs = [finished("run", 1, 0, 30)];
+    return summarize(aboutRuns, [{ entry: mgrpo, runs, budgets: new Map([["run", budget]]) }]).arms[0]?.runs[0]?.short;
+  };
+  expect([29, 30, 31].map(shortOf)).toEqual([false, false, true]);
+});
+
+test("the suites compared are those asked with tools before and after training, greedy ones last", () => {
+  const scores = (suite: string, team: number, temperature: number, closedBook = false) => ({
+    ...{ suite, team, temperature, closedBook },
+    questions: [{ question: "q", kind: "", n: 1, correct: 1, studies: {} }],
+  });
+  const heldOut = [0, 2].flatMap((team) => [
+    scores("greedy", team, 0),
+    scores("closed", team, 1, true),
+    scores("test", team, 1),
+    ...(team > 0 ? [scores("only after", team, 1)] : []),
+  ]);
+  expect(comparedSuites([{ run: "a", seed: 1, steps: 2, heldOut }])).toEqual([
+    { suite: "test", temperature: 1 },
+    { suite: "greedy", temperature: 0 },
+  ]);
+  // Of a run that has trained no step, the untrained team is not the last one too.
+  const untrained = { run: "b", seed: 1, steps: 0, heldOut };
+  const measured = measureArm(
+    { label: "b", runs: [untrained] },
+    { suite: "test", temperature: 1 },
+    "held-out",
+    (one) => one,
+  );
+  expect(measured).toMatchObject({ before: { value: 1 }, after: null, gain: null });
 });
 
 test("the scores of other arms are shown if the baseline has no finished run", () => {
