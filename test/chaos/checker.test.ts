@@ -83,6 +83,12 @@ const story = () => [
 const reference = trialOf(story());
 const without = (fact: string) => story().filter(({ facts }) => !facts.includes(fact));
 const withRun = (changes: Partial<RunResult>) => trialOf(story(), { runs: [{ ...run, ...changes }] });
+/** The fact comes after all others. */
+const last = (fact: string) => [...without(fact), wrote(fact)];
+/** The request for the fact is sent at the trial's beginning; its answer comes when it did. */
+const sentAtOnce = (fact: string) =>
+  story().map((entry) => (entry.facts.includes(fact) ? { ...entry, sentAt: 0 } : entry));
+const death = (process: string): Strike => ({ process, signal: "kill", seconds: 0, at: 0 });
 const swapped = (one: string, other: string) =>
   story().map((entry) =>
     entry.facts.includes(one)
@@ -121,6 +127,7 @@ const broken: [string, keyof typeof laws, Trial][] = [
   ["a version skipped", "versions are linear", trialOf([...story(), wrote(FIRST.replace("000001", "000004"))])],
   ["a step back", "steps advance one at a time", trialOf(swapped(ADVANCE, SECOND_ADVANCE))],
   ["the first step skipped", "steps advance one at a time", trialOf(without(ADVANCE))],
+  ["a version sent before the one before it is stored", "versions are linear", trialOf(sentAtOnce(SECOND))],
   [
     "a worker that nobody declares dead",
     "no wait lasts beyond its deadline",
@@ -130,18 +137,35 @@ const broken: [string, keyof typeof laws, Trial][] = [
     }),
   ],
   ["a score without its outcome", "a score follows its outcome", trialOf(without(OUTCOME))],
-  ["a version before its step is ready", "a version follows its step", trialOf(without(READY))],
+  ["a score before its outcome", "a score follows its outcome", trialOf(last(OUTCOME))],
+  ["a version whose step is never ready", "a version follows its step", trialOf(without(READY))],
+  ["a version before its step is ready", "a version follows its step", trialOf(last(READY))],
   [
     "tokens of another version",
     "every trained token was sampled by the version that its record names",
     withRun({ foreignTrajectories: ["a 0/0/0 main: other weights"] }),
   ],
   ["a judge paid twice", "the judge is asked again only after a disturbance", trialOf([...story(), asked()])],
+  [
+    "a judge paid twice beside a fault of a process that does not ask it",
+    "the judge is asked again only after a disturbance",
+    trialOf([...story(), asked(), { ...throttled(), process: "main-a" }]),
+  ],
+  [
+    "a judge paid 17 times too often beside a death",
+    "the judge is asked again only after a disturbance",
+    trialOf([...story(), ...Array.from({ length: 17 }, () => asked())], { strikes: [death("functions")] }),
+  ],
   ["an answer that is not billed", "every answer of the judge is billed", withRun({ judgesMicroUsd: 1000 })],
+  [
+    "an answer to a late request that is not billed",
+    "every answer of the judge is billed",
+    trialOf([...story(), asked({ fault: "delay" })]),
+  ],
   [
     "a late answer that is not billed",
     "every answer of the judge is billed",
-    trialOf([...story(), asked({ fault: "delay" })]),
+    trialOf([...story(), asked({ fault: "late" })]),
   ],
   [
     "a verdict recorded as cheaper than it was",
@@ -173,8 +197,6 @@ test.each(broken)("the checker reports %s (law: %s)", (_what, law, trial) => {
 test("each law is broken by at least one of these trials", () => {
   expect(new Set(broken.map(([, law]) => law))).toEqual(new Set(Object.keys(laws)));
 });
-
-const death = (process: string): Strike => ({ process, signal: "kill", seconds: 0, at: 0 });
 
 test("a second answer of the judge is excused by a fault, by a death or by a verdict that missed its deadline", () => {
   const twice = [...story(), asked({ fault: "lose" })];
