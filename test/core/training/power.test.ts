@@ -60,6 +60,26 @@ test("by hand: two seeds and no other variance: 8.42 standard deviations", () =>
   expect(detectableDifference({ seed: 1, question: 0, noise: 1e-9 }, 2, 64)).toBeCloseTo(8.42 / Math.SQRT2, 1);
 });
 
+test("three seeds and no other variance: what the interval's own ends detect in 80% of 40,000 draws", () => {
+  // Two draws from three seeds. The mean that is farthest below is the lowest seed drawn twice, with probability 1/9 > 2.5%: the interval of a
+  // positive difference excludes 0 if the estimate exceeds (4.303 / 1.96) times the lowest seed's deviation. At the other end it is never found here.
+  const random = stream("three seeds");
+  const needed = Array.from({ length: 40_000 }, () => {
+    const seeds = [normal(random), normal(random), normal(random)];
+    const center = seeds.reduce((sum, seed) => sum + seed, 0) / 3;
+    return (4.303 / 1.96) * (center - Math.min(...seeds)) - center;
+  }).toSorted((a, b) => a - b);
+  const found = detectableDifference({ seed: 1, question: 0, noise: 1e-9 }, 3, 64);
+  expect(Math.abs(found / (needed[32_000] ?? 0) - 1)).toBeLessThan(0.03);
+});
+
+test("many seeds that differ by noise alone: the noise counts once, so 1.96 + 0.8416 standard deviations, and little more", () => {
+  // A hundred seeds: Student's quantile is close to the normal one, and MS_seeds to MS_noise, so the part of the seeds is close to 0.
+  const deviations = detectableDifference({ seed: 0, question: 0, noise: 1 }, 100, 100) / Math.sqrt(1 / (100 * 100));
+  expect(deviations).toBeGreaterThan(2.8);
+  expect(deviations).toBeLessThan(2.95);
+});
+
 test("more questions never raise the detectable difference, nor, from two seeds on, do more seeds", () => {
   const part = fc.integer({ min: 0, max: 300 }).map((thousandths) => thousandths / 1000);
   const parts = fc.record({ seed: part, question: part, noise: part });
