@@ -12,6 +12,14 @@ test("a value that matches no member of a union is refused with the reason of ea
   );
 });
 
+test("only the members of a union that have the type of the value say what is wrong inside it", () => {
+  const facts = { world: 7, hint: undefined };
+  const line =
+    /^facts: hint: Invalid input: expected string, received undefined, or .*expected null, received undefined/;
+  expect(() => parse(z.json(), facts, "facts")).toThrow(line);
+  expect(() => parse(z.json(), [1, 2n], "facts")).toThrow(/^facts: 1: Invalid input: expected string, received bigint/);
+});
+
 test("a union's own message replaces those of its members", () => {
   const schema = z.union([z.literal(1), z.literal(2)], "must be 1 or 2");
   expect(() => parse(schema, 3, "level")).toThrow(/^level: must be 1 or 2$/);
