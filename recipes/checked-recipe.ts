@@ -1,31 +1,67 @@
 /**
- * @file A user's recipe, checked: an exception in its config or in a case study is reported as an error in the user's code, in one line
- * that says where. A note is for readers only: if it throws, they see the exception instead.
+ * @file A user's recipe, checked: an exception in its functions, a promise in place of a value, or a field of the wrong kind is reported as an
+ * error in the user's code, in one line that says where. A note is for readers only: if it fails, they see why in its place. `questions` is
+ * checked where a run's questions are read (adapters/benchmarks/load.ts).
  */
-import type { Question } from "../core/contracts/question.ts";
+import type { Arm } from "../core/contracts/config.ts";
+import { parse } from "../core/contracts/parse.ts";
+import { Question } from "../core/contracts/question.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
-import type { CaseStudy, Recipe, RecipeDefinition } from "../core/recipe.ts";
+import type { BaseModel, CaseStudy, Demonstration, Recipe, RecipeConfig, RecipeDefinition } from "../core/recipe.ts";
 import { whatThrew } from "./checked-rewards.ts";
 
+const FUNCTIONS = ["ask", "note", "demonstrations"] as const;
+const LISTS = ["caseStudies", "baseModels"] as const;
+
 /**
- * `file`: the recipe's file, as messages name it. The returned recipe throws `recipe-invalid`, or the MgrpoError that the recipe threw, from
- * `config` and `checks`; its `note` never throws.
+ * `file`: the recipe's file, as messages name it. Throws `recipe-invalid`. So do the functions of the returned recipe, unless the recipe threw an
+ * MgrpoError, which is kept; its `note` never throws.
  */
 export function checkedRecipe(recipe: RecipeDefinition, file: string): Recipe {
+  refuseWrongKinds(recipe, file);
   // A recipe may be an instance of a class, whose methods need it as `this`: no copy has its private fields.
   const { name, ask, note, caseStudies, baseModels, demonstrations } = recipe;
   return {
     name,
-    config: (arm, chosen) =>
-      call(file, "config()", () => (typeof recipe.config === "function" ? recipe.config(arm, chosen) : recipe.config)),
+    config: (arm, chosen) => {
+      if (typeof recipe.config !== "function") return settingsIn(recipe.config, file, "config");
+      const run = recipe.config.bind(recipe, arm, chosen);
+      return settingsIn(call(file, "config()", run), file, "config()");
+    },
     questions: (seed) => recipe.questions(seed),
-    ...(ask && { ask: ask.bind(recipe) }),
-    ...(note && { note: (question: Question) => noteOf(file, () => recipe.note?.(question)) }),
+    ...(ask && { ask: (prompt: string) => askedIn(call(file, "ask()", ask.bind(recipe, prompt)), file) }),
+    ...(note && { note: (question: Question) => noteOf(file, note.bind(recipe, question)) }),
     ...(caseStudies && { caseStudies: caseStudies.map((study) => checkedStudy(study, file)) }),
-    ...(baseModels && { baseModels }),
-    ...(demonstrations && { demonstrations: demonstrations.bind(recipe) }),
+    ...(baseModels && { baseModels: baseModels.map((base) => checkedBase(base, file)) }),
+    ...(demonstrations && {
+      demonstrations: (agent: string, arm: Arm, seed: number) =>
+        checkedDemonstrations(demonstrations.bind(recipe, agent, arm, seed), file, "demonstrations()"),
+    }),
   };
 }
+
+/** For what a recipe without type checks may export. */
+function refuseWrongKinds(recipe: RecipeDefinition, file: string): void {
+  refusePromise(recipe, file, "'recipe'");
+  if (typeof recipe !== "object" || recipe === null)
+    throw invalid(file, "'recipe' is not an object: export one with name, config and questions");
+  if (typeof recipe.name !== "string" || recipe.name === "") throw invalid(file, "'recipe' has no name: give it one");
+  for (const name of FUNCTIONS)
+    if (recipe[name] !== undefined && typeof recipe[name] !== "function")
+      throw invalid(file, `'${name}' is not a function`);
+  for (const name of LISTS)
+    if (recipe[name] !== undefined && !Array.isArray(recipe[name])) throw invalid(file, `'${name}' is not an array`);
+}
+
+function settingsIn(config: unknown, file: string, what: string): RecipeConfig {
+  refusePromise(config, file, what);
+  if (typeof config === "object" && config !== null && !Array.isArray(config)) return config as RecipeConfig;
+  const found = config === undefined || config === null ? String(config) : `a value of type ${typeof config}`;
+  throw invalid(file, `${what} is ${found}: give an object with steps and agents, or a function that returns one`);
+}
+
+const askedIn = (question: Question, file: string): Question =>
+  parse(Question, question, `${file}: the question that ask() returned`, "recipe-invalid");
 
 const checkedStudy = (study: CaseStudy, file: string): CaseStudy => ({
   ...study,
@@ -35,19 +71,58 @@ const checkedStudy = (study: CaseStudy, file: string): CaseStudy => ({
     ),
 });
 
-function call<T>(file: string, what: string, run: () => T): T {
+/** `files` reads demonstrations, too: those that the tokenizer is made from. */
+function checkedBase(base: BaseModel, file: string): BaseModel {
+  const what = `the demonstrations of base model '${base.folder}'`;
+  return {
+    ...base,
+    files: () => call(file, what, () => base.files()),
+    demonstrations: () => checkedDemonstrations(() => base.demonstrations(), file, what),
+  };
+}
+
+function* checkedDemonstrations(
+  open: () => Iterable<Demonstration>,
+  file: string,
+  what: string,
+): Generator<Demonstration> {
   try {
-    return run();
+    yield* call(file, what, open);
   } catch (cause) {
-    if (isMgrpoError(cause)) throw cause;
-    throw new MgrpoError("recipe-invalid", `${file}: ${what} ${whatThrew(file, cause)}`, { cause });
+    throw faultOf(cause, file, what);
   }
 }
 
+/** What the user's function returns. A promise is refused. */
+function call<T>(file: string, what: string, run: () => T): T {
+  let returned: T;
+  try {
+    returned = run();
+  } catch (cause) {
+    throw faultOf(cause, file, what);
+  }
+  refusePromise(returned, file, what);
+  return returned;
+}
+
+/** @param what a value of the recipe, or a call of one of its functions. */
+function refusePromise(value: unknown, file: string, what: string): void {
+  if (!(value instanceof Promise)) return;
+  // Its rejection must not end the process.
+  value.catch(() => {});
+  throw invalid(file, `${what} is a promise: await it where the module loads, outside of any function`);
+}
+
+const faultOf = (cause: unknown, file: string, what: string): MgrpoError =>
+  isMgrpoError(cause) ? cause : invalid(file, `${what} ${whatThrew(file, cause)}`, cause);
+
+const invalid = (file: string, fault: string, cause?: unknown): MgrpoError =>
+  new MgrpoError("recipe-invalid", `${file}: ${fault}`, { cause });
+
 function noteOf(file: string, run: () => string | undefined): string | undefined {
   try {
-    return run();
+    return call(file, "note()", run);
   } catch (error) {
-    return `the recipe's note failed: ${file}: note() ${whatThrew(file, error)}`;
+    return `the recipe's note failed: ${error instanceof Error ? error.message : String(error)}`;
   }
 }

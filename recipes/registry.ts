@@ -31,11 +31,9 @@ const TOOLS: Record<string, () => Promise<ToolsModule>> = {
 /** A user's recipe is checked (checked-recipe.ts). */
 export async function openRecipe(nameOrPath: string): Promise<Recipe> {
   const { recipe } = await openPart(RECIPES, nameOrPath, "recipe");
-  const file = fileOfPart(nameOrPath, "recipe") ?? nameOrPath;
-  if (typeof recipe.name !== "string" || recipe.name === "")
-    throw new MgrpoError("recipe-invalid", `${file}: 'recipe' has no name: give it one`);
   // The config of a recipe of this repository is a function.
-  return bundledName(RECIPES, nameOrPath) === undefined ? checkedRecipe(recipe, file) : (recipe as Recipe);
+  if (bundledName(RECIPES, nameOrPath) !== undefined) return recipe as Recipe;
+  return checkedRecipe(recipe, fileOfPart(nameOrPath, "recipe") ?? nameOrPath);
 }
 
 /** The folder of a user's recipe; undefined for a recipe of this repository. */
