@@ -10,6 +10,7 @@
  */
 import type { z } from "zod";
 import { ToolCall } from "../contracts/conversation.ts";
+import { MgrpoError } from "../errors.ts";
 import type { Toolbox } from "./toolbox.ts";
 
 export type ParsedTurn =
@@ -24,7 +25,7 @@ export const STRAY_TAGS = /<(?:\/?(?:tool_call|tool_response)>|\|[^|<>\s]*\|>)/;
 /** Tokens that only a template may write: an agent that writes them forges another's message. */
 const FORGED = /^<(?:\||\/?tool_response>)/;
 
-/** @param maxCalls limit on the calls of one turn. */
+/** Throws `tool-backend` if a tool's schema throws. @param maxCalls limit on the calls of one turn. */
 export function parseTurn(text: string, toolbox: Pick<Toolbox, "parameters">, maxCalls: number): ParsedTurn {
   const blocks = blocksOf(afterThinking(text));
   if ("fault" in blocks) return { kind: "malformed", fault: blocks.fault };
@@ -89,8 +90,23 @@ function parseCall(body: string, parameters: ReadonlyMap<string, z.ZodType>): To
   if (!call.success) return `the tool call has the wrong form: ${issuesOf(call.error)}`;
   const schema = parameters.get(call.data.name);
   if (!schema) return `unknown tool '${call.data.name}' (available: ${[...parameters.keys()].join(", ") || "none"})`;
-  const args = schema.safeParse(call.data.arguments);
-  return args.success ? call.data : `arguments of '${call.data.name}': ${issuesOf(args.error)}`;
+  const fault = argumentsFault(call.data, schema);
+  return fault === undefined ? call.data : `arguments of '${call.data.name}': ${fault}`;
+}
+
+/** A refinement or transform of the schema that throws, or is asynchronous, is a fault of the recipe, not of the agent. */
+function argumentsFault({ name, arguments: args }: ToolCall, schema: z.ZodType): string | undefined {
+  try {
+    const { error } = schema.safeParse(args);
+    return error && issuesOf(error);
+  } catch (cause) {
+    const [line = ""] = String(cause).split("\n", 1);
+    throw new MgrpoError(
+      "tool-backend",
+      `tool '${name}': its parameters threw ${line}: have them add an issue instead, and do nothing asynchronous`,
+      { cause },
+    );
+  }
 }
 
 function issuesOf(error: z.ZodError): string {

@@ -61,7 +61,8 @@ export function openConversation(prompt: string): ConversationState {
 
 /**
  * The next state, and the one command to carry out: sample a turn of at most `maxTokens`, run the calls of the turn, or finish. What the agent
- * does wrong never throws: it finishes the conversation. Throws `RangeError` for `responded` before any turn.
+ * does wrong never throws: it finishes the conversation. Throws `RangeError` for `responded` before any turn, and `tool-backend` if a tool's
+ * schema throws.
  */
 export function advanceConversation(
   state: ConversationState,

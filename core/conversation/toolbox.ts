@@ -67,7 +67,7 @@ export function openToolbox(
 
 function toolNamed(name: string, agent: string, tools: ReadonlyMap<string, Tool>): Tool {
   const tool = tools.get(name);
-  if (tool?.name === name) return tool;
+  if (tool?.name === name) return checkedTool(tool);
   if (tool) {
     throw new MgrpoError(
       "recipe-invalid",
@@ -81,10 +81,29 @@ function toolNamed(name: string, agent: string, tools: ReadonlyMap<string, Tool>
   );
 }
 
+/** For what a recipe without type checks may export. A schema of Zod 3 has no `_zod`. */
+function checkedTool(tool: Tool): Tool {
+  const { name, parameters, run }: { name: string; parameters: unknown; run: unknown } = tool;
+  if (typeof run !== "function") throw new MgrpoError("recipe-invalid", `tool '${name}' has no function run: add it`);
+  if (typeof parameters === "object" && parameters !== null && "_zod" in parameters) return tool;
+  throw new MgrpoError(
+    "recipe-invalid",
+    `tool '${name}': its parameters are not a schema of Zod 4: write z.strictObject({ … }), empty for a tool without parameters`,
+  );
+}
+
 function jsonSchema(name: string, schema: z.ZodType): unknown {
+  const { $schema: _, ...rest } = written(name, schema);
+  if (rest.type === undefined || rest.type === "object") return rest;
+  throw new MgrpoError(
+    "recipe-invalid",
+    `tool '${name}': its parameters are of type ${rest.type}, and a call's arguments are an object: write z.strictObject({ … })`,
+  );
+}
+
+function written(name: string, schema: z.ZodType): z.core.JSONSchema.JSONSchema {
   try {
-    const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" });
-    return rest;
+    return z.toJSONSchema(schema, { io: "input" });
   } catch (cause) {
     throw new MgrpoError(
       "recipe-invalid",

@@ -94,7 +94,7 @@ test("a tool that cannot be described to an agent is refused: one without a Zod 
     return (await preflight(team, { ...site, models: "stored" })).findings.all.map(({ message }) => message);
   };
   expect(await messagesWith("find")).toEqual([
-    expect.stringMatching(/tool 'find': its parameters cannot be written as JSON Schema: use plain Zod types/),
+    expect.stringMatching(/tool 'find': its parameters are not a schema of Zod 4: write z\.strictObject/),
   ]);
   expect(await messagesWith("seek")).toEqual([
     expect.stringMatching(/has tool 'find' under the key 'seek': use its name as the key/),

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { z as z3 } from "zod/v3";
 import { TASK_BYTES } from "../../../core/contracts/bounds.ts";
 import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 import { openToolbox } from "../../../core/conversation/toolbox.ts";
@@ -140,4 +141,33 @@ test("a toolbox describes its calls as JSON Schema, and refuses a tool that is m
   expect(open(["find"], new Map([["find", search]]))).toThrow(/has tool 'search' under the key 'find'/);
   expect(open(["delegate"], new Map([["delegate", { ...search, name: "delegate" }]]))).toThrow(MgrpoError);
   expect(open(["date"], new Map([["date", { ...search, name: "date", parameters: z.date() }]]))).toThrow(/JSON Schema/);
+});
+
+test.each<[what: string, tool: object, message: RegExp]>([
+  [
+    "no parameters",
+    { parameters: undefined },
+    /^tool 'search': its parameters are not a schema of Zod 4: write z\.strictObject/,
+  ],
+  ["a JSON Schema", { parameters: { type: "object" } }, /are not a schema of Zod 4/],
+  ["a schema of Zod 3", { parameters: z3.object({ query: z3.string() }) }, /are not a schema of Zod 4/],
+  ["a text as its parameters", { parameters: z.string() }, /are of type string, and a call's arguments are an object/],
+  ["no run", { run: undefined }, /^tool 'search' has no function run/],
+])("a tool with %s is refused with what to write", (_what, fields, message) => {
+  const tools = new Map([["search", { ...search, ...fields } as Tool]]);
+  expect(() => openToolbox("main", { tools: ["search"], delegates: [] }, tools)).toThrow(message);
+});
+
+test.each<[what: string, query: z.ZodType<string>]>([
+  ["throws", z.string().transform((text) => String(JSON.parse(text)))],
+  ["is asynchronous", z.string().refine(async () => true)],
+])("a schema that %s is a fault of the tool, which no retry fixes, and not of the agent", (_what, query) => {
+  const parameters = new Map([["search", z.strictObject({ query })]]);
+  const turn = call({ name: "search", arguments: { query: "not JSON" } });
+  const fault = {
+    code: "tool-backend",
+    retryable: false,
+    message: expect.stringMatching(/^tool 'search': its parameters threw /),
+  };
+  expect(() => parseTurn(turn, { parameters }, 1)).toThrow(expect.objectContaining(fault));
 });
