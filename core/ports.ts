@@ -182,6 +182,7 @@ export interface TokenRoom {
  * after `limits.toolSeconds`.
  */
 export interface ToolContext {
+  /** Frozen, since all rollouts share it. */
   readonly question: Question;
   /** Identifies the rollout: the same for the main agent and its sub-agents. */
   readonly address: RolloutAddress;

@@ -9,6 +9,7 @@ import { type Question, QuestionSet, type SuiteQuestions } from "../core/contrac
 import { RunRecord } from "../core/contracts/records.ts";
 import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
+import { frozen } from "../core/frozen.ts";
 import type { ObjectStore, Store } from "../core/ports.ts";
 import { sha256 } from "../engine/hash.ts";
 import type { Log } from "./log.ts";
@@ -18,9 +19,9 @@ export interface RunContext {
   readonly config: RunConfig;
   /** `<release of the program>/<config hash>/<base hash>`: equal for all workers of a run. */
   readonly release: string;
-  /** A question of the run; throws if the id is unknown. */
+  /** A question of the run, frozen; throws if the id is unknown. */
   question(id: string): Question;
-  /** The questions of a suite, decrypted: held-out ones, or those of its benchmark. */
+  /** The questions of a suite, frozen and decrypted: held-out ones, or those of its benchmark. */
   suiteQuestions(suite: EvaluationSuite): SuiteQuestions;
   readonly store: Store;
   readonly log: Log;
@@ -37,7 +38,7 @@ export async function readRunContext(name: string, codeRelease: string, store: S
     name,
     config,
     release: `${codeRelease}/${configSha256.slice(0, 16)}/${base.slice(0, 16)}`,
-    ...questionLookups(parseJson(QuestionSet, bytes, questionsKey), questionsKey),
+    ...questionLookups(frozen(parseJson(QuestionSet, bytes, questionsKey)), questionsKey),
     store,
     log,
   };
@@ -53,7 +54,9 @@ async function readRecord(name: string, { table }: Store): Promise<RunRecord> {
 }
 
 function questionLookups(set: QuestionSet, key: string): Pick<RunContext, "question" | "suiteQuestions"> {
-  const suites = new Map(Object.entries(set.suites ?? {}).map(([name, suite]) => [name, decryptQuestions(suite)]));
+  const suites = new Map(
+    Object.entries(set.suites ?? {}).map(([name, suite]) => [name, frozen(decryptQuestions(suite))]),
+  );
   const all = [...set.train, ...set.heldOut, ...[...suites.values()].flatMap(({ questions }) => questions)];
   const byId = new Map(all.map((question) => [question.id, question]));
   return {

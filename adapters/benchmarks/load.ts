@@ -18,6 +18,7 @@ import {
   type SuiteQuestions,
 } from "../../core/contracts/question.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { frozen } from "../../core/frozen.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { openReader, type Reader } from "../tools/documents/reader.ts";
 import { loadGaia } from "./gaia.ts";
@@ -39,7 +40,7 @@ const LOADERS: Record<Benchmark, Loader> = {
 
 type QuestionSources = Pick<RunConfig, "seed" | "questions" | "evaluation" | "agents">;
 
-/** All questions of a run. Rejects with `benchmark-damaged`, or with `recipe-invalid` for a fault in the recipe's own questions. */
+/** All questions of a run, frozen. Rejects with `benchmark-damaged`, or with `recipe-invalid` for a fault in the recipe's own questions. */
 export async function questionsOf(
   recipe: Pick<Recipe, "name" | "questions">,
   { seed, questions, evaluation, agents }: QuestionSources,
@@ -47,7 +48,8 @@ export async function questionsOf(
   const own = questions ? ownQuestions(questions, recipe, seed) : recipeQuestions(recipe, seed);
   const needsReader = Object.values(agents).some(({ tools }) => tools.includes(READ_ATTACHMENT));
   const reader = needsReader ? openReader() : undefined;
-  return withBenchmarks(own, evaluation.suites, reader, questions).finally(() => reader?.close());
+  const all = withBenchmarks(own, evaluation.suites, reader, questions).finally(() => reader?.close());
+  return frozen(await all);
 }
 
 function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: number): QuestionSet {

@@ -227,7 +227,8 @@ async function judge(
   if (given) return given;
   const { verdictSeconds: seconds } = run.config.limits;
   const subject = sha256(recordBytes(outcome));
-  const ask = (context: VerdictContext) => scorer.correct(question, conversation, context);
+  // A copy, as in training (recipes/isolated-rewards.ts): rewards may change what they are given.
+  const ask = (context: VerdictContext) => scorer.correct(structuredClone(question), conversation, context);
   for (let pause = MIN_PAUSE_SECONDS; ; pause = Math.min(2 * pause, MAX_PAUSE_SECONDS)) {
     if (signal.aborted) throw new MgrpoError("canceled", "the verdict was canceled");
     try {

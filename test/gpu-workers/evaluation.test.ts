@@ -13,6 +13,7 @@ import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval } from "../../core/training/confidence-interval.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
+import type { WorkerParts } from "../../gpu-workers/worker-process.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { beginEvaluation } from "../fixtures/relay/evaluation.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
@@ -21,11 +22,11 @@ import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/world.ts";
 
 /** Evaluates team 0 on one suite: its job, its result, and the outcomes of all its rollouts. */
-async function evaluateTeam0(suite: Partial<EvaluationSuite>) {
+async function evaluateTeam0(suite: Partial<EvaluationSuite>, parts: Partial<WorkerParts> = {}) {
   const suites = [{ name: "sampled", ...suite }];
   const { log, memory, store, config, job } = await beginEvaluation({ evaluation: { suites } });
   const stop = new AbortController();
-  const evaluating = startWorker(store, config.run, { agent: "*", roles: ["eval"] }, stop.signal, log);
+  const evaluating = startWorker(store, config.run, { agent: "*", roles: ["eval"] }, stop.signal, log, parts);
   while ((await job()).state !== "done") await store.clock.sleep(0.01);
   stop.abort();
   await evaluating;
@@ -68,6 +69,20 @@ test("with three runs, run 0 is the same as with one, the others differ, and the
   expect(questions).toEqual(scores.map((score, i) => ({ question: heldOutQuestions[i]?.id, kind: "next", ...score })));
   expect(scores.map((score) => score.n)).toEqual([3, 3, 3, 3, 3, 3]);
   expect(interval).toEqual(accuracyInterval(scores));
+});
+
+test("rewards that change the question that they are given change no other score", async () => {
+  const correct: Scorer["correct"] = (question, { answer }) => {
+    const isCorrect = answer === question.answer;
+    question.answer = "changed";
+    return isCorrect ? 1 : 0;
+  };
+  const [plain, changing] = [
+    await evaluateTeam0({ runs: 3 }),
+    await evaluateTeam0({ runs: 3 }, { scorerOf: () => ({ correct }) }),
+  ];
+  expect(plain.done.correct).toBeGreaterThan(0);
+  expect(changing.result.questions).toEqual(plain.result.questions);
 });
 
 test("more than one greedy run is refused, since all would be the same", () => {

@@ -72,6 +72,18 @@ test("two different questions of a recipe with one id are refused; a repeated qu
   });
 });
 
+test("a tool or an app cannot change the questions, which all rollouts share; a recipe may change its own", async () => {
+  const [first = expect.fail()] = trainQuestions;
+  const names = ["Ada", "Ben"];
+  const mine = { name: "mine", questions: () => ({ train: [{ ...first, facts: { names } }], heldOut: [] }) };
+  const [question = expect.fail()] = (await questionsOf(mine, sources())).train;
+  expect(() => (question.facts as { names: string[] }).names.pop()).toThrow(TypeError);
+  expect(() => {
+    question.answer = "";
+  }).toThrow(TypeError);
+  expect(names.pop()).toBe("Ben");
+});
+
 test("a recipe whose questions() throws or returns a promise is refused as invalid", async () => {
   const unread = () => {
     throw new Error("ENOENT: no such file, open 'train.csv'\n    at there");
