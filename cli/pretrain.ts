@@ -40,6 +40,8 @@ const WEIGHTS = "model.safetensors";
 /** What the model was trained with. */
 const RECORD = "training.json";
 const PROGRESS_EVERY_STEPS = 50;
+/** Context of a model whose config does not limit it. */
+const CONTEXT_TOKENS = 2048;
 /** Number of steps over which the reported loss is averaged. */
 const RECENT_STEPS = 50;
 
@@ -89,7 +91,7 @@ export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: Tools
   const trainer = await compiledEngine.openTrainer(files, {
     threads: 2,
     slots: 1,
-    contextTokens: longestContext(files) ?? 2048,
+    contextTokens: longestContext(files) ?? CONTEXT_TOKENS,
     microBatchTokens: base.training.batchTokens,
   });
   const learning = learnAll(trainer, base, examplesOf(base, encode));
@@ -165,11 +167,20 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
     };
     // Refuses a missing agent or tool before anything is trained.
     layoutOf(base.agent);
-    return (demonstration: Demonstration) =>
-      exampleOf(demonstration, layoutOf(demonstration.agent ?? base.agent), tokenizer);
+    return (demonstration: Demonstration) => {
+      const example = exampleOf(demonstration, layoutOf(demonstration.agent ?? base.agent), tokenizer);
+      refuseTooLong(example, base, longestContext(files) ?? CONTEXT_TOKENS);
+      return example;
+    };
   } finally {
     await close();
   }
+}
+
+function refuseTooLong({ tokens }: Example, { folder }: BaseModel, context: number): void {
+  if (tokens.length <= context) return;
+  const message = `a demonstration of base model '${basename(folder)}' takes ${tokens.length} tokens, and the model's context has ${context}: raise contextTokens in smallModel(), or shorten the demonstration`;
+  throw new MgrpoError("recipe-invalid", message);
 }
 
 function withRandomWeights(base: BaseModel, files: ReadonlyMap<string, Uint8Array>): Map<string, Uint8Array> {

@@ -73,6 +73,18 @@ test("the error for demonstrations that end before the tokens are spent names th
   expect(existsSync(join(folder, "f"))).toBe(false);
 });
 
+test("the error for a demonstration that is longer than the model's context names the setting of the model", async () => {
+  const searcher = baseModels.find(({ agent }) => agent === "searcher") ?? expect.fail();
+  const long = { prompt: "word ".repeat(2000), turns: [{ text: "<answer>a</answer>", responses: [] }] };
+  const base = { ...searcher, demonstrations: () => [long], folder: join(folder, "l") };
+  await expect(pretrainBase(base, recipe, toolsModule)).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringMatching(
+      /^a demonstration of base model 'l' takes \d+ tokens, and the model's context has \d+: raise contextTokens in smallModel\(\)/,
+    ),
+  });
+});
+
 test("a base model of two agents learns each agent's demonstrations under that agent's system message; an agent that its arm lacks is refused", async () => {
   const shared = baseModels.find(({ arm }) => arm === "shared-policy") ?? expect.fail();
   const files = shared.files();
