@@ -10,6 +10,7 @@ docs/your-own-agents.md describes the protocol.
 import ast
 import hashlib
 import hmac
+import inspect
 import json
 import operator
 import os
@@ -62,10 +63,14 @@ def converse(agent, prompt, tools, functions, turns):
 
 
 def run(functions, call):
+    function = functions[call.name]
     try:
-        return functions[call.name](**json.loads(call.arguments))
+        arguments = inspect.signature(function).bind(**json.loads(call.arguments)).arguments
     except (TypeError, ValueError):
         return "wrong arguments"
+    if not all(isinstance(value, str) for value in arguments.values()):
+        return "wrong arguments"
+    return function(**arguments)
 
 
 def answer(question, agents, worlds):
