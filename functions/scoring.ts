@@ -109,7 +109,7 @@ async function scoreOutcome(context: Context, address: RolloutAddress): Promise<
   const rewards = await openRewards(context, config, outcomeSha256);
   // A halted run pays for nothing. Once it is resumed, a scheduled tick asks for this score again.
   if (rewards.judge !== undefined && (await records.run(address.run))?.status === "halted") return undefined;
-  const ask = askerOf(context, config, rewards.judge);
+  const ask = askerOf(context, config, rewards.judge, question.id);
   const main = { agent: config.main, conversation: outcome.conversation, sha256: outcomeSha256 };
   const verdicts = await judge(ask, rewards, question, outcome, main, invocations);
   return verdicts && scoreRollout(config, outcome, invocations, verdicts, outcomeSha256);
@@ -160,9 +160,9 @@ interface Subject {
 
 type Ask = (subject: Subject, ask: VerdictRequest["ask"]) => Promise<Verdict | undefined>;
 
-function askerOf(context: Context, config: RunConfig, judge: string | undefined): Ask {
+function askerOf(context: Context, config: RunConfig, judge: string | undefined, question: string): Ask {
   const { run, limits } = config;
-  const request = { run, judge, seconds: limits.verdictSeconds, queueSeconds: longestQueueSeconds(config) };
+  const request = { run, judge, question, seconds: limits.verdictSeconds, queueSeconds: longestQueueSeconds(config) };
   return ({ agent, conversation, sha256: subject }, ask) => {
     const check = (verdict: Verdict) => void requireTurnRewards(config, agent, verdict, conversation);
     return askForVerdict(context, { ...request, subject, token: randomUUID(), signal: context.stop, ask, check });

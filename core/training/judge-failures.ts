@@ -27,6 +27,6 @@ export function decideAfterFailure({ limits }: Pick<RunConfig, "limits">, error:
     return { kind: "exclude", reason: `judge: ${error.message} (unusable answers: ${unusable})` };
   if (failingSeconds < OUTAGE_SECONDS) return { kind: "ask-again" };
   const minutes = Math.floor(failingSeconds / 60);
-  const reason = `no verdict for ${minutes} minutes: ${error.message}. Fix the judge, then resume: no rollout is lost`;
+  const reason = `no verdict for ${minutes} minutes: ${error.message}. Fix the cause, then resume: no rollout is lost`;
   return { kind: "halt", halt: { code: "judge-outage", reason } };
 }

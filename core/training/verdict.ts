@@ -25,6 +25,8 @@ export interface VerdictRequest {
   readonly judge: string | undefined;
   /** The SHA-256 of what is judged. */
   readonly subject: string;
+  /** Id of its question, for the error of the deadline. */
+  readonly question: string;
   /** `limits.verdictSeconds`. */
   readonly seconds: number;
   /** The longest that this request may have been queued behind others. Absent: it was not queued. */
@@ -166,7 +168,7 @@ interface Asking {
 }
 
 /** Waits for: the verdict. Unblocked by: the verdict, the deadline, or the caller's signal, whether or not the rewards heed the abort. */
-function startAsk(clock: Clock, { seconds, signal: stop, ask }: VerdictRequest): Asking {
+function startAsk(clock: Clock, { seconds, question, signal: stop, ask }: VerdictRequest): Asking {
   const cut = new AbortController();
   const wake = new AbortController();
   let isDone = false;
@@ -176,7 +178,11 @@ function startAsk(clock: Clock, { seconds, signal: stop, ask }: VerdictRequest):
     await clock.sleep(seconds, wake.signal);
     const error = stop?.aborted
       ? new MgrpoError("canceled", "the verdict was canceled", { retryable: true })
-      : new MgrpoError("judge-failed", `no verdict within ${seconds} s (limits.verdictSeconds)`, { retryable: true });
+      : new MgrpoError(
+          "judge-failed",
+          `no verdict within ${seconds} s (limits.verdictSeconds) on a conversation about question '${question}'`,
+          { retryable: true },
+        );
     if (!isDone) cut.abort(error);
     await clock.sleep(GRACE_SECONDS, wake.signal);
     throw error;

@@ -236,6 +236,7 @@ async function judge(
         run: run.name,
         judge: scorer.judge,
         subject,
+        question: question.id,
         seconds,
         token: randomUUID(),
         signal,

@@ -165,7 +165,7 @@ test("a judge's outage loses nothing and halts the run after ten minutes; the re
   expect(Math.max(...earlier)).toBeLessThan(10 * 60);
   const { status, reason } = await run();
   expect(status).toBe("halted");
-  expect(reason).toMatch(/^no verdict for \d+ minutes: .*Fix the judge, then resume: no rollout is lost$/);
+  expect(reason).toMatch(/^no verdict for \d+ minutes: .*Fix the cause, then resume: no rollout is lost$/);
   expect(reason).not.toContain("What follows");
   expect(await job()).toMatchObject({ state: "queued", owner: "", fence: 1 });
   expect(await result()).toBeUndefined();

@@ -18,7 +18,7 @@ const outage = (minutes: number): ReturnType<typeof decide> => ({
   kind: "halt",
   halt: {
     code: "judge-outage",
-    reason: `no verdict for ${minutes} minutes: HTTP 503. Fix the judge, then resume: no rollout is lost`,
+    reason: `no verdict for ${minutes} minutes: HTTP 503. Fix the cause, then resume: no rollout is lost`,
   },
 });
 const OUTAGE = outage(10);

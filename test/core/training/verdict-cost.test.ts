@@ -80,7 +80,9 @@ test.each<[says: string, evidence: object, microUsd: number]>([
     );
     for (let i = 0; i < 5; i++) await turn();
     await endSleep();
-    expect((await asked).message).toBe("no verdict within 60 s (limits.verdictSeconds)");
+    expect((await asked).message).toBe(
+      "no verdict within 60 s (limits.verdictSeconds) on a conversation about question 'q7'",
+    );
     expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
   },
 );

@@ -40,7 +40,8 @@ export function world() {
     },
     ask: (change: Partial<VerdictRequest> = {}) =>
       askForVerdict(store, {
-        ...{ run: "test", judge: "paid", subject, seconds: SECONDS, token: tokenOf(calls++), ask: () => 1, ...change },
+        ...{ run: "test", judge: "paid", subject, question: "q7", seconds: SECONDS, token: tokenOf(calls++) },
+        ...{ ask: () => 1, ...change },
       }),
     stored: () => store.objects.get(objectKeys.verdict("test", subject, "paid")),
     claim: (judge = "paid") => store.table.get(tableKeys.verdict("test", subject, judge)),

@@ -152,7 +152,7 @@ test("the deadline aborts the judge and waits one second for what it has; then t
   await endSleep();
   const error = await asked;
   expect(error).toMatchObject({ code: "judge-failed", retryable: true });
-  expect(error.message).toBe("no verdict within 60 s (limits.verdictSeconds)");
+  expect(error.message).toBe("no verdict within 60 s (limits.verdictSeconds) on a conversation about question 'q7'");
   expect(error.evidence).toEqual({ fault: "outage", unusable: 0, failingSeconds: 0 });
   expect(await bill()).toMatchObject({ verdicts: 0, microUsd: 500_000 });
 });
