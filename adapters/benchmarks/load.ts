@@ -56,8 +56,7 @@ function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: numbe
   const refuse = (fault: string, cause?: unknown): never => {
     throw new MgrpoError("recipe-invalid", `recipe '${recipe.name}': ${fault}`, { cause });
   };
-  const given = givenQuestions(recipe, seed, refuse);
-  const set = parse(QuestionSet, given, `questions of recipe '${recipe.name}'`, "recipe-invalid");
+  const set = parsedSet(givenQuestions(recipe, seed, refuse), recipe, refuse);
   const all = [...set.train, ...set.heldOut];
   const long = all.find(({ id }) => !WrittenQuestionId.safeParse(id).success);
   if (long) refuse(`the id '${long.id}' takes more than 80 bytes in UTF-8: shorten it`);
@@ -66,6 +65,22 @@ function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: numbe
   const both = trainedAndHeldOut(set);
   if (both !== undefined) refuse(`question '${both}' is trained on and held out: remove it from one of the two sets`);
   return set;
+}
+
+/** Zod accepts facts that contain themselves. */
+function parsedSet(
+  given: unknown,
+  { name }: Pick<Recipe, "name">,
+  refuse: (fault: string, cause?: unknown) => never,
+): QuestionSet {
+  try {
+    const set = parse(QuestionSet, given, `questions of recipe '${name}'`, "recipe-invalid");
+    JSON.stringify(set);
+    return set;
+  } catch (error) {
+    if (isMgrpoError(error)) throw error;
+    return refuse("the facts of a question contain themselves, or are nested too deeply", error);
+  }
 }
 
 /** What the user's function returns. An exception in it is an error in the recipe. */

@@ -100,6 +100,24 @@ test("a recipe whose questions() throws or returns a promise is refused as inval
   });
 });
 
+test("a recipe's question whose facts contain themselves is refused, and so is one with facts that are not JSON", async () => {
+  const [first = expect.fail()] = trainQuestions;
+  const itself: Record<string, unknown> = {};
+  itself["self"] = itself;
+  const withFacts = (facts: unknown) =>
+    questionsOf(
+      { name: "mine", questions: () => ({ train: [{ ...first, facts } as Question], heldOut: [] }) },
+      sources(),
+    );
+  await expect(withFacts(itself)).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: "recipe 'mine': the facts of a question contain themselves, or are nested too deeply",
+  });
+  await expect(withFacts({ hint: undefined })).rejects.toThrow(
+    /^questions of recipe 'mine': train\.0\.facts: hint: Invalid input: expected string, received undefined/,
+  );
+});
+
 test("a question in both of a recipe's sets is refused, and so is a different one with its id", async () => {
   const [first = expect.fail(), second = expect.fail()] = trainQuestions;
   const holdingOut = (question: Question) => ({
