@@ -232,17 +232,6 @@ test("a rollout that kills its worker three times while it runs alone is given u
   expect(rollouts[1]).toHaveProperty("reward");
 });
 
-test("a worker's questions, which all its rollouts share, cannot be changed", async () => {
-  const { config, store } = await openRun(log, { evaluation: { suites: [{ name: "sampled" }] } });
-  const run = await readRunContext(config.run, "0.0.0", store, log);
-  const [suite = expect.fail()] = config.evaluation.suites;
-  const [heldOut = expect.fail()] = run.suiteQuestions(suite).questions;
-  for (const question of [run.question("train-amber"), heldOut])
-    expect(() => {
-      question.answer = "changed";
-    }).toThrow(TypeError);
-});
-
 test("a worker that has registered since the last refresh is not dead; one without a record is, once a later refresh has ended", async () => {
   const { config, store } = await openRun(log);
   const run = await readRunContext(config.run, "0.0.0", store, log);

@@ -1,0 +1,64 @@
+/** @file A user's recipe.ts that is of the wrong kind, or whose functions throw, is refused in one line that names the file. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
+import { openRecipe } from "../../recipes/registry.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "odd-recipes-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const NAMED = "name: 'odd', config: { steps: 1 }, questions() {}";
+
+test.each([
+  ["null", "'recipe' is not an object: export one with name, config and questions"],
+  ["() => ({})", "'recipe' is not an object: export one with name, config and questions"],
+  // An unhandled rejection would fail the test run.
+  ["Promise.reject(new Error('no key'))", "'recipe' is a promise: await it where the module loads"],
+  [`{ ${NAMED}, ask: 'why?' }`, "'ask' is not a function"],
+  [`{ ${NAMED}, demonstrations: [] }`, "'demonstrations' is not a function"],
+  [`{ ${NAMED}, caseStudies: {} }`, "'caseStudies' is not an array"],
+  [`{ ${NAMED}, baseModels: {} }`, "'baseModels' is not an array"],
+])("a recipe that is %s is refused with the reason", async (exported, reason) => {
+  const own = mkdtempSync(join(folder, "odd-"));
+  writeFileSync(join(own, "recipe.mjs"), `export const recipe = ${exported};`);
+  await expect(openRecipe(own)).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringContaining(`recipe.mjs: ${reason}`),
+  });
+});
+
+test.each([
+  ["async () => ({ steps: 1 })", "config() is a promise: await it where the module loads, outside of any function"],
+  ["async () => { throw new Error('no key'); }", "config() is a promise: await it"],
+  ["Promise.resolve({ steps: 1 })", "config is a promise: await it"],
+  ["undefined", "config is undefined: give an object with steps and agents, or a function that returns one"],
+  ["() => null", "config() is null: give an object"],
+  ["'atlas'", "config is a value of type string: give an object"],
+])("a recipe whose config is %s is refused with the reason", async (config, reason) => {
+  const own = mkdtempSync(join(folder, "odd-"));
+  writeFileSync(join(own, "recipe.mjs"), `export const recipe = { name: "odd", config: ${config}, questions() {} };`);
+  const recipe = await openRecipe(own);
+  expect(() => resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" })).toThrow(`recipe.mjs: ${reason}`);
+});
+
+test("an exception in ask() or in demonstrations, and a malformed question of ask(), are the recipe's error", async () => {
+  const own = mkdtempSync(join(folder, "odd-"));
+  const failing = "*[Symbol.iterator]() { yield { prompt: '?', turns: [] }; throw new Error('no data'); }";
+  const base = `{ folder: "models/main", files() { throw new Error("no words"); }, demonstrations: () => ({ ${failing} }) }`;
+  const body = `export const recipe = {
+    ${NAMED},
+    ask(prompt) { if (prompt === "") throw new Error("no prompt"); return { prompt }; },
+    demonstrations: () => ({ ${failing} }),
+    baseModels: [${base}],
+  };`;
+  writeFileSync(join(own, "recipe.mjs"), body);
+  const { ask, demonstrations, baseModels: [base0 = expect.fail()] = [] } = await openRecipe(own);
+  expect(() => ask?.("")).toThrow(/recipe\.mjs: ask\(\) threw Error: no prompt \(at .*recipe\.mjs:3:/);
+  expect(() => ask?.("?")).toThrow(/recipe\.mjs: the question that ask\(\) returned: id: /);
+  const threw = /threw Error: no data \(at .*recipe\.mjs:\d+:\d+\)$/;
+  expect(() => [...(demonstrations?.("main", "mgrpo", 1) ?? [])]).toThrow(threw);
+  expect(() => [...base0.demonstrations()]).toThrow(threw);
+  expect(() => base0.files()).toThrow(/the demonstrations of base model 'models\/main' threw Error: no words/);
+});
