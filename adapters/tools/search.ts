@@ -26,7 +26,7 @@ export function openSearchIndex(pages: ReadonlyMap<string, string>): SearchIndex
     titles(query, count) {
       const named = phrases(query);
       const excluded = new Set(named.length > 1 ? named : []);
-      const hits = index.search(query, { filter: ({ id }) => !excluded.has(String(id).toLowerCase()) });
+      const hits = index.search(query, { filter: ({ id }) => !excluded.has(folded(String(id))) });
       return hits.slice(0, count).map(({ id }) => String(id));
     },
   };
@@ -34,12 +34,14 @@ export function openSearchIndex(pages: ReadonlyMap<string, string>): SearchIndex
 
 /** Words, and phrases marked with `=`, which rank the page "Guinea" above "Equatorial Guinea" for the query "Guinea". */
 function analyze(text: string): string[] {
-  return phrases(text).flatMap((phrase) => [`=${phrase}`, ...phrase.split(/[^\p{L}\p{N}'’-]+/u).filter(Boolean)]);
+  return phrases(text).flatMap((phrase) => [`=${phrase}`, ...phrase.split(/[^\p{L}\p{M}\p{N}'’-]+/u).filter(Boolean)]);
 }
 
 const phrases = (text: string): string[] =>
-  text
-    .toLowerCase()
+  folded(text)
     .split(/[\n,:[\]]+/)
     .map((part) => part.trim())
     .filter(Boolean);
+
+/** Without case, and with each accent in one encoding. */
+const folded = (text: string): string => text.normalize("NFC").toLowerCase();

@@ -28,6 +28,17 @@ describe("search", () => {
     expect(index.titles("xyzzy", 3)).toEqual([]);
     expect(index.titles("", 3)).toEqual([]);
   });
+  test("an accent matches in either encoding, and a combining mark is part of its word", () => {
+    const accents = openSearchIndex(
+      new Map([
+        ["Sa\u0303o Tome\u0301", "a port"],
+        ["\u0939\u093f\u0928\u094d\u0926\u0940", "a language"],
+        ["\u0939", "a letter"],
+      ]),
+    );
+    expect(accents.titles("s\u00e3o", 3)).toEqual(["Sa\u0303o Tome\u0301"]);
+    expect(accents.titles("\u0939", 3)).toEqual(["\u0939"]);
+  });
 });
 
 describe("calculate", () => {
