@@ -16,13 +16,13 @@
  *     GET /api/runs/<run>/evaluations                           EvaluationsView
  *     GET /api/runs/<run>/cases                                 CasesView
  *     GET /api/runs/<run>/evaluations/<job>?question=<id>       AnswersView
- *     Both streams send a Failure as `failure`, and a comment as a heartbeat.
+ *     Both streams send a Failure as `failure`, and a comment as a heartbeat. A page that reads slowly gets only the newest event.
  *     404 no such thing · 503 an outage that may pass · 422 any other error, such as a damaged record · 500 a bug: each with a Failure
  */
 import { readFile } from "node:fs/promises";
 import { type Context, Hono } from "hono";
 import { compress } from "hono/compress";
-import { streamSSE } from "hono/streaming";
+import { type SSEMessage, streamSSE } from "hono/streaming";
 import { builtModule } from "../../built-module.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -33,6 +33,7 @@ import { openSource, type Source } from "../show/source.ts";
 import { requireKey, strictHeaders } from "./access.ts";
 import { compareView } from "./compare.ts";
 import { answersView, casesView, evaluationsView } from "./evaluations.ts";
+import { EventSender } from "./event-sender.ts";
 import { runsView, runView } from "./run.ts";
 import { searchStep } from "./search.ts";
 import { groupView, rolloutView, stepView } from "./step.ts";
@@ -182,10 +183,14 @@ const HEARTBEAT_SECONDS = 25;
 function events<View>(context: Context, event: string, subscribe: (listener: Listener<View>) => () => void): Response {
   // nginx would hold events back until they fill its buffer.
   context.header("X-Accel-Buffering", "no");
+  // Nobody reads the body of a response to HEAD, so its stream would never end.
+  if (context.req.method === "HEAD") return context.body(null);
   return streamSSE(context, async (stream) => {
-    const send = (name: string, data: unknown) => void stream.writeSSE({ event: name, data: JSON.stringify(data) });
+    const sender = new EventSender<SSEMessage>((message) => stream.writeSSE(message));
+    const send = (name: string, data: unknown) => sender.send({ event: name, data: JSON.stringify(data) });
     const unsubscribe = subscribe({ show: (view) => send(event, view), fail: (failure) => send("failure", failure) });
-    const heartbeat = setInterval(() => void stream.write(": heartbeat\n\n"), 1000 * HEARTBEAT_SECONDS).unref();
+    const beat = () => void (sender.isWriting || stream.write(": heartbeat\n\n"));
+    const heartbeat = setInterval(beat, 1000 * HEARTBEAT_SECONDS).unref();
     await new Promise<void>((resolve) => stream.onAbort(resolve));
     clearInterval(heartbeat);
     unsubscribe();

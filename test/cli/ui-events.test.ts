@@ -1,6 +1,11 @@
-/** @file The dashboard's event streams: a heartbeat keeps them open through proxies, for as long as the page listens. */
+/**
+ * @file The dashboard's event streams: a heartbeat keeps them open through proxies, for as long as the page listens, and what a page does not
+ * read is not kept.
+ */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { dashboardApp } from "../../cli/ui/app.ts";
+import type { Listener } from "../../cli/ui/watch.ts";
+import type { RunPulse } from "../../ui/views.ts";
 
 const headers = { cookie: "mgrpo-ui-4711=a-key-for-tests-only" };
 
@@ -22,4 +27,56 @@ test.each(paths)("%s sends a comment every 25 s until the page leaves", async (p
   await reader.cancel();
   await vi.waitFor(() => expect(end).toHaveBeenCalledOnce());
   expect(vi.getTimerCount()).toBe(0);
+});
+
+test("a page that stops reading gets only the newest of the views that it missed", async () => {
+  let listener: Listener<RunPulse> | undefined;
+  const subscribe = (_run: string, own: Listener<RunPulse>) => {
+    listener = own;
+    return () => {};
+  };
+  const watcher = { subscribe, subscribeList: () => () => {}, close: () => {} };
+  const app = dashboardApp({ key: "a-key-for-tests-only", hosts: ["127.0.0.1"], watcher });
+  const { body } = await app.request("http://127.0.0.1:4711/api/runs/quiet/events", { headers });
+  const show = (closed: number) => listener?.show({ closed } as RunPulse);
+  for (let closed = 1; closed <= 1000; closed++) {
+    show(closed);
+    await Promise.resolve();
+  }
+  const reader = body?.getReader() ?? expect.fail();
+  const read: number[] = [];
+  while (read.at(-1) !== 1000) {
+    const { value } = await reader.read();
+    read.push(Number(/"closed":(\d+)/.exec(new TextDecoder().decode(value))?.[1]));
+  }
+  expect(read.length).toBeLessThan(10);
+  await reader.cancel();
+});
+
+test("a failure follows the view before it, and the view after it follows the failure", async () => {
+  let listener: Listener<RunPulse> | undefined;
+  const subscribe = (_run: string, own: Listener<RunPulse>) => {
+    listener = own;
+    own.show({ closed: 1 } as RunPulse);
+    own.fail({ code: "store-unreachable", message: "away" });
+    return () => {};
+  };
+  const watcher = { subscribe, subscribeList: () => () => {}, close: () => {} };
+  const app = dashboardApp({ key: "a-key-for-tests-only", hosts: ["127.0.0.1"], watcher });
+  const { body } = await app.request("http://127.0.0.1:4711/api/runs/quiet/events", { headers });
+  const reader = body?.getReader() ?? expect.fail();
+  const next = async () => /^event: (\w+)/.exec(new TextDecoder().decode((await reader.read()).value))?.[1];
+  expect([await next(), await next()]).toEqual(["pulse", "failure"]);
+  listener?.show({ closed: 1 } as RunPulse);
+  expect(await next()).toBe("pulse");
+  await reader.cancel();
+});
+
+test.each(paths)("HEAD %s is answered without a stream, which nobody would read or end", async (path) => {
+  const subscribe = vi.fn(() => () => {});
+  const watcher = { subscribe, subscribeList: subscribe, close: () => {} };
+  const app = dashboardApp({ key: "a-key-for-tests-only", hosts: ["127.0.0.1"], watcher });
+  const { status } = await app.request(`http://127.0.0.1:4711${path}`, { method: "HEAD", headers });
+  expect(status).toBe(200);
+  expect(subscribe).not.toHaveBeenCalled();
 });
