@@ -51,7 +51,7 @@ function allColumns(config: RunConfig): Column[] {
   return [
     column("step", 2 * steps.length + 1, 0, "plain", ({ summary }) => `${summary.step + 1}/${steps}`),
     ...agents,
-    column("correct", 4, 2, "plain", ({ summary }) => percent(summary.correct)),
+    column("correct", 4, 2, "plain", ({ summary: { rollouts, correct } }) => (rollouts === 0 ? "-" : percent(correct))),
     column("held-out", 4, 0, "held-out", ({ heldOut }) => (heldOut === undefined ? "" : percent(heldOut))),
     column("tok/s", 6, 1, "plain", ({ summary }) => count(summary.tokensPerSecond)),
     ...calls,

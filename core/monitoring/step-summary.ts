@@ -21,7 +21,7 @@ export const StepSummary = z.strictObject({
   usd: z.number().exactOptional(),
   /** Agent -> mean reward (eq 4, eq 5) of its rollouts or invocations; null if none counted. */
   reward: z.record(AgentName, z.number().nullable()),
-  /** Mean correctness of the counted rollouts, and the share that was well formed. */
+  /** Mean correctness of the counted rollouts, and the share that was well formed. Both are 0 if none counted: nothing was measured then. */
   correct: z.number(),
   wellFormed: z.number(),
   rollouts: z.int(),

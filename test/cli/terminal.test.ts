@@ -41,6 +41,15 @@ test("a step in which no agent learned shows no clip fraction and no KL", () => 
   expect(Object.fromEntries(shown)).toMatchObject({ clip: "-", kl: "-", "mask/cut": "-/-" });
 });
 
+test("a step whose rollouts were all lost shows no share of correct ones, rather than 0%", () => {
+  const lost = { ...values, summary: { ...summary, rollouts: 0, correct: 0, wellFormed: 0 } };
+  expect(
+    columnsOf(config, 200)
+      .find(({ title }) => title === "correct")
+      ?.cell(lost),
+  ).toBe("-");
+});
+
 test("no row is wider than the terminal, and the main columns stay", () => {
   for (const width of [60, 80, 100, 120]) {
     const columns = columnsOf(config, width);

@@ -1,15 +1,22 @@
 /** @file The dashboard's curves of a run. */
 import { expect, test } from "vitest";
 import { runView } from "../../cli/ui/run.ts";
-import { summarizeStep } from "../../core/monitoring/step-summary.ts";
+import type { GroupRecord } from "../../core/contracts/records.ts";
+import { type StepSummary, summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { curvesOf } from "../../ui/app/parts/curves.ts";
 import { config, groups, manifests, step, storeOfFinishedRun } from "./records.ts";
 
+const summaryOf = (scored: readonly GroupRecord[]) =>
+  summarizeStep(config, step, scored, new Map(manifests.map((one) => [one.agent, one])), 10);
+
 /** The curves of a run whose steps have these mean rewards of the main agent. */
 async function curvesAfter(...rewards: readonly number[]) {
+  const summary = summaryOf(groups);
+  return curvesOfSteps(rewards.map((main, i) => ({ ...summary, step: i, reward: { ...summary.reward, main } })));
+}
+
+async function curvesOfSteps(perStep: readonly StepSummary[]) {
   const store = await storeOfFinishedRun();
-  const summary = summarizeStep(config, step, groups, new Map(manifests.map((one) => [one.agent, one])), 10);
-  const perStep = rewards.map((main, i) => ({ ...summary, step: i, reward: { ...summary.reward, main } }));
   const view = await runView({
     config,
     state: "finished",
@@ -33,4 +40,15 @@ test("the histogram's title says how many steps it counts", async () => {
   const titleAfter = async (...rewards: number[]) => (await curvesAfter(...rewards)).at(-1)?.title;
   expect(await titleAfter(0.5)).toBe("rollouts by invocations, newest step");
   expect(await titleAfter(0.5, 0.6)).toBe("rollouts by invocations, newest 2 steps");
+});
+
+test("a step whose rollouts were all lost has no share of correct or well-formed rollouts, rather than 0", async () => {
+  const lost = groups.map((group) => ({ ...group, rollouts: { "0": { excluded: "judge: away" } }, finalized: {} }));
+  const curves = await curvesOfSteps([summaryOf(groups), { ...summaryOf(lost), step: 1 }]);
+  const shares = curves.find(({ title }) => title === "shares of rollouts and groups")?.lines ?? [];
+  expect(shares.map(({ name, points }) => [name, points.map(([, y]) => y)])).toEqual([
+    ["correct", [2 / 3, null]],
+    ["well-formed", [1, null]],
+    ["groups without variance", [0.5, 1]],
+  ]);
 });

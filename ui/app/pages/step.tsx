@@ -142,10 +142,11 @@ function Order({ sort, changeQuery }: { readonly sort: string; readonly changeQu
 function Summary({ summary }: { readonly summary: NonNullable<StepView["summary"]> }) {
   const { reward, correct, wellFormed, rollouts, excluded, zeroVariance, groups, seconds, sampledTokens } = summary;
   const rewards = Object.entries(reward).map(([agent, value]) => `${agent} ${amount(value)}`);
+  const shareOfRollouts = (share: number) => percent(rollouts === 0 ? null : share);
   const facts = [
     `reward ${rewards.join(", ")}`,
-    `${percent(correct)} correct`,
-    `${percent(wellFormed)} well-formed`,
+    `${shareOfRollouts(correct)} correct`,
+    `${shareOfRollouts(wellFormed)} well-formed`,
     `${rollouts} rollouts${excluded > 0 ? `, ${excluded} lost` : ""}`,
     `${zeroVariance} of ${groups} groups without variance`,
     `${amount(sampledTokens)} tokens sampled`,

@@ -79,9 +79,10 @@ function rewardBounds(lines: readonly Line[]): readonly [number, number] {
 
 function shareLines(perStep: readonly StepSummary[]): Line[] {
   const zeroVarianceShare = ({ zeroVariance, groups }: StepSummary) => (groups === 0 ? null : zeroVariance / groups);
+  const shareOf = (part: "correct" | "wellFormed") => (step: StepSummary) => (step.rollouts === 0 ? null : step[part]);
   return [
-    { name: "correct", color: 0, points: points(perStep, ({ correct }) => correct) },
-    { name: "well-formed", color: 4, points: points(perStep, ({ wellFormed }) => wellFormed) },
+    { name: "correct", color: 0, points: points(perStep, shareOf("correct")) },
+    { name: "well-formed", color: 4, points: points(perStep, shareOf("wellFormed")) },
     { name: "groups without variance", color: 1, points: points(perStep, zeroVarianceShare) },
   ];
 }
