@@ -52,10 +52,12 @@ export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
       ends: `${judge} scores ${them(n)}, within limits.verdictSeconds (${verdictSeconds} s) per attempt`,
       likelihood: "likely",
     })),
+    // Workers that run others have no room: they are at work.
     ...ifAny(unclaimed, (n) => ({
       what: `${countText(n)} ${are(n)} not claimed by any worker`,
       ends: `a worker claims ${them(n)} once it has room`,
       likelihood: "possible",
+      ...(byWorker.some(({ running }) => running > 0) && { isWork: true as const }),
     })),
   ];
 }

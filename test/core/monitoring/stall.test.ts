@@ -247,3 +247,22 @@ test("a run has stalled only after ten minutes if processes at work are the only
     "nothing has changed in step 0 since 00:16:40 UTC, for 601 s: main-1 runs 2 rollouts (possible; ends when they end, or limits.rolloutSeconds (120 s) ends them)",
   );
 });
+
+test("rollouts that wait until a worker has room, while it runs others, do not make a minute without a score a stall", () => {
+  const stallAfter = (seconds: number, running: number) => {
+    const workers = (at: number) => [
+      seen(worker("main"), { running, seenAt: at }),
+      seen(worker("searcher"), { seenAt: at }),
+    ];
+    const state = { ...healthy, groups: unscored({ claims: { "0": "main-1" } }) };
+    const detector = new StallDetector(config);
+    detector.look({ ...state, workers: workers(NOW) }, NOW, null);
+    const later = NOW + seconds * 1000;
+    return detector.look({ ...state, workers: workers(later) }, later, null)?.causes.map(({ what }) => what);
+  };
+  const causes = ["main-1 runs 1 rollout", "1 rollout is not claimed by any worker"];
+  expect(stallAfter(90, 1)).toBeUndefined();
+  expect(stallAfter(601, 1)).toEqual(causes);
+  // The claimed one is not running: its worker has room.
+  expect(stallAfter(90, 0)).toContain("1 rollout is not claimed by any worker");
+});
