@@ -66,17 +66,16 @@ export async function loadTrees(
 
 async function readWantedGroups(store: Store, config: RunConfig, { step: wanted, group }: Address) {
   const step = await readBegunStep(store, config.run, wanted);
-  const known = await readGroups(store, step);
-  if (known.length === 0)
-    throw new MgrpoError(
-      "not-found",
-      `the groups of step ${wanted} have expired: the store keeps them for a limited time`,
-    );
-  const groups = known.filter((one) => one.group === (group ?? one.group));
+  if (group !== undefined && group >= step.groups.length)
+    throw new MgrpoError("not-found", `step ${wanted} has groups 0 to ${step.groups.length - 1}, not ${group}`);
+  const groups = await readGroups(store, step, group === undefined ? undefined : [group]);
   if (groups.length > 0) return groups;
-  if (group !== undefined && group < step.groups.length)
-    throw new MgrpoError("not-found", `group ${wanted}/${group} has expired: the store keeps it for a limited time`);
-  throw new MgrpoError("not-found", `step ${wanted} has groups 0 to ${step.groups.length - 1}, not ${group}`);
+  throw new MgrpoError(
+    "not-found",
+    group === undefined
+      ? `the groups of step ${wanted} have expired: the store keeps them for a limited time`
+      : `group ${wanted}/${group} has expired: the store keeps it for a limited time`,
+  );
 }
 
 /** Under its group, a rollout does not repeat the question. */

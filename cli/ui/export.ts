@@ -26,10 +26,14 @@ export async function exportPage(source: Source, address: Address | "cases"): Pr
   const { config } = source;
   const path = address === "cases" ? "cases" : `steps/${Object.values(address).join("/")}`;
   const start = `/runs/${config.run}/${path}`;
-  const views =
-    address === "cases"
-      ? { [`/api${start}`]: await casesView(source) }
-      : await viewsOf(source, `/api/runs/${config.run}/steps`, address, await notesOf(config.recipe));
+  const noteOf = await notesOf(config.recipe);
+  // The outer read keeps the store of a local run open for those of the views: opening it takes longer than one of them.
+  const views = await source.read(
+    async (): Promise<Views> =>
+      address === "cases"
+        ? { [`/api${start}`]: await casesView(source) }
+        : viewsOf(source, `/api/runs/${config.run}/steps`, address, noteOf),
+  );
   const about = `${config.recipe}, ${config.arm}, seed ${config.seed}`;
   const page = parse(Export, JSON.parse(JSON.stringify({ start, about, views })), `export of ${start}`);
   return drawPage(`${config.run}, ${path}`, page);

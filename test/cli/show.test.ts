@@ -11,10 +11,11 @@ import { showSteps } from "../../cli/show.ts";
 import { MGRPO } from "../../cli/terminal/name.ts";
 import { exportPage } from "../../cli/ui/export.ts";
 import { searchStep } from "../../cli/ui/search.ts";
-import { objectKeys } from "../../core/contracts/keys.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { RolloutScore } from "../../core/contracts/records.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import type { Table } from "../../core/ports.ts";
 import { Export } from "../../ui/export-view.ts";
 import { GroupView, StepView, type Tree } from "../../ui/views.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -144,6 +145,19 @@ test("a step with an expired group has no summary, and the group is reported as 
   await expect(loadTrees(store, config, { step: 0, group: 0 })).rejects.toThrow("group 0/0 has expired");
 });
 
+test("a group or a rollout is shown without reading the step's other groups", async () => {
+  const store = await storeOfFinishedRun();
+  const read = new Set<string>();
+  const getAll: Table["getAll"] = (keys) => {
+    for (const { pk } of keys) read.add(pk);
+    return store.table.getAll(keys);
+  };
+  const watched = { ...store, table: { ...store.table, getAll } };
+  await loadTrees(watched, config, { step: 0, group: 1 });
+  await loadTrees(watched, config, { step: 0, group: 1, rollout: 0 });
+  expect([...read].filter((pk) => pk.startsWith("GROUP#"))).toEqual([tableKeys.group(config.run, 0, 1).pk]);
+});
+
 test("a recipe's note on a question is shown once in its group's tree, and once in the tree of a single rollout", async () => {
   const load = async (address: Parameters<typeof loadTrees>[2]) =>
     loadTrees(await storeOfFinishedRun(), config, address, () => "facts are <shuffled>");
@@ -201,6 +215,17 @@ test("an exported page holds its views, and is under 300 KB without them", async
   // The store lacks the manifest of the rollout's version, which names the tokenizer, so the page has no tokens.
   const ofRollout = partsOf(await exportPage(source, { step: 0, group: 0, rollout: 0 }));
   expect(Object.keys(ofRollout.views)).toEqual([`${path}/0/0`]);
+});
+
+test("the store is opened once for a whole exported page: opening a local run's for each group takes longer than reading it", async () => {
+  const source = await sourceOfFinishedRun();
+  let [open, opened] = [0, 0];
+  const read: Source["read"] = async (own) => {
+    if (open++ === 0) opened++;
+    return source.read(own).finally(() => open--);
+  };
+  await exportPage({ ...source, read }, { step: 0 });
+  expect(opened).toBe(1);
 });
 
 test("an exported page runs only its own script and loads nothing, and no text in it is markup", async () => {
