@@ -59,18 +59,28 @@ test("a revision that arrives during a load is loaded after it", async () => {
   expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=4"]);
 });
 
-test("a revision whose load failed is loaded when it is asked for again", async () => {
+test("a load that failed is repeated until it succeeds, although no other revision arrives", async () => {
   const { read } = growingRun();
-  let isAway = true;
-  const loader = new RunLoader("tiny", async (path) =>
-    isAway ? { failure: { code: "no-server", message: "away" } } : await read(path),
-  );
+  const answers = ["no-server", "store-unreachable"];
+  const failing = async (path: string) => {
+    const code = answers.shift();
+    return code === undefined ? await read(path) : { failure: { code, message: "away" } };
+  };
+  const loader = new RunLoader("tiny", failing, 0.001);
   const shown: (string | undefined)[] = [];
-  const load = () => loader.load("4 running", ({ view, failure }) => shown.push(failure?.code ?? view?.run));
-  await load();
-  isAway = false;
-  await load();
-  expect(shown).toEqual(["no-server", "tiny"]);
+  await loader.load("4 running", ({ view, failure }) => shown.push(failure?.code ?? view?.run));
+  expect(shown).toEqual(["no-server", "store-unreachable", "tiny"]);
+});
+
+test("once its page is left, a run whose load fails is not loaded again", async () => {
+  let loads = 0;
+  const failing = async () => {
+    loads += 1;
+    return { failure: { code: "no-server", message: "away" } };
+  };
+  const loader = new RunLoader("tiny", failing, 0.001);
+  await loader.load("4 running", () => loads === 3 && loader.close());
+  expect(loads).toBe(3);
 });
 
 test("an evaluation of a finished run is a new revision; the progress of a step is not", () => {

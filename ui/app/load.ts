@@ -36,7 +36,11 @@ export function useLiveRun(run: string): Loaded<RunView> & { readonly pulse: Run
   const loader = useRef(loaderOf(run));
   if (loader.current.run !== run) loader.current = loaderOf(run);
   useEffect(() => {
-    // Runs again once the server is back: a load may have failed while it was down.
+    const own = loader.current;
+    return () => own.close();
+  }, [run]);
+  useEffect(() => {
+    // Runs again once the server is back: the run may have changed while it was down.
     if (!isConnected) return;
     const own = loader.current;
     void own.load(revision, (next) => loader.current === own && setLoaded(next));

@@ -1,4 +1,10 @@
-/** @file Loads a run's view as the run grows: only new steps, one load at a time. The last revision to arrive during a load is loaded next. */
+/**
+ * @file Loads a run's view as the run grows: only new steps, one load at a time. The last revision to arrive during a load is loaded next. A
+ * load that failed is repeated: an outage may be over before the stream of pulses notices it.
+ *
+ *     load ──> loading ──view──> loaded, or the next revision
+ *                 └──failed──> waits for: a pause     unblocked by: time, `close`
+ */
 import type { Failure, RunPulse, RunView } from "../views.ts";
 
 export interface LoadedRun {
@@ -13,28 +19,41 @@ export interface LoadedRun {
 export const revisionOf = ({ closed, state, wait }: Pick<RunPulse, "closed" | "state" | "wait">): string =>
   `${closed} ${state} ${state === "finished" ? wait : ""}`;
 
+/** The pause before a failed load is repeated. */
+const RETRY_SECONDS = 4;
+
 export class RunLoader {
   readonly run: string;
   readonly #read: (path: string) => Promise<LoadedRun>;
+  readonly #retrySeconds: number;
   #wanted: string | undefined;
   #isLoading = false;
+  #isClosed = false;
   #known: RunView | undefined;
 
   /** @param read reads a path of the API, and never rejects. */
-  constructor(run: string, read: (path: string) => Promise<LoadedRun>) {
+  constructor(run: string, read: (path: string) => Promise<LoadedRun>, retrySeconds = RETRY_SECONDS) {
     this.run = run;
     this.#read = read;
+    this.#retrySeconds = retrySeconds;
+  }
+
+  /** Ends the repeats: nobody sees the run any more. */
+  close(): void {
+    this.#isClosed = true;
   }
 
   async load(revision: string | undefined, show: (loaded: LoadedRun) => void): Promise<void> {
     this.#wanted = revision;
     if (this.#isLoading) return;
     this.#isLoading = true;
-    let shown: string | undefined;
-    do {
-      shown = this.#wanted;
-      show(await this.#loadNew());
-    } while (shown !== this.#wanted);
+    for (let isDone = false; !isDone && !this.#isClosed; ) {
+      const shown = this.#wanted;
+      const loaded = await this.#loadNew();
+      show(loaded);
+      if (loaded.failure) await new Promise((resolve) => setTimeout(resolve, 1000 * this.#retrySeconds));
+      isDone = !loaded.failure && shown === this.#wanted;
+    }
     this.#isLoading = false;
   }
 
