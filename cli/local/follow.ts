@@ -22,6 +22,7 @@ import type { Store } from "../../core/ports.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
 import { counted } from "../terminal/columns.ts";
 import { readJobs, readOptimizers, readRun, readState, readSummary, suiteOf } from "./read-records.ts";
+import { readStall } from "./stall.ts";
 
 export type RunEvent =
   | { readonly kind: "step"; readonly summary: StepSummary }
@@ -88,7 +89,7 @@ export async function* followRun(
       const wait = state ? waitingFor(config, state) : evaluationWait(config, run.step, jobs);
       if (wait === undefined) return yield { kind: "ended", status: "finished", reason: "" };
       yield { kind: "waiting", step: run.step, for: wait };
-      const text = state && stalls.look(state, await clock.storeTime());
+      const text = state && (await stalls.look(store, state));
       if (text !== undefined) yield { kind: "stalled", step: run.step, text };
     }
     await clock.sleep(pollSeconds, signal);
@@ -98,15 +99,18 @@ export async function* followRun(
 /** Reports a stall when it begins, and again every few minutes. */
 class StallReporter {
   stepSeconds: number | null = null;
+  readonly #config: RunConfig;
   readonly #detector: StallDetector;
   #reportAt = 0;
 
   constructor(config: RunConfig) {
+    this.#config = config;
     this.#detector = new StallDetector(config);
   }
 
-  look(state: RunState, storeTime: number): string | undefined {
-    const stall = this.#detector.look(state, storeTime, this.stepSeconds);
+  async look(store: Store, state: RunState): Promise<string | undefined> {
+    const look = { state, now: await store.clock.storeTime(), stepSeconds: this.stepSeconds };
+    const stall = await readStall(store, this.#config, this.#detector, look);
     if (!stall) this.#reportAt = 0;
     if (!stall || stall.seconds < this.#reportAt) return undefined;
     this.#reportAt = stall.seconds + REPEAT_SECONDS;

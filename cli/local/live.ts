@@ -8,6 +8,7 @@ import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
 import { readWait } from "./follow.ts";
 import { readRun, readSpending, readState } from "./read-records.ts";
+import { readStall } from "./stall.ts";
 
 export interface LiveRun {
   /** What it has cost so far. */
@@ -29,7 +30,8 @@ export async function readLive(store: Store, config: RunConfig, stepSeconds: num
   }
   const now = await store.clock.storeTime();
   const state = await readState(store, config, run);
-  const stall = new StallDetector(config).look(state, now, stepSeconds, await readListed(store, config.run));
+  const listed = await readListed(store, config.run);
+  const stall = await readStall(store, config, new StallDetector(config), { state, now, stepSeconds, listed });
   const ages = state.workers.flatMap((worker) => heartbeatAge(worker, now) ?? []);
   return {
     usd,

@@ -96,6 +96,23 @@ export async function readScoredAt(store: Store, run: string, step: number): Pro
   return times.length > 0 ? Math.max(...times) : undefined;
 }
 
+/** How many of the newest closed steps `readStepSeconds` times. */
+const TIMED_STEPS = 3;
+
+/**
+ * About how long the steps before `open` take, in seconds, from last score to last score. The shortest of a few: one in which the run was
+ * halted looks long. Undefined if the records do not say.
+ */
+export async function readStepSeconds(store: Store, run: string, open: number): Promise<number | undefined> {
+  const steps = Array.from({ length: Math.min(open, TIMED_STEPS + 1) }, (_, i) => open - 1 - i);
+  const ends = await Promise.all(steps.map((step) => readScoredAt(store, run, step)));
+  const seconds = ends.flatMap((end, i) => {
+    const start = ends[i + 1];
+    return end === undefined || start === undefined ? [] : (end - start) / 1000;
+  });
+  return seconds.length > 0 ? Math.min(...seconds) : undefined;
+}
+
 export async function readJobs(store: Store, run: string): Promise<JobRecord[]> {
   const items = await store.table.query(tableKeys.run(run).pk, tablePrefixes.jobs);
   return items.map((item) => parse(JobRecord, item, `JOB of ${run}`));

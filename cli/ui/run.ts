@@ -10,6 +10,7 @@ import { readWait } from "../local/follow.ts";
 import { heartbeatAge, readListed } from "../local/live.ts";
 import { readRun, readSpending, readState } from "../local/read-records.ts";
 import { findRun, readStatus } from "../local/run-folder.ts";
+import { readStall } from "../local/stall.ts";
 import { type DamagedRow, type RunsTableRow, readRows } from "../run-rows.ts";
 import type { Source } from "../show/source.ts";
 import { runWarnings } from "../warnings.ts";
@@ -87,7 +88,8 @@ export async function runPulse(source: Source, detector: StallDetector, stepSeco
     const run = await readRun(store, config.run);
     const now = await store.clock.storeTime();
     const records = run.status === "running" ? await readState(store, config, run) : undefined;
-    const stall = records && detector.look(records, now, stepSeconds, await readListed(store, config.run));
+    const listed = records && (await readListed(store, config.run));
+    const stall = records && (await readStall(store, config, detector, { state: records, now, stepSeconds, listed }));
     return {
       state,
       reason,

@@ -8,6 +8,8 @@ import { readLive } from "../../cli/local/live.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import type { AgentRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import type { TableChange } from "../../core/ports.ts";
+import { expiryOf } from "../../core/training/retention.ts";
 import { progressOf } from "../../core/training/run-list.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { config, groups, RUN, step, storeOfFinishedRun, worker } from "./records.ts";
@@ -16,6 +18,8 @@ const agents: AgentRecord[] = ["main", "searcher"].map((agent) => ({
   ...{ run: RUN, agent, version: 0, trainer: "", fence: 0, takeovers: 0 },
 }));
 const open = { ...step, state: "open" as const };
+
+const NOW = 2_000_000_000_000;
 
 /** A running run in its first step. */
 async function runningStore(workers: readonly WorkerRecord[], listed: object) {
@@ -63,6 +67,47 @@ test("the first read shows a stall, timed from when a tick recorded the progress
   expect(heartbeatSeconds).toBeNull();
   expect(stall).toMatch(/^nothing has changed in step 0 since .* for 1000 s: /);
   expect(await liveWith({ progress: "0/open/1/0", progressAt: now - 1_000_000 })).toMatchObject({ stall: null });
+});
+
+test("a run whose steps take long by its records, though nobody timed them, has not stalled before three of them", async () => {
+  const store = await runningStore(
+    [
+      { ...worker("main"), seenAt: NOW },
+      { ...worker("searcher"), seenAt: NOW },
+    ],
+    {},
+  );
+  store.clock.storeTime = async () => NOW;
+  await store.table.update({ key: tableKeys.run(RUN), set: [[["step"], 3]], when: [] });
+  const ready = { ...step, step: 3, state: "ready" as const };
+  for (const closed of [1, 2]) await store.table.insert(tableKeys.step(RUN, closed), { ...step, step: closed });
+  await store.table.insert(tableKeys.step(RUN, 3), { ...ready });
+  const training = agents.map((one) => ({ ...one, version: 3, trainer: `${one.agent}-1` }));
+  for (const { agent, version, trainer } of training) {
+    const set: TableChange["set"] = [
+      [["version"], version],
+      [["trainer"], trainer],
+    ];
+    await store.table.update({ key: tableKeys.agent(RUN, agent), set, when: [] });
+  }
+  // Step 2 took 1,000 s; step 1 took longer, as the run was halted.
+  for (const [closed, scoredAt] of [NOW - 90_000_000, NOW - 2_000_000, NOW - 1_000_000].entries()) {
+    const expiresAt = expiryOf(scoredAt);
+    const record = { ...groups[0], step: closed, group: 0, expiresAt };
+    await store.table.delete(tableKeys.group(RUN, closed, 0));
+    await store.table.insert(tableKeys.group(RUN, closed, 0), { ...record });
+  }
+  const stallAfter = async (seconds: number) => {
+    const listed = { progress: progressOf(ready, [], training), progressAt: NOW - seconds * 1000 };
+    await store.table.update({
+      key: tableKeys.listed(RUN),
+      set: Object.entries(listed).map(([key, value]) => [[key], value] as const),
+      when: [],
+    });
+    return (await readLive(store, config, null)).stall;
+  };
+  expect(await stallAfter(700)).toBeNull();
+  expect(await stallAfter(3001)).toMatch(/^nothing has changed in step 3 since .* for 3001 s: main-1 trains 'main'/);
 });
 
 test("a run that is over waits for nothing; the summary of a step that nobody followed has no cost", async () => {

@@ -30,15 +30,15 @@ test.each(paths)("%s sends a comment every 25 s until the page leaves", async (p
 });
 
 test("a page that stops reading gets only the newest of the views that it missed", async () => {
-  let listener: Listener<RunPulse> | undefined;
+  const listeners: Listener<RunPulse>[] = [];
   const subscribe = (_run: string, own: Listener<RunPulse>) => {
-    listener = own;
+    listeners.push(own);
     return () => {};
   };
   const watcher = { subscribe, subscribeList: () => () => {}, close: () => {} };
   const app = dashboardApp({ key: "a-key-for-tests-only", hosts: ["127.0.0.1"], watcher });
   const { body } = await app.request("http://127.0.0.1:4711/api/runs/quiet/events", { headers });
-  const show = (closed: number) => listener?.show({ closed } as RunPulse);
+  const show = (closed: number) => listeners[0]?.show({ closed } as RunPulse);
   for (let closed = 1; closed <= 1000; closed++) {
     show(closed);
     await Promise.resolve();
@@ -54,9 +54,9 @@ test("a page that stops reading gets only the newest of the views that it missed
 });
 
 test("a failure follows the view before it, and the view after it follows the failure", async () => {
-  let listener: Listener<RunPulse> | undefined;
+  const listeners: Listener<RunPulse>[] = [];
   const subscribe = (_run: string, own: Listener<RunPulse>) => {
-    listener = own;
+    listeners.push(own);
     own.show({ closed: 1 } as RunPulse);
     own.fail({ code: "store-unreachable", message: "away" });
     return () => {};
@@ -67,7 +67,7 @@ test("a failure follows the view before it, and the view after it follows the fa
   const reader = body?.getReader() ?? expect.fail();
   const next = async () => /^event: (\w+)/.exec(new TextDecoder().decode((await reader.read()).value))?.[1];
   expect([await next(), await next()]).toEqual(["pulse", "failure"]);
-  listener?.show({ closed: 1 } as RunPulse);
+  listeners[0]?.show({ closed: 1 } as RunPulse);
   expect(await next()).toBe("pulse");
   await reader.cancel();
 });

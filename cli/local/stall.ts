@@ -1,0 +1,28 @@
+/** @file Whether a run has stalled. Of a run whose steps nobody timed, the records say how long they take. */
+import type { RunConfig } from "../../core/contracts/config.ts";
+import type { ListedRun } from "../../core/contracts/records.ts";
+import type { RunState } from "../../core/monitoring/run-state.ts";
+import type { Stall, StallDetector } from "../../core/monitoring/stall.ts";
+import type { Store } from "../../core/ports.ts";
+import { readStepSeconds } from "./read-records.ts";
+
+export interface StallLook {
+  readonly state: RunState;
+  /** Store time in ms. */
+  readonly now: number;
+  /** Of the newest closed step; null: nobody timed it. */
+  readonly stepSeconds: number | null;
+  readonly listed?: ListedRun | undefined;
+}
+
+/** What the detector sees. The records of earlier steps are read only before a stall would be reported. */
+export async function readStall(
+  store: Store,
+  { run }: RunConfig,
+  detector: StallDetector,
+  { state, now, stepSeconds, listed }: StallLook,
+): Promise<Stall | undefined> {
+  const stall = detector.look(state, now, stepSeconds, listed);
+  if (!stall || stepSeconds !== null || stall.step === undefined) return stall;
+  return detector.look(state, now, (await readStepSeconds(store, run, stall.step)) ?? null, listed);
+}
