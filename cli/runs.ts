@@ -49,8 +49,9 @@ const TITLES = ["run", "state", "step", "held-out", "time", "cost", ""];
 
 /** A table if the terminal is wide enough; otherwise several lines per run. The state determines the color. */
 function tableLines(rows: readonly (RunsTableRow | DamagedRow)[]): string[] {
+  // A folder that someone else made may have any name.
   const table = rows.map((row) => [
-    row.run,
+    clean(row.run),
     row.state,
     ...("step" in row ? progress(row) : ["-", "-", "-", "-"]),
     about(row),

@@ -1,5 +1,8 @@
-/** @file A run's halt reason may quote a model or a web page: its control characters and bidirectional overrides do not reach the terminal. */
-import { mkdtempSync, rmSync } from "node:fs";
+/**
+ * @file A run's halt reason may quote a model or a web page, and a folder may have any name: their control characters and bidirectional
+ * overrides do not reach the terminal.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -40,4 +43,10 @@ test.each([
 
 test("a command that fails because the run is halted prints a hostile reason as plain text", () => {
   expectPlain(described(new MgrpoError("run-halted", `run 'tiny' halted: ${HOSTILE}`)));
+});
+
+test("a folder of runs/ with a hostile name is listed as plain text", async () => {
+  mkdirSync(join(folder, "runs", HOSTILE));
+  writeFileSync(join(folder, "runs", HOSTILE, "config.json"), "{}");
+  expectPlain(await printed("runs"));
 });
