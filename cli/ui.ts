@@ -25,6 +25,8 @@ export interface UiOptions {
 /** A key that the user sets, so that links stay valid when the dashboard restarts. Absent: a random key for this process. */
 const Key = z.string("must have at least 24 characters").min(24).optional();
 
+const randomKey = (): string => randomBytes(18).toString("base64url");
+
 export async function ui(run: string | undefined, options: UiOptions): Promise<void> {
   const { host, port, open = false, stage } = options;
   refuseWildcardAddress(host);
@@ -33,17 +35,18 @@ export async function ui(run: string | undefined, options: UiOptions): Promise<v
     Object.assign(process.env, { MGRPO_TABLE: table, MGRPO_BUCKET: bucket });
   }
   if (run !== undefined) await openSource(run);
-  const key =
-    parse(Key, process.env["MGRPO_UI_KEY"], "MGRPO_UI_KEY", "config-invalid") ?? randomBytes(18).toString("base64url");
+  const key = parse(Key, process.env["MGRPO_UI_KEY"], "MGRPO_UI_KEY", "config-invalid") ?? randomKey();
+  const ticket = open ? randomKey() : undefined;
   const stop = watchForStop();
   const watcher = openRunWatcher((line) => console.error(line));
   let server: Awaited<ReturnType<typeof serveApp>> | undefined;
   try {
-    server = await serveApp(dashboardApp({ key, hosts: [host, "localhost"], watcher }), host, port);
-    const link = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}/${run === undefined ? "" : `runs/${run}`}?key=${encodeURIComponent(key)}`;
+    server = await serveApp(dashboardApp({ key, ticket, hosts: [host, "localhost"], watcher }), host, port);
+    const address = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}/${run === undefined ? "" : `runs/${run}`}`;
+    const link = `${address}?key=${encodeURIComponent(key)}`;
     if (process.stdout.isTTY) console.log(`\n  ${colors.bold(link)}\n\n  ${colors.dim("Press Ctrl-C to stop")}\n`);
     else console.log(JSON.stringify({ kind: "serving", link }));
-    if (open) openBrowser(link);
+    if (ticket !== undefined) openBrowser(`${address}?key=${ticket}`);
     if (!stop.signal.aborted) await once(stop.signal, "abort");
   } finally {
     watcher.close();

@@ -1,6 +1,6 @@
 /**
  * @file Who may read the dashboard. The link that `mgrpo ui` prints contains a key; the first request exchanges it for a cookie, so
- * that the dashboard's other URLs need no key. Requests for any other host name are refused, so that a website cannot read the dashboard by
+ * that the dashboard's other URLs need no key. A ticket does the same, once. Requests for any other host name are refused, so that a website cannot read the dashboard by
  * pointing its domain at this machine (DNS rebinding).
  */
 import type { MiddlewareHandler } from "hono";
@@ -11,8 +11,17 @@ import { isSameKey } from "../same-key.ts";
 /** Cookies are shared by all ports of a host, so each server has a cookie of its own. */
 const cookieOf = (port: number) => `mgrpo-ui-${port}`;
 
+/** What opens the dashboard, besides the cookie. */
+export interface Access {
+  /** Opens it whenever it is given. */
+  readonly key: string;
+  /** Opens it once: the link that a browser is started with is in the list of processes, which every user of the machine can read. */
+  readonly ticket?: string | undefined;
+}
+
 /** @param hosts names or addresses of the server, without a port, in any notation. */
-export function requireKey(key: string, hosts: readonly string[]): MiddlewareHandler {
+export function requireKey({ key, ticket }: Access, hosts: readonly string[]): MiddlewareHandler {
+  let unused = ticket;
   const urls = hosts.map((host) => `http://${host.includes(":") ? `[${host}]` : host}`);
   // No request can ask for a name that makes no valid URL.
   const served = urls.flatMap((url) => (URL.canParse(url) ? new URL(url).hostname : []));
@@ -25,7 +34,9 @@ export function requireKey(key: string, hosts: readonly string[]): MiddlewareHan
       );
     const cookie = cookieOf(Number(url.port));
     const given = context.req.query("key");
-    if (given !== undefined && isSameKey(given, key)) {
+    const isTicket = given !== undefined && unused !== undefined && isSameKey(given, unused);
+    if (isTicket) unused = undefined;
+    if (isTicket || (given !== undefined && isSameKey(given, key))) {
       // `Strict` would withhold it, also after this redirect, if the link was clicked on another site, such as a web terminal.
       setCookie(context, cookie, key, { httpOnly: true, sameSite: "Lax", path: "/" });
       url.searchParams.delete("key");

@@ -30,7 +30,7 @@ import { groupOrder } from "../../ui/group-order.ts";
 import { type Failure, RolloutFilter } from "../../ui/views.ts";
 import { notesOf } from "../notes.ts";
 import { openSource, type Source } from "../show/source.ts";
-import { requireKey, strictHeaders } from "./access.ts";
+import { type Access, requireKey, strictHeaders } from "./access.ts";
 import { compareView } from "./compare.ts";
 import { answersView, casesView, evaluationsView } from "./evaluations.ts";
 import { EventSender } from "./event-sender.ts";
@@ -42,16 +42,15 @@ import { tokenView } from "./tokens.ts";
 import { isTransient, type Listener } from "./watch.ts";
 import type { RunWatcher } from "./watch-runs.ts";
 
-export interface DashboardOptions {
-  readonly key: string;
+export interface DashboardOptions extends Access {
   /** Host names at which the server is reached. */
   readonly hosts: readonly string[];
   readonly watcher: RunWatcher;
 }
 
-export function dashboardApp({ key, hosts, watcher }: DashboardOptions): Hono {
+export function dashboardApp({ hosts, watcher, ...access }: DashboardOptions): Hono {
   const app = new Hono();
-  app.use(strictHeaders, requireKey(key, hosts), compress());
+  app.use(strictHeaders, requireKey(access, hosts), compress());
   app.get("/api/runs", async (context) => context.json(await runsView()));
   app.get("/api/compare", async (context) => {
     const names = (context.req.query("runs") ?? "").split(",").filter(Boolean).map(runName);
