@@ -7,7 +7,7 @@ import { nameFault, offeredTool } from "../core/conversation/offered-tool.ts";
 import type { Tokenizer } from "../core/ports.ts";
 import { type MessageLayout, openMessageLayout } from "../engine/tokenizer/message-layout.ts";
 import type { ChatSettings } from "../engine/tokenizer/tool-display.ts";
-import type { Example } from "./example.ts";
+import { addTurn, type Example } from "./example.ts";
 import { invalidDemonstration, type MessagesLine } from "./messages.ts";
 import type { ShowResponse } from "./shown-response.ts";
 
@@ -40,10 +40,7 @@ function exampleOfLine(
   const spans: [number, number][] = [];
   for (const { text, reply, responses: whole } of turns) {
     const responses = whole.map((response) => ({ ...response, text: show(response.text) }));
-    const start = tokens.length;
-    for (const token of tokenizer.encodeTemplate(text)) tokens.push(token);
-    tokens.push(tokenizer.endOfTurn);
-    spans.push([start, tokens.length]);
+    spans.push(addTurn(tokens, text, tokenizer));
     if (responses.length > 0) for (const token of layout.continuation(messages, responses)) tokens.push(token);
     messages = [...messages, reply, ...responses];
   }

@@ -25,21 +25,38 @@ export interface ExampleLimits {
 export function exampleOf(
   { prompt, turns }: Demonstration,
   layout: Pick<ChatLayout, "prompt" | "responses">,
-  tokenizer: Pick<Tokenizer, "encodeTemplate" | "endOfTurn">,
+  tokenizer: TurnTokenizer,
   show: ShowResponse = (text) => text,
 ): Example {
   const tokens = layout.prompt(prompt);
   const spans: [number, number][] = [];
   const earlier: number[] = [];
   for (const { text, responses } of turns) {
-    const start = tokens.length;
-    for (const token of tokenizer.encodeTemplate(text)) tokens.push(token);
-    tokens.push(tokenizer.endOfTurn);
-    spans.push([start, tokens.length]);
+    spans.push(addTurn(tokens, text, tokenizer));
     if (responses.length > 0) for (const token of layout.responses(responses.map(show), earlier)) tokens.push(token);
     earlier.push(responses.length);
   }
   return { tokens, turns: spans };
+}
+
+export type TurnTokenizer = Pick<Tokenizer, "encodeTemplate" | "decode" | "endOfTurn">;
+
+/** Appends a turn's tokens, its end-of-turn token included, to those before it. Returns their span. */
+export function addTurn(tokens: number[], text: string, tokenizer: TurnTokenizer): [start: number, end: number] {
+  const start = tokens.length;
+  for (const token of tokenizer.encodeTemplate(sampledPart(text, tokens, tokenizer))) tokens.push(token);
+  tokens.push(tokenizer.endOfTurn);
+  return [start, tokens.length];
+}
+
+/** More tokens than `<think>` and the space after it take. */
+const OPENING_TOKENS = 16;
+
+/** The text without its `<think>` if the template has just written one: a rollout samples what follows. */
+function sampledPart(text: string, before: readonly number[], { decode }: Pick<Tokenizer, "decode">): string {
+  const [opening] = /^\s*<think>\s*/.exec(text) ?? [];
+  if (opening === undefined || !/<think>\s*$/.test(decode(before.slice(-OPENING_TOKENS)))) return text;
+  return text.slice(opening.length);
 }
 
 /**

@@ -3,12 +3,14 @@ import { expect, test } from "vitest";
 import type { AppMessage, TurnRequest } from "../../core/contracts/app-chat.ts";
 import { offeredTool } from "../../core/conversation/offered-tool.ts";
 import { trajectoryOf } from "../../core/gateway/branch.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { AgentSessions } from "../../gpu-workers/gateway/agent-sessions.ts";
 import { openAppLayout } from "../../sft/app-example.ts";
 import { refuseMalformedAppLine } from "../../sft/check.ts";
 import { refuseEarlyEnd } from "../../sft/example.ts";
 import { readMessages } from "../../sft/messages.ts";
 import { responsesWithin } from "../../sft/shown-response.ts";
+import { bpeFiles, QWEN_TEMPLATE } from "../fixtures/tokenizers.ts";
 import { planOf, scriptedAgent, tokenizer, VERSIONS } from "../gpu-workers/gateway/harness.ts";
 
 const search = {
@@ -88,6 +90,15 @@ test("the app's system message, tools, calls, responses, thinking and untagged a
   refuseMalformedAppLine(line, { system: "", limits: LIMITS });
   const layOut = openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" }, whole);
   expect(layOut(line)).toEqual(await recorded());
+});
+
+test("after a template that opens the thinking, a turn's own <think> is not repeated", () => {
+  const opens = openTokenizer(bpeFiles(QWEN_TEMPLATE.replace("assistant\\n' }}", "assistant\\n<think>\\n' }}")));
+  const layOut = openAppLayout(opens, { agent: "searcher", toolPrompt: "system" }, whole);
+  const { tokens, turns } = layOut(lineOf(MESSAGES));
+  const [[start, end] = [0, 0]] = turns;
+  expect(opens.decode(tokens.slice(0, start))).toMatch(/<\|im_start\|>assistant\n<think>\n$/);
+  expect(opens.decode(tokens.slice(start, end))).toMatch(/^Hm\.\n<\/think>\n\nWait\./);
 });
 
 test("a response that exceeds the agent's limits is cut as in a rollout", async () => {

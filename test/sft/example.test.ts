@@ -9,7 +9,8 @@ const layout = {
   prompt: (question: string) => codes(`<${question}>`),
   responses: (texts: readonly string[], earlier: readonly number[]) => codes(`${earlier.length}[${texts.join()}]`),
 };
-const tokenizer = { encodeTemplate: codes, endOfTurn: END };
+const decode = (tokens: readonly number[]) => String.fromCharCode(...tokens);
+const tokenizer = { encodeTemplate: codes, decode, endOfTurn: END };
 
 const EXAMPLE = exampleOf(
   {
@@ -46,6 +47,37 @@ test("the layout of responses gets the number of responses to each earlier turn"
   const { tokens } = exampleOf({ prompt: "q", turns }, { ...layout, responses }, tokenizer);
   expect(given).toEqual([[], [2]]);
   expect(tokens).toEqual([...codes("<q>a"), END, ...codes("0[r,s]b"), END, ...codes("1[t]c"), END]);
+});
+
+test.each(["<think>\n", "<think>"])(
+  "after a template that writes %j, a turn's own <think> is not repeated",
+  (opened) => {
+    const thinking = {
+      prompt: (question: string) => codes(`<${question}>${opened}`),
+      responses: (texts: readonly string[]) => codes(`[${texts.join()}]${opened}`),
+    };
+    const turns = [
+      { text: "<think>\nHm.\n</think>\n\na", responses: ["r"] },
+      { text: "b", responses: ["s"] },
+      { text: "\n<think>Ah.</think>c", responses: [] },
+    ];
+    const example = exampleOf({ prompt: "q", turns }, thinking, tokenizer);
+    const sampled = example.turns.map(([start, end]) => decode(example.tokens.slice(start, end - 1)));
+    expect(sampled).toEqual(["Hm.\n</think>\n\na", "b", "Ah.</think>c"]);
+    expect(decode(example.tokens).split("<think>")).toHaveLength(4);
+  },
+);
+
+test("a turn keeps its <think> after a template that writes none, or has closed it", () => {
+  const text = "<think>\nHm.\n</think>\n\na";
+  for (const written of ["", "<think>\n\n</think>\n\n"]) {
+    const { tokens, turns } = exampleOf(
+      { prompt: "q", turns: [{ text, responses: [] }] },
+      { ...layout, prompt: (question) => codes(`<${question}>${written}`) },
+      tokenizer,
+    );
+    expect(turns.map(([start, end]) => decode(tokens.slice(start, end - 1)))).toEqual([text]);
+  }
 });
 
 test("a demonstration that exceeds a rollout's limits is refused, with its location", () => {
