@@ -12,6 +12,13 @@ const TURN_BYTES = 32 * 2 ** 20;
 export const sha256: Hash = (bytes) =>
   typeof bytes === "string" ? createHash("sha256").update(bytes).digest("hex") : sha256InChunks(bytes, CHUNK_BYTES);
 
+/** Of the texts one after another, which together may be longer than a string can be. */
+export function sha256OfTexts(texts: Iterable<string>): string {
+  const hash = createHash("sha256");
+  for (const text of texts) hash.update(text);
+  return hash.digest("hex");
+}
+
 export function sha256InChunks(bytes: Uint8Array, chunkBytes: number): string {
   const hash = createHash("sha256");
   for (let at = 0; at < bytes.length; at += chunkBytes) hash.update(bytes.subarray(at, at + chunkBytes));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Trainer } from "../core/ports.ts";
 import { ADAPTER_CONFIG_FILE, ADAPTER_FILE } from "../engine/checkpoint/adapter.ts";
-import { sha256, sha256OfFile } from "../engine/hash.ts";
+import { sha256OfFile, sha256OfTexts } from "../engine/hash.ts";
 import { updated, writeCheckpoint } from "../engine/index.ts";
 import { batchesOf, passes, type Split } from "./batches.ts";
 import type { Example } from "./example.ts";
@@ -87,8 +87,11 @@ async function settingsOf({ agent, seed, base, policy, options, plan, batchToken
   };
 }
 
-const hashOf = (examples: readonly Example[]) =>
-  sha256(examples.map(({ tokens, turns }) => `${tokens.join()} ${turns.join()}`).join("\n"));
+const hashOf = (examples: readonly Example[]) => sha256OfTexts(linesOf(examples));
+
+function* linesOf(examples: readonly Example[]): Generator<string> {
+  for (const [i, { tokens, turns }] of examples.entries()) yield `${i > 0 ? "\n" : ""}${tokens.join()} ${turns.join()}`;
+}
 
 /** Writes the best checkpoint and a record of its training. The folder appears complete, or not at all. */
 async function writeResult(
