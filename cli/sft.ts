@@ -113,7 +113,14 @@ function recordStart({ agent, stateFolder }: AgentTraining, { agents }: RunConfi
   writeAtomically(join(stateFolder, STARTED_FILE), JSON.stringify({ agents: { [agent]: { model } } }));
 }
 
-function checkOptions({ fromRun, minReward, heldOut }: SftOptions): void {
+function checkOptions({ fromRun, minReward, heldOut, set }: SftOptions): void {
+  const ignored = set.find((setting) => /^agents\.[^.=]+\.optimizer[.=]/.test(setting));
+  if (ignored !== undefined) {
+    throw new MgrpoError(
+      "config-invalid",
+      `--set ${ignored} changes M-GRPO's optimizer, and sft has its own: leave it out; --learning-rate sets the rate of sft`,
+    );
+  }
   if (minReward !== undefined && fromRun === undefined) {
     throw new MgrpoError("config-invalid", "--min-reward goes with --from-run <run>: add it");
   }

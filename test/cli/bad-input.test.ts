@@ -113,6 +113,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     ["sft", RELAY, "--to", "warm", ...UNTRAINED],
     /no agent of this team is trained: name one with --agent, or set agents\.<name>\.trained to true/,
   ],
+  [
+    "supervised training with a setting of M-GRPO's optimizer",
+    ["sft", RELAY, "--to", "warm", "--set", "agents.main.optimizer.learningRate=1e-4"],
+    /--set agents\.main\.optimizer\.learningRate=1e-4 changes M-GRPO's optimizer, .*: leave it out; --learning-rate sets/,
+  ],
   ["an empty question", ["ask", " "], /the question is empty/],
   [
     "a question to a model that is not there",
