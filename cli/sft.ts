@@ -29,7 +29,7 @@ import { allTokens, type Example, exampleOf, refuseEarlyEnd, refuseTooLong } fro
 import type { TrainingPlan } from "../sft/learn.ts";
 import { responsesWithin } from "../sft/shown-response.ts";
 import { PROGRESS_FILE } from "../sft/state.ts";
-import { type AgentTraining, trainAgent } from "../sft/train-agent.ts";
+import { type AgentTraining, openState, trainAgent } from "../sft/train-agent.ts";
 import { readPolicyBase } from "./local/base-models.ts";
 import { isHubModel, pinModels, StartedModels } from "./local/hub-models.ts";
 import { writeAtomically } from "./local/run-folder.ts";
@@ -88,6 +88,8 @@ async function trainAll(trainings: readonly AgentTraining[], config: RunConfig):
   const releases: (() => Promise<void>)[] = [];
   try {
     for (const { stateFolder } of trainings) releases.push(await lockDirectory(stateFolder, FOLDER_IN_USE));
+    // A folder that is refused is refused before the first agent is trained, which may take hours.
+    for (const training of trainings) await openState(training);
     for (const training of trainings) recordStart(training, config);
     for (const training of trainings) await followTraining(training, trainAgent);
   } finally {

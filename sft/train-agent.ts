@@ -38,15 +38,18 @@ export interface AgentTrainingResult {
   readonly hasTrained: boolean;
 }
 
-export async function trainAgent(training: AgentTraining): Promise<AgentTrainingResult> {
+/** Opens the training's state. Refuses a folder with a result that this training did not write, or with the state of another. */
+export async function openState(training: AgentTraining): Promise<TrainingState> {
   const state = await openTrainingState(training.stateFolder, await settingsOf(training));
+  if (!existsSync(training.folder) || state.saved()?.progress.ended) return state;
+  throw new MgrpoError("config-invalid", `${training.folder} exists: give another --to, or delete that folder`);
+}
+
+export async function trainAgent(training: AgentTraining): Promise<AgentTrainingResult> {
+  const state = await openState(training);
   const before = state.saved()?.progress ?? NO_PROGRESS;
-  const isWritten = existsSync(training.folder);
-  if (isWritten && !before.ended) {
-    throw new MgrpoError("config-invalid", `${training.folder} exists: give another --to, or delete that folder`);
-  }
   const progress = before.ended ? before : await continueTraining(training, state, before);
-  if (!isWritten) await writeResult(training, state, progress);
+  if (!existsSync(training.folder)) await writeResult(training, state, progress);
   return { progress, hasTrained: !before.ended };
 }
 

@@ -1,5 +1,5 @@
 /** @file `mgrpo sft` as a command: one process per agent and folder, and a warning if the held-out loss never falls. */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test, vi } from "vitest";
 import { lockDirectory } from "../../adapters/local-cloud/lock.ts";
@@ -66,6 +66,20 @@ test("agents that share a policy are trained as one model, on the demonstrations
   write.mockRestore();
   expect(readdirSync(to).sort()).toEqual([".sft", "main", "main-loss.svg"]);
   expect(JSON.parse(readFileSync(join(to, "main", "training.json"), "utf8"))).toMatchObject({ steps: 10 });
+});
+
+test("a folder of the second agent that is refused is refused before the first agent is trained", async () => {
+  const to = join(folder, "taken");
+  mkdirSync(join(to, "searcher"), { recursive: true });
+  const file = join(folder, "taken.jsonl");
+  const lines = ["main", "searcher"].map((agent) => JSON.stringify({ agent, messages: conversations[0] }));
+  writeFileSync(file, lines.join("\n"));
+  const eager = ["main", "searcher"].flatMap((agent) => ["--set", `agents.${agent}.policy=eager`]);
+  const command = ["sft", "atlas", "--to", to, "--demonstrations", file, "--tokens", "1", "--held-out", "0", ...eager];
+  await expect(buildProgram().parseAsync(command, { from: "user" })).rejects.toThrow(
+    `${join(to, "searcher")} exists: give another --to, or delete that folder`,
+  );
+  expect(readdirSync(to).sort()).toEqual([".sft", "searcher"]);
 });
 
 test("if the held-out loss never falls, one line says so, and training.json has the warning too", async () => {
