@@ -176,7 +176,7 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
   const settings = policySettings(config.agents, agent);
   const { seed } = config;
   const base = await readPolicyBase(config, agent, (message) => console.error(message));
-  const examples = readExamples(team, agent, base, options.heldOut);
+  const examples = readExamples(team, agent, base, options);
   return {
     agent,
     seed,
@@ -193,10 +193,11 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
 }
 
 /** The examples of every agent that shares the owner's policy, each in its agent's own layout. */
-function readExamples(team: Team, owner: string, base: CheckpointFiles, heldOut: number): Split {
+function readExamples(team: Team, owner: string, base: CheckpointFiles, { heldOut, fromRun }: SftOptions): Split {
   const roles = rolesOf(team.config.agents, owner);
   const examples = roles.flatMap((agent) => examplesOf(team, agent, base));
-  const parts = split(examples, heldOut, MAX_HELD_OUT);
+  // A run answers a question several times, often almost in the same words.
+  const parts = split(examples, heldOut, MAX_HELD_OUT, fromRun === undefined ? "tokens" : "prompt");
   if (parts.training.length > 0) return parts;
   throw new MgrpoError(
     "demonstrations-invalid",

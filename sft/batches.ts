@@ -5,16 +5,19 @@ import { allTokens, type Example } from "./example.ts";
 
 export interface Split {
   readonly training: readonly Example[];
-  /** The first `limit` held-out examples in order of their hashes, without duplicates. */
+  /** The first `limit` held-out examples in order of their hashes, one of each hash. */
   readonly heldOut: readonly Example[];
 }
 
+/** What of an example is hashed: all of its tokens, or those before its first turn. */
+export type HashedPart = "tokens" | "prompt";
+
 /**
- * Holds out an example if the hash of its tokens, as a number in [0, 1), is below the share. So no other example affects it, and equal
- * examples are on the same side.
+ * Holds out an example if its hash, as a number in [0, 1), is below the share. So no other example affects it, and equal examples are on the
+ * same side: with `prompt`, all rollouts of a question are, and none is held out while its siblings are trained on.
  */
-export function split(examples: readonly Example[], share: number, limit: number): Split {
-  const hashed = examples.map((example) => ({ example, at: positionOf(example) }));
+export function split(examples: readonly Example[], share: number, limit: number, part: HashedPart = "tokens"): Split {
+  const hashed = examples.map((example) => ({ example, at: positionOf(example, part) }));
   const heldOut = hashed.filter(({ at }) => at < share).sort((a, b) => a.at - b.at);
   return {
     training: hashed.filter(({ at }) => at >= share).map(({ example }) => example),
@@ -22,7 +25,10 @@ export function split(examples: readonly Example[], share: number, limit: number
   };
 }
 
-const positionOf = ({ tokens }: Example): number => Number.parseInt(sha256(tokens.join()).slice(0, 12), 16) / 2 ** 48;
+function positionOf({ tokens, turns }: Example, part: HashedPart): number {
+  const hashed = part === "prompt" ? tokens.slice(0, turns[0]?.[0]) : tokens;
+  return Number.parseInt(sha256(hashed.join()).slice(0, 12), 16) / 2 ** 48;
+}
 
 const distinct = (examples: readonly (readonly [number, Example])[]): Example[] => [...new Map(examples).values()];
 

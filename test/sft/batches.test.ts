@@ -32,6 +32,22 @@ test("equal examples are on the same side, held out at most once; the limit caps
   expect(capped.training).toEqual(split(EXAMPLES, 0.1, 1000).training);
 });
 
+test("split by prompt, all answers to a prompt are on the same side, and one of each held-out prompt is evaluated", () => {
+  const answers = Array.from({ length: 800 }, (_, i): Example => ({ tokens: [i % 100, 7, i], turns: [[2, 3]] }));
+  const promptsOf = (examples: readonly Example[]) => examples.map(({ tokens }) => tokens[0]);
+  const byPrompt = split(answers, 0.2, 1000, "prompt");
+  const heldOut = promptsOf(byPrompt.heldOut);
+  expect(new Set(heldOut).size).toBe(heldOut.length);
+  // 100 draws at 0.2: 20 on average, with a standard deviation of 4.
+  expect(Math.abs(heldOut.length - 20)).toBeLessThan(17);
+  expect(byPrompt.training).toHaveLength(8 * (100 - heldOut.length));
+  for (const prompt of promptsOf(byPrompt.training)) expect(heldOut).not.toContain(prompt);
+  // By tokens, most held-out answers have siblings that are trained on.
+  const byTokens = split(answers, 0.2, 1000);
+  const trained = new Set(promptsOf(byTokens.training));
+  expect(promptsOf(byTokens.heldOut).filter((prompt) => trained.has(prompt)).length).toBeGreaterThan(100);
+});
+
 test("every pass has each example once, in an order of its own that the seed determines", () => {
   const two = [...passes(EXAMPLES, 2 * allTokens(EXAMPLES), [1, "main"])];
   const [first, second] = [two.slice(0, 200), two.slice(200)];
