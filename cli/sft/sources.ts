@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import { ownerOf, rolesOf } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { refuseMalformed, refuseMalformedAppLine, refuseOtherAgent, type TargetAgent } from "../../sft/check.ts";
@@ -133,8 +134,14 @@ function fromLines(
   }
   return (target) => {
     const own = lines.filter(({ agent = only }) => agent === target.agent);
-    if (own.length === 0)
-      throw none(`${file} has no demonstrations of agent '${target.agent}': add some, or train another with --agent`);
+    if (own.length === 0) {
+      // Agents that share a policy are trained together: none of them can be left out.
+      const isAlone = rolesOf(agents, ownerOf(agents, target.agent)).length === 1;
+      const advice = isAlone
+        ? "add some, or train another with --agent"
+        : "add some for each agent of its shared policy";
+      throw none(`${file} has no demonstrations of agent '${target.agent}': ${advice}`);
+    }
     if (isApp) {
       for (const line of own) refuseMalformedAppLine(line, target.config);
       return own.map((line) => ({ line, where: line.where }));

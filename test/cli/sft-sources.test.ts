@@ -130,6 +130,23 @@ test("a line for an agent that the team does not have is refused, not dropped", 
   );
 });
 
+test("a file without demonstrations of one agent: another can be trained, unless the two share a policy", async () => {
+  const demonstrations = join(folder, "main-only.jsonl");
+  const messages = [
+    { role: "user", content: "q" },
+    { role: "assistant", content: "a" },
+  ];
+  writeFileSync(demonstrations, JSON.stringify({ agent: "main", messages }));
+  const recipe = await openRecipe("atlas");
+  const searcher = { ...(config.agents["searcher"] ?? expect.fail()), policy: "of:main" };
+  const shared = { ...config, agents: { ...config.agents, searcher } };
+  const fault = `${demonstrations} has no demonstrations of agent 'searcher': add some`;
+  const apart = await openDemonstrations(recipe, config, { demonstrations });
+  expect(() => apart(target("searcher"), "")).toThrow(`${fault}, or train another with --agent`);
+  const together = await openDemonstrations(recipe, shared, { demonstrations }, "main");
+  expect(() => together(target("searcher"), "")).toThrow(`${fault} for each agent of its shared policy`);
+});
+
 test("the error for an agent without demonstrations says to add them; the error for a file that cannot be read names it", async () => {
   const recipe = await openRecipe("atlas");
   const none = await openDemonstrations({ ...recipe, demonstrations: () => [] }, config, {});
