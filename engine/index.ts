@@ -7,6 +7,7 @@
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler, Trainer } from "../core/ports.ts";
 import { longestContext } from "./checkpoint/config.ts";
+import { withStoredDtype } from "./checkpoint/dtype.ts";
 import { OPTIMIZER_FILE_NAMES } from "./checkpoint/shards.ts";
 import { INDEX_FILE, MODEL_FILE } from "./checkpoint/tensors.ts";
 import { compiledEngine } from "./compiled/engine.ts";
@@ -64,12 +65,13 @@ const TENSOR_FILES = /\.safetensors(\.index\.json)?$/;
 
 /**
  * The checkpoint with its weights and optimizer state replaced by what a trainer saved: none of their old files stays,
- * whatever the number of shards.
+ * whatever the number of shards. Whole models are saved as float32, and config.json then says so.
  */
 export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
   const isWholeModel = saved.has(MODEL_FILE) || saved.has(INDEX_FILE);
   const replaced = isWholeModel ? TENSOR_FILES : OPTIMIZER_FILE_NAMES;
-  return new Map([...[...files].filter(([name]) => !replaced.test(name)), ...saved]);
+  const all = new Map([...[...files].filter(([name]) => !replaced.test(name)), ...saved]);
+  return isWholeModel ? withStoredDtype(all) : all;
 }
 
 /** What an engine reports while it works. */

@@ -34,13 +34,13 @@ export interface FinishedRun extends TrainedRun {
 }
 
 /** The arguments of `train`. */
-const Settings = z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) });
+const TrainArguments = z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) });
 
 /** What identifies a record, whatever else the release that wrote it put there. */
-const RecordOrigin = z.object({ made: Settings, by: z.object(Provenance.shape) });
+const RecordOrigin = z.object({ made: TrainArguments, by: z.object(Provenance.shape) });
 
 const FinishedRunRecord = z.strictObject({
-  made: Settings,
+  made: TrainArguments,
   /** What the run was trained with. */
   by: Provenance,
   report: RunReport,
@@ -101,6 +101,6 @@ function unzipped(path: string): Uint8Array {
   }
 }
 
-function settingsOf({ config: { recipe, arm, seed }, set }: PlannedRun): z.infer<typeof Settings> {
+function settingsOf({ config: { recipe, arm, seed }, set }: PlannedRun): z.infer<typeof TrainArguments> {
   return { recipe, arm, seed, set: [...set] };
 }

@@ -15,7 +15,7 @@ import {
   writeAdapterConfig,
 } from "../../engine/checkpoint/adapter.ts";
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
-import { wholeFile } from "../../engine/checkpoint/files.ts";
+import { withDtype, withStoredDtype } from "../../engine/checkpoint/dtype.ts";
 import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
 import { planModelFiles, serializeFiles } from "../../engine/checkpoint/shards.ts";
 import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
@@ -44,16 +44,17 @@ export function exportedFiles(
   if (adapter && !merged) return adapterFiles(files, manifest, recordedBase(adapter), dtype);
   // A model behind an API or on a server has no weights here to convert.
   const hasWeights = [...files.keys()].some((name) => WEIGHTS.test(name));
-  if (!adapter && (dtype === undefined || !hasWeights)) return files;
+  if (!adapter && !hasWeights) return files;
+  if (!adapter && dtype === undefined) return withStoredDtype(files);
   const checkpoint = parseCheckpoint(files);
   const own = readAdapter(files, checkpoint.config);
   if (own) mergeAdapter(checkpoint, own);
   const { file, torch } = DTYPES[dtype ?? "fp32"];
-  return new Map([
+  const exported = new Map([
     ...[...files].filter(([name]) => !WEIGHTS.test(name) && name !== ADAPTER_CONFIG_FILE),
-    ["config.json", withDtype(files, torch)],
     ...serializeFiles(planModelFiles(checkpoint.layout, checkpoint.weights, file)),
   ]);
+  return withDtype(exported, torch);
 }
 
 function adapterFiles(
@@ -83,12 +84,4 @@ function adapterFiles(
 function recordedBase({ base = "", revision }: AdapterConfig): string {
   if (revision !== undefined) return hubModelName({ repository: base, revision });
   return base.startsWith("s3://") ? base : resolve(base);
-}
-
-/** config.json with the weights' dtype: `dtype` since transformers 4.56, `torch_dtype` before. */
-function withDtype(files: CheckpointFiles, dtype: string): Uint8Array {
-  const text = new TextDecoder().decode(wholeFile(files.get("config.json") ?? new Uint8Array()));
-  const parsed = JSON.parse(text) as Record<string, unknown>;
-  const key = "dtype" in parsed ? "dtype" : "torch_dtype";
-  return encode(`${JSON.stringify({ ...parsed, [key]: dtype }, null, 2)}\n`);
 }
