@@ -1,12 +1,29 @@
 /** @file A conversation of one agent as data: enough to score and display it without a tokenizer. */
 import * as z from "zod";
 
+/** Levels of objects and arrays in a call's arguments. What reads JSON calls itself for each level, and runs out of stack after about 1,000. */
+const MAX_DEPTH = 100;
+
 /** One `<tool_call>` that an agent emitted. */
 export const ToolCall = z.strictObject({
   name: z.string(),
-  arguments: z.record(z.string(), z.json()),
+  arguments: z
+    .unknown()
+    .refine(isShallow, { error: `more than ${MAX_DEPTH} levels deep` })
+    .pipe(z.record(z.string(), z.json())),
 });
 export type ToolCall = z.infer<typeof ToolCall>;
+
+function isShallow(value: unknown): boolean {
+  let level = [value].filter(isContainer);
+  for (let depth = 0; depth < MAX_DEPTH; depth++) {
+    level = level.flatMap((container): unknown[] => Object.values(container)).filter(isContainer);
+    if (level.length === 0) return true;
+  }
+  return false;
+}
+
+const isContainer = (value: unknown): value is object => value !== null && typeof value === "object";
 
 /** The response to one call. `invocation`: for a delegation, the id of the sub-agent's record. */
 export const ToolResponse = z.strictObject({

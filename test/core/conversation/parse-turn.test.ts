@@ -33,6 +33,19 @@ test("calls and answers are read, with thinking and text around them", () => {
   expect(parse(`opened by the template</think>${call(ask("x"))}`)).toEqual({ kind: "calls", calls: [ask("x")] });
 });
 
+test("arguments are at most 100 levels deep: what reads JSON would run out of stack after some thousand", () => {
+  const any = new Map([["any", z.unknown()]]);
+  const nested = (depth: number) =>
+    parseTurn(
+      `<tool_call>{"name":"any","arguments":{"x":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}}</tool_call>`,
+      { parameters: any },
+      1,
+    );
+  expect(nested(100)).toMatchObject({ kind: "calls" });
+  const fault = "the tool call has the wrong form: arguments: more than 100 levels deep";
+  for (const depth of [101, 10_000]) expect(nested(depth)).toEqual({ kind: "malformed", fault });
+});
+
 test("a call's body is opaque: its strings may contain tags", () => {
   const query = "what does <answer> mean, and <|im_end|>?";
   expect(parse(call(ask(query)))).toEqual({ kind: "calls", calls: [ask(query)] });
