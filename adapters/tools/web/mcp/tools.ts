@@ -1,10 +1,7 @@
 /**
  * @file Wraps the tools of an MCP server as `Tool`s, named `<server>_<tool>`. The chat template describes them to the agent with the server's
- * JSON Schemas, unchanged except for `$schema`, which is left out. The same schemas validate the agent's calls (ajv,
- * with linear-time patterns).
+ * JSON Schemas, unchanged except for `$schema`, which is left out. The same schemas validate the agent's calls (arguments.ts).
  */
-import { Ajv, type ValidateFunction } from "ajv";
-import addFormats from "ajv-formats";
 import * as z from "zod";
 import { originalWording } from "../../../../core/contracts/question.ts";
 import { escapeSpecialTokens } from "../../../../core/conversation/special-tokens.ts";
@@ -13,7 +10,7 @@ import type { Tool } from "../../../../core/ports.ts";
 import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
 import type { McpSettings } from "../settings.ts";
-import { linearPattern } from "./patterns.ts";
+import { validatedBy } from "./arguments.ts";
 import { type McpServer, McpTool } from "./server.ts";
 
 export async function mcpTools(
@@ -78,10 +75,13 @@ function selectTools(name: string, { only, without }: McpSettings, all: readonly
   return offered.map((tool) => ({ ...tool, parameters: validatedBy(tool.schema, `${name}_${tool.name}`) }));
 }
 
+/** Stand for content while a template is rendered (engine/tokenizer/template-pieces.ts). */
+const PLACEHOLDER = /[\uE000\uE001]/;
+
 /** The chat template inserts definitions verbatim: a role marker would take effect, and only the model would see invisible text. */
 function refuseMarkers(server: string, tool: McpTool): void {
   const text = JSON.stringify(tool);
-  if (escapeSpecialTokens(text) === text) return;
+  if (escapeSpecialTokens(text) === text && !PLACEHOLDER.test(text)) return;
   throw new MgrpoError(
     "config-invalid",
     `tools.mcp.${server}: the definition of its tool '${escapeSpecialTokens(tool.name)}' contains role markers or protocol tags, which would take effect, or invisible characters: exclude the tool with tools.mcp.${server}.without`,
@@ -96,29 +96,4 @@ function refuseRepeated(server: string, tools: readonly McpTool[]): void {
     "config-invalid",
     `tools.mcp.${server}: the server lists two tools named '${repeated.name}': exclude them with tools.mcp.${server}.without`,
   );
-}
-
-/** A Zod type that validates with a JSON Schema and exports that schema without its `$schema`. */
-function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<Record<string, unknown>> {
-  const ajv = createAjv();
-  let check: ValidateFunction;
-  try {
-    check = ajv.compile(schema);
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new MgrpoError("tool-backend", `tool '${name}': its JSON Schema cannot be used: ${why}`, { cause });
-  }
-  const { $schema: _, ...described } = schema;
-  const checked = z.unknown().superRefine((value, context) => {
-    if (!check(value)) context.addIssue({ code: "custom", message: ajv.errorsText(check.errors) });
-  });
-  // Cast: a tool's JSON Schema describes an object.
-  return checked.meta(described) as z.ZodType as z.ZodType<Record<string, unknown>>;
-}
-
-function createAjv(): Ajv {
-  // `code`: only needed to compile a schema to a file.
-  const regExp = Object.assign(linearPattern, { code: "linearPattern" });
-  const ajv = new Ajv({ strict: false, validateSchema: false, allErrors: true, code: { regExp } });
-  return addFormats.default(ajv);
 }

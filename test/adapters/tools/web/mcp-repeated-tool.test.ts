@@ -1,7 +1,14 @@
-/** @file The list of an MCP server's tools: a list with a tool twice is refused, and only a list that is accepted is stored. */
+/**
+ * @file The list of an MCP server's tools: a list with a tool twice, or with characters that templates reserve, is refused, and only a list that is
+ * accepted is stored.
+ */
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { ExternalCalls } from "../../../../adapters/tools/web/external/calls.ts";
+import type { McpServer } from "../../../../adapters/tools/web/mcp/server.ts";
+import { mcpTools } from "../../../../adapters/tools/web/mcp/tools.ts";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
+import { WebSettings } from "../../../../adapters/tools/web/settings.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { worldConfig } from "../../../world/tools.ts";
 
@@ -38,5 +45,15 @@ test("a list that is refused is not stored, so the server is asked again once it
   await close();
   await expect(openWith("none", { only: ["subtract"] })).rejects.toThrow(
     /has no tool 'subtract' \(it has [\w, ]+, by its list in the cache: if it has changed, use another tools\.cache\.folder/,
+  );
+});
+
+test("a definition with the characters that stand for content while a template is rendered is refused", async () => {
+  const settings = WebSettings.parse({ mcp: { far: { command: "node" } } }).mcp["far"];
+  const calls = { call: (_request, _schema, _usd, ask) => ask() } satisfies Pick<ExternalCalls, "call">;
+  const tools = [{ name: "map", description: "The map of \uE000turn-0\uE001.", schema: { type: "object" } }];
+  const server: Pick<McpServer, "tools"> = { tools: async () => tools };
+  await expect(mcpTools("far", settings as never, server as McpServer, calls as ExternalCalls)).rejects.toThrow(
+    /^tools.mcp.far: the definition of its tool 'map' contains .* invisible characters: exclude the tool/,
   );
 });

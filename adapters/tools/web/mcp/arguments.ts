@@ -1,0 +1,77 @@
+/**
+ * @file Checks an agent's arguments against the JSON Schema of an MCP server's tool (ajv, with linear-time patterns). The server wrote the schema:
+ * 2 KB of references to references can demand 2^40 checks, and a reference to itself endless ones. So compiling and checking have a time
+ * limit. Arguments that cannot be checked pass, since the server checks them itself.
+ */
+import { createContext, Script } from "node:vm";
+import { Ajv, type ValidateFunction } from "ajv";
+import addFormats from "ajv-formats";
+import * as z from "zod";
+import { MgrpoError } from "../../../../core/errors.ts";
+import { clip } from "../../documents/parts.ts";
+import { linearPattern } from "./patterns.ts";
+import type { McpTool } from "./server.ts";
+
+/** The usual schema is compiled in 10 ms, and checked in less than one. A process that was stopped meanwhile takes longer. */
+const [COMPILE_MILLISECONDS, CHECK_MILLISECONDS] = [5000, 200];
+/** Of one check. The agent's conversation records them. */
+const [MAX_ERRORS, MAX_ERROR_CHARACTERS] = [3, 500];
+
+/**
+ * A Zod type that validates with a JSON Schema and exports that schema without its `$schema`. Throws `tool-backend` if the schema cannot be
+ * used.
+ */
+export function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<Record<string, unknown>> {
+  const ajv = createAjv();
+  const check = compiled(ajv, schema, name);
+  const { $schema: _, ...described } = schema;
+  const checked = z.unknown().superRefine((value, context) => {
+    if (!passes(check, value)) context.addIssue({ code: "custom", message: messageOf(ajv, check.errors ?? []) });
+  });
+  // Cast: a tool's JSON Schema describes an object.
+  return checked.meta(described) as z.ZodType as z.ZodType<Record<string, unknown>>;
+}
+
+function compiled(ajv: Ajv, schema: McpTool["schema"], name: string): ValidateFunction {
+  try {
+    return withinMilliseconds(COMPILE_MILLISECONDS, () => ajv.compile(schema));
+  } catch (cause) {
+    const why = isTimeout(cause) ? "it is too complex" : cause instanceof Error ? cause.message : String(cause);
+    throw new MgrpoError("tool-backend", `tool '${name}': its JSON Schema cannot be used: ${why}`, { cause });
+  }
+}
+
+function passes(check: ValidateFunction, value: unknown): boolean {
+  try {
+    return withinMilliseconds(CHECK_MILLISECONDS, () => check(value));
+  } catch (error) {
+    // V8 throws a RangeError when the stack is full.
+    if (isTimeout(error) || error instanceof RangeError) return true;
+    throw error;
+  }
+}
+
+const messageOf = (ajv: Ajv, errors: NonNullable<ValidateFunction["errors"]>): string =>
+  clip(ajv.errorsText(errors.slice(0, MAX_ERRORS)), MAX_ERROR_CHARACTERS);
+
+function createAjv(): Ajv {
+  // `code`: only needed to compile a schema to a file.
+  const regExp = Object.assign(linearPattern, { code: "linearPattern" });
+  // No logger: it would print a warning for each unknown format, and unknown formats are common.
+  const ajv = new Ajv({ strict: false, validateSchema: false, allErrors: true, logger: false, code: { regExp } });
+  return addFormats.default(ajv);
+}
+
+const script = new Script("work()");
+const context: { work: () => unknown } = { work: () => undefined };
+createContext(context);
+
+/** Only this way can a process interrupt its own synchronous code. */
+function withinMilliseconds<T>(timeout: number, work: () => T): T {
+  context.work = work;
+  return script.runInContext(context, { timeout }) as T;
+}
+
+/** The error is of the script's own context, and no instance of this one's `Error`. */
+const isTimeout = (error: unknown): boolean =>
+  (error as { code?: unknown } | undefined)?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT";

@@ -1,0 +1,54 @@
+/**
+ * @file The JSON Schemas of a hostile MCP server: none blocks the process, ends it, or fills a conversation with errors. Arguments that cannot be
+ * checked pass.
+ */
+import { expect, test, vi } from "vitest";
+import { validatedBy } from "../../../../adapters/tools/web/mcp/arguments.ts";
+import type { McpTool } from "../../../../adapters/tools/web/mcp/server.ts";
+
+const faultsOf = (schema: McpTool["schema"], value: unknown) =>
+  validatedBy({ type: "object", ...schema }, "far_tool")
+    .safeParse(value)
+    .error?.issues.map(({ message }) => message);
+
+test("a schema whose references double at each of 40 levels passes after its time limit", () => {
+  const twice = (i: number) => ({ allOf: [{ $ref: `#/$defs/${i}` }, { $ref: `#/$defs/${i}` }] });
+  const levels = Array.from({ length: 40 }, (_, i) => [i + 1, twice(i)] as const);
+  const before = process.cpuUsage();
+  expect(faultsOf({ $defs: { 0: { type: "object" }, ...Object.fromEntries(levels) }, ...twice(40) }, {})).toBe(
+    undefined,
+  );
+  expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5);
+});
+
+test("a schema that refers to itself without end passes", () => {
+  expect(faultsOf({ allOf: [{ $ref: "#" }] }, {})).toBe(undefined);
+});
+
+test("a schema that refers to itself for each level of the arguments checks them all", () => {
+  const tree = { additionalProperties: false, properties: { left: { $ref: "#" } } };
+  expect(faultsOf(tree, { left: { left: {} } })).toBe(undefined);
+  expect(faultsOf(tree, { left: { left: { right: {} } } })).toEqual([
+    "data/left/left must NOT have additional properties",
+  ]);
+});
+
+test("the fault names the first three errors, in at most 500 characters", () => {
+  const required = (length: number) => Array.from({ length }, (_, i) => `k${i}`);
+  expect(faultsOf({ required: required(10_000) }, {})).toEqual([
+    [0, 1, 2].map((i) => `data must have required property 'k${i}'`).join(", "),
+  ]);
+  expect(faultsOf({ required: ["k".repeat(1e6)] }, {})?.join()).toHaveLength(500);
+});
+
+test("a schema that cannot be compiled is refused", () => {
+  expect(() => validatedBy({ properties: { x: { $ref: "#/$defs/missing" } } }, "far_tool")).toThrow(
+    /^tool 'far_tool': its JSON Schema cannot be used: can't resolve reference #\/\$defs\/missing/,
+  );
+});
+
+test("an unknown format is no check, and prints nothing", () => {
+  const warn = vi.spyOn(console, "warn");
+  expect(faultsOf({ properties: { n: { type: "integer", format: "uint32" } } }, { n: -1 })).toBe(undefined);
+  expect(warn).not.toHaveBeenCalled();
+});
