@@ -3,26 +3,93 @@
  * large is cut off, and a JSON-RPC response that says so takes its place, so that only this request is affected and no call is retried.
  *
  *     POST                       one response: JSON, or a stream of events   at most `maxBytes`
- *     GET with last-event-id     the rest of an interrupted stream           at most `maxBytes`
+ *     POST of a reply            to a request of the server                  at most MAX_REPLIES at once
+ *     GET with last-event-id     the rest of an interrupted stream           at most `maxBytes`; no more at once than calls in flight
  *     GET                        an endless stream of notifications          not opened: nobody reads them
+ *
+ * A response may hold 100,000 `ping` requests, and the SDK replies to each at once, each reply on a connection of its own. It also resumes a
+ * stream whose call has ended with an error, for as long as the server breaks it off. Replies and streams beyond the limits are dropped.
  *
  * A GET does not name the request whose stream it resumes, so no response can be addressed to that request, which
  * times out.
  *
  * Only the caller's own time limit ends a request: `fetch` by itself gives up after 300 seconds of silence.
  */
+import { setTimeout as pause } from "node:timers/promises";
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { Agent, fetch, type RequestInit } from "undici";
 import * as z from "zod";
 
-const JsonRpcRequest = z.object({ id: z.union([z.string(), z.number()]), method: z.string() });
+/** A reply has no method, a notification no id. */
+const JsonRpcMessage = z.object({ id: z.union([z.string(), z.number()]).optional(), method: z.string().optional() });
+type JsonRpcMessage = z.infer<typeof JsonRpcMessage>;
 
-export function boundedFetch(maxBytes: number): FetchLike {
+const MAX_REPLIES = 10;
+/** Before a stream is resumed. The SDK waits as long as the server says, which may be 0. */
+const RESUME_MILLISECONDS = 500;
+
+/** @param callsInFlight of the connection: calls that wait for a response. */
+export function boundedFetch(maxBytes: number, callsInFlight: () => number): FetchLike {
+  const limited = limitedFetch(maxBytes);
+  let replies = 0;
+  let resumed = 0;
+
+  async function reply(...[url, init]: Parameters<FetchLike>): Promise<Response> {
+    if (replies >= MAX_REPLIES) return new Response(null, { status: 202 });
+    replies += 1;
+    try {
+      return await limited(url, init);
+    } finally {
+      replies -= 1;
+    }
+  }
+
+  async function resume(...[url, init]: Parameters<FetchLike>): Promise<Response> {
+    if (resumed >= callsInFlight()) return noStream();
+    resumed += 1;
+    const end = () => {
+      resumed -= 1;
+    };
+    try {
+      await pause(RESUME_MILLISECONDS, undefined, init?.signal ? { signal: init.signal } : {});
+      return whenRead(await limited(url, init), end);
+    } catch (error) {
+      end();
+      throw error;
+    }
+  }
+
+  return async (url, init) => {
+    if (init?.method === "GET") return new Headers(init.headers).has("last-event-id") ? resume(url, init) : noStream();
+    const message = messageOf(init?.body);
+    return message && message.method === undefined ? reply(url, init) : limited(url, init);
+  };
+}
+
+/** The status of a server that offers no such stream. */
+const noStream = () => new Response(null, { status: 405 });
+
+/** The response, which calls `end` once its body has been read, has failed or is canceled. */
+function whenRead({ body, status, statusText, headers }: Response, end: () => void): Response {
+  async function* chunks() {
+    try {
+      if (body) yield* body;
+    } finally {
+      end();
+    }
+  }
+  if (body) return new Response(ReadableStream.from(chunks()), { status, statusText, headers });
+  end();
+  return new Response(null, { status, statusText, headers });
+}
+
+/** Undefined: there is no body. */
+const messageOf = (body: unknown): JsonRpcMessage | undefined =>
+  JsonRpcMessage.safeParse(typeof body === "string" ? JSON.parse(body) : undefined).data;
+
+function limitedFetch(maxBytes: number): FetchLike {
   const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
   return async (url, init) => {
-    // 405: the status of a server that offers no such stream.
-    if (init?.method === "GET" && !new Headers(init.headers).has("last-event-id"))
-      return new Response(null, { status: 405 });
     // Cast: undici has types of its own for the parts of a request.
     const { body, status, statusText, headers: received } = await fetch(url, { ...init, dispatcher } as RequestInit);
     const headers = [...received];
@@ -65,7 +132,7 @@ function limitWhole(maxBytes: number, tooLarge: string): TransformStream<Uint8Ar
 /** For a tool call, a result whose text the agent reads; for any other request, a JSON-RPC error. */
 function tooLargeResponse(body: unknown, maxBytes: number): string {
   const text = `the server's response is larger than ${maxBytes} bytes`;
-  const { data: request } = JsonRpcRequest.safeParse(typeof body === "string" ? JSON.parse(body) : undefined);
+  const request = messageOf(body);
   const isCall = request?.method === "tools/call";
   const outcome = isCall
     ? { result: { content: [{ type: "text", text }], isError: true } }

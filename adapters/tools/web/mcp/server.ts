@@ -13,7 +13,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport, StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { CallToolResultSchema, ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
+import { CallToolResultSchema, ErrorCode, ListToolsResultSchema, McpError } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
 import { boundReason } from "../../../../core/contracts/bounds.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
@@ -45,7 +45,7 @@ export type ReadVariable = (name: string) => string;
 const MAX_TEXT_CHARACTERS = 500_000;
 /** Per HTTP response. The SDK's limit for stdio is about the same. */
 const MAX_RESPONSE_BYTES = 10_000_000;
-const MAX_TOOL_PAGES = 100;
+const [MAX_TOOL_PAGES, MAX_TOOLS] = [100, 1000];
 
 interface Connection {
   readonly client: Promise<Client>;
@@ -100,9 +100,11 @@ class McpConnection implements McpServer {
       const tools: McpTool[] = [];
       let cursor: string | undefined;
       for (let page = 0; page < MAX_TOOL_PAGES; page++) {
-        const request = cursor === undefined ? {} : { cursor };
-        const listed = await client.listTools(request, { timeout: this.#timeoutMilliseconds });
+        const request = { method: "tools/list", ...(cursor !== undefined && { params: { cursor } }) } as const;
+        // `client.listTools` also compiles the output schemas, which nothing uses: a faulty one would make all tools unusable.
+        const listed = await client.request(request, ListToolsResultSchema, { timeout: this.#timeoutMilliseconds });
         tools.push(...listed.tools.map(toMcpTool));
+        if (tools.length > MAX_TOOLS) throw new Error(`it lists more than ${MAX_TOOLS} tools`);
         if (listed.nextCursor === undefined) return tools;
         cursor = listed.nextCursor;
       }
@@ -155,7 +157,7 @@ class McpConnection implements McpServer {
   #connect(): Connection {
     if (this.#current) return this.#current;
     const client = new Client({ name: "mgrpo", version: "1" });
-    const transport = transportOf(this.#settings, this.#values);
+    const transport = transportOf(this.#settings, this.#values, () => connection.calls);
     const closing = watchClose(transport);
     const errorOutput = keepErrorOutput(transport);
     const connecting = client.connect(transport, { timeout: this.#timeoutMilliseconds }).then(() => client);
@@ -216,7 +218,7 @@ const isSessionLost = (cause: unknown) =>
 function toMcpTool({ name, description = "", inputSchema }: ListedTool): McpTool {
   return { name, description, schema: z.record(z.string(), z.json()).parse(inputSchema) };
 }
-type ListedTool = Awaited<ReturnType<Client["listTools"]>>["tools"][number];
+type ListedTool = z.infer<typeof ListToolsResultSchema>["tools"][number];
 
 /** The server process's variables or the request headers. Read when the tools are opened, so that a missing one is reported then. */
 function readVariables(settings: McpSettings, readVariable: ReadVariable): Record<string, string> {
@@ -249,7 +251,7 @@ function canSend(header: string, value: string): boolean {
   }
 }
 
-function transportOf(settings: McpSettings, values: Record<string, string>): Transport {
+function transportOf(settings: McpSettings, values: Record<string, string>, calls: () => number): Transport {
   if ("command" in settings) {
     const { command, arguments: args } = settings;
     return new StdioClientTransport({
@@ -261,7 +263,7 @@ function transportOf(settings: McpSettings, values: Record<string, string>): Tra
   }
   const transport = new StreamableHTTPClientTransport(new URL(settings.url), {
     requestInit: { headers: values },
-    fetch: boundedFetch(MAX_RESPONSE_BYTES),
+    fetch: boundedFetch(MAX_RESPONSE_BYTES, calls),
   });
   // Cast: `sessionId` is declared without `| undefined`, which exactOptionalPropertyTypes rejects.
   return transport as Transport;

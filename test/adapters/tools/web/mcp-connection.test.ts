@@ -1,6 +1,6 @@
 /**
  * @file The connection to an MCP server: `close` leaves no process behind, an HTTP error becomes one line and fails no other call, a process
- * that ends says why, and a header that cannot be sent is refused.
+ * that ends says why, a header that cannot be sent is refused, and a server cannot demand connections, streams or tools without end.
  */
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -180,4 +180,65 @@ test.each([
       (text) => text,
     );
   expect(open).toThrow(new MgrpoError("config-invalid", `tools.mcp.far.headers.${header}: ${fault}`));
+});
+
+/** One event of a stream; `fields` are its others. */
+const event = (message: object, fields = "") => `${fields}data: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`;
+const said = (answer: string) => ({ content: [{ type: "text", text: answer }] });
+
+test("a server that sends thousands of requests gets ten replies at once: each takes a connection, and a process has few", async () => {
+  let replies = 0;
+  const url = await serve(async (request, response) => {
+    const { id, method } = JSON.parse(await text(request));
+    // A reply, which is never acknowledged.
+    if (method === undefined) return void replies++;
+    if (method !== "tools/call") return greet(id, method, response);
+    const pings = Array.from({ length: 3000 }, (_, i) => event({ id: i, method: "ping" }));
+    response.writeHead(200, { "content-type": "text/event-stream" }).write(pings.join(""));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    response.end(event({ id, result: said("done") }));
+  });
+  const server = openServer({ url });
+  expect(await server.call("ask", {})).toBe("done");
+  expect(replies).toBe(10);
+  await server.close();
+});
+
+test("a stream that breaks off is resumed while its call waits, and not after the call has ended with an error", async () => {
+  const resumed: unknown[] = [];
+  const url = await serve(async (request, response) => {
+    const stream = () => response.writeHead(200, { "content-type": "text/event-stream" });
+    if (request.method === "GET") {
+      resumed.push(request.headers["last-event-id"]);
+      return void stream().end(event({ id: 1, result: said("the rest") }, "retry: 0\nid: b\n"));
+    }
+    const { id, method, params } = JSON.parse(await text(request));
+    if (method !== "tools/call") return greet(id, method, response);
+    const error = { code: -32602, message: "no such city" };
+    stream().end(params.name === "wrong" ? event({ id, error }, "retry: 0\nid: c\n") : "retry: 0\nid: a\ndata:\n\n");
+  });
+  const server = openServer({ url });
+  expect(await server.call("broken", {})).toBe("the rest");
+  expect(await server.call("wrong", {})).toContain("no such city");
+  // Longer than the pause before a stream is resumed.
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  expect(resumed).toEqual(["a"]);
+  await server.close();
+});
+
+test("tools are listed whatever their output schemas, which nothing uses, and at most 1,000 of them", async () => {
+  let count = 1;
+  const inputSchema = { type: "object" };
+  const outputSchema = { type: "object", properties: { city: { $ref: "#/$defs/missing" } } };
+  const url = await serve(async (request, response) => {
+    const { id, method } = JSON.parse(await text(request));
+    if (method !== "tools/list") return greet(id, method, response);
+    const tools = Array.from({ length: count }, (_, i) => ({ name: `tool${i}`, inputSchema, outputSchema }));
+    respond(id, { tools }, response);
+  });
+  const server = openServer({ url });
+  expect(await server.tools()).toEqual([{ name: "tool0", description: "", schema: inputSchema }]);
+  count = 1001;
+  await expect(server.tools()).rejects.toThrow(/listing its tools: it lists more than 1000 tools$/);
+  await server.close();
 });
