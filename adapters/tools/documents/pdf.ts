@@ -8,24 +8,50 @@ interface TextItem {
   readonly hasEOL?: boolean;
 }
 
+type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
+
+/** Said first, since the end of the text may be cut. */
+const INCOMPLETE = "[some text is missing: it has an encoding for Chinese, Japanese or Korean that cannot be read]\n\n";
+
 export async function extractPdf({ bytes, maxCharacters }: Document): Promise<Extracted> {
+  let isIncomplete = false;
+  const BinaryDataFactory = withoutData(() => {
+    isIncomplete = true;
+  });
   try {
-    const pdf = await getDocumentProxy(Uint8Array.from(bytes), { isEvalSupported: false, verbosity: 0 });
+    const options = { isEvalSupported: false, verbosity: 0, BinaryDataFactory };
+    const pdf = await getDocumentProxy(Uint8Array.from(bytes), options);
     const { info } = await getMeta(pdf);
-    const pages: string[] = [];
-    let room = maxCharacters;
-    for (let i = 1; i <= pdf.numPages && room > 0; i++) {
-      const page = await pdf.getPage(i);
-      const { items }: { items: readonly TextItem[] } = await page.getTextContent();
-      const text = items.map(({ str, hasEOL }) => (str ?? "") + (hasEOL ? "\n" : "")).join("");
-      page.cleanup();
-      pages.push(`[page ${i} of ${pdf.numPages}]\n${text.trim()}`);
-      room -= pages.at(-1)?.length ?? 0;
-    }
+    const text = await textOf(pdf, maxCharacters);
     await pdf.destroy();
-    return { title: typeof info["Title"] === "string" ? info["Title"] : "", text: pages.join("\n\n") };
+    const title = typeof info["Title"] === "string" ? info["Title"] : "";
+    return { title, text: isIncomplete ? INCOMPLETE + text : text };
   } catch (error) {
     const isLocked = error instanceof Error && error.name === "PasswordException";
     return { unreadable: isLocked ? "it is a password-protected PDF" : "it is a damaged PDF" };
   }
+}
+
+async function textOf(pdf: Pdf, maxCharacters: number): Promise<string> {
+  const pages: string[] = [];
+  let room = maxCharacters;
+  for (let i = 1; i <= pdf.numPages && room > 0; i++) {
+    const page = await pdf.getPage(i);
+    const { items }: { items: readonly TextItem[] } = await page.getTextContent();
+    const text = items.map(({ str, hasEOL }) => (str ?? "") + (hasEOL ? "\n" : "")).join("");
+    page.cleanup();
+    pages.push(`[page ${i} of ${pdf.numPages}]\n${text.trim()}`);
+    room -= pages.at(-1)?.length ?? 0;
+  }
+  return pages.join("\n\n");
+}
+
+/** unpdf comes without the tables of the predefined encodings (CMaps). Without its table, the library leaves a text out and goes on. */
+function withoutData(onMissingTable: () => void) {
+  return class {
+    async fetch({ kind }: { readonly kind: string }): Promise<never> {
+      if (kind === "cMapUrl") onMissingTable();
+      throw new Error(`unpdf has no data for ${kind}`);
+    }
+  };
 }

@@ -112,6 +112,22 @@ test.runIf(LINUX)("a process that uses too much memory after a document is ended
   expect(await reader.read(page("<p>small</p>"))).toMatchObject({ text: "small" });
 });
 
+test("a PDF whose text has an encoding without a table says that text is missing", async () => {
+  const latin = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>";
+  const system = "/CIDSystemInfo << /Registry (Adobe) /Ordering (GB1) /Supplement 4 >>";
+  const descriptor = "/FontDescriptor << /Type /FontDescriptor /FontName /SimSun /Flags 6 >>";
+  const simSun = `<< /Type /Font /Subtype /CIDFontType0 /BaseFont /SimSun ${system} ${descriptor} >>`;
+  const chinese = `<< /Type /Font /Subtype /Type0 /BaseFont /SimSun /Encoding /GBK-EUC-H /DescendantFonts [${simSun}] >>`;
+  const read = (font: string) => {
+    const bytes = Buffer.from(pdfOf(["AB"]).toString("latin1").replace(latin, font), "latin1");
+    return extractPdf({ ...page(""), type: PDF, bytes });
+  };
+  expect(await read(latin)).toEqual({ title: "", text: "[page 1 of 1]\nAB" });
+  expect(await read(chinese)).toMatchObject({
+    text: expect.stringMatching(/^\[some text is missing: .*\]\n\n\[page 1 of 1\]/),
+  });
+});
+
 test("a PDF is read up to the page that reaches the character limit", async () => {
   const bytes = pdfOf(["first page", "second page", "third page"]);
   const read = await extractPdf({ ...page(""), type: PDF, bytes, maxCharacters: 40 });
