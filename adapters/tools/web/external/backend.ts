@@ -5,7 +5,7 @@
  */
 import { TokenBucket } from "limiter";
 import pRetry from "p-retry";
-import { Agent, fetch, Headers } from "undici";
+import { Agent, fetch, Headers, type Response } from "undici";
 import type { z } from "zod";
 import { parseJson } from "../../../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
@@ -35,6 +35,7 @@ const RETRIES = { retries: 4, minTimeout: 500, factor: 2, randomize: true };
 /** If a backend demands a longer pause, the attempt at the rollout fails. */
 const MAX_PAUSE_SECONDS = 30;
 const REQUEST_SECONDS = 30;
+/** After decompression. */
 const MAX_RESPONSE_BYTES = 5_000_000;
 /** The evidence of a failure that names a pause. */
 interface Evidence {
@@ -55,7 +56,7 @@ export function openBackends(
   redact: Redact,
   retries: typeof RETRIES = RETRIES,
 ): Backends {
-  const dispatcher = new Agent({ maxResponseSize: MAX_RESPONSE_BYTES });
+  const dispatcher = new Agent();
   const closing = new AbortController();
   const { signal } = closing;
   return {
@@ -83,7 +84,7 @@ export function openBackends(
   };
 }
 
-interface Response {
+interface Received {
   readonly status: number;
   readonly type: string;
   readonly text: string;
@@ -91,7 +92,7 @@ interface Response {
   readonly pauseSeconds: number;
 }
 
-async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact: Redact): Promise<Response> {
+async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact: Redact): Promise<Received> {
   const { url, method, body } = request;
   const headers = headersOf(request);
   try {
@@ -108,11 +109,24 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
       status: response.status,
       type: response.headers.get("content-type") ?? "no content type",
       pauseSeconds: secondsOf(response.headers.get("retry-after")),
-      text: redact(await response.text()),
+      text: redact(await textOf(response)),
     };
   } catch (cause) {
     throw failure(request, `no answer (${reasonOf(cause)})`, { retryable: true, cause });
   }
+}
+
+/** Leaving the loop aborts the request. */
+async function textOf({ body }: Response): Promise<string> {
+  if (!body) return "";
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > MAX_RESPONSE_BYTES) throw new Error(`it is larger than ${MAX_RESPONSE_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
 /** Throws if the key cannot be sent. The error has no cause: its message could contain the key. */
@@ -131,7 +145,7 @@ function headersOf(request: BackendRequest<unknown>): Headers {
   }
 }
 
-function resultOf<T>(request: BackendRequest<T>, { status, type, text, pauseSeconds }: Response): T {
+function resultOf<T>(request: BackendRequest<T>, { status, type, text, pauseSeconds }: Received): T {
   if (status >= 200 && status < 300) return parseResponse(request, type, text);
   const detail = `HTTP ${status}${firstLine(text)}`;
   const effectiveStatus = status === 400 && ACCOUNT_FAULT.test(text) ? 402 : status;

@@ -18,13 +18,12 @@ export function redactor(values: readonly string[]): Redact {
   return (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "***"), text);
 }
 
-/** As it is, without its scheme, and as JSON and URLs write it. */
+/** As it is, without its scheme, and as JSON and URLs write it. PHP escapes slashes in JSON, and .NET the plus sign: base64 has both. */
 function formsOf(value: string): string[] {
-  return [value.trim(), value.trim().replace(SCHEME, "")].flatMap((form) => [
-    form,
-    JSON.stringify(form).slice(1, -1),
-    encodeURIComponent(form),
-  ]);
+  return [value.trim(), value.trim().replace(SCHEME, "")].flatMap((form) => {
+    const json = JSON.stringify(form).slice(1, -1);
+    return [form, json, json.replaceAll("/", "\\/"), json.replaceAll("+", "\\u002B"), encodeURIComponent(form)];
+  });
 }
 
 /** Redacts all strings of a JSON value, keys included. Anything that is not JSON stays as it is. */

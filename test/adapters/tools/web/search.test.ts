@@ -1,4 +1,7 @@
 /** @file The search tool over four backends on a fake search engine: outages, mistakes, and empty results. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openBackends, openTokenBucket, reasonOf } from "../../../../adapters/tools/web/external/backend.ts";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
@@ -104,6 +107,27 @@ test("a refusal that no retry can fix is reported at once, whatever its Retry-Af
   });
   expect(slept).toEqual([]);
   await backends.close();
+});
+
+test("a response that is small only while compressed is refused", async () => {
+  const bomb = gzipSync(JSON.stringify({ organic: [{ link: "a".repeat(20_000_000) }] }));
+  expect(bomb.length).toBeLessThan(50_000);
+  const server = createServer((_, response) => {
+    response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end(bomb);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const retries = { retries: 0, minTimeout: 1, factor: 1, randomize: false };
+  const backends = openBackends({ sleep: async () => {} }, (text) => text, retries);
+  const { port } = server.address() as AddressInfo;
+  const request = serper(`http://127.0.0.1:${port}`, "KEY", SEARCH_KEY).request("Alby", 3);
+  await expect(backends.request(request, openTokenBucket(1000))).rejects.toMatchObject({
+    code: "tool-backend",
+    retryable: true,
+    message: expect.stringMatching(/: no answer \(it is larger than 5000000 bytes\)$/),
+  });
+  await backends.close();
+  server.close();
+  server.closeAllConnections();
 });
 
 test("a key that no header can hold is reported at once, without the key", async () => {
