@@ -21,14 +21,20 @@ export function prefixWithin(text: string, { tokens, count }: TokenRoom): string
     if (count(text.slice(0, middle)) <= tokens) fits = middle;
     else tooLong = middle;
   }
-  return text.slice(0, /[\uD800-\uDBFF]/.test(text[fits - 1] ?? "") ? fits - 1 : fits);
+  return wholeCharacters(text.slice(0, fits));
 }
 
-/** Splits a text into parts that fit: after a line if possible, else after a word. Lazy: it tokenizes little beyond the part it yields. */
-export function* partsWithin(text: string, room: TokenRoom): Iterable<string> {
+/** Without the first half of a surrogate pair at the end. */
+const wholeCharacters = (prefix: string): string => prefix.replace(/[\uD800-\uDBFF]$/, "");
+
+/**
+ * Splits a text into parts that fit: after a line if possible, else after a word. Lazy: it tokenizes little beyond the part it yields.
+ * @param pieceCharacters a longer line or word is split before it is counted: 100,000 spaces have few tokens, but take a second to count.
+ */
+export function* partsWithin(text: string, room: TokenRoom, pieceCharacters = Infinity): Iterable<string> {
   let part = "";
   let taken = 0;
-  for (const [piece, tokens] of piecesOf(text, room)) {
+  for (const [piece, tokens] of piecesOf(text, room, pieceCharacters)) {
     if (part !== "" && taken + tokens > room.tokens) {
       yield part;
       [part, taken] = ["", 0];
@@ -40,11 +46,15 @@ export function* partsWithin(text: string, room: TokenRoom): Iterable<string> {
 }
 
 /** Lines; a line that does not fit is split into words, each with its leading space; a word that does not fit, into fragments. */
-function* piecesOf(text: string, room: TokenRoom): Iterable<readonly [piece: string, tokens: number]> {
+function* piecesOf(
+  text: string,
+  room: TokenRoom,
+  pieceCharacters: number,
+): Iterable<readonly [piece: string, tokens: number]> {
   for (const line of text.split(/(?<=\n)/)) {
-    const tokens = tokensWithin(line, room);
+    const tokens = line.length > pieceCharacters ? undefined : tokensWithin(line, room);
     if (tokens !== undefined) yield [line, tokens];
-    else for (const word of line.split(/(?=\s)/)) yield* fragmentsOf(word, room);
+    else for (const word of line.split(/(?=\s)/)) yield* fragmentsOf(word, room, pieceCharacters);
   }
 }
 
@@ -57,10 +67,15 @@ function tokensWithin(text: string, { tokens, count }: TokenRoom): number | unde
   return all <= tokens ? all : undefined;
 }
 
-function* fragmentsOf(word: string, room: TokenRoom): Iterable<readonly [piece: string, tokens: number]> {
+function* fragmentsOf(
+  word: string,
+  room: TokenRoom,
+  pieceCharacters: number,
+): Iterable<readonly [piece: string, tokens: number]> {
   for (let rest = word; rest !== ""; ) {
+    const head = rest.length > pieceCharacters ? wholeCharacters(rest.slice(0, pieceCharacters)) : rest;
     // At least one character, however many tokens it takes.
-    const fragment = prefixWithin(rest, room) || String.fromCodePoint(rest.codePointAt(0) ?? 0);
+    const fragment = prefixWithin(head, room) || String.fromCodePoint(rest.codePointAt(0) ?? 0);
     yield [fragment, room.count(fragment)];
     rest = rest.slice(fragment.length);
   }

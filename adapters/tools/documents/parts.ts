@@ -33,7 +33,7 @@ function* partsFor(page: TitledText, { responseCharacters, responseTokens }: Too
   if (!responseTokens) return yield* partsOf(page.text, characters);
   const { tokens, count } = responseTokens;
   const room = { tokens: Math.max(tokens - count(withHeading(page, LONG_NOTE, "")), 1), count };
-  for (const part of partsWithin(page.text, room)) yield* partsOf(part, characters);
+  for (const part of partsWithin(page.text, room, characters)) yield* partsOf(part, characters);
 }
 
 /**

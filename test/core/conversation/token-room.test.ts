@@ -12,8 +12,8 @@ const tokens = fc.integer({ min: 2, max: 12 });
 
 test("the parts join to the whole text, and each fits", () => {
   fc.assert(
-    fc.property(text, tokens, (whole, limit) => {
-      const parts = [...partsWithin(whole, { tokens: limit, count })];
+    fc.property(text, tokens, fc.integer({ min: 1, max: 90 }), (whole, limit, pieceCharacters) => {
+      const parts = [...partsWithin(whole, { tokens: limit, count }, pieceCharacters)];
       expect(parts.join("")).toBe(whole);
       for (const part of parts) {
         expect(count(part)).toBeLessThanOrEqual(limit);
@@ -55,6 +55,26 @@ test.each([
   // At most three binary searches of eleven probes each.
   // The first probe takes eight characters per token, the others at most four.
   expect(counted).toBeLessThan(2 * 11 * 8 * 100);
+});
+
+test.each([
+  ["spaces", " ".repeat(500_000)],
+  ["dots", ".".repeat(500_000)],
+])("of half a million %s, 64 of which are a token, little more is counted than a piece may have", (_, whole) => {
+  let counted = 0;
+  const room = {
+    tokens: 100,
+    count(piece: string) {
+      counted += piece.length;
+      return Math.ceil(piece.length / 64);
+    },
+  };
+  for (const part of partsWithin(whole, room, 800)) {
+    expect(room.count(part)).toBeLessThanOrEqual(100);
+    break;
+  }
+  // 100 tokens are 6,400 dots in pieces of 800, each counted twice, and one more piece; or 100 spaces.
+  expect(counted).toBeLessThan(6400 + 9 * 2 * 800);
 });
 
 test("text is split after lines if possible, then words, then characters", () => {
