@@ -34,7 +34,8 @@ export function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<
 
 function compiled(ajv: Ajv, schema: McpTool["schema"], name: string): ValidateFunction {
   try {
-    return withinMilliseconds(COMPILE_MILLISECONDS, () => ajv.compile(schema));
+    // With `$async`, ajv's own keyword, a check would return a promise, whose rejection nothing handles.
+    return withinMilliseconds(COMPILE_MILLISECONDS, () => ajv.compile({ ...schema, $async: false }));
   } catch (cause) {
     const why = isTimeout(cause) ? "it is too complex" : cause instanceof Error ? cause.message : String(cause);
     throw new MgrpoError("tool-backend", `tool '${name}': its JSON Schema cannot be used: ${why}`, { cause });

@@ -33,6 +33,11 @@ test("a schema that refers to itself for each level of the arguments checks them
   ]);
 });
 
+test("a schema that calls itself asynchronous is checked like any other", () => {
+  expect(faultsOf({ $async: true, required: ["x"] }, {})).toEqual(["data must have required property 'x'"]);
+  expect(faultsOf({ $async: true, required: ["x"] }, { x: 1 })).toBe(undefined);
+});
+
 test("the fault names the first three errors, in at most 500 characters", () => {
   const required = (length: number) => Array.from({ length }, (_, i) => `k${i}`);
   expect(faultsOf({ required: required(10_000) }, {})).toEqual([
