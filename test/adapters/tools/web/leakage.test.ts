@@ -128,3 +128,16 @@ test("a long question is found despite one typo, not two; a short one is too com
   for (const short of ["阿尔比在哪里?", "What is the capital of Arlandia?", "???", ""])
     expect(guard.leaksQuestion(`Quiz: ${short}`, short)).toBe(false);
 });
+
+test("a long page is searched once for all rollouts of a question, and again for another question or page", () => {
+  const other = "Which engineer drew the first bridge over the River Ale in Alby?";
+  const question = "In which year did the salt museum of Alby open its third hall?";
+  // Each of these characters stands for four words: two million tokens, which take up to a second.
+  const page = `${question} ${"\ufdfa".repeat(500_000)}`;
+  const before = process.cpuUsage();
+  for (let rollout = 0; rollout < 64; rollout++) expect(guard.leaksQuestion(page, question)).toBe(true);
+  expect(process.cpuUsage(before).user / 1e6).toBeLessThan(15);
+  expect(guard.leaksQuestion(page, other)).toBe(false);
+  expect(guard.leaksQuestion("another page", question)).toBe(false);
+  expect(guard.leaksQuestion(page, question)).toBe(true);
+});
