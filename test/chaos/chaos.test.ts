@@ -11,7 +11,7 @@ const DEADLINE_SECONDS = 240;
 /** Enough for a step that trains asynchronously, and for evaluations before and after. */
 const STEPS = 2;
 /** In its trial, the store, a worker that trains and one that evaluates die or stop, and requests meet every kind of fault. */
-const SEED = 18_643;
+const SEED = 14_652;
 
 let built: Built;
 beforeAll(async () => {

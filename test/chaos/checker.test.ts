@@ -207,6 +207,12 @@ test("a second answer of the judge is excused by a fault, by a death or by a ver
   }
 });
 
+test("a second answer of the judge is not excused by an event that is lost or doubled", () => {
+  const event = wrote("", { channel: "events", process: "functions", facts: [], fault: "duplicate" });
+  const trial = trialOf([...story(), event, asked()], { runs: [{ ...run, judgesMicroUsd: 4000 }] });
+  expect(check({ trial, reference })).toEqual([expect.stringMatching(/^the judge is asked again only/)]);
+});
+
 const LOSE_ANSWERS = ["functions", "cloud", "eval-a"];
 
 test.each(LOSE_ANSWERS)("the death of %s, but not a trainer's, excuses a request billed at its maximum", (process) => {

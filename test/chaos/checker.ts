@@ -154,8 +154,12 @@ const ASKS_AT_ONCE = 16;
 /** Whose death may lose an answer of the judge: the functions and the workers that evaluate ask it, the cloud stores its verdicts. */
 const LOSES_ANSWERS = /^(functions|cloud|eval-.*)$/;
 
-/** How many answers of the judge may have been lost: to faults of the functions' requests, to deaths, to the deadline of a verdict. */
-const disturbances = (trial: Trial): number => countFaults(trial, () => true) + countCutOff(trial);
+/**
+ * How many answers of the judge may have been lost: to faults of the functions' requests, to deaths, to the deadline of a verdict. An event
+ * that is lost, late or doubled is no excuse.
+ */
+const disturbances = (trial: Trial): number =>
+  countFaults(trial, ({ channel }) => channel !== "events") + countCutOff(trial);
 
 /** How many requests to the judge may be billed at their maximum. All of them pass the functions' proxy to the world. */
 const unknownCosts = (trial: Trial): number =>

@@ -42,7 +42,7 @@ test("the number of faults and deaths per step does not depend on the number of 
   const { steps, deaths: all, faults: every } = drawSchedule(3, 10 * STEPS);
   expect(steps).toBe(10 * STEPS);
   // In the last tenth of the requests and of the time, too.
-  expect(every.some(({ channel, request }) => channel === "dynamo" && request > 3600)).toBe(true);
+  expect(every.some(({ channel, request }) => channel === "dynamo" && request > 7200)).toBe(true);
   expect(all.some((death) => "atSeconds" in death && death.atSeconds > 360)).toBe(true);
   // At most two deaths of a process fall in the requests or the time of any part of three steps.
   for (const process of PROCESSES)

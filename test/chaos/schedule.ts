@@ -124,8 +124,10 @@ const STORE: readonly Channel[] = ["dynamo", "s3"];
 /** Share of the store's faults that are hanging requests. It is small, since each of them takes half a minute. */
 const SILENCES = 0.01;
 
-/** Requests of a channel among which faults are drawn: about as many as a process sends in a trial of `STEPS` steps. */
-const REQUESTS: Record<Channel, number> = { dynamo: 400, s3: 120, world: 60, events: 120, calls: 60 };
+/** Requests among which faults are drawn, by channel: about as many as a process sends, or the searcher receives, in a trial of `STEPS` steps. */
+const WORKER_REQUESTS: Record<Channel, number> = { dynamo: 250, s3: 100, world: 60, events: 0, calls: 30 };
+const FUNCTION_REQUESTS: Record<Channel, number> = { dynamo: 800, s3: 330, world: 60, events: 340, calls: 0 };
+const requestsOf = (process: string) => (process === "functions" ? FUNCTION_REQUESTS : WORKER_REQUESTS);
 
 /** What every process but the cloud sends on. */
 const OUTGOING = ["dynamo", "s3", "world"] as const;
@@ -171,7 +173,9 @@ export function drawSchedule(seed: number, steps = STEPS): Schedule {
       [...WORKERS, "functions"].map((name) => [name, Math.round((2 * random.uniform() - 1) * CLOCK_MINUTES)]),
     ),
     faults: PROCESSES.flatMap((process) =>
-      channelsOf(process).flatMap((channel) => drawFaults(random, process, channel, rate, REQUESTS[channel] * scale)),
+      channelsOf(process).flatMap((channel) =>
+        drawFaults(random, process, channel, rate, requestsOf(process)[channel] * scale),
+      ),
     ),
     deaths: PROCESSES.flatMap((process) => drawDeaths(random, process, scale)),
     sleeps:
