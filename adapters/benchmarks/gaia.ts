@@ -22,6 +22,10 @@ const GaiaTask = z.object({
   file_name: z.string().nullable(),
 });
 
+/** The first row of the test split is a welcome message in the form of a task. */
+const Greeting = z.object({ task_id: z.literal("0-0-0-0-0") });
+const isGreeting = (value: unknown): boolean => Greeting.safeParse(value).success;
+
 /** The format that the leaderboard's system prompt demands. Its scorer ignores little more than case, spaces and punctuation. */
 const FORMAT = [
   "Answer with a number, with as few words as possible, or with a comma-separated list of these.",
@@ -36,7 +40,7 @@ export async function loadGaia(
   reader: Pick<Reader, "read"> | undefined,
 ): Promise<SuiteQuestions> {
   const file = statSync(data, { throwIfNoEntry: false })?.isDirectory() ? join(data, "metadata.jsonl") : data;
-  const rows = jsonRows(file);
+  const rows = jsonRows(file).filter(({ value }) => !isGreeting(value));
   const tasks = parseRows(rows, GaiaTask, "GAIA 2023");
   requireDistinct(
     file,
