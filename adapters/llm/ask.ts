@@ -15,6 +15,7 @@ import { linkSignals } from "../../core/any-signal.ts";
 import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
+import { wellFormedJson } from "../../core/well-formed.ts";
 import { EndpointFailure, isTruncatedAnswer, refused, translateEndpointError, unavailable } from "./errors.ts";
 import type { Endpoint } from "./provider.ts";
 
@@ -100,7 +101,7 @@ async function once(
     const model = await endpoint.model();
     abortSignal.throwIfAborted();
     isSent = true;
-    return await model.doGenerate({ ...request, abortSignal });
+    return await model.doGenerate({ ...wellFormedJson(request), abortSignal });
   } catch (error) {
     if (isSent && (abortSignal.aborted || isTruncatedAnswer(error))) onCutOff();
     if (signal?.aborted) throw error;
