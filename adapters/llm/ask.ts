@@ -16,8 +16,9 @@ import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { wellFormedJson } from "../../core/well-formed.ts";
-import { EndpointFailure, isTruncatedAnswer, refused, translateEndpointError, unavailable } from "./errors.ts";
+import { EndpointFailure, mayBeCharged, refused, translateEndpointError, unavailable } from "./errors.ts";
 import type { Endpoint } from "./provider.ts";
+import { usageOf } from "./usage.ts";
 
 /**
  * The backoff: the second attempt waits 1 to 2 times this, each later one twice as long, at most MAX_WAIT_SECONDS, after any Retry-After.
@@ -52,7 +53,8 @@ export async function requestCompletion(
     attempted += 1;
     const result = await once(endpoint, request, { timeoutSeconds, onCutOff }, signal);
     const { raw = "" } = result.finishReason;
-    const usage = usageOf(result);
+    const { inputTokens, outputTokens, raw: counts } = result.usage;
+    const usage = usageOf(inputTokens.total, outputTokens.total, counts?.["total_tokens"]);
     if (!usage || BROKEN_OFF.includes(raw)) onCutOff();
     if (!BROKEN_OFF.includes(raw)) return answerOf(endpoint, result, usage);
     throw unavailable(`${endpoint.name} broke off its answer (finish reason '${raw}')`);
@@ -103,7 +105,7 @@ async function once(
     isSent = true;
     return await model.doGenerate({ ...wellFormedJson(request), abortSignal });
   } catch (error) {
-    if (isSent && (abortSignal.aborted || isTruncatedAnswer(error))) onCutOff();
+    if (isSent && (abortSignal.aborted || mayBeCharged(error))) onCutOff();
     if (signal?.aborted) throw error;
     if (timeout.aborted) throw unavailable(`${endpoint.name} took more than ${timeoutSeconds} s`);
     throw translateEndpointError(error, endpoint);
@@ -112,8 +114,10 @@ async function once(
   }
 }
 
-/** Finish reasons of an answer that its server broke off: of SGLang and vLLM, of OpenRouter and Mistral, of DeepSeek. */
-const BROKEN_OFF = ["abort", "error", "insufficient_system_resource"];
+/** Finish reasons of an answer that its server broke off: of SGLang and vLLM, of OpenRouter and Mistral, of DeepSeek, of GLM. */
+const BROKEN_OFF = ["abort", "error", "insufficient_system_resource", "network_error"];
+/** GLM's finish reason for what its content filter withholds. */
+const SENSITIVE = "sensitive";
 
 /** A filtered answer is a failure. So is one without usage: it cannot be checked against a limit. */
 function answerOf(
@@ -121,7 +125,7 @@ function answerOf(
   { content, finishReason, response }: LanguageModelV3GenerateResult,
   usage: TokenUsage | undefined,
 ): GeneratedReply {
-  if (finishReason.unified === "content-filter") {
+  if (finishReason.unified === "content-filter" || finishReason.raw === SENSITIVE) {
     throw new EndpointFailure("endpoint-refused", `${name} withheld its answer: the server's content filter`, {
       contentRefusal: "filtered",
       ...(usage && { usage }),
@@ -129,28 +133,6 @@ function answerOf(
   }
   if (!usage) throw refused(`${name} reports no usable token counts: use a server that reports usage`);
   return { content, finishReason, usage, body: response?.body };
-}
-
-/** Undefined: the server reports no usable counts. */
-function usageOf({ usage }: LanguageModelV3GenerateResult): TokenUsage | undefined {
-  const [inputTokens, outputTokens] = [tokensOf(usage.inputTokens.total), tokensOf(outputOf(usage))];
-  return inputTokens === undefined || outputTokens === undefined ? undefined : { inputTokens, outputTokens };
-}
-
-/** All output, as it is charged: `completion_tokens` of xAI and Gemini leave out reasoning, which only `total_tokens` includes. */
-function outputOf({ inputTokens, outputTokens, raw }: LanguageModelV3GenerateResult["usage"]): number | undefined {
-  const total = raw?.["total_tokens"];
-  if (typeof total !== "number" || outputTokens.total === undefined) return outputTokens.total;
-  return Math.max(outputTokens.total, total - (inputTokens.total ?? total));
-}
-
-/** More than any model reads or writes in one request: a larger count is nonsense. */
-const MOST_TOKENS = 1e9;
-
-/** A whole number: some servers report fractions. A negative count is 0, since a refusal would halt the run. Undefined: no usable count. */
-function tokensOf(count: number | undefined): number | undefined {
-  if (count === undefined || !(count <= MOST_TOKENS)) return undefined;
-  return Math.max(0, Math.ceil(count));
 }
 
 function canceled({ name }: Endpoint, { reason }: AbortSignal): MgrpoError {

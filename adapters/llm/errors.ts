@@ -5,6 +5,7 @@
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
+import { noAnswerIn } from "./no-answer.ts";
 import type { Endpoint } from "./provider.ts";
 
 /** Maximum number of characters that a message quotes of a server's text. */
@@ -38,29 +39,37 @@ export class EndpointFailure extends MgrpoError {
   }
 }
 
-/** As OpenAI and most servers say it; Anthropic (limit); Amazon Nova; Gemini; xAI; Qwen; text-generation-inference. */
+/** As OpenAI and most servers say it; Anthropic (limit); Amazon Nova; Gemini and Vertex AI; xAI; Kimi; GLM; Qwen; text-generation-inference. */
 const TOO_LONG = new RegExp(
   [
     "context_length_exceeded|context (length|window|size|limit)|too (long|many tokens)",
-    "input tokens? exceed|input token count .*exceeds|maximum prompt length|range of input length",
+    "input tokens? exceed|input token count .*(exceeds|only supports)|maximum prompt length",
+    "exceeded model token limit|prompt exceeds max length|range of input length",
     "`inputs` (tokens \\+|must have less)",
   ].join("|"),
   "i",
 );
-/** As most servers say it; OpenAI's reasoning models; Azure; DeepSeek; Qwen; OpenRouter. */
+/** As most servers say it; OpenAI's reasoning models; Azure; DeepSeek; Qwen; OpenRouter; xAI. */
 const FILTERED = new RegExp(
   [
     "content_filter|content_policy|invalid_prompt|content management policy",
-    "content exists risk|data_inspection_failed|input was flagged",
+    "content exists risk|data_inspection_failed|input was flagged|violates usage guidelines",
   ].join("|"),
   "i",
 );
+/** The codes of OpenAI and of Kimi for an empty account, with status 429 or 403. */
+const UNPAID: readonly string[] = ["insufficient_quota", "exceeded_current_quota_error"];
 /** A tool's name or description is too long, or the list of tools, in the words of OpenAI and DeepSeek: no conversation would pass. */
 const INVALID_TOOL = /invalid 'tools['[]/i;
 
 /** Not for attempts that the caller or the timeout ended. */
 export function translateEndpointError(error: unknown, endpoint: Endpoint): EndpointFailure {
   const { name, redact } = endpoint;
+  const noAnswer = noAnswerIn(answerBodyOf(error));
+  if (noAnswer) {
+    const message = `${name} gave no answer: its content filter may have blocked the prompt or the answer`;
+    return new EndpointFailure("endpoint-refused", message, { contentRefusal: "filtered", ...noAnswer });
+  }
   if (InvalidResponseDataError.isInstance(error)) return refused(`${name} gave no answer: ${quote(error.message)}`);
   if (!APICallError.isInstance(error)) {
     const text = error instanceof Error ? error.message : String(error);
@@ -75,11 +84,19 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
   return meaning(response, reason, endpoint, secondsOf(error.responseHeaders));
 }
 
-/** Whether the answer began, with status 200, and was cut off: its server may charge for it. */
-export function isTruncatedAnswer(error: unknown): boolean {
+/** Whether an answer came, or began, with status 200 and without token counts: its server may charge for it. */
+export function mayBeCharged(error: unknown): boolean {
+  const noAnswer = noAnswerIn(answerBodyOf(error));
+  if (noAnswer) return noAnswer.usage === undefined;
   if (!APICallError.isInstance(error) || error.statusCode !== 200) return false;
   const { responseBody } = error;
   return responseBody === undefined || (parsed(responseBody) === undefined && !isHtml(responseBody));
+}
+
+/** The body, parsed, of an answer with status 200 that is not a completion. */
+function answerBodyOf(error: unknown): unknown {
+  if (InvalidResponseDataError.isInstance(error)) return error.data;
+  return APICallError.isInstance(error) && error.statusCode === 200 ? parsed(error.responseBody ?? "") : undefined;
 }
 
 interface ErrorResponse {
@@ -129,10 +146,10 @@ function meaning(
     return refuse("gave an answer that is not a chat completion");
   }
   const contentRefusal = contentRefusalOf(status, `${code ?? ""} ${reason}`);
-  // OpenRouter's moderation responds with 403.
+  if (status === 402 || UNPAID.includes(code ?? "")) return refuse("requires payment: top up the account");
+  // OpenRouter's moderation responds with 403, and so does xAI's.
   if (status === 401 || (status === 403 && contentRefusal !== "filtered"))
     return refuse(`refused the call: ${credentialAdvice}`);
-  if (status === 402 || code === "insufficient_quota") return refuse("requires payment: top up the account");
   if (status === 404 || status === 405) {
     return refuse("does not exist: check the model's name and the base URL, which often ends in /v1");
   }

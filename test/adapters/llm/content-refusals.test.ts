@@ -16,17 +16,28 @@ test.each([
   fails(400, "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"),
   json(422, { error: "Input validation error: `inputs` must have less than 1024 tokens. Given: 1500" }),
   json(422, { error: "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 2048. Given: 1800" }),
-])("a prompt too long for Anthropic or text-generation-inference ends the conversation as cut off", async (reply) => {
-  expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "length" });
-});
+  fails(400, "Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)"),
+  fails(400, "Prompt exceeds max length", "1261"),
+  fails(400, "the input token count is 1251952 but model only supports up to 1048576. Reduce the input token count."),
+])(
+  "a prompt too long for Anthropic, text-generation-inference, Kimi, GLM or Vertex AI ends the conversation as cut off",
+  async (reply) => {
+    expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "length" });
+  },
+);
 
 test.each([
   fails(400, "Invalid prompt: your prompt was flagged as potentially violating our usage policy.", "invalid_prompt"),
   fails(400, "Content Exists Risk", "invalid_request_error"),
   fails(400, "Input data may contain inappropriate content.", "data_inspection_failed"),
-])("a prompt that OpenAI, DeepSeek or Qwen filters ends the conversation without an answer", async (reply) => {
-  expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "stop" });
-});
+  json(403, { code: "permission-denied", error: "Content violates usage guidelines. Team: t, Model: grok-4" }),
+  says("withheld", { finish: "sensitive" }),
+])(
+  "a prompt that OpenAI, DeepSeek, Qwen, xAI or GLM filters ends the conversation without an answer",
+  async (reply) => {
+    expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "stop" });
+  },
+);
 
 test.each([
   [{ prompt_tokens: 20, completion_tokens: 5 }, { inputTokens: 20, outputTokens: 5 }, 0],
@@ -39,6 +50,27 @@ test.each([
       cutOff += 1;
     };
     expect(await turnAfter(says("", { finish: "content_filter", usage }), onCutOff)).toMatchObject({ usage: counted });
+    expect(cutOff).toBe(count);
+  },
+);
+
+test.each<[string, object, object, number]>([
+  [
+    "no choice",
+    { choices: [], usage: { prompt_tokens: 20, completion_tokens: 3 } },
+    { inputTokens: 20, outputTokens: 3 },
+    0,
+  ],
+  ["null choices", { choices: null, usage: { prompt_tokens: 20 } }, { inputTokens: 20, outputTokens: 0 }, 0],
+  ["no message", { choices: [{ index: 0, message: null }], usage: null }, { inputTokens: 0, outputTokens: 0 }, 1],
+])(
+  "a completion without an answer ends the conversation, and is charged like a withheld one: %s",
+  async (_, body, usage, count) => {
+    let cutOff = 0;
+    const onCutOff = () => {
+      cutOff += 1;
+    };
+    expect(await turnAfter(json(200, body), onCutOff)).toMatchObject({ text: "", calls: [], stop: "stop", usage });
     expect(cutOff).toBe(count);
   },
 );
