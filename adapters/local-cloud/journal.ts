@@ -29,14 +29,12 @@ export interface Journal {
   close(): void;
 }
 
-/** After about this many bytes since it was opened or last truncated, a journal is truncated when no event is pending. */
-const TRUNCATE_BYTES = 2 ** 20;
+/** After this many bytes of lines, and as many as it kept the last time, a journal is cut to its pending events. */
+const SHORTEN_BYTES = 2 ** 20;
 
 /** `onCreated` is called with each event whose object now exists. */
 export async function openJournal(path: string, onCreated: (event: PendingEvent) => void): Promise<Journal> {
   const unhandled = parseJournal(await readFile(path, "utf8").catch(emptyIfMissing));
-  writeFileSync(`${path}.new`, unhandled.map(announcement).join(""));
-  renameSync(`${path}.new`, path);
   const file = new JournalFile(path, unhandled);
   return {
     unhandled,
@@ -57,30 +55,33 @@ export async function openJournal(path: string, onCreated: (event: PendingEvent)
 }
 
 class JournalFile {
-  readonly #file: number;
-  readonly #pending: Set<number>;
+  readonly #path: string;
+  readonly #pending: Map<number, PendingEvent>;
+  #file: number;
   #nextId: number;
-  #bytes = 0;
+  /** Of the announcements that it was last cut to. */
+  #keptBytes = 0;
+  /** Of the lines since then. */
+  #addedBytes = 0;
 
   constructor(path: string, unhandled: readonly PendingEvent[]) {
-    this.#file = openSync(path, "a");
-    this.#pending = new Set(unhandled.map(({ id }) => id));
+    this.#path = path;
+    this.#pending = new Map(unhandled.map((event) => [event.id, event]));
+    this.#file = this.#replace();
     this.#nextId = unhandled.reduce((highest, { id }) => Math.max(highest, id), 0) + 1;
   }
 
   announce(object: ObjectAddress): PendingEvent {
     const event = { ...object, id: this.#nextId++ };
     this.#append(announcement(event));
-    this.#pending.add(event.id);
+    this.#pending.set(event.id, event);
     return event;
   }
 
   handled(id: number): void {
     this.#pending.delete(id);
     this.#append(`- ${id}\n`);
-    if (this.#bytes < TRUNCATE_BYTES || this.#pending.size > 0) return;
-    this.#bytes = 0;
-    ftruncateSync(this.#file);
+    if (this.#addedBytes >= SHORTEN_BYTES + this.#keptBytes) this.#shorten();
   }
 
   close(): void {
@@ -88,8 +89,41 @@ class JournalFile {
   }
 
   #append(line: string): void {
-    this.#bytes += line.length;
+    this.#addedBytes += line.length;
     writeAll(this.#file, Buffer.from(line));
+  }
+
+  #shorten(): void {
+    if (this.#pending.size === 0) {
+      // Needs no space, unlike a new file.
+      ftruncateSync(this.#file);
+      [this.#keptBytes, this.#addedBytes] = [0, 0];
+      return;
+    }
+    const old = this.#file;
+    try {
+      this.#file = this.#replace();
+    } catch {
+      // A longer journal says the same. After as many lines again, the next attempt follows.
+      this.#addedBytes = 0;
+      return;
+    }
+    closeSync(old);
+  }
+
+  /** Replaces the file by one with the pending events alone, whole or not at all. Returns the new descriptor. */
+  #replace(): number {
+    const text = [...this.#pending.values()].map(announcement).join("");
+    writeFileSync(`${this.#path}.new`, text);
+    const file = openSync(`${this.#path}.new`, "a");
+    try {
+      renameSync(`${this.#path}.new`, this.#path);
+    } catch (error) {
+      closeSync(file);
+      throw error;
+    }
+    [this.#keptBytes, this.#addedBytes] = [text.length, 0];
+    return file;
   }
 }
 

@@ -1,5 +1,5 @@
-/** @file The journal of events on a disk that is temporarily full. */
-import { mkdtemp, rm, stat } from "node:fs/promises";
+/** @file The journal of events: how long it grows, also on a disk that is temporarily full, and what the next start finds in it. */
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -11,10 +11,49 @@ vi.mock("../../../adapters/local-cloud/s3/receive.ts", async (original) => {
   return { ...actual, writeAll: vi.fn(actual.writeAll) };
 });
 
-test("an event that could not be announced does not keep an idle journal from being truncated", async () => {
+/** The path of a journal in a folder that lasts until the test ends. */
+async function journalPath(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "mgrpo-journal-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const path = join(folder, "events");
+  return join(folder, "events");
+}
+
+const key = (name: string) => `runs/r/${name}${"k".repeat(1000)}`;
+
+test("a journal that always has a pending event does not grow without end, and loses no pending event", async () => {
+  const path = await journalPath();
+  const created: number[] = [];
+  const journal = await openJournal(path, ({ id }) => created.push(id));
+  journal.announce({ bucket: "b", key: key("never handled") })(true);
+  for (let i = 0; i < 5000; i++) {
+    journal.announce({ bucket: "b", key: key(`${i}`) })(true);
+    // Handled once the next one is announced.
+    if (i > 0) journal.handled(i + 1);
+  }
+  expect((await stat(path)).size).toBeLessThan(2 * 2 ** 20);
+  journal.close();
+  const { unhandled, close } = await openJournal(path, () => {});
+  close();
+  expect(unhandled.map((event) => [event.id, event.key])).toEqual([
+    [1, key("never handled")],
+    [5001, key("4999")],
+  ]);
+});
+
+test("a journal that cannot be cut stays as it is", async () => {
+  const path = await journalPath();
+  const journal = await openJournal(path, () => {});
+  await mkdir(`${path}.new`);
+  await writeFile(join(`${path}.new`, "in the way"), "");
+  const announced = Array.from({ length: 1100 }, (_, i) => journal.announce({ bucket: "b", key: key(`${i}`) }));
+  for (const settle of announced.slice(1)) settle(false);
+  announced[0]?.(true);
+  journal.close();
+  expect(await readFile(path, "utf8")).toMatch(/^\+ 1 .*\n[\s\S]*\n- 1100\n$/);
+});
+
+test("an event that could not be announced does not keep an idle journal from being truncated", async () => {
+  const path = await journalPath();
   const created: number[] = [];
   const journal = await openJournal(path, ({ id }) => created.push(id));
   vi.mocked(writeAll).mockImplementationOnce(() => {
