@@ -53,7 +53,7 @@ export const sdkApi = (dynamo: DynamoDBClient): DynamoApi => ({
   query: (input) => dynamo.send(new QueryCommand(input)),
 });
 
-/** Milliseconds before the unprocessed rest of a batch is requested again; doubles with every attempt. */
+/** Milliseconds before a batch of which nothing was processed is requested again; doubles with every attempt. */
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 2000;
 
@@ -101,13 +101,18 @@ async function readBatch({ api, name }: TableOptions, keys: readonly TableKey[])
   let requested: BatchGetItemCommandInput["RequestItems"] = {
     [name]: { Keys: keys.map((key) => marshaled({ ...key })), ConsistentRead: true },
   };
-  for (let wait = MIN_PAUSE_MS; ; wait *= 2) {
+  for (let wait = MIN_PAUSE_MS; ; ) {
     const { Responses, UnprocessedKeys } = await api.batchGetItem({ RequestItems: requested });
     items.push(...(Responses?.[name] ?? []));
-    if (!UnprocessedKeys?.[name]) return items;
-    if (wait > MAX_PAUSE_MS) throw throttled();
+    const rest = UnprocessedKeys?.[name]?.Keys?.length ?? 0;
+    if (rest === 0) return items;
+    const isThrottled = rest === requested?.[name]?.Keys?.length;
     requested = UnprocessedKeys;
+    // A response has a maximum size, so large items take several.
+    if (!isThrottled) continue;
+    if (wait > MAX_PAUSE_MS) throw throttled();
     await pause(wait);
+    wait *= 2;
   }
 }
 
@@ -157,11 +162,11 @@ async function query({ api, name }: TableOptions, pk: string, prefix: string): P
 const addressOf = ({ pk, sk }: Attributes) => `${pk?.S}\n${sk?.S}`;
 
 /**
- * A store leaves out the throttled part of a batch without an error. This is the error that it returns for a throttled
- * request.
+ * A store leaves out the throttled part of a batch without an error, even if that is all of it. This is the error that it returns for a
+ * throttled request.
  */
 const throttled = () =>
-  Object.assign(new Error("part of a batch was not processed in any attempt"), {
+  Object.assign(new Error("nothing of a batch was processed in any attempt"), {
     name: "ProvisionedThroughputExceededException",
   });
 

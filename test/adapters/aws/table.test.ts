@@ -1,0 +1,37 @@
+/** @file Batches of which the store returns only a part: large items, throttling. */
+import { marshall } from "@aws-sdk/util-dynamodb";
+import { expect, test } from "vitest";
+import { type DynamoApi, openTable } from "../../../adapters/aws/table.ts";
+
+const NAME = "mgrpo";
+const never = () => expect.unreachable();
+
+/** A table whose store processes at most this many keys of a batch, by the number of the request. */
+function tableOf(perRequest: (request: number) => number) {
+  let requests = 0;
+  const batchGetItem: DynamoApi["batchGetItem"] = async ({ RequestItems }) => {
+    const { Keys = [] } = RequestItems?.[NAME] ?? {};
+    const count = perRequest(requests++);
+    const rest = Keys.slice(count);
+    return {
+      Responses: { [NAME]: Keys.slice(0, count).map((key) => ({ ...key, ...marshall({ text: key["sk"]?.S }) })) },
+      ...(rest.length > 0 && { UnprocessedKeys: { [NAME]: { Keys: rest } } }),
+    };
+  };
+  const api = { batchGetItem, getItem: never, putItem: never, updateItem: never, deleteItem: never, query: never };
+  return { table: openTable({ api, name: NAME, endpoint: () => "here" }), requests: () => requests };
+}
+
+const keys = Array.from({ length: 40 }, (_, i) => ({ pk: "RUN#r", sk: `GROUP#${i}` }));
+
+test("items too large for one response come in as many as they need", async () => {
+  const { table, requests } = tableOf(() => 3);
+  expect(await table.getAll(keys)).toEqual(keys.map(({ sk }) => ({ text: sk })));
+  expect(requests()).toBe(Math.ceil(40 / 3));
+});
+
+test("a batch of which nothing is processed is requested again", async () => {
+  const { table, requests } = tableOf((request) => (request < 2 ? 0 : 40));
+  expect(await table.getAll(keys)).toEqual(keys.map(({ sk }) => ({ text: sk })));
+  expect(requests()).toBe(3);
+});
