@@ -10,6 +10,7 @@ import { type Span, type SpanAttributes, spansOf, type TracedRollout } from "../
 import type { Tracker } from "../../core/tracker.ts";
 import { wellFormed } from "../../core/well-formed.ts";
 import { ExportTraceRequest } from "./otlp-request.ts";
+import { type RejectedSpans, rejectedSpans } from "./otlp-response.ts";
 
 export interface OtlpOptions {
   /** Of the traces: `…/v1/traces`. */
@@ -46,21 +47,36 @@ export function openOtlp(options: OtlpOptions): Tracker {
         if (source !== "step") continue;
         const rollouts = await options.rollouts(step - 1);
         const start = time - 1000 * (metrics["time/step"] ?? 0);
-        let left = 0;
+        const left: LeftOut = { tooLarge: 0, rejected: 0, reason: "" };
         for (let i = 0; i < rollouts.length; i += BATCH) {
           const batch = rollouts.slice(i, i + BATCH);
           const traces = batch.map((one) => spanMessages(options.identity, one, start, time));
-          left += await post(options, traces, signal);
+          await post(options, traces, left, signal);
         }
-        if (left > 0) options.report(leftOut(options.url, left, step));
+        for (const fault of faultsOf(left))
+          options.report(`step ${step}: the OTLP receiver at ${options.url} ${fault}`);
       }
     },
     async finish() {},
   };
 }
 
-const leftOut = (url: string, count: number, step: number): string =>
-  `step ${step}: the OTLP receiver at ${url} answered ${TOO_LARGE}: ${count} of the step's rollouts ${count === 1 ? "is" : "are"} too large even alone and left out; raise the receiver's limit for requests`;
+/** What the receiver did not take of a step. */
+interface LeftOut {
+  /** Rollouts that are too large even alone. */
+  tooLarge: number;
+  /** Spans. */
+  rejected: number;
+  /** Why it rejected the last of them. */
+  reason: string;
+}
+
+function faultsOf({ tooLarge, rejected, reason }: LeftOut): string[] {
+  const are = tooLarge === 1 ? "is" : "are";
+  const large = `answered ${TOO_LARGE}: ${tooLarge} of the step's rollouts ${are} too large even alone and left out; raise the receiver's limit for requests`;
+  const lost = `rejected ${rejected} of the step's spans (${reason || "it gives no reason"})`;
+  return [...(tooLarge > 0 ? [large] : []), ...(rejected > 0 ? [lost] : [])];
+}
 
 /** The messages of a rollout's spans. `start` and `end`: of its step, in ms. */
 function spanMessages(identity: string, traced: TracedRollout, start: number, end: number): object[] {
@@ -102,29 +118,51 @@ function anyValue(key: string, value: string | number | boolean): object {
   return INTEGERS.has(key) ? { intValue: value } : { doubleValue: value };
 }
 
-/** Halves a batch that is too large. Returns how many traces are too large even alone. */
-async function post(options: OtlpOptions, traces: readonly object[][], signal: AbortSignal): Promise<number> {
+/** Halves a batch that is too large. Adds to `left` what the receiver does not take. */
+async function post(
+  options: OtlpOptions,
+  traces: readonly object[][],
+  left: LeftOut,
+  signal: AbortSignal,
+): Promise<void> {
   const { url, run } = options;
   const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": run }) };
   const scopeSpans = [{ scope: { name: "mgrpo" }, spans: traces.flat() }];
   const traceRequest = ExportTraceRequest.create({ resourceSpans: [{ resource, scopeSpans }] });
-  const body = ExportTraceRequest.encode(traceRequest).finish();
-  const { status, text } = await request(options, body, signal);
-  if (status >= 200 && status < 300) return 0;
-  if (status === TOO_LARGE) {
-    if (traces.length === 1) return 1;
+  const response = await request(options, ExportTraceRequest.encode(traceRequest).finish(), signal);
+  if (response.status !== TOO_LARGE) {
+    const rejected = rejectedBy(url, response);
+    left.rejected += rejected?.count ?? 0;
+    left.reason = rejected?.reason ?? left.reason;
+  } else if (traces.length === 1) {
+    left.tooLarge += 1;
+  } else {
     const half = Math.ceil(traces.length / 2);
-    const left = await post(options, traces.slice(0, half), signal);
-    return left + (await post(options, traces.slice(half), signal));
+    await post(options, traces.slice(0, half), left, signal);
+    await post(options, traces.slice(half), left, signal);
   }
-  const retryable = [429, 502, 503, 504].includes(status);
-  const message = `the OTLP receiver at ${url} answered ${status}: ${text.slice(0, 300)}`;
-  throw new MgrpoError("tracker-unavailable", message, { retryable });
+}
+
+/** Throws `tracker-unavailable` unless the receiver accepted the request, at least in part. */
+function rejectedBy(url: string, { status, type, body }: OtlpResponse): RejectedSpans | undefined {
+  if (status < 200 || status >= 300) {
+    const retryable = [429, 502, 503, 504].includes(status);
+    const text = new TextDecoder().decode(body).slice(0, 300);
+    throw new MgrpoError("tracker-unavailable", `the OTLP receiver at ${url} answered ${status}: ${text}`, {
+      retryable,
+    });
+  }
+  // Such as a page to log in, to which a proxy redirects.
+  if (!/^text\/html\b/.test(type)) return rejectedSpans(type, body);
+  const message = `${url} answers with a web page, not like an OTLP receiver: check the address and the headers`;
+  throw new MgrpoError("tracker-unavailable", message, { retryable: true });
 }
 
 interface OtlpResponse {
   readonly status: number;
-  readonly text: string;
+  /** The media type of the body. */
+  readonly type: string;
+  readonly body: Uint8Array;
 }
 
 async function request(
@@ -140,7 +178,8 @@ async function request(
         body: Buffer.from(body),
         signal: either,
       });
-      return { status: response.status, text: await response.text() };
+      const type = response.headers.get("content-type") ?? "";
+      return { status: response.status, type, body: new Uint8Array(await response.arrayBuffer()) };
     });
   } catch (cause) {
     const why = signal.aborted

@@ -1,4 +1,4 @@
-/** @file OTLP receivers that limit the size of a request: smaller batches, and rollouts that are too large alone. */
+/** @file OTLP receivers that limit the size of a request, take only a part of it, or are none. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,14 +12,17 @@ import { config, storeOfFinishedRun } from "../../cli/records.ts";
 const line = { step: 1, time: 1_700_000_010_000, source: "step", metrics: { "time/step": 10 } };
 
 /** A receiver that answers 413 to what is too large. `accepted`: the rollouts in each request that it took. */
-async function receiver(isTooLarge: (rollouts: number, body: string) => boolean) {
+async function receiver(
+  isTooLarge: (rollouts: number, body: string) => boolean,
+  answer: { readonly type: string; readonly body: Uint8Array | string } = { type: "application/x-protobuf", body: "" },
+) {
   const accepted: number[] = [];
   const server = createServer(async (request, response) => {
     const body = (await buffer(request)).toString("latin1");
     const rollouts = body.split("invoke_agent main").length - 1;
     const refused = isTooLarge(rollouts, body);
     if (!refused) accepted.push(rollouts);
-    response.writeHead(refused ? 413 : 200).end();
+    response.writeHead(refused ? 413 : 200, { "content-type": answer.type }).end(refused ? "" : answer.body);
   });
   onTestFinished(() => void server.close());
   server.listen(0, "127.0.0.1");
@@ -59,4 +62,30 @@ test("a rollout that is too large even alone is left out with one line, and the 
   expect(reports).toEqual([
     `step 1: the OTLP receiver at ${url} answered 413: 1 of the step's rollouts is too large even alone and left out; raise the receiver's limit for requests`,
   ]);
+});
+
+test("spans that the receiver rejects although it takes the request are reported, in one line per step", async () => {
+  // partial_success { rejected_spans: 3, error_message: "quota" }
+  const body = Uint8Array.of(0x0a, 9, 0x08, 3, 0x12, 5, ...new TextEncoder().encode("quota"));
+  const { url, reports, send } = await receiver(() => false, { type: "application/x-protobuf", body });
+  await send(await manyRollouts(40));
+  expect(reports).toEqual([`step 1: the OTLP receiver at ${url} rejected 6 of the step's spans (quota)`]);
+});
+
+test.each(["", "{}", "ok"])(
+  "a body that rejects nothing is a success, even if it is not protobuf: '%s'",
+  async (body) => {
+    const { accepted, reports, send } = await receiver(() => false, { type: "application/x-protobuf", body });
+    await send(await manyRollouts(1));
+    expect([accepted, reports]).toEqual([[1], []]);
+  },
+);
+
+test("a web page in place of the receiver's response is a failure: nothing counts as sent", async () => {
+  const { send } = await receiver(() => false, { type: "text/html; charset=utf-8", body: "<title>Log in</title>" });
+  await expect(send(await manyRollouts(1))).rejects.toMatchObject({
+    code: "tracker-unavailable",
+    retryable: true,
+    message: expect.stringContaining("answers with a web page, not like an OTLP receiver"),
+  });
 });
