@@ -2,7 +2,14 @@
 import * as z from "zod";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import { costUsd, mostUsd, payAfter } from "../../../../core/model-cost.ts";
-import type { ChatMessage, LanguageModel, TokenUsage, ToolContext } from "../../../../core/ports.ts";
+import type {
+  ChatMessage,
+  Completion,
+  CompletionRequest,
+  LanguageModel,
+  TokenUsage,
+  ToolContext,
+} from "../../../../core/ports.ts";
 import type { ExternalCalls } from "../external/calls.ts";
 
 export interface ToolModel {
@@ -35,8 +42,8 @@ export function mostUsdOf({ usdPerMillionTokens, maxTokens }: ToolModel, message
 }
 
 /**
- * The model's text, or a message that the model refuses the content. The caller holds what the call may cost. Decoding is greedy, so the
- * cached answer depends little on which caller asks first.
+ * The model's text, or a message that the model refuses the content. The caller holds what the call may cost. Decoding is greedy if the model
+ * can, so the cached answer depends little on which caller asks first.
  */
 export async function callToolModel(
   toolModel: ToolModel,
@@ -56,9 +63,9 @@ export async function callToolModel(
     cutOff += 1;
   };
   const complete = async () => {
-    const { text, usage } = await model
-      .complete({ messages, temperature: 0, maxTokens, onCutOff })
-      .catch((cause: unknown) => refusalOf(tool, cause));
+    const { text, usage } = await completeGreedily(model, { messages, maxTokens, onCutOff }).catch((cause: unknown) =>
+      refusalOf(tool, cause),
+    );
     return { text, ...usage };
   };
   const costOf = (counts: TokenUsage) => costUsd(usd, counts);
@@ -71,6 +78,27 @@ export async function callToolModel(
   );
   context.budget.addCost(costOf(answer));
   return answer.text.trim();
+}
+
+/** Models that take no temperature but their own, such as OpenAI's gpt-5 and Kimi's k2.5. */
+const ownTemperature = new WeakSet<LanguageModel>();
+
+async function completeGreedily(model: LanguageModel, request: CompletionRequest): Promise<Completion> {
+  if (ownTemperature.has(model)) return model.complete(request);
+  try {
+    return await model.complete({ ...request, temperature: 0 });
+  } catch (error) {
+    if (!refusesTemperature(error)) throw error;
+    const completion = await model.complete(request);
+    ownTemperature.add(model);
+    return completion;
+  }
+}
+
+function refusesTemperature(error: unknown): boolean {
+  if (!isMgrpoError(error, "endpoint-refused")) return false;
+  const { status, contentRefusal } = (error.evidence ?? {}) as { status?: number; contentRefusal?: string };
+  return (status === 400 || status === 422) && contentRefusal === undefined && /temperature/i.test(error.message);
 }
 
 /** The model refuses the content now and on every retry: an answer, not an outage. Throws any other failure. */

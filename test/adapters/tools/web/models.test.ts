@@ -55,6 +55,23 @@ test("a text that may cost more than is left is not sent to the model", async ()
   await close();
 });
 
+test("a model that takes no temperature but its own is asked without one, and from then on at once", async () => {
+  const temperatures: (number | undefined)[] = [];
+  const openModel: OpenModel = async () => ({
+    async complete({ temperature }) {
+      temperatures.push(temperature);
+      if (temperature === undefined) return { text: "4", usage: { inputTokens: 200, outputTokens: 10 } };
+      const message = `model 'gpt-5-mini' refused the request (HTTP 400: Unsupported value: 'temperature' does not support 0)`;
+      throw new MgrpoError("endpoint-refused", message, { retryable: false, evidence: { status: 400 } });
+    },
+  });
+  const tools = await openWorldTools(world, { reason: model }, { store: memoryStore(), openModel });
+  expect(await tools.call("reason", { problem: "2 + 2" }, {})).toBe("4");
+  expect(await tools.call("reason", { problem: "1 + 3" }, {})).toBe("4");
+  expect(temperatures).toEqual([0, undefined, undefined]);
+  await tools.close();
+});
+
 test("a page that may cost more than is left is not sent to the model", async () => {
   const { call, close, requests } = await openTools();
   const context = withMicroUsd(1300);
