@@ -56,22 +56,38 @@ function lazily(open: Opening): Opening {
   };
 }
 
+/** The answer of servers of OpenAI's newer models, such as Azure's, whose address tells neither the model nor that it is OpenAI's. */
+const REFUSES_MAX_TOKENS = /'max_tokens' is not supported.*'max_completion_tokens'/s;
+
 function openAi(spec: Extract<LanguageModelSpec, { provider: "openai" }>, key: string | undefined): Opening {
   return async () => {
     const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+    // OpenAI's newer models reject `max_tokens`; other servers may know no other name for it.
+    let takesMaxTokens = !isOpenAi(spec.baseUrl);
+    const fetchByName: typeof fetch = async (url, init) => {
+      const response = await fetch(url, init);
+      if (response.status !== 400 || !REFUSES_MAX_TOKENS.test(await response.clone().text())) return response;
+      const body = JSON.parse(String(init?.body)) as Record<string, unknown>;
+      if (body["max_tokens"] === undefined) return response;
+      takesMaxTokens = false;
+      return fetch(url, { ...init, body: JSON.stringify(withoutMaxTokens(body)) });
+    };
     const provider = createOpenAICompatible({
       name: "openai-compatible",
       baseURL: spec.baseUrl,
       ...(key && { apiKey: key }),
       supportsStructuredOutputs: spec.json === "schema",
-      // OpenAI's newer models reject `max_tokens`; other servers may know no other name for it.
-      ...(isOpenAi(spec.baseUrl) && {
-        transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, max_completion_tokens: max_tokens }),
-      }),
+      transformRequestBody: (body) => (takesMaxTokens ? body : withoutMaxTokens(body)),
+      fetch: fetchByName,
     });
     return provider.chatModel(spec.model);
   };
 }
+
+const withoutMaxTokens = ({ max_tokens, ...body }: Record<string, unknown>) => ({
+  ...body,
+  max_completion_tokens: max_tokens,
+});
 
 function bedrock(
   spec: Extract<LanguageModelSpec, { provider: "bedrock" }>,

@@ -12,6 +12,7 @@ export interface ChatRequest {
     readonly messages: readonly ChatRequestMessage[];
     readonly temperature?: number;
     readonly max_tokens?: number;
+    readonly max_completion_tokens?: number;
     readonly response_format?: unknown;
     readonly tools?: readonly { readonly function: { readonly name: string } }[];
   };
