@@ -84,7 +84,6 @@ test.each<[string, Reply, RegExp]>([
   ["truncated JSON", { status: 200, body: '{"choices": [' }, /gave an answer that is cut off/],
   ["finish reason abort", says("The cap", { finish: "abort" }), /broke off its answer \(finish reason 'abort'\)/],
   ["finish reason error", says("", { finish: "error", usage: null }), /broke off its answer/],
-  ["GLM's finish reason", says("The", { finish: "network_error" }), /broke off its answer/],
   ["DeepSeek's finish reason", says("The", { finish: "insufficient_system_resource" }), /broke off its answer/],
   [
     "a gateway's report of an upstream error, with status 200",
@@ -174,7 +173,6 @@ test.each<[string, Reply, RegExp]>([
   ["401", fails(401, "bad key"), /refused the call: check the key in A_KEY \(HTTP 401: bad key\)/],
   ["402", fails(402, "no credits"), /requires payment: top up the account/],
   ["an exhausted quota", fails(429, "quota", "insufficient_quota"), /requires payment/],
-  ["an exhausted quota at Kimi", fails(403, "not active", "exceeded_current_quota_error"), /requires payment/],
   ["404", fails(404, "no model"), /does not exist: check the model's name and the base URL/],
   ["400", fails(400, "temperature must be 1"), /refused the request \(HTTP 400: temperature must be 1\)/],
   ["FastAPI's error format", json(422, { detail: [{ msg: "field required" }] }), /HTTP 422: .*field required/],

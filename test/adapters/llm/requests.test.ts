@@ -1,4 +1,4 @@
-/** @file What is sent to servers that refuse the usual: unpaired surrogates, and the name `max_tokens`. */
+/** @file Servers with ways of their own: what they refuse in a request, and their words for an outage and an empty account. */
 import { expect, test } from "vitest";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
 import { type ChatRequest, fails, says, serveOpenAi } from "../../fakes/openai-server.ts";
@@ -22,4 +22,14 @@ test("a server that asks for max_completion_tokens gets it, from concurrent requ
   const before = server.requests.length;
   await ask();
   expect(server.requests.slice(before).map(({ body }) => body.max_completion_tokens)).toEqual([9]);
+});
+
+test.each([
+  ["GLM's outage", says("The", { finish: "network_error" }), "endpoint-unavailable", /broke off its answer/],
+  ["Kimi's empty account", fails(403, "", "exceeded_current_quota_error"), "endpoint-refused", /requires payment/],
+] as const)("%s", async (_, reply, code, message) => {
+  const server = await serveOpenAi(() => reply);
+  const spec = { provider: "openai" as const, baseUrl: server.url, model: "served", attempts: 1 };
+  const asked = openLanguageModel(spec).complete({ messages: [{ role: "user", content: "?" }] });
+  await expect(asked).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
 });

@@ -1,4 +1,4 @@
-/** @file OTLP receivers that limit the size of a request, take only a part of it, or are none. */
+/** @file OTLP receivers that limit the size of a request, take only a part of it, refuse text that is not UTF-8, or are none. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -88,4 +88,15 @@ test("a web page in place of the receiver's response is a failure: nothing count
     retryable: true,
     message: expect.stringContaining("answers with a web page, not like an OTLP receiver"),
   });
+});
+
+test("an unpaired surrogate is sent as U+FFFD: its bytes are not UTF-8, and a receiver would refuse the whole request", async () => {
+  const texts: string[] = [];
+  const { send } = await receiver((_rollouts, body) => {
+    texts.push(Buffer.from(body, "latin1").toString());
+    return false;
+  });
+  const rollouts = await manyRollouts(1);
+  await send(rollouts.map((one) => ({ ...one, content: true, note: "cut \ud83d off" })));
+  expect(texts).toEqual([expect.stringContaining("cut \ufffd off")]);
 });

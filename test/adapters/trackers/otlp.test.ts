@@ -154,18 +154,6 @@ test("content is sent only if trackContent is set", async () => {
   }
 });
 
-test("an unpaired surrogate, which is no UTF-8 and which receivers refuse, is sent as U+FFFD", async () => {
-  const store = await storeOfFinishedRun();
-  const rollouts = async (step: number) =>
-    (await readTracedRollouts(store, { ...config, trackContent: true }, step)).map((one) => ({
-      ...one,
-      note: "cut \ud83d off",
-    }));
-  await openOtlp({ url, headers: {}, run: "tiny", identity: "tiny@1", rollouts, report }).send([line], never);
-  const [root] = requests.at(-1) ?? [];
-  expect(root && attributesOf(root)).toMatchObject({ "mgrpo.question.note": "cut \ufffd off" });
-});
-
 test("an outage of the receiver is retryable; its address is checked before the run", async () => {
   status = 503;
   await expect(send(false)).rejects.toMatchObject({ code: "tracker-unavailable", retryable: true });
