@@ -51,6 +51,8 @@ export async function readGguf(path: string, fileBytes: number): Promise<GgufMod
     });
   });
   const metadata: Readonly<Record<string, unknown>> = { ...parsed.metadata };
+  if (metadata["general.architecture"] === undefined)
+    throw new MgrpoError("checkpoint-damaged", `${path}: it names no architecture: download it again`);
   const architecture = architectureOf(path, metadata);
   refuseParts(path, metadata);
   refuseRopeScaling(path, metadata, architecture);

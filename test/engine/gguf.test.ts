@@ -102,6 +102,7 @@ test.each([
     /'output_norm\.weight' is Q2_K, which is not supported \(.*Q5_K.*\): import a Q8_0 or Q4_K_M file/,
   ],
   ["a type that ggml has removed", retyped("output_norm.weight", 31), /is of ggml type 31, which is not supported/],
+  ["a download that ended at once", (bytes: Buffer) => bytes.subarray(0, 24), /names no architecture: download it/],
   ["a file that is not GGUF", () => Buffer.from("nothing"), /is not a readable GGUF file/],
   ["a truncated download", (bytes: Buffer) => bytes.subarray(0, bytes.length - 3000), /ends before the end of/],
 ])("refused before anything is written: %s", async (_, damage, message) => {

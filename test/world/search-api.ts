@@ -2,8 +2,8 @@
  * @file The search engine of the test world, in the formats of the four backends, each under a path of its own. The query
  * `HTTP <status>` returns that status, `long refusal` a 403 whose message has the key at the point where errors are cut off, `HTML` a login page,
  * `again <n>` a 429 the first n times, `later` a 429 with a long retry-after, `never` a 413 with a short retry-after and two lines of text,
- * `dead engines` no results and an unresponsive engine, and `odd` JSON of the wrong shape. A query of more than 400 characters or 50 words is
- * refused with 400, and so are `no credits` and one that begins with `site:`, in the words of Serper.
+ * `dead engines` no results and an unresponsive engine, `bare` a result without title and snippet, and `odd` JSON of the wrong shape. A query of
+ * more than 400 characters or 50 words is refused with 400, and so are `no credits` and one that begins with `site:`, in the words of Serper.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { openSearchIndex } from "../../adapters/tools/search.ts";
@@ -15,9 +15,9 @@ export const SEARCH_KEY = "the-key-of-the-recorded-world";
 const index = openSearchIndex(searchable);
 
 interface Found {
-  readonly title: string;
+  readonly title: string | null;
   readonly url: string;
-  readonly text: string;
+  readonly text: string | null;
 }
 
 interface Format {
@@ -88,6 +88,8 @@ export function openSearchApi() {
     if (query === "never")
       return void response.writeHead(413, { "retry-after": "7" }).end("too large\r\nask for less\r\n");
     if (query === "dead engines") return void json(200, { results: [], unresponsive_engines: [["google", "timeout"]] });
+    if (query === "bare")
+      return void json(200, FORMATS[path]?.bodyOf([{ title: null, url: `${origin}/bare`, text: null }]));
     if (query === "odd") return void json(200, { organic: "none", results: 3, web: 4 });
     const times = Number(/^again (\d+)$/.exec(query)?.[1] ?? 0);
     const refused = refusals.get(path + query) ?? 0;

@@ -1,4 +1,5 @@
 /** @file The port of search backends: the request they take, and the results they all return. */
+import * as z from "zod";
 import type { BackendRequest } from "../external/backend.ts";
 
 export interface SearchResult {
@@ -11,3 +12,9 @@ export interface SearchBackend {
   /** The request for this many results. @param query short enough for every backend. */
   request(query: string, results: number): BackendRequest<readonly SearchResult[]>;
 }
+
+/** A title or a snippet in a response. A result without one, or with null, is a result. */
+export const OptionalText = z
+  .string()
+  .nullish()
+  .transform((text) => text ?? "");

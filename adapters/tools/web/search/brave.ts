@@ -1,14 +1,12 @@
 /** @file Brave Search. GET with X-Subscription-Token; https://api-dashboard.search.brave.com. */
 import * as z from "zod";
-import type { SearchBackend } from "./backend.ts";
+import { OptionalText, type SearchBackend } from "./backend.ts";
 
 const Answer = z
   .object({
     web: z
       .object({
-        results: z
-          .array(z.object({ title: z.string().default(""), url: z.string(), description: z.string().default("") }))
-          .default([]),
+        results: z.array(z.object({ title: OptionalText, url: z.string(), description: OptionalText })).default([]),
       })
       .optional(),
   })

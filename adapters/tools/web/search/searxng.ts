@@ -3,19 +3,17 @@
  * list of results while engines are unresponsive is an outage, not an answer.
  */
 import * as z from "zod";
-import type { SearchBackend } from "./backend.ts";
+import { OptionalText, type SearchBackend } from "./backend.ts";
 
 const Answer = z
   .object({
-    results: z.array(z.object({ title: z.string().nullish(), url: z.string(), content: z.string().nullish() })),
+    results: z.array(z.object({ title: OptionalText, url: z.string(), content: OptionalText })),
     unresponsive_engines: z.array(z.array(z.string())).default([]),
   })
   .refine(({ results, unresponsive_engines }) => results.length > 0 || unresponsive_engines.length === 0, {
     error: ({ input }) => `no results, and these engines do not respond: ${unresponsive(input)}`,
   })
-  .transform(({ results }) =>
-    results.map(({ title, url, content }) => ({ title: title ?? "", url, snippet: content ?? "" })),
-  );
+  .transform(({ results }) => results.map(({ title, url, content }) => ({ title, url, snippet: content })));
 
 const unresponsive = (input: unknown) =>
   (input as { unresponsive_engines: string[][] }).unresponsive_engines

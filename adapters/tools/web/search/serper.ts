@@ -1,12 +1,10 @@
 /** @file Serper: Google's results. POST with X-API-KEY; https://serper.dev. */
 import * as z from "zod";
-import type { SearchBackend } from "./backend.ts";
+import { OptionalText, type SearchBackend } from "./backend.ts";
 
 const Answer = z
   .object({
-    organic: z
-      .array(z.object({ title: z.string().default(""), link: z.string(), snippet: z.string().default("") }))
-      .default([]),
+    organic: z.array(z.object({ title: OptionalText, link: z.string(), snippet: OptionalText })).default([]),
   })
   .transform(({ organic }) => organic.map(({ title, link, snippet }) => ({ title, url: link, snippet })));
 

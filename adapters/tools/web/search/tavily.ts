@@ -1,14 +1,12 @@
 /** @file Tavily: search for language models. POST with a bearer key; 432 and 433 mean an exceeded plan or limit; https://docs.tavily.com. */
 import * as z from "zod";
-import type { SearchBackend } from "./backend.ts";
+import { OptionalText, type SearchBackend } from "./backend.ts";
 
 const Answer = z
   .object({
-    results: z.array(z.object({ title: z.string().nullish(), url: z.string(), content: z.string().nullish() })),
+    results: z.array(z.object({ title: OptionalText, url: z.string(), content: OptionalText })),
   })
-  .transform(({ results }) =>
-    results.map(({ title, url, content }) => ({ title: title ?? "", url, snippet: content ?? "" })),
-  );
+  .transform(({ results }) => results.map(({ title, url, content }) => ({ title, url, snippet: content })));
 
 export function tavily(url: string, keyVariable: string, key: string): SearchBackend {
   return {

@@ -37,6 +37,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
     expect(text).toMatch(/^1\. Alby\n {3}http:\/\/127\.0\.0\.1:\d+\/wiki\/Alby\n {3}Alby is a town in Arlandia/);
     expect(text.split("\n\n").length).toBeGreaterThan(1);
     expect(await call("search", { query: "xyzzy" })).toBe("nothing found");
+    expect(await call("search", { query: "bare" })).toMatch(/^1\. \(no title\)\n {3}http:\S+\/bare$/);
   });
   test.each([
     ["words", "xyzzy ".repeat(100)],
