@@ -167,9 +167,10 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
     };
     // Refuses a missing agent or tool before anything is trained.
     layoutOf(base.agent);
+    const context = longestContext(files) ?? CONTEXT_TOKENS;
     return (demonstration: Demonstration) => {
       const example = exampleOf(demonstration, layoutOf(demonstration.agent ?? base.agent), tokenizer);
-      refuseTooLong(example, base, longestContext(files) ?? CONTEXT_TOKENS);
+      refuseTooLong(example, base, context);
       return example;
     };
   } finally {
@@ -179,7 +180,7 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
 
 function refuseTooLong({ tokens }: Example, { folder }: BaseModel, context: number): void {
   if (tokens.length <= context) return;
-  const message = `a demonstration of base model '${basename(folder)}' takes ${tokens.length} tokens, and the model's context has ${context}: raise contextTokens in smallModel(), or shorten the demonstration`;
+  const message = `a demonstration of base model '${basename(folder)}' takes ${tokens.length} tokens, but the model's context holds ${context}: raise contextTokens in smallModel(), or shorten the demonstration`;
   throw new MgrpoError("recipe-invalid", message);
 }
 

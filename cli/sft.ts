@@ -28,7 +28,7 @@ import { type Split, split } from "../sft/batches.ts";
 import { allTokens, type Example, exampleOf, refuseEarlyEnd, refuseTooLong } from "../sft/example.ts";
 import type { TrainingPlan } from "../sft/learn.ts";
 import { responsesWithin } from "../sft/shown-response.ts";
-import { PROGRESS_FILE } from "../sft/state.ts";
+import { PROGRESS_FILE, type TrainingState } from "../sft/state.ts";
 import { type AgentTraining, openState, trainAgent } from "../sft/train-agent.ts";
 import { readPolicyBase } from "./local/base-models.ts";
 import { isHubModel, pinModels, StartedModels } from "./local/hub-models.ts";
@@ -88,10 +88,11 @@ async function trainAll(trainings: readonly AgentTraining[], config: RunConfig):
   const releases: (() => Promise<void>)[] = [];
   try {
     for (const { stateFolder } of trainings) releases.push(await lockDirectory(stateFolder, FOLDER_IN_USE));
-    // A folder that is refused is refused before the first agent is trained, which may take hours.
-    for (const training of trainings) await openState(training);
+    // All folders are checked before the first agent is trained, since training may take hours.
+    const opened: [AgentTraining, TrainingState][] = [];
+    for (const training of trainings) opened.push([training, await openState(training)]);
     for (const training of trainings) recordStart(training, config);
-    for (const training of trainings) await followTraining(training, trainAgent);
+    for (const [training, state] of opened) await followTraining(training, (one) => trainAgent(one, state));
   } finally {
     for (const release of releases) await release();
   }
@@ -116,11 +117,14 @@ function recordStart({ agent, stateFolder }: AgentTraining, { agents }: RunConfi
 }
 
 function checkOptions({ fromRun, minReward, heldOut, set }: SftOptions): void {
-  const ignored = set.find((setting) => /^agents\.[^.=]+\.optimizer[.=]/.test(setting));
+  // By its path, or within the JSON of an agent or of all of them.
+  const ignored = set.find((setting) =>
+    /^agents\.[^.=]+\.optimizer[.=]|^agents(\.[^.=]+)?=.*"optimizer"\s*:/s.test(setting),
+  );
   if (ignored !== undefined) {
     throw new MgrpoError(
       "config-invalid",
-      `--set ${ignored} changes M-GRPO's optimizer, and sft has its own: leave it out; --learning-rate sets the rate of sft`,
+      `--set ${ignored} changes M-GRPO's optimizer, but sft uses its own: leave it out, and set sft's learning rate with --learning-rate`,
     );
   }
   if (minReward !== undefined && fromRun === undefined) {

@@ -3,7 +3,7 @@
  * models: JSON can spell one (`"\ud83d"`), and programs cut text in the middle of a pair.
  */
 
-/** Each becomes U+FFFD, as `TextEncoder` has it. */
+/** Each becomes U+FFFD, as in `TextEncoder`. */
 export const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, "\ufffd");
 
 /** A copy of a value that consists of JSON. In its strings and names, each becomes U+FFFD. */

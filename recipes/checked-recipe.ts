@@ -49,14 +49,19 @@ function refuseWrongKinds(recipe: RecipeDefinition, file: string): void {
   for (const name of FUNCTIONS)
     if (recipe[name] !== undefined && typeof recipe[name] !== "function")
       throw invalid(file, `'${name}' is not a function`);
-  for (const name of LISTS)
-    if (recipe[name] !== undefined && !Array.isArray(recipe[name])) throw invalid(file, `'${name}' is not an array`);
+  for (const name of LISTS) {
+    const list: unknown = recipe[name] ?? [];
+    if (!Array.isArray(list)) throw invalid(file, `'${name}' is not an array`);
+    for (const [i, one] of list.entries())
+      if (typeof one !== "object" || one === null) throw invalid(file, `'${name}[${i}]' is not an object`);
+  }
 }
 
 function settingsIn(config: unknown, file: string, what: string): RecipeConfig {
   refusePromise(config, file, what);
   if (typeof config === "object" && config !== null && !Array.isArray(config)) return config as RecipeConfig;
-  const found = config === undefined || config === null ? String(config) : `a value of type ${typeof config}`;
+  const isNothing = config === undefined || config === null;
+  const found = isNothing ? String(config) : Array.isArray(config) ? "an array" : `a value of type ${typeof config}`;
   throw invalid(file, `${what} is ${found}: give an object with steps and agents, or a function that returns one`);
 }
 
@@ -71,12 +76,11 @@ const checkedStudy = (study: CaseStudy, file: string): CaseStudy => ({
     ),
 });
 
-/** `files` reads demonstrations, too: those that the tokenizer is made from. */
 function checkedBase(base: BaseModel, file: string): BaseModel {
   const what = `the demonstrations of base model '${base.folder}'`;
   return {
     ...base,
-    files: () => call(file, what, () => base.files()),
+    files: () => call(file, `files() of base model '${base.folder}'`, () => base.files()),
     demonstrations: () => checkedDemonstrations(() => base.demonstrations(), file, what),
   };
 }
@@ -110,7 +114,8 @@ function refusePromise(value: unknown, file: string, what: string): void {
   if (!(value instanceof Promise)) return;
   // Its rejection must not end the process.
   value.catch(() => {});
-  throw invalid(file, `${what} is a promise: await it where the module loads, outside of any function`);
+  const found = what.endsWith("()") ? `${what} returned a promise` : `${what} is a promise`;
+  throw invalid(file, `${found}: await it where the module loads, outside of any function`);
 }
 
 const faultOf = (cause: unknown, file: string, what: string): MgrpoError =>

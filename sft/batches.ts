@@ -14,7 +14,8 @@ export type HashedPart = "tokens" | "prompt";
 
 /**
  * Holds out an example if its hash, as a number in [0, 1), is below the share. So no other example affects it, and equal examples are on the
- * same side: with `prompt`, all rollouts of a question are, and none is held out while its siblings are trained on.
+ * same side: with `prompt`, all examples of one prompt are. A sub-agent's prompt is its task, so differently worded tasks of one question may be on
+ * different sides.
  */
 export function split(examples: readonly Example[], share: number, limit: number, part: HashedPart = "tokens"): Split {
   const hashed = examples.map((example) => ({ example, at: positionOf(example, part) }));

@@ -45,11 +45,13 @@ export async function openState(training: AgentTraining): Promise<TrainingState>
   throw new MgrpoError("config-invalid", `${training.folder} exists: give another --to, or delete that folder`);
 }
 
-export async function trainAgent(training: AgentTraining): Promise<AgentTrainingResult> {
-  const state = await openState(training);
+/** @param opened the training's state if it is open already: opening it reads the whole base. */
+export async function trainAgent(training: AgentTraining, opened?: TrainingState): Promise<AgentTrainingResult> {
+  const state = opened ?? (await openState(training));
+  const isWritten = existsSync(training.folder);
   const before = state.saved()?.progress ?? NO_PROGRESS;
   const progress = before.ended ? before : await continueTraining(training, state, before);
-  if (!existsSync(training.folder)) await writeResult(training, state, progress);
+  if (!isWritten) await writeResult(training, state, progress);
   return { progress, hasTrained: !before.ended };
 }
 

@@ -53,7 +53,7 @@ export const sdkApi = (dynamo: DynamoDBClient): DynamoApi => ({
   query: (input) => dynamo.send(new QueryCommand(input)),
 });
 
-/** Milliseconds before a batch of which nothing was processed is requested again; doubles with every attempt. */
+/** Milliseconds before a batch of which the last response held nothing is requested again; doubles each time. */
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 2000;
 
@@ -109,7 +109,10 @@ async function readBatch({ api, name }: TableOptions, keys: readonly TableKey[])
     const isThrottled = rest === requested?.[name]?.Keys?.length;
     requested = UnprocessedKeys;
     // A response has a maximum size, so large items take several.
-    if (!isThrottled) continue;
+    if (!isThrottled) {
+      wait = MIN_PAUSE_MS;
+      continue;
+    }
     if (wait > MAX_PAUSE_MS) throw throttled();
     await pause(wait);
     wait *= 2;
@@ -166,7 +169,7 @@ const addressOf = ({ pk, sk }: Attributes) => `${pk?.S}\n${sk?.S}`;
  * throttled request.
  */
 const throttled = () =>
-  Object.assign(new Error("nothing of a batch was processed in any attempt"), {
+  Object.assign(new Error("the rest of a batch was not processed, although it was requested several times"), {
     name: "ProvisionedThroughputExceededException",
   });
 

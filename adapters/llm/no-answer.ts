@@ -1,5 +1,5 @@
 /**
- * @file Completions without an answer: no choice, or one whose message is null. Gemini and the gateways before it send them, with status 200,
+ * @file Completions without an answer: no choice, or one without a message. Gemini and the gateways in front of it send them, with status 200,
  * for a prompt or an answer that a filter blocks and for an empty turn.
  */
 import * as z from "zod";
@@ -7,9 +7,9 @@ import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { usageOf } from "./usage.ts";
 
 const NoAnswer = z.object({
-  /** A gateway that names an error means a failure of its backend. */
+  /** With an error, a gateway reports that its backend failed. */
   error: z.null().optional(),
-  choices: z.array(z.object({ message: z.null() })).nullable(),
+  choices: z.array(z.object({ message: z.null().optional() })).nullable(),
   usage: z
     .object({
       prompt_tokens: z.number().optional(),

@@ -56,7 +56,7 @@ function lazily(open: Opening): Opening {
   };
 }
 
-/** The answer of servers of OpenAI's newer models, such as Azure's, whose address tells neither the model nor that it is OpenAI's. */
+/** How servers of OpenAI's newer models refuse `max_tokens`. On Azure, for example, the address does not reveal that the model is one of them. */
 const REFUSES_MAX_TOKENS = /'max_tokens' is not supported.*'max_completion_tokens'/s;
 
 function openAi(spec: Extract<LanguageModelSpec, { provider: "openai" }>, key: string | undefined): Opening {
@@ -64,27 +64,27 @@ function openAi(spec: Extract<LanguageModelSpec, { provider: "openai" }>, key: s
     const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
     // OpenAI's newer models reject `max_tokens`; other servers may know no other name for it.
     let takesMaxTokens = !isOpenAi(spec.baseUrl);
-    const fetchByName: typeof fetch = async (url, init) => {
+    const fetchRenamingLimit: typeof fetch = async (url, init) => {
       const response = await fetch(url, init);
       if (response.status !== 400 || !REFUSES_MAX_TOKENS.test(await response.clone().text())) return response;
       const body = JSON.parse(String(init?.body)) as Record<string, unknown>;
       if (body["max_tokens"] === undefined) return response;
       takesMaxTokens = false;
-      return fetch(url, { ...init, body: JSON.stringify(withoutMaxTokens(body)) });
+      return fetch(url, { ...init, body: JSON.stringify(withMaxCompletionTokens(body)) });
     };
     const provider = createOpenAICompatible({
       name: "openai-compatible",
       baseURL: spec.baseUrl,
       ...(key && { apiKey: key }),
       supportsStructuredOutputs: spec.json === "schema",
-      transformRequestBody: (body) => (takesMaxTokens ? body : withoutMaxTokens(body)),
-      fetch: fetchByName,
+      transformRequestBody: (body) => (takesMaxTokens ? body : withMaxCompletionTokens(body)),
+      fetch: fetchRenamingLimit,
     });
     return provider.chatModel(spec.model);
   };
 }
 
-const withoutMaxTokens = ({ max_tokens, ...body }: Record<string, unknown>) => ({
+const withMaxCompletionTokens = ({ max_tokens, ...body }: Record<string, unknown>) => ({
   ...body,
   max_completion_tokens: max_tokens,
 });

@@ -29,7 +29,7 @@ export interface Journal {
   close(): void;
 }
 
-/** After this many bytes of lines, and as many as it kept the last time, a journal is cut to its pending events. */
+/** A journal is cut to its pending events once the lines added since the last cut exceed this many bytes plus what that cut kept. */
 const SHORTEN_BYTES = 2 ** 20;
 
 /** `onCreated` is called with each event whose object now exists. */
@@ -104,14 +104,14 @@ class JournalFile {
     try {
       this.#file = this.#replace();
     } catch {
-      // A longer journal says the same. After as many lines again, the next attempt follows.
+      // The uncut journal is still correct. The next attempt comes after as many bytes again.
       this.#addedBytes = 0;
       return;
     }
     closeSync(old);
   }
 
-  /** Replaces the file by one with the pending events alone, whole or not at all. Returns the new descriptor. */
+  /** Atomically replaces the file with one that holds only the pending events. Returns the new descriptor. */
   #replace(): number {
     const text = [...this.#pending.values()].map(announcement).join("");
     writeFileSync(`${this.#path}.new`, text);

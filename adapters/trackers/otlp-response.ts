@@ -9,18 +9,20 @@ const ExportTraceResponse = protobuf
 `)
   .root.lookupType("Response");
 
+const MAX_REASON_CHARACTERS = 300;
+
 export interface RejectedSpans {
   readonly count: number;
   /** The receiver's reason; often empty. */
   readonly reason: string;
 }
 
-/** Undefined: it took all spans, as far as it says. */
+/** Undefined: it accepted all spans, as far as it reports. */
 export function rejectedSpans(contentType: string, body: Uint8Array): RejectedSpans | undefined {
   // Receivers that take protobuf answer with it. Others, such as MLflow, answer with text of their own.
-  if (!/^application\/x-protobuf\b/.test(contentType)) return undefined;
+  if (!/^application\/x-protobuf\b/i.test(contentType)) return undefined;
   const { rejectedSpans: count, errorMessage: reason } = partialSuccess(body);
-  return count > 0 ? { count, reason } : undefined;
+  return count > 0 ? { count, reason: reason.replace(/\s+/g, " ").trim().slice(0, MAX_REASON_CHARACTERS) } : undefined;
 }
 
 interface PartialSuccess {

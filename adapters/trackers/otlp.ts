@@ -72,8 +72,8 @@ interface LeftOut {
 }
 
 function faultsOf({ tooLarge, rejected, reason }: LeftOut): string[] {
-  const are = tooLarge === 1 ? "is" : "are";
-  const large = `answered ${TOO_LARGE}: ${tooLarge} of the step's rollouts ${are} too large even alone and left out; raise the receiver's limit for requests`;
+  const [are, were] = tooLarge === 1 ? ["is", "was"] : ["are", "were"];
+  const large = `answered ${TOO_LARGE}: ${tooLarge} of the step's rollouts ${are} too large even alone, and ${were} left out; raise the receiver's limit for requests`;
   const lost = `rejected ${rejected} of the step's spans (${reason || "it gives no reason"})`;
   return [...(tooLarge > 0 ? [large] : []), ...(rejected > 0 ? [lost] : [])];
 }
@@ -152,9 +152,9 @@ function rejectedBy(url: string, { status, type, body }: OtlpResponse): Rejected
       retryable,
     });
   }
-  // Such as a page to log in, to which a proxy redirects.
-  if (!/^text\/html\b/.test(type)) return rejectedSpans(type, body);
-  const message = `${url} answers with a web page, not like an OTLP receiver: check the address and the headers`;
+  // Such as a login page to which a proxy redirects.
+  if (!/^text\/html\b/i.test(type)) return rejectedSpans(type, body);
+  const message = `${url} answered with a web page, so it is not an OTLP receiver: check the address and the headers`;
   throw new MgrpoError("tracker-unavailable", message, { retryable: true });
 }
 

@@ -93,8 +93,8 @@ const EXPLANATION = `- With the same seed, every arm samples as many tokens in t
   questions, and so they are for an arm whose answers are all correct or all wrong.
 - A difference is significant if its interval does not contain 0. Of many differences that are really 0, about one in
   twenty is significant by chance. One that is not significant need not be 0: \`mgrpo bench power\` says how large a difference would be found.
-- \`shuffled-advantages\` is the control: its advantages are shuffled at random, so its gain should not be above 0. It may be far
-  below: random updates destroy what the base models can do.
+- \`shuffled-advantages\` is the control: its advantages are shuffled at random, so its gain should not be significantly above 0. It may be far
+  below 0: random updates destroy what the base models can do.
 - Every step of every run is in \`steps.csv\`, every evaluation in \`evaluations.csv\`, every question before and after in \`questions.csv\`.`;
 
 function section(

@@ -15,7 +15,13 @@ export interface StallLook {
   readonly listed?: ListedRun | undefined;
 }
 
-/** What the detector sees. The records of earlier steps are read only before a stall would be reported. */
+/** For each detector, how long the steps before an open step take. */
+const timed = new WeakMap<StallDetector, { readonly step: number; readonly seconds: number | null }>();
+
+/**
+ * The stall that the detector reports, if any. The records of earlier steps are read only before a stall would be reported, and once for each
+ * open step.
+ */
 export async function readStall(
   store: Store,
   { run }: RunConfig,
@@ -24,5 +30,10 @@ export async function readStall(
 ): Promise<Stall | undefined> {
   const stall = detector.look(state, now, stepSeconds, listed);
   if (!stall || stepSeconds !== null || stall.step === undefined) return stall;
-  return detector.look(state, now, (await readStepSeconds(store, run, stall.step)) ?? null, listed);
+  let known = timed.get(detector);
+  if (known?.step !== stall.step) {
+    known = { step: stall.step, seconds: (await readStepSeconds(store, run, stall.step)) ?? null };
+    timed.set(detector, known);
+  }
+  return detector.look(state, now, known.seconds, listed);
 }

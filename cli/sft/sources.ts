@@ -139,7 +139,7 @@ function fromLines(
       const isAlone = rolesOf(agents, ownerOf(agents, target.agent)).length === 1;
       const advice = isAlone
         ? "add some, or train another with --agent"
-        : "add some for each agent of its shared policy";
+        : "add some for every agent that shares its policy";
       throw none(`${file} has no demonstrations of agent '${target.agent}': ${advice}`);
     }
     if (isApp) {

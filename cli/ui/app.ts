@@ -188,7 +188,13 @@ function events<View>(context: Context, event: string, subscribe: (listener: Lis
     const sender = new EventSender<SSEMessage>((message) => stream.writeSSE(message));
     const send = (name: string, data: unknown) => sender.send({ event: name, data: JSON.stringify(data) });
     const unsubscribe = subscribe({ show: (view) => send(event, view), fail: (failure) => send("failure", failure) });
-    const beat = () => void (sender.isWriting || stream.write(": heartbeat\n\n"));
+    let isBeating = false;
+    const beat = async () => {
+      if (isBeating || sender.isWriting) return;
+      isBeating = true;
+      await stream.write(": heartbeat\n\n");
+      isBeating = false;
+    };
     const heartbeat = setInterval(beat, 1000 * HEARTBEAT_SECONDS).unref();
     await new Promise<void>((resolve) => stream.onAbort(resolve));
     clearInterval(heartbeat);

@@ -36,7 +36,7 @@ const NO_MEMBER = "Invalid input";
 
 /**
  * What is wrong. Zod's own message does not say it for an invalid key of a record, nor for a value that fits no member of a union; the nested
- * issues do. Of each member's issues, the first two are shown. If some members find fault inside the value, only theirs are.
+ * issues do. Of each member's issues, the first two are shown. If some members find fault inside the value, only their issues are shown.
  */
 export function issueFault(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_key") return issue.issues.map(issueFault).join("; ");

@@ -84,7 +84,7 @@ function toolNamed(name: string, agent: string, tools: ReadonlyMap<string, Tool>
 /** For what a recipe without type checks may export. A schema of Zod 3 has no `_zod`. */
 function checkedTool(tool: Tool): Tool {
   const { name, parameters, run }: { name: string; parameters: unknown; run: unknown } = tool;
-  if (typeof run !== "function") throw new MgrpoError("recipe-invalid", `tool '${name}' has no function run: add it`);
+  if (typeof run !== "function") throw new MgrpoError("recipe-invalid", `tool '${name}' has no function run: add one`);
   if (typeof parameters === "object" && parameters !== null && "_zod" in parameters) return tool;
   throw new MgrpoError(
     "recipe-invalid",
@@ -93,7 +93,7 @@ function checkedTool(tool: Tool): Tool {
 }
 
 function jsonSchema(name: string, schema: z.ZodType): unknown {
-  const { $schema: _, ...rest } = written(name, schema);
+  const { $schema: _, ...rest } = toJsonSchema(name, schema);
   if (rest.type === undefined || rest.type === "object") return rest;
   throw new MgrpoError(
     "recipe-invalid",
@@ -101,7 +101,7 @@ function jsonSchema(name: string, schema: z.ZodType): unknown {
   );
 }
 
-function written(name: string, schema: z.ZodType): z.core.JSONSchema.JSONSchema {
+function toJsonSchema(name: string, schema: z.ZodType): z.core.JSONSchema.JSONSchema {
   try {
     return z.toJSONSchema(schema, { io: "input" });
   } catch (cause) {

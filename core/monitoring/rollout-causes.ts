@@ -52,7 +52,7 @@ export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
       ends: `${judge} scores ${them(n)}, within limits.verdictSeconds (${verdictSeconds} s) per attempt`,
       likelihood: "likely",
     })),
-    // Workers that run others have no room: they are at work.
+    // If workers run other rollouts, these wait for room: the workers are at work.
     ...ifAny(unclaimed, (n) => ({
       what: `${countText(n)} ${are(n)} not claimed by any worker`,
       ends: `a worker claims ${them(n)} once it has room`,

@@ -116,7 +116,12 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "supervised training with a setting of M-GRPO's optimizer",
     ["sft", RELAY, "--to", "warm", "--set", "agents.main.optimizer.learningRate=1e-4"],
-    /--set agents\.main\.optimizer\.learningRate=1e-4 changes M-GRPO's optimizer, .*: leave it out; --learning-rate sets/,
+    /--set agents\.main\.optimizer\.learningRate=1e-4 changes M-GRPO's optimizer, .*: leave it out, and set sft's learning rate/,
+  ],
+  [
+    "supervised training with M-GRPO's optimizer inside an agent's settings",
+    ["sft", RELAY, "--to", "warm", "--set", 'agents.main={"optimizer":{"learningRate":1e-4}}'],
+    /changes M-GRPO's optimizer/,
   ],
   ["an empty question", ["ask", " "], /the question is empty/],
   [

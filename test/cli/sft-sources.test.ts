@@ -144,7 +144,7 @@ test("a file without demonstrations of one agent: another can be trained, unless
   const apart = await openDemonstrations(recipe, config, { demonstrations });
   expect(() => apart(target("searcher"), "")).toThrow(`${fault}, or train another with --agent`);
   const together = await openDemonstrations(recipe, shared, { demonstrations }, "main");
-  expect(() => together(target("searcher"), "")).toThrow(`${fault} for each agent of its shared policy`);
+  expect(() => together(target("searcher"), "")).toThrow(`${fault} for every agent that shares its policy`);
 });
 
 test("the error for an agent without demonstrations says to add them; the error for a file that cannot be read names it", async () => {

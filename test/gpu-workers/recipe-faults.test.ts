@@ -19,7 +19,8 @@ test("a tool whose schema throws on an agent's arguments halts the run with that
     startWorker(store, config.run, {}, never, log),
     startWorker(store, config.run, { agent: "searcher" }, never, log, { tools }),
   ]);
-  const reason = /run 'relay' is halted: tool 'lookup': its parameters threw SyntaxError: .*: have them add an issue/;
+  const reason =
+    /run 'relay' is halted: tool 'lookup': its parameters threw SyntaxError: .*: report an issue instead of throwing/;
   for (const end of ends)
     expect(end).toMatchObject({
       status: "rejected",

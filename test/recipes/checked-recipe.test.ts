@@ -20,6 +20,7 @@ test.each([
   [`{ ${NAMED}, demonstrations: [] }`, "'demonstrations' is not a function"],
   [`{ ${NAMED}, caseStudies: {} }`, "'caseStudies' is not an array"],
   [`{ ${NAMED}, baseModels: {} }`, "'baseModels' is not an array"],
+  [`{ ${NAMED}, baseModels: [undefined] }`, "'baseModels[0]' is not an object"],
 ])("a recipe that is %s is refused with the reason", async (exported, reason) => {
   const own = mkdtempSync(join(folder, "odd-"));
   writeFileSync(join(own, "recipe.mjs"), `export const recipe = ${exported};`);
@@ -30,11 +31,15 @@ test.each([
 });
 
 test.each([
-  ["async () => ({ steps: 1 })", "config() is a promise: await it where the module loads, outside of any function"],
-  ["async () => { throw new Error('no key'); }", "config() is a promise: await it"],
+  [
+    "async () => ({ steps: 1 })",
+    "config() returned a promise: await it where the module loads, outside of any function",
+  ],
+  ["async () => { throw new Error('no key'); }", "config() returned a promise: await it"],
   ["Promise.resolve({ steps: 1 })", "config is a promise: await it"],
   ["undefined", "config is undefined: give an object with steps and agents, or a function that returns one"],
   ["() => null", "config() is null: give an object"],
+  ["[]", "config is an array: give an object"],
   ["'atlas'", "config is a value of type string: give an object"],
 ])("a recipe whose config is %s is refused with the reason", async (config, reason) => {
   const own = mkdtempSync(join(folder, "odd-"));
@@ -60,5 +65,5 @@ test("an exception in ask() or in demonstrations, and a malformed question of as
   const threw = /threw Error: no data \(at .*recipe\.mjs:\d+:\d+\)$/;
   expect(() => [...(demonstrations?.("main", "mgrpo", 1) ?? [])]).toThrow(threw);
   expect(() => [...base0.demonstrations()]).toThrow(threw);
-  expect(() => base0.files()).toThrow(/the demonstrations of base model 'models\/main' threw Error: no words/);
+  expect(() => base0.files()).toThrow(/files\(\) of base model 'models\/main' threw Error: no words/);
 });

@@ -1,9 +1,9 @@
 /**
- * @file Loads a run's view as the run grows: only new steps, one load at a time. The last revision to arrive during a load is loaded next. A
- * load that failed is repeated: an outage may be over before the stream of pulses notices it.
+ * @file Loads a run's view as the run grows: only new steps, one load at a time. The last revision to arrive during a load is loaded next. Any
+ * load that failed is repeated every few seconds: an outage may be over before the stream of pulses notices it.
  *
  *     load ──> loading ──view──> loaded, or the next revision
- *                 └──failed──> waits for: a pause     unblocked by: time, `close`
+ *                 └──failed──> waits for: a pause     unblocked by: time; after `close`, nothing follows
  */
 import type { Failure, RunPulse, RunView } from "../views.ts";
 

@@ -11,7 +11,7 @@ interface TextItem {
 type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
 
 /** Said first, since the end of the text may be cut. */
-const INCOMPLETE = "[some text is missing: it has an encoding for Chinese, Japanese or Korean that cannot be read]\n\n";
+const INCOMPLETE = "[some text is missing: it is in a Chinese, Japanese or Korean encoding that cannot be read]\n\n";
 
 export async function extractPdf({ bytes, maxCharacters }: Document): Promise<Extracted> {
   let isIncomplete = false;
@@ -46,7 +46,7 @@ async function textOf(pdf: Pdf, maxCharacters: number): Promise<string> {
   return pages.join("\n\n");
 }
 
-/** unpdf comes without the tables of the predefined encodings (CMaps). Without its table, the library leaves a text out and goes on. */
+/** unpdf comes without the tables of the predefined encodings (CMaps). The library silently leaves out text whose table is missing. */
 function withoutData(onMissingTable: () => void) {
   return class {
     async fetch({ kind }: { readonly kind: string }): Promise<never> {

@@ -62,6 +62,7 @@ test.each<[string, object, object, number]>([
     0,
   ],
   ["null choices", { choices: null, usage: { prompt_tokens: 20 } }, { inputTokens: 20, outputTokens: 0 }, 0],
+  ["a choice alone", { choices: [{ index: 0 }], usage: null }, { inputTokens: 0, outputTokens: 0 }, 1],
   ["no message", { choices: [{ index: 0, message: null }], usage: null }, { inputTokens: 0, outputTokens: 0 }, 1],
 ])(
   "a completion without an answer ends the conversation, and is charged like a withheld one: %s",

@@ -1,4 +1,4 @@
-/** @file Servers with ways of their own: what they refuse in a request, and their words for an outage and an empty account. */
+/** @file Servers that deviate: what they refuse in a request, and their words for an outage and an empty account. */
 import { expect, test } from "vitest";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
 import { type ChatRequest, fails, says, serveOpenAi } from "../../fakes/openai-server.ts";

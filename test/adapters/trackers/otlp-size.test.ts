@@ -1,4 +1,4 @@
-/** @file OTLP receivers that limit the size of a request, take only a part of it, refuse text that is not UTF-8, or are none. */
+/** @file OTLP receivers that limit the size of a request, take only a part of it, refuse text that is not UTF-8, or addresses that are no OTLP receivers. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -60,7 +60,7 @@ test("a rollout that is too large even alone is left out with one line, and the 
   await send(rollouts.map((one, i) => (i === 2 ? { ...one, models: { ...one.models, main: "huge" } } : one)));
   expect(accepted).toEqual([2, 1, 3]);
   expect(reports).toEqual([
-    `step 1: the OTLP receiver at ${url} answered 413: 1 of the step's rollouts is too large even alone and left out; raise the receiver's limit for requests`,
+    `step 1: the OTLP receiver at ${url} answered 413: 1 of the step's rollouts is too large even alone, and was left out; raise the receiver's limit for requests`,
   ]);
 });
 
@@ -86,7 +86,7 @@ test("a web page in place of the receiver's response is a failure: nothing count
   await expect(send(await manyRollouts(1))).rejects.toMatchObject({
     code: "tracker-unavailable",
     retryable: true,
-    message: expect.stringContaining("answers with a web page, not like an OTLP receiver"),
+    message: expect.stringContaining("answered with a web page, so it is not an OTLP receiver"),
   });
 });
 

@@ -12,9 +12,9 @@ import { clip } from "../../documents/parts.ts";
 import { linearPattern } from "./patterns.ts";
 import type { McpTool } from "./server.ts";
 
-/** The usual schema is compiled in 10 ms, and checked in less than one. A process that was stopped meanwhile takes longer. */
+/** The usual schema is compiled in 10 ms, and checked in less than one. The limits leave room for a process that is suspended in between. */
 const [COMPILE_MILLISECONDS, CHECK_MILLISECONDS] = [5000, 200];
-/** Of one check. The agent's conversation records them. */
+/** How much of one check's errors the agent's conversation records. */
 const [MAX_ERRORS, MAX_ERROR_CHARACTERS] = [3, 500];
 
 /**
@@ -64,15 +64,20 @@ function createAjv(): Ajv {
 }
 
 const script = new Script("work()");
-const context: { work: () => unknown } = { work: () => undefined };
+const NOTHING = () => undefined;
+const context: { work: () => unknown } = { work: NOTHING };
 createContext(context);
 
 /** Only this way can a process interrupt its own synchronous code. */
 function withinMilliseconds<T>(timeout: number, work: () => T): T {
   context.work = work;
-  return script.runInContext(context, { timeout }) as T;
+  try {
+    return script.runInContext(context, { timeout }) as T;
+  } finally {
+    context.work = NOTHING;
+  }
 }
 
-/** The error is of the script's own context, and no instance of this one's `Error`. */
+/** The error belongs to the script's context, so it is not an instance of this context's `Error`. */
 const isTimeout = (error: unknown): boolean =>
   (error as { code?: unknown } | undefined)?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT";

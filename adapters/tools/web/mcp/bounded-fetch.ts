@@ -4,11 +4,11 @@
  *
  *     POST                       one response: JSON, or a stream of events   at most `maxBytes`
  *     POST of a reply            to a request of the server                  at most MAX_REPLIES at once
- *     GET with last-event-id     the rest of an interrupted stream           at most `maxBytes`; no more at once than calls in flight
+ *     GET with last-event-id     the rest of an interrupted stream           at most `maxBytes`; never more at once than calls in flight
  *     GET                        an endless stream of notifications          not opened: nobody reads them
  *
  * A response may hold 100,000 `ping` requests, and the SDK replies to each at once, each reply on a connection of its own. It also resumes a
- * stream whose call has ended with an error, for as long as the server breaks it off. Replies and streams beyond the limits are dropped.
+ * stream whose call has ended with an error, again and again if the server keeps breaking it off. Replies and streams beyond the limits are dropped.
  *
  * A GET does not name the request whose stream it resumes, so no response can be addressed to that request, which
  * times out.
@@ -71,19 +71,33 @@ const noStream = () => new Response(null, { status: 405 });
 
 /** The response, which calls `end` once its body has been read, has failed or is canceled. */
 function whenRead({ body, status, statusText, headers }: Response, end: () => void): Response {
-  async function* chunks() {
-    try {
-      if (body) yield* body;
-    } finally {
-      end();
-    }
+  if (!body) {
+    end();
+    return new Response(null, { status, statusText, headers });
   }
-  if (body) return new Response(ReadableStream.from(chunks()), { status, statusText, headers });
-  end();
-  return new Response(null, { status, statusText, headers });
+  const reader = body.getReader();
+  const counted = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read().catch((error: unknown) => {
+          end();
+          throw error;
+        });
+        if (!done) return controller.enqueue(value);
+        end();
+        controller.close();
+      },
+      cancel(reason) {
+        end();
+        return reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(counted, { status, statusText, headers });
 }
 
-/** Undefined: there is no body. */
+/** Undefined: there is no body, or it is not one JSON-RPC message. */
 const messageOf = (body: unknown): JsonRpcMessage | undefined =>
   JsonRpcMessage.safeParse(typeof body === "string" ? JSON.parse(body) : undefined).data;
 

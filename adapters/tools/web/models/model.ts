@@ -43,7 +43,7 @@ export function mostUsdOf({ usdPerMillionTokens, maxTokens }: ToolModel, message
 
 /**
  * The model's text, or a message that the model refuses the content. The caller holds what the call may cost. Decoding is greedy if the model
- * can, so the cached answer depends little on which caller asks first.
+ * allows it, so the cached answer depends little on which caller asks first.
  */
 export async function callToolModel(
   toolModel: ToolModel,
@@ -80,7 +80,7 @@ export async function callToolModel(
   return answer.text.trim();
 }
 
-/** Models that take no temperature but their own, such as OpenAI's gpt-5 and Kimi's k2.5. */
+/** Models that accept only their default temperature, such as OpenAI's gpt-5 and Kimi's k2.5. */
 const ownTemperature = new WeakSet<LanguageModel>();
 
 async function completeGreedily(model: LanguageModel, request: CompletionRequest): Promise<Completion> {

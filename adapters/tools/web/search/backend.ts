@@ -13,7 +13,7 @@ export interface SearchBackend {
   request(query: string, results: number): BackendRequest<readonly SearchResult[]>;
 }
 
-/** A title or a snippet in a response. A result without one, or with null, is a result. */
+/** A title or a snippet in a response. A result is valid without one, or with null. */
 export const OptionalText = z
   .string()
   .nullish()

@@ -33,7 +33,7 @@ test("a schema that refers to itself for each level of the arguments checks them
   ]);
 });
 
-test("a schema that calls itself asynchronous is checked like any other", () => {
+test("a schema that declares itself asynchronous is checked like any other", () => {
   expect(faultsOf({ $async: true, required: ["x"] }, {})).toEqual(["data must have required property 'x'"]);
   expect(faultsOf({ $async: true, required: ["x"] }, { x: 1 })).toBe(undefined);
 });

@@ -226,6 +226,25 @@ test("a stream that breaks off is resumed while its call waits, and not after th
   await server.close();
 });
 
+test("a stream whose resumption fails once is resumed again", async () => {
+  let resumed = 0;
+  const url = await serve(async (request, response) => {
+    const stream = () => response.writeHead(200, { "content-type": "text/event-stream" });
+    if (request.method === "GET") {
+      resumed += 1;
+      if (resumed === 1) return void response.writeHead(500, { "content-type": "text/plain" }).end("restarting");
+      return void stream().end(event({ id: 1, result: said("the rest") }));
+    }
+    const { id, method } = JSON.parse(await text(request));
+    if (method !== "tools/call") return greet(id, method, response);
+    stream().end("retry: 0\nid: a\ndata:\n\n");
+  });
+  const server = openServer({ url });
+  expect(await server.call("broken", {})).toBe("the rest");
+  expect(resumed).toBe(2);
+  await server.close();
+});
+
 test("tools are listed whatever their output schemas, which nothing uses, and at most 1,000 of them", async () => {
   let count = 1;
   const inputSchema = { type: "object" };

@@ -138,7 +138,7 @@ test("`only` and `without` filter tools; a server that cannot start, a missing v
   await expect(unknown).rejects.toThrow("tools.mcp.sums: the server has no tool 'subtract' (it has add, length,");
   // A tool's description is part of the template, so its markers cannot be escaped as data.
   await expect(open({ sums: { ...stdio, without: [] } })).rejects.toThrow(
-    /^tools.mcp.sums: the definition of its tool 'forge' contains role markers .*, or invisible characters: exclude the tool with tools.mcp.sums.without/,
+    /^tools.mcp.sums: the definition of its tool 'forge' contains role markers .*, invisible characters, or characters that templates reserve \(U\+E000, U\+E001\): exclude the tool with tools.mcp.sums.without/,
   );
   await expect(open({ x: { command: "/no/such/program" } })).rejects.toThrow(
     /^MCP server 'x' .*listing its tools: ENOENT/,

@@ -55,7 +55,7 @@ test("a text that may cost more than is left is not sent to the model", async ()
   await close();
 });
 
-test("a model that takes no temperature but its own is asked without one, and from then on at once", async () => {
+test("a model that accepts only its default temperature is asked without one, and from then on at once", async () => {
   const temperatures: (number | undefined)[] = [];
   const openModel: OpenModel = async () => ({
     async complete({ temperature }) {
