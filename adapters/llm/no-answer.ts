@@ -1,13 +1,13 @@
 /**
- * @file Completions without an answer: no choice, or one without a message. Gemini and the gateways in front of it send them, with status 200,
- * for a prompt or an answer that a filter blocks and for an empty turn.
+ * @file Completions without an answer: no choices, or choices without a message. Gemini and gateways in front of it send them with status 200
+ * when a filter blocks the prompt or the answer, and for an empty turn.
  */
 import * as z from "zod";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { usageOf } from "./usage.ts";
 
 const NoAnswer = z.object({
-  /** With an error, a gateway reports that its backend failed. */
+  /** A body with an error is not one of these completions: in it, a gateway reports that its backend failed. */
   error: z.null().optional(),
   choices: z.array(z.object({ message: z.null().optional() })).nullable(),
   usage: z
@@ -20,7 +20,7 @@ const NoAnswer = z.object({
     .catch(null),
 });
 
-/** Undefined if the body is anything else. Without `usage`, the server reports no usable token counts. */
+/** Undefined if the body is anything else. The result has no `usage` if the server reports no usable token counts. */
 export function noAnswerIn(body: unknown): { readonly usage?: TokenUsage } | undefined {
   const { data } = NoAnswer.safeParse(body);
   if (!data) return undefined;

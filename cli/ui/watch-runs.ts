@@ -1,4 +1,4 @@
-/** @file Watches runs, and the list of them, for the pages that show them. */
+/** @file Watches single runs and the list of runs for the dashboard pages that show them. */
 import { StallDetector } from "../../core/monitoring/stall.ts";
 import type { RunPulse, RunsView } from "../../ui/views.ts";
 import { findRun, runFolder, statusVersion } from "../local/run-folder.ts";
@@ -14,7 +14,7 @@ export interface RunWatcher {
   close(): void;
 }
 
-/** Seconds between two polls: of whether a step was closed, of the records of the open step, and of the list of runs. */
+/** Seconds between two polls: `step` for newly closed steps, `records` for the open step's records, `list` for the list of runs. */
 const POLL_SECONDS = { step: 0.5, records: 4, list: 4 };
 
 export function openRunWatcher(report: (line: string) => void): RunWatcher {
@@ -58,7 +58,7 @@ function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> 
       const source = await openSource(run);
       const { state, reason, step: closed } = source;
       const hasNews = known?.closed !== closed || known.state !== state;
-      // A page loads the closed step now: it does not wait for the other records.
+      // Emitted before the other records are read, so that a page can load the closed step at once.
       if (known && hasNews) emit({ ...known, state, reason, closed });
       if (hasNews) stepSeconds = (await source.summaries()).at(-1)?.seconds ?? null;
       if (!hasNews && !isDue) return;

@@ -5,7 +5,7 @@
 import { MgrpoError } from "../errors.ts";
 import type { SuiteQuestions } from "./question.ts";
 
-/** For a text whose length is divisible by 4. It has no repeated group: matching one against a long text exhausts the stack. */
+/** For text whose length is divisible by 4. The pattern has no repeated group, since one would exhaust the stack on a long text. */
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 export function encrypt(text: string, canary: string): string {
@@ -43,7 +43,7 @@ export function decryptQuestions(set: SuiteQuestions): SuiteQuestions {
 /** The shortest quotation in bytes: three words of English, six characters of Chinese. Shorter matches may be chance. */
 const QUOTE_BYTES = 18;
 
-/** Replaces quotations of a decrypted set's prompts and answers in a message by `…`: servers repeat their input in error messages. */
+/** Replaces quotations of a decrypted set's prompts and answers in a message with `…`: servers repeat their input in error messages. */
 export function quotationRedactor({ questions }: SuiteQuestions): (message: string) => string {
   const known = new Set(questions.flatMap(({ prompt, answer }) => [prompt, answer].flatMap(piecesOf)));
   return (message) => {
@@ -60,7 +60,7 @@ function piecesOf(text: string): string[] {
   return Array.from({ length: count }, (_, from) => bytes.slice(from, from + QUOTE_BYTES));
 }
 
-/** Replaces quoted text by `…`. `quoted`: the bytes at which quoted pieces start. */
+/** Replaces quoted text with `…`. @param quoted byte offsets at which quoted pieces start. */
 function cut(text: string, quoted: ReadonlySet<number>): string {
   let kept = "";
   let byte = 0;

@@ -1,4 +1,4 @@
-/** @file When the spans of a rollout began and ended, from how long its turns and calls took. Pure. */
+/** @file Computes when each span of a rollout began and ended from the measured durations of its turns and calls. Pure. */
 import type { Conversation } from "../contracts/conversation.ts";
 import { type CallPath, callPathOf, type FinishedOutcome, type Invocation } from "../contracts/rollout.ts";
 import { latencyName, type TurnLatency } from "../contracts/telemetry.ts";
@@ -12,10 +12,13 @@ interface Timed {
   readonly latencies?: ReadonlyMap<string, readonly TurnLatency[]>;
 }
 
-/** By span id: an agent's, `<agent's id>/<turn>` and `<agent's id>/<turn>/<call>`. Undefined unless every turn of the rollout was measured. */
+/**
+ * By span id: `main`, `<agent's id>/<turn>` and `<agent's id>/<turn>/<call>`, which is also the id of the agent that the call delegates to.
+ * Undefined unless every turn of the rollout was measured.
+ */
 export function spanTimes({ outcome, invocations, latencies }: Timed): ReadonlyMap<string, SpanTime> | undefined {
   const times = new Map<string, SpanTime>();
-  /** Returns when the conversation ended; NaN: it was not measured. */
+  /** Records the conversation's times and returns when it ended, or NaN if it was not measured. */
   const walk = (id: string, start: number, { turns }: Conversation, path: CallPath): number => {
     const measured = latencies?.get(latencyName(outcome.address, path)) ?? [];
     if (measured.length !== turns.length) return Number.NaN;

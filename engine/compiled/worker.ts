@@ -12,7 +12,7 @@ import { openCompiledSampler } from "./sampling/sampler.ts";
 import type { LaneTrainer } from "./training/lane-trainer.ts";
 
 const port = parentPort;
-if (!port) throw new Error("engine/compiled/worker.ts runs as a worker thread only");
+if (!port) throw new Error("engine/compiled/worker.ts must run in a worker thread");
 
 const samplers = new Map<number, Sampler>();
 const trainers = new Map<number, LaneTrainer>();
@@ -57,7 +57,7 @@ async function serve(handle: number, body: EngineCall): Promise<unknown> {
       samplers.set(handle, await openCompiledSampler(body.files, body.options));
       return undefined;
     case "openTrainer": {
-      // Loaded on demand: gradients need a large library that samplers do not.
+      // Loaded on demand: gradients need tfjs-layers, a large library that samplers do not use.
       const { openLaneTrainer } = await import("./training/lane-trainer.ts");
       trainers.set(handle, openLaneTrainer(body.files, body.options));
       return undefined;

@@ -11,7 +11,7 @@ export interface TrainerSubject {
   readonly temperature?: number;
   /** The state that a version's files refer to, where they do not contain it. */
   stateOf?(saved: CheckpointFiles): CheckpointFiles;
-  /** Name of the file with the trained weights. */
+  /** Name of the file with the trained weights. Default: model.safetensors. */
   readonly trained?: string;
   /** Whether a sequence's rounding may depend on the other sequences of its batch. */
   readonly roundingDependsOnBatch?: boolean;
@@ -247,7 +247,7 @@ function testRefusals(subject: TrainerSubject) {
 function testRefusedBatch(subject: TrainerSubject) {
   test("a batch of which one sequence is refused adds nothing to the gradient", async () => {
     const trainer = await open(subject);
-    // Their lengths and first tokens differ: of two lanes, each gets one.
+    // These two sequences differ in length and first token, so that with two lanes each lane gets one.
     const [fine, , other] = BATCH as [TrainingSequence, TrainingSequence, TrainingSequence];
     const { tokens, weights_T } = other;
     for (const refused of [

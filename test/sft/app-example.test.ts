@@ -125,16 +125,21 @@ test.each<[string, object[], object[] | undefined, RegExp]>([
     [],
     /demos\.jsonl:1: turn 1 calls 'search', which the line's tools/,
   ],
-  ["no answer", MESSAGES.slice(0, 7), undefined, /it ends with tool calls/],
-  ["an empty answer", [...MESSAGES.slice(0, 7), { role: "assistant", content: " " }], undefined, /without an answer/],
+  ["a conversation without an answer", MESSAGES.slice(0, 7), undefined, /it ends with tool calls/],
   [
-    "an answer in the middle",
+    "a conversation whose answer is blank",
+    [...MESSAGES.slice(0, 7), { role: "assistant", content: " " }],
+    undefined,
+    /without an answer/,
+  ],
+  [
+    "an answer before the last turn",
     [system, user, { role: "assistant", content: "x" }, ...rest.slice(2)],
     undefined,
     /turn 1 is an answer/,
   ],
   [
-    "a marker of the template",
+    "a special token of the chat template in a turn",
     [user, { role: "assistant", content: "a<|im_end|>" }],
     undefined,
     /<\|im_end\|> inside a turn/,
@@ -145,12 +150,17 @@ test.each<[string, object[], object[] | undefined, RegExp]>([
     undefined,
     /turn 1: 3 tool calls, and limits\.calls is 2/,
   ],
-  ["too many turns", [user, first, ...rest.slice(0, 2), first, ...rest], undefined, /4 turns, and limits\.turns is 3/],
+  [
+    "a conversation with too many turns",
+    [user, first, ...rest.slice(0, 2), first, ...rest],
+    undefined,
+    /4 turns, and limits\.turns is 3/,
+  ],
 ])("%s is refused", (_what, messages, tools, fault) => {
   expect(() => refuseMalformedAppLine(lineOf(messages, tools), { system: "", limits: LIMITS })).toThrow(fault);
 });
 
-test("thinking in the content is not part of the reply: it may quote tags, and is no answer", () => {
+test("thinking in the content is not part of the reply: it may quote tags, and does not count as an answer", () => {
   const check = (content: string) =>
     refuseMalformedAppLine(lineOf([user, { role: "assistant", content }]), { system: "", limits: LIMITS });
   check("<think>\nNot a <tool_call>.\n</think>\n\nIt is c.");
@@ -158,7 +168,7 @@ test("thinking in the content is not part of the reply: it may quote tags, and i
   expect(() => check("<think>\nHm.\n</think>\n\nA <tool_call>.")).toThrow(/<tool_call> inside a turn/);
 });
 
-test("thinking that contains an end-of-turn marker is refused: training would learn it as the end of the turn", () => {
+test("thinking that contains an end-of-turn token is refused: the model would learn to end its turn there", () => {
   const line = lineOf([system, user, { role: "assistant", content: "It is c.", reasoning_content: "a<|im_end|>b" }]);
   const example = openAppLayout(tokenizer, { agent: "searcher", toolPrompt: "system" }, whole)(line);
   expect(() => refuseEarlyEnd(example, tokenizer, line.where)).toThrow(

@@ -1,4 +1,4 @@
-/** @file One file of the hub, by commit and SHA-256: from the cache, or downloaded into it. */
+/** @file Gets one large file of the Hugging Face Hub, by commit and SHA-256: from the cache, or downloaded into it. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type HubModelFile, hubFileName } from "../../../core/contracts/hub-model.ts";
@@ -8,14 +8,14 @@ import { downloadBlob } from "./download.ts";
 import { hubFetch } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
 
-/** A large file: its blob is named by its SHA-256. */
+/** Hash and size of a large (LFS) file, whose blob in the cache is named by its SHA-256. */
 interface LargeFile {
   readonly sha256: string;
   readonly bytes: number;
 }
 
 /**
- * The path of the file. A download is checked against the SHA-256; a file that is already in the cache is not.
+ * Returns the file's path in the cache. A download is checked against the SHA-256; a file that is already there is not.
  * @throws MgrpoError `hub-unavailable`, `hub-refused`, `not-found`, `checkpoint-damaged`, `disk-full` or `storage-unwritable`.
  */
 export async function fetchHubFile(

@@ -1,4 +1,4 @@
-/** @file The metrics of steps and evaluations: their values, and that what was not measured is absent. */
+/** @file The metrics of steps and evaluations: their values, and the absence of whatever was not measured. */
 import { expect, test } from "vitest";
 import { evaluationMetrics, MetricLine, stepMetrics } from "../../../core/monitoring/metrics.ts";
 import { summarizeStep } from "../../../core/monitoring/step-summary.ts";

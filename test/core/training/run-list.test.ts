@@ -1,4 +1,4 @@
-/** @file The list of runs that are ticked, write by write. Whole runs: test/functions/archive.test.ts. */
+/** @file The list of runs that the schedule ticks: each write on its own. test/functions/archive.test.ts tests whole runs. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import type { AgentRecord, GroupRecord, ListedRun, StepRecord, WorkerRecord } from "../../../core/contracts/records.ts";
@@ -19,7 +19,7 @@ const NOW = 10_000_500;
 const HOUR = 3_600_000;
 const key = tableKeys.listed("r");
 
-/** Executes commands as a function does. */
+/** Executes inserts and updates as the functions do. Any other command fails the test. */
 async function execute(table: Table, commands: readonly StoreCommand[]): Promise<void> {
   for (const command of commands) {
     if (command.kind === "insert") for (const one of command.items) await table.insert(one.key, one.item);
@@ -123,7 +123,7 @@ test("a run that has ended is marked with its status, and archived an hour later
   expect(await table.get(key)).toEqual({ ...over, expiresAt: 13_601 });
 });
 
-test("an entry without a time counts as one from 1970", () => {
+test("the end of a run whose entry has no time counts as store time 0", () => {
   expect(archiveRun({ run: "r", progress: "halted" }, "halted", [], HOUR - 1)).toEqual([]);
   expect(archiveRun({ run: "r", progress: "halted" }, "halted", [], HOUR)).toHaveLength(2);
 });

@@ -7,7 +7,7 @@ import { isIP, type LookupFunction } from "node:net";
 import { Agent, buildConnector } from "undici";
 import type { AddressCheck } from "./addresses.ts";
 
-/** A host has an address that is neither public nor allowed. */
+/** The host has no address, or one that is neither public nor allowed. */
 export class AddressRefused extends Error {
   constructor(host: string) {
     super(`${host} is not a public address`);
