@@ -92,6 +92,17 @@ test("under `overlong: mask`, what a truncated caller passes on is unknown, so t
   });
 });
 
+test.each([
+  ["mask", "turn-limit", true],
+  ["mask", "token-limit", true],
+  ["mask", "malformed", undefined],
+  ["zero", "turn-limit", undefined],
+  ["zero", "token-limit", undefined],
+] as const)("under `overlong: %s`, a conversation that ends with %s is masked: %s", (overlong, stop, masked) => {
+  const settings = teamConfig({ agents, algorithm: { overlong } });
+  expect(rewardsOf([invocation([0], stop)], 0, [0], settings).searcher).toEqual([[0, masked]]);
+});
+
 test("responses that overflow the context cost the whole overlong penalty, though they are in no trajectory", () => {
   const settings = teamConfig({ agents, algorithm: { overlongPenalty: { bufferTokens: 100, factor: 0.5 } } });
   const rewardsWith = (responses: ToolResponse[]) => {
