@@ -54,6 +54,6 @@ test("a definition with the characters that stand for content while a template i
   const tools = [{ name: "map", description: "The map of \uE000turn-0\uE001.", schema: { type: "object" } }];
   const server: Pick<McpServer, "tools"> = { tools: async () => tools };
   await expect(mcpTools("far", settings as never, server as McpServer, calls as ExternalCalls)).rejects.toThrow(
-    /^tools.mcp.far: the definition of its tool 'map' contains .* invisible characters: exclude the tool/,
+    /^tools.mcp.far: the definition of its tool 'map' contains .*, or characters that templates reserve .*: exclude the tool/,
   );
 });

@@ -124,7 +124,7 @@ test("a response that is small only while compressed is refused", async () => {
   await expect(backends.request(request, openTokenBucket(1000))).rejects.toMatchObject({
     code: "tool-backend",
     retryable: true,
-    message: expect.stringMatching(/: no answer \(it is larger than 5000000 bytes\)$/),
+    message: expect.stringMatching(/: no answer \(the response exceeds 5000000 bytes\)$/),
   });
   await backends.close();
   server.close();
