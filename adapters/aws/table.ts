@@ -165,7 +165,7 @@ async function query({ api, name }: TableOptions, pk: string, prefix: string): P
 const addressOf = ({ pk, sk }: Attributes) => `${pk?.S}\n${sk?.S}`;
 
 /**
- * A store leaves out the throttled part of a batch without an error, even if that is all of it. This is the error that it returns for a
+ * A store leaves out the throttled part of a batch without an error, even if that is the whole batch. This is the error that it returns for a
  * throttled request.
  */
 const throttled = () =>

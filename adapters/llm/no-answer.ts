@@ -1,5 +1,5 @@
 /**
- * @file Completions without an answer: no choices, or choices without a message. Gemini and gateways in front of it send them with status 200
+ * @file Completions without an answer: no choices, or choices without a message. Gemini and the gateways to Gemini send them with status 200
  * when a filter blocks the prompt or the answer, and for an empty turn.
  */
 import * as z from "zod";

@@ -1,4 +1,4 @@
-/** @file OTLP receivers that limit the size of a request, take only a part of it, refuse text that is not UTF-8, or addresses that are no OTLP receivers. */
+/** @file OTLP receivers that limit a request's size, reject some of its spans or refuse text that is not UTF-8, and addresses that are no OTLP receivers. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

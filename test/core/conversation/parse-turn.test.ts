@@ -33,12 +33,12 @@ test("calls and answers are read, with thinking and text around them", () => {
   expect(parse(`opened by the template</think>${call(ask("x"))}`)).toEqual({ kind: "calls", calls: [ask("x")] });
 });
 
-test("arguments are at most 100 levels deep: what reads JSON would run out of stack after some thousand", () => {
-  const any = new Map([["any", z.unknown()]]);
+test("arguments are at most 100 levels deep: code that reads JSON overflows the stack after some thousand", () => {
+  const parameters = new Map([["any", z.unknown()]]);
   const nested = (depth: number) =>
     parseTurn(
       `<tool_call>{"name":"any","arguments":{"x":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}}</tool_call>`,
-      { parameters: any },
+      { parameters },
       1,
     );
   expect(nested(100)).toMatchObject({ kind: "calls" });
