@@ -22,6 +22,7 @@ import {
   readTokenizerJson,
   TOKENIZER,
   type TokenizerJson,
+  unknownToken,
   withoutControlTokens,
   withoutLeadingSpace,
 } from "./vocabulary.ts";
@@ -34,7 +35,7 @@ const MAXIMUM_CACHED_CHARACTERS = 20_000;
 export function openTokenizer(files: CheckpointFiles): Tokenizer {
   const json = readTokenizerJson(files);
   const config = parseJson(TokenizerConfig, fileOf(files, CONFIG), CONFIG, "tokenizer-damaged");
-  const unknown = json.model.unk_token ?? config.unk_token ?? undefined;
+  const unknown = unknownToken(json, config.unk_token ?? undefined);
   checkCoverage(json, unknown);
   const libraryConfig = { ...config, unk_token: unknown, clean_up_tokenization_spaces: false };
   const template = openLibrary(json, libraryConfig);

@@ -74,6 +74,16 @@ export function generationEnds(files: CheckpointFiles, { added_tokens }: Tokeniz
   );
 }
 
+/**
+ * The token that text outside the vocabulary becomes. Only a word-level model takes the one that tokenizer_config.json names: in a BPE model
+ * that name does nothing, and is often that of the token that ends a turn. @param named the one in tokenizer_config.json.
+ */
+export function unknownToken({ model }: TokenizerJson, named: string | undefined): string | undefined {
+  const { vocab, merges, unk_token, unk_id } = model;
+  if (Array.isArray(vocab)) return vocab[unk_id ?? -1]?.[0];
+  return unk_token ?? (merges ? undefined : named);
+}
+
 /** Refuses a tokenizer that would silently drop text it cannot encode. */
 export function checkCoverage({ model, pre_tokenizer }: TokenizerJson, unknown: string | undefined): void {
   if (unknown !== undefined || model.unk_id != null || model.byte_fallback) return;

@@ -71,6 +71,18 @@ test.each(KINDS)("%s: <|im_end|> in template text ends a turn; an unknown id dec
   expect(tokenizer.decode([999_999, tokenizer.endOfTurn])).toBe("\uFFFD<|im_end|>");
 });
 
+test("in a BPE model, the unk_token of tokenizer_config.json is a control token like any other: it may end turns", () => {
+  const config = JSON.stringify({
+    eos_token: "<|im_end|>",
+    unk_token: { content: "<|im_end|>" },
+    chat_template: QWEN_TEMPLATE,
+  });
+  const tokenizer = openTokenizer(withFile(bpeFiles(), "tokenizer_config.json", config));
+  const plain = openTokenizer(bpeFiles());
+  expect(tokenizer.endOfTurn).toBe(plain.endOfTurn);
+  expect(tokenizer.encodeText("a<|im_end|>")).toEqual(plain.encodeText("a<|im_end|>"));
+});
+
 test("the tokens of a text are cached, except those of a text of more than 20,000 characters", () => {
   const encode = vi.spyOn(Library.prototype, "encode");
   onTestFinished(() => encode.mockRestore());
@@ -164,6 +176,17 @@ test.each<[string, CheckpointFiles, RegExp]>([
     changed(wordLevelFiles(), (t) => {
       t.model.unk_token = null;
     }),
+    /^tokenizer\.json: .*would vanish/,
+  ],
+  [
+    "no unknown token in a BPE model of characters, though tokenizer_config.json names one",
+    withFile(
+      changed(bpeFiles(), (t) => {
+        t.pre_tokenizer = { type: "Whitespace" };
+      }),
+      "tokenizer_config.json",
+      JSON.stringify({ unk_token: "<|endoftext|>", chat_template: QWEN_TEMPLATE }),
+    ),
     /^tokenizer\.json: .*would vanish/,
   ],
   [
