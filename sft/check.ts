@@ -68,6 +68,17 @@ function isObject(text: string): boolean {
   }
 }
 
+/** Refuses a conversation without turns, or with a turn before the last that nothing responds to: a rollout would end there. */
+export function refuseDeadEnd({ demonstration: { turns }, where }: PlacedDemonstration): void {
+  if (turns.length === 0) throw invalidDemonstration(where, "it has no turns, so there is nothing to train on");
+  const silent = turns.slice(0, -1).findIndex(({ responses }) => responses.length === 0);
+  if (silent === -1) return;
+  throw invalidDemonstration(
+    where,
+    `turn ${silent + 1} has no responses, so a rollout would end there: add them, or leave out the turns after it`,
+  );
+}
+
 /** Refuses a conversation that a rollout would end as malformed, or that does not end with an answer. */
 export function refuseMalformed({ demonstration, where }: PlacedDemonstration, { toolbox, config }: TargetAgent): void {
   const { turns } = demonstration;

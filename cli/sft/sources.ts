@@ -7,7 +7,13 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { ownerOf, rolesOf } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import { refuseMalformed, refuseMalformedAppLine, refuseOtherAgent, type TargetAgent } from "../../sft/check.ts";
+import {
+  refuseDeadEnd,
+  refuseMalformed,
+  refuseMalformedAppLine,
+  refuseOtherAgent,
+  type TargetAgent,
+} from "../../sft/check.ts";
 import type { Example } from "../../sft/example.ts";
 import { type MessagesLine, type PlacedDemonstration, readMessages } from "../../sft/messages.ts";
 import { type AgentDemonstration, correctConversations } from "./correct-rollouts.ts";
@@ -99,7 +105,7 @@ export function asSampled(
   );
 }
 
-/** The recipe's own demonstrations may contain faults and how to recover from them, so their turns are not checked. */
+/** The recipe's own demonstrations may contain faults and how to recover from them, so the texts of their turns are not checked. */
 function fromRecipe({ name, demonstrations }: Recipe, { arm, seed }: RunConfig): ExampleSource {
   return ({ agent }) => {
     const found = [...(demonstrations?.(agent, arm, seed) ?? [])];
@@ -109,7 +115,9 @@ function fromRecipe({ name, demonstrations }: Recipe, { arm, seed }: RunConfig):
       );
     }
     return found.map((demonstration, i) => {
-      return { demonstration, where: `demonstration ${i} of agent '${agent}' in recipe '${name}'` };
+      const placed = { demonstration, where: `demonstration ${i} of agent '${agent}' in recipe '${name}'` };
+      refuseDeadEnd(placed);
+      return placed;
     });
   };
 }

@@ -147,6 +147,20 @@ test("a file without demonstrations of one agent: another can be trained, unless
   expect(() => together(target("searcher"), "")).toThrow(`${fault} for every agent that shares its policy`);
 });
 
+test("a recipe's demonstration that no rollout could have is refused: one without turns, or that goes on after a turn without responses", async () => {
+  const recipe = await openRecipe("atlas");
+  const turn = (text: string, ...responses: string[]) => ({ text, responses });
+  const read = async (...turns: ReturnType<typeof turn>[]) => {
+    const source = await openDemonstrations({ ...recipe, demonstrations: () => [{ prompt: "q", turns }] }, config, {});
+    return source(target("main"), "");
+  };
+  expect(await read(turn("a mistake", "try again"), turn("<answer>a</answer>"))).toHaveLength(1);
+  await expect(read(turn("a", "r"), turn("b"), turn("c"))).rejects.toThrow(
+    "demonstration 0 of agent 'main' in recipe 'atlas': turn 2 has no responses, so a rollout would end there",
+  );
+  await expect(read()).rejects.toThrow("in recipe 'atlas': it has no turns");
+});
+
 test("the error for an agent without demonstrations says to add them; the error for a file that cannot be read names it", async () => {
   const recipe = await openRecipe("atlas");
   const none = await openDemonstrations({ ...recipe, demonstrations: () => [] }, config, {});
