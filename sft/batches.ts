@@ -9,7 +9,7 @@ export interface Split {
   readonly heldOut: readonly Example[];
 }
 
-/** What of an example is hashed: all of its tokens, or those before its first turn. */
+/** What of an example is hashed: all of its tokens, or those of its prompt. */
 export type HashedPart = "tokens" | "prompt";
 
 /**
@@ -26,8 +26,8 @@ export function split(examples: readonly Example[], share: number, limit: number
   };
 }
 
-function positionOf({ tokens, turns }: Example, part: HashedPart): number {
-  const hashed = part === "prompt" ? tokens.slice(0, turns[0]?.[0]) : tokens;
+function positionOf({ tokens, turns, promptTokens = turns[0]?.[0] }: Example, part: HashedPart): number {
+  const hashed = part === "prompt" ? tokens.slice(0, promptTokens) : tokens;
   return Number.parseInt(sha256(hashed.join()).slice(0, 12), 16) / 2 ** 48;
 }
 

@@ -12,6 +12,8 @@ export interface Example {
   readonly tokens: readonly number[];
   /** Half-open spans of the assistant's turns, each with its end-of-turn token. */
   readonly turns: readonly (readonly [start: number, end: number])[];
+  /** Length of the prompt, if turns that are context stand between it and the first of `turns`. Absent: the first turn follows it. */
+  readonly promptTokens?: number;
 }
 
 /** Limits of the agent's conversations: what a rollout could not sample is not taught. */

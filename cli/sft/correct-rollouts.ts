@@ -12,7 +12,12 @@ import type { Conversation } from "../../core/contracts/conversation.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { GroupRecord, JobRecord } from "../../core/contracts/records.ts";
-import { type AnyTrajectory, mainTrajectories, type RolloutAddress } from "../../core/contracts/rollout.ts";
+import {
+  type AnyTrajectory,
+  mainTrajectories,
+  type RolloutAddress,
+  type Trajectory,
+} from "../../core/contracts/rollout.ts";
 import { ownerOf } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
@@ -160,11 +165,23 @@ async function sampledBranches(
   trajectories: readonly AnyTrajectory[],
 ): Promise<SampledBranches> {
   const { files } = await readManifest(store, run, ownerOf(agents, agent), 0);
-  const examples = trajectories.flatMap((one) =>
-    "actions" in one && one.actions.length > 0 ? [{ tokens: one.tokens, turns: one.actions }] : [],
-  );
+  const sampled = trajectories.flatMap((one) => ("actions" in one && one.actions.length > 0 ? [one] : []));
   // Agents behind an API have no tokenizer here, and no examples.
-  return { examples, tokenizerSha256: files["tokenizer.json"]?.sha256 ?? "" };
+  return { examples: examplesOfBranches(sampled), tokenizerSha256: files["tokenizer.json"]?.sha256 ?? "" };
+}
+
+/** A turn that branches share is trained on in the first of them. In the others it is context, and follows the same prompt. */
+export function examplesOfBranches(branches: readonly Pick<Trajectory, "tokens" | "actions">[]): Example[] {
+  const examples: Example[] = [];
+  for (const { tokens, actions: turns } of branches) {
+    const [start = 0] = turns[0] ?? [];
+    const isBefore = ({ tokens: earlier, turns: [first] }: Example) =>
+      first !== undefined && first[0] < start && earlier.slice(0, first[1]).every((token, t) => token === tokens[t]);
+    const before = examples.find(isBefore);
+    const promptTokens = before && (before.promptTokens ?? before.turns[0]?.[0]);
+    examples.push({ tokens, turns, ...(promptTokens !== undefined && { promptTokens }) });
+  }
+  return examples;
 }
 
 function asDemonstration({ prompt, turns }: Conversation): Demonstration {

@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import * as z from "zod";
-import { ofSteps, type SampledBranches } from "../../cli/sft/correct-rollouts.ts";
+import { examplesOfBranches, ofSteps, type SampledBranches } from "../../cli/sft/correct-rollouts.ts";
 import { asSampled, openDemonstrations } from "../../cli/sft/sources.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { openRecipe } from "../../recipes/registry.ts";
+import { split } from "../../sft/batches.ts";
 import type { TargetAgent } from "../../sft/check.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { config, fillFinishedRun, finishedRun, storeOfFinishedRun } from "./records.ts";
@@ -82,6 +83,27 @@ test("agents of an app that share a policy have one tokenizer", async () => {
   const [main, sub] = await ofSteps(store, shared, 1, 0.9);
   expect(main?.sampled).toEqual({ examples: [{ tokens: [1, 2], turns: [[1, 2]] }], tokenizerSha256: "7".repeat(64) });
   expect(sub).toMatchObject({ agent: "searcher", sampled: { tokenizerSha256: "7".repeat(64) } });
+});
+
+test("branches that share a turn of an app's agent have the same prompt, so that they are held out together", () => {
+  // The prompt [1, 2] and turn [3, 4]; then two requests, each with an own turn; then another first message.
+  const examples = examplesOfBranches([
+    {
+      tokens: [1, 2, 3, 4, 5, 6],
+      actions: [
+        [2, 4],
+        [5, 6],
+      ],
+    },
+    { tokens: [1, 2, 3, 4, 7, 8], actions: [[5, 6]] },
+    { tokens: [1, 9, 3, 4, 7, 8], actions: [[4, 6]] },
+  ]);
+  expect(examples.map(({ promptTokens }) => promptTokens)).toEqual([undefined, 2, undefined]);
+  const shared = examples.slice(0, 2);
+  for (let share = 0.05; share < 1; share += 0.05) {
+    const { training } = split(shared, share, 9, "prompt");
+    expect([0, 2]).toContain(training.length);
+  }
 });
 
 test("the error for an app's agent says why its tokens cannot be used, or why there are none", () => {
