@@ -4,7 +4,7 @@ import type { Sampling } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { SampledTurn } from "../../core/gateway/branch.ts";
 import { readReply } from "../../core/gateway/reply.ts";
-import type { Sample, SampleRequest } from "../../core/ports.ts";
+import type { Sample, SampleRequest, Tokenizer } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import type { Inference, Lease } from "../rollouts/policy-versions.ts";
 import { TokenLog } from "../rollouts/token-log.ts";
@@ -91,7 +91,20 @@ function replyOf(
     stopReason: numbered.length > 0 ? "calls" : isCut ? "length" : "stop",
     ...(stoppedBy !== undefined && { stoppedBy }),
     usage: { inputTokens: turn.start, outputTokens: sample.tokens.length },
-    tokens: sample.tokens.map((token, i) => ({ text: tokenizer.decode([token]), logProb: logProbs[i] ?? 0 })),
+    tokens: tokenTexts(sample.tokens, tokenizer).map((own, i) => ({ text: own, logProb: logProbs[i] ?? 0 })),
   };
   return { turn, reply };
+}
+
+/**
+ * The text of each token. A token is decoded with the one before it: some tokenizers leave out the space at the start of a text. One that
+ * continues a character of that token is decoded alone, so that its part of the character is U+FFFD.
+ */
+export function tokenTexts(tokens: readonly number[], { decode }: Pick<Tokenizer, "decode">): string[] {
+  return tokens.map((token, i) => {
+    const before = tokens.slice(Math.max(0, i - 1), i);
+    const [known, text] = [decode(before), decode([...before, token])];
+    const own = text.startsWith(known) ? text.slice(known.length) : "";
+    return own === "" ? decode([token]) : own;
+  });
 }

@@ -1,8 +1,12 @@
 /** @file The log-probs of a reply: a token's bytes are those that were sampled, or unknown. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { TurnReply } from "../../../core/contracts/app-chat.ts";
+import { openTokenizer } from "../../../engine/tokenizer/tokenizer.ts";
 import { chatCompletions } from "../../../gpu-workers/gateway/api/chat-reply.ts";
 import { responses } from "../../../gpu-workers/gateway/api/responses-reply.ts";
+import { tokenTexts } from "../../../gpu-workers/gateway/sample-turn.ts";
 
 /** The first character takes two tokens, each of which decodes to U+FFFD; the second is one token of two bytes. */
 const REPLY: TurnReply = {
@@ -33,4 +37,16 @@ test("responses: the bytes of a token that is part of a character are an empty l
   expect(responses.reply(REPLY, request)).toMatchObject({
     output: [{ content: [{ logprobs: [{ bytes: [] }, { bytes: [] }, { bytes: [0xc3, 0xa9] }] }] }],
   });
+});
+
+test.each(["mistral", "qwen2.5", "llama3"])("%s: the texts of a reply's tokens make up its text", (family) => {
+  const folder = join(import.meta.dirname, "../../fixtures/tokenizers", family);
+  const names = ["tokenizer.json", "tokenizer_config.json", "generation_config.json"];
+  const tokenizer = openTokenizer(new Map(names.map((name) => [name, readFileSync(join(folder, name))])));
+  const tokens = tokenizer.encodeText("The capital of France, it is said: Paris.");
+  expect(tokenTexts(tokens, tokenizer).join("")).toBe(tokenizer.decode(tokens));
+  // A character of four bytes has no token of its own here: each token is a part of it, or the space before it.
+  const [first, ...parts] = tokenTexts(tokenizer.encodeText("a \u{1F600}"), tokenizer);
+  expect(first).toBe("a");
+  expect(parts.filter((part) => part !== " " && !part.includes("\uFFFD"))).toEqual([]);
 });
