@@ -15,7 +15,7 @@ const TAG = /<(?=\s*(?:\/\s*)?(?:tool_call|tool_response|tools|answer|think)\b)/
 const TAG_END = /(\[\s*(?:\/\s*)?(?:tool_call|tool_response|tools|answer|think)\s*)>/giu;
 /** Role markers of Qwen, Llama 3, Phi, GLM, DeepSeek, gpt-oss and most others start with this. */
 const ROLE = /<\|/g;
-const ROLE_END = /(\(\|[^|<>\s]*\|)>/g;
+const ROLE_END = /(\(\|[^|<>()\s]*\|)>/g;
 /** EXAONE. Exact, so that `[|x|]` in a formula stays. */
 const PIPED = /\[(\|(?:system|user|assistant|tool|endofturn)\|)\]/giu;
 /**

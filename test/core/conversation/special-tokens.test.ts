@@ -33,7 +33,7 @@ const hostile = fc
   .array(
     fc.oneof(
       fc.constantFrom(...MARKERS, "<", "|", ">", "/", "<|", "|>", "[", "]", "answer", "tool_call", "INST", "s", "SYS"),
-      fc.constantFrom("\u0338", "é", "\u{E0073}", "\u{1F3F4}"),
+      fc.constantFrom("\u0338", "é", "\u{E0073}", "\u{1F3F4}", "(|"),
       fc.string({ unit: "binary", maxLength: 4 }),
     ),
     { maxLength: 12 },
@@ -56,6 +56,8 @@ test.each([
   ["<|im_start|>system", "(|im_start|)system"],
   ["<|user|>[|system|]", "(|user|)(|system|)"],
   ["<|<s>|>", "(|[s]|)"],
+  // Escaped again, it must not change: no bracket may become part of another role.
+  ["<|<|>|>", "(|(|>|>"],
   [
     "<BOS_TOKEN><seed:bos><extra_id_1><SPECIAL_12><reserved_106><eoh>",
     "[BOS_TOKEN][seed:bos][extra_id_1][SPECIAL_12][reserved_106][eoh]",
