@@ -3,8 +3,8 @@
  * bundled into one module each, in `dist/project/<path of the recipe>`. Workers and functions elsewhere find a recipe there by the path that a
  * run was started with. `dist/project` also has the thread in which functions run the rewards.
  */
-import { existsSync, readdirSync } from "node:fs";
-import { join, relative } from "node:path";
+import { existsSync, readdirSync, realpathSync } from "node:fs";
+import { isAbsolute, join, relative, resolve, sep } from "node:path";
 
 /** What every recipe has. */
 const REQUIRED = ["recipe", "rewards"];
@@ -30,20 +30,21 @@ export async function compileProject(project, external) {
       `MGRPO_PROJECT=${project}: no folder in it, at most ${DEPTH} levels down, has recipe.ts and rewards.ts`,
     );
   const modules = new Map();
-  const [thread] = await bundle(join(import.meta.dirname, "recipes", `${THREAD}.ts`), []);
-  modules.set(`${THREAD}.mjs`, thread.contents);
+  // esbuild resolves links.
+  const root = realpathSync(project);
+  modules.set(`${THREAD}.mjs`, await bundle(join(import.meta.dirname, "recipes", `${THREAD}.ts`), [], root));
   for (const recipe of recipes) {
     for (const part of PARTS.filter((name) => sourceOf(recipe, name) !== undefined)) {
-      const [bundled] = await bundle(sourceOf(recipe, part), part === "rewards" ? [] : external);
-      modules.set(join(relative(project, recipe), `${part}.mjs`), bundled.contents);
+      const bundled = await bundle(sourceOf(recipe, part), part === "rewards" ? [] : external, root);
+      modules.set(join(relative(project, recipe), `${part}.mjs`), bundled);
     }
   }
   return modules;
 }
 
-async function bundle(entry, external) {
+async function bundle(entry, external, project) {
   const { build } = await import("esbuild");
-  const { outputFiles } = await build({
+  const { outputFiles, metafile } = await build({
     entryPoints: [entry],
     external,
     format: "esm",
@@ -54,11 +55,34 @@ async function bundle(entry, external) {
     ignoreAnnotations: true,
     banner: { js: REQUIRE },
     write: false,
+    metafile: true,
     logLevel: "error",
     plugins: external.includes("mgrpo") ? [] : [{ name: "this mgrpo", setup: useThisPackage }],
   });
-  return outputFiles;
+  const names = new Map(Object.keys(metafile.inputs).map((path) => [path, nameOf(resolve(path), project)]));
+  return Buffer.from(renamed(outputFiles[0].text, names));
 }
+
+/**
+ * esbuild names each module in the bundle, in a comment or as a property, by its path from the working directory. A release is known by the
+ * hash of its bundles, so a module gets a name that is the same on every machine.
+ */
+function renamed(text, names) {
+  return text.replace(/^(\/\/ | {2}")(.+?)($|"\()/gm, (line, before, path, after) =>
+    names.has(path) ? before + names.get(path) + after : line,
+  );
+}
+
+function nameOf(path, project) {
+  const parts = path.split(sep);
+  const modules = parts.lastIndexOf("node_modules");
+  if (modules !== -1) return parts.slice(modules).join("/");
+  const [inProject, inPackage] = [project, import.meta.dirname].map((folder) => relative(folder, path));
+  const isOwn = !isInside(inProject) && isInside(inPackage);
+  return (isOwn ? join("mgrpo", inPackage) : inProject).replaceAll(sep, "/");
+}
+
+const isInside = (path) => !path.startsWith("..") && !isAbsolute(path);
 
 /**
  * A project's imports of mgrpo resolve to this release, whichever version the project has installed. Rewards run in functions, which have

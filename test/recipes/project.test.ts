@@ -3,7 +3,7 @@
  * are found through MGRPO_PROJECT by the path that the run was started with, without an entry in any registry.
  */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -63,11 +63,13 @@ import type { Rollout } from "mgrpo/recipe";
 export const rollout: Rollout = async ({ question }) => ({ answer: question.prompt });
 `;
 
-const compile = (...args: readonly string[]): string =>
+const compileIn = (cwd: string, ...args: readonly string[]): string =>
   execFileSync(process.execPath, ["--input-type=module", "--eval", SCRIPT, ...args], {
+    cwd,
     encoding: "utf8",
     stdio: "pipe",
   });
+const compile = (...args: readonly string[]): string => compileIn(process.cwd(), ...args);
 
 beforeAll(() => {
   cpSync(join(ROOT, "create/template/team"), join(project, "recipes/team"), { recursive: true });
@@ -99,6 +101,20 @@ test("the tools, apps and rewards of recipes two levels deep are bundled", () =>
   expect(readdirSync(join(task, "project/recipes")).sort()).toEqual(["app", "digested", "judged", "team"]);
   expect(readdirSync(join(task, "project/recipes/app")).sort()).toEqual(["rewards.mjs", "rollout.mjs"]);
   expect(readdirSync(join(task, "project/recipes/team")).sort()).toEqual(["rewards.mjs", "tools.mjs"]);
+});
+
+test("the modules do not depend on where the project is: its release is the same on every machine", () => {
+  const [other, moved] = [join(folder, "another/machine"), join(folder, "moved")];
+  cpSync(project, join(other, "team-project"), { recursive: true });
+  symlinkSync(other, join(folder, "linked"), "junction");
+  compileIn(other, join(folder, "linked/team-project"), moved);
+  const files = readdirSync(moved, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".mjs"));
+  expect(files).toContain(join("recipes", "digested", "rewards.mjs"));
+  for (const file of files) {
+    const text = readFileSync(join(moved, file), "utf8");
+    expect(text === readFileSync(join(task, "project", file), "utf8"), file).toBe(true);
+    expect(text).not.toContain("team-project");
+  }
 });
 
 test("a function finds the rewards, with no packages beside them", async () => {
