@@ -58,7 +58,7 @@ export function refuseOtherRelease(deployment: Deployment): void {
   if (deployment.release === own) return;
   throw new MgrpoError(
     "config-invalid",
-    `release ${deployment.release} is deployed, and this is ${own}: launch from the checkout that was deployed, or deploy this one (npm run pack, then npx sst deploy)`,
+    `release ${deployment.release} is deployed, and this is ${own}: launch from the checkout that was deployed, with the same MGRPO_PROJECT if it was set, or deploy this one (npm run pack, then npx sst deploy)`,
   );
 }
 

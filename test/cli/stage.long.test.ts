@@ -222,7 +222,7 @@ test("settings, stages and releases that cannot work are refused before anything
   close();
   const before = await deployed("before", FLEETS, "0.0.9+0123456789ab");
   await expect(launch("before", "far")).rejects.toThrow(
-    `release 0.0.9+0123456789ab is deployed, and this is ${RELEASE}: launch from the checkout that was deployed, or`,
+    `release 0.0.9+0123456789ab is deployed, and this is ${RELEASE}: launch from the checkout that was deployed, with the same MGRPO_PROJECT if it was set, or`,
   );
   expect(await before.table.get(tableKeys.run("far"))).toBeUndefined();
   before.close();
