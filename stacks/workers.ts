@@ -84,6 +84,8 @@ function createFleet(fleet: FleetSettings, common: Common): aws.autoscaling.Grou
       vpcZoneIdentifiers: network.subnets.map(({ id }) => id),
       // Starts a replacement as soon as a spot instance is at risk.
       capacityRebalance: true,
+      // Otherwise AWS would terminate working instances to balance the zones again whenever an idle one has terminated itself.
+      suspendedProcesses: ["AZRebalance"],
       mixedInstancesPolicy: {
         launchTemplate: {
           launchTemplateSpecification: {

@@ -51,6 +51,7 @@ type Compared =
   | "retentionInDays"
   | "serverSideEncryption"
   | "sqsManagedSseEnabled"
+  | "suspendedProcesses"
   | "tableName"
   | "ttl"
   | "type"

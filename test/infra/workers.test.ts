@@ -32,6 +32,13 @@ test.each(FLEETS)("%s is empty until a run needs it, and a deployment never chan
   expect(launchTemplate.launchTemplateSpecification.launchTemplateId).toBe(`${fleet}Template`);
 });
 
+test.each(FLEETS)(
+  "%s: AWS terminates no working instance to balance the zones after an idle one has ended itself",
+  (fleet) => {
+    expect(groupOf(fleet).suspendedProcesses).toEqual(["AZRebalance"]);
+  },
+);
+
 test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, terminated on shutdown, AWS's image, no SSH key", (fleet) => {
   const template = templateOf(fleet);
   expect(template.metadataOptions).toMatchObject({ httpTokens: "required", httpPutResponseHopLimit: 1 });
