@@ -40,7 +40,7 @@ export default $config({
     const schedule = createSchedule();
     const functions = createFunctions(storage, settings, schedule, fleets, judge);
     createAlarms(functions, settings);
-    describeDeployment(storage, schedule, fleets);
+    describeDeployment(storage, schedule, fleets, functions);
     return {
       table: storage.table.name,
       bucket: storage.bucket.name,

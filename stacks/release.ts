@@ -13,7 +13,8 @@ export interface Release {
 }
 
 interface ReleaseFile {
-  readonly key: string;
+  /** Known once the file is uploaded: no launch template names a file that the bucket does not have yet. */
+  readonly key: $util.Output<string>;
   readonly sha256: string;
 }
 
@@ -33,6 +34,6 @@ export function createRelease(bucket: sst.aws.Bucket): Release {
 function upload(name: string, file: string, bucket: sst.aws.Bucket): ReleaseFile {
   const sha256 = createHash("sha256").update(readFileSync(file)).digest("hex");
   const key = `releases/${sha256}/${file}`;
-  new aws.s3.BucketObjectv2(name, { bucket: bucket.name, key, source: $asset(file) });
-  return { key, sha256 };
+  const uploaded = new aws.s3.BucketObjectv2(name, { bucket: bucket.name, key, source: $asset(file) });
+  return { key: uploaded.key, sha256 };
 }

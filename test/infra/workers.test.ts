@@ -154,6 +154,18 @@ test("the table describes its deployment, as launch, tick and the instances read
   expect(other?.release).not.toBe(deployed);
 });
 
+test("the deployment's record is written after its functions and fleets, and a fleet's template after the release's upload", () => {
+  for (const { resources } of [prod, serverless]) {
+    const places = new Map(resources.map(({ name }, place) => [name, place]));
+    const placesOf = (pattern: RegExp) => [...places].flatMap(([name, place]) => (pattern.test(name) ? [place] : []));
+    const [record = -1] = placesOf(/^Deployment$/);
+    expect(placesOf(/Function$/)).toHaveLength(5);
+    for (const place of placesOf(/^Fleet\w+$|Function$/)) expect(place).toBeLessThan(record);
+    const uploaded = Math.max(...placesOf(/^Release(Archive|Lock)$/));
+    for (const place of placesOf(/^Fleet\w+Template$/)) expect(place).toBeGreaterThan(uploaded);
+  }
+});
+
 test("two fleets for the same work are refused, and so is an invalid name", () => {
   const fleet = { ...{ agent: "main", gpu: true, instanceTypes: ["g6.xlarge"], max: 1, onDemand: 0 } };
   const fleets = [
