@@ -2,6 +2,7 @@
  * @file The deployment that owns a table: its stacks record a description in the table. A deployment is found by stage
  * or by table name.
  */
+import { isAbsolute, relative, resolve } from "node:path";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";
@@ -13,6 +14,7 @@ import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Table } from "../core/ports.ts";
 import { chosenBy } from "../core/training/resolve-config.ts";
 import { release } from "../gpu-workers/release.ts";
+import { recipeFolder } from "../recipes/registry.ts";
 import type { WorkerSpec } from "./local/workers.ts";
 
 /** stacks/storage.ts names the table after the stage, so the stage's name alone is enough to find everything else. */
@@ -59,6 +61,22 @@ export function refuseOtherRelease(deployment: Deployment): void {
   throw new MgrpoError(
     "config-invalid",
     `release ${deployment.release} is deployed, and this is ${own}: launch from the checkout that was deployed, with the same MGRPO_PROJECT if it was set, or deploy this one (npm run pack, then npx sst deploy)`,
+  );
+}
+
+/** Functions and instances find a user's recipe only by its path in the project that is deployed. */
+export function refuseUndeployedRecipe(recipe: string): void {
+  const folder = recipeFolder(recipe);
+  if (folder === undefined) return;
+  const { MGRPO_PROJECT: project } = process.env;
+  const path = project ? relative(resolve(project), folder) : "..";
+  const isInside = !isAbsolute(path) && !path.startsWith("..");
+  if (isInside && !isAbsolute(recipe) && resolve(project ?? "", recipe) === folder) return;
+  throw new MgrpoError(
+    "config-invalid",
+    isInside
+      ? `recipe '${recipe}': a deployment has it by its path in MGRPO_PROJECT: launch ${path || "."}`
+      : `recipe '${recipe}' is not deployed: set MGRPO_PROJECT to its project for npm run pack, npx sst deploy and launch (docs/recipes.md)`,
   );
 }
 

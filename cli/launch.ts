@@ -22,6 +22,7 @@ import {
   readDeployment,
   refuseKeylessJudge,
   refuseOtherRelease,
+  refuseUndeployedRecipe,
   refuseUnreachableServers,
   startedByHand,
 } from "./deployment.ts";
@@ -63,6 +64,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
       begins: () => stored === undefined,
       async checkStore(found) {
         if (deployment) await found.attempt(() => refuseOtherRelease(deployment));
+        if (deployment) await found.attempt(() => refuseUndeployedRecipe(recipeName));
         if (deployment) await found.attempt(() => refuseUnreachableServers(config, deployment));
         if (deployment && config.judge)
           await found.attempt(async () => {

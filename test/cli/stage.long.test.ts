@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { nodeArguments } from "../../cli/local/workers.ts";
@@ -34,6 +34,8 @@ const plane = controlPlane(FLEETS.map(({ group }) => group));
 const server = await serveControlPlane(plane);
 Object.assign(process.env, server.environment);
 process.chdir(here);
+// The recipe as a user's project has it.
+process.env["MGRPO_PROJECT"] = dirname(RELAY);
 afterAll(async () => {
   process.chdir(home);
   await store.close();
@@ -55,8 +57,9 @@ async function deployed(stage: string, fleets: Deployment["fleets"], deployedRel
   await stageStore.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
   return stageStore;
 }
-const launch = (stage: string, run: string, ...more: string[]) =>
-  printedJson("launch", ...trainRelay(run, "--steps", "1").slice(1), "--stage", stage, ...more);
+const launchRecipe = (recipe: string, stage: string, run: string, ...more: string[]) =>
+  printedJson("launch", recipe, ...trainRelay(run, "--steps", "1").slice(2), "--stage", stage, ...more);
+const launch = (stage: string, run: string, ...more: string[]) => launchRecipe(basename(RELAY), stage, run, ...more);
 
 test("a stage with fleets leaves the user nothing to start; a halted run resumes with the stage's clock on; show names the fleet that refuses the run", async () => {
   const { table, close } = await deployed("all", FLEETS);
@@ -194,6 +197,20 @@ test("without fleets, or with fleets for some agents, launch prints the commands
     workers: [/--agent searcher/, /--agent '\*'/].map((flags) => expect.stringMatching(flags)),
   });
   for (const { close } of [bare, some]) close();
+});
+
+test("a recipe that functions and instances would not find is refused", async () => {
+  const { table, close } = await deployed("recipes", FLEETS);
+  await expect(launchRecipe(RELAY, "recipes", "far")).rejects.toThrow(
+    /^recipe '.*relay': a deployment has it by its path in MGRPO_PROJECT: launch relay$/,
+  );
+  delete process.env["MGRPO_PROJECT"];
+  await expect(launchRecipe(RELAY, "recipes", "far")).rejects.toThrow(
+    /^recipe '.*relay' is not deployed: set MGRPO_PROJECT to its project for npm run pack,/,
+  );
+  process.env["MGRPO_PROJECT"] = dirname(RELAY);
+  expect(await table.get(tableKeys.run("far"))).toBeUndefined();
+  close();
 });
 
 test("settings, stages and releases that cannot work are refused before anything starts", async () => {
