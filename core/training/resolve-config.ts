@@ -34,6 +34,7 @@ export function resolveConfig(
   recipe: Recommendation,
   { run, seed, arm, set = [], recipe: location = recipe.name }: RunChoice,
 ): RunConfig {
+  refuseGiven(set);
   const advised = typeof recipe.config === "function" ? recipe.config(arm, chosenBy(set)) : recipe.config;
   const recommended: RunConfigInput = { ...advised, run, seed, arm, recipe: location };
   const what = `config of run '${run}'`;
@@ -51,6 +52,19 @@ export function resolveConfig(
   const config = withSettings({ ...others, agents: withoutInherited(agents) }, set);
   refuseUnknownAgents(set, Object.keys(recommended.agents), config);
   return parse(RunConfig, config, what, "config-invalid");
+}
+
+/** What a command is given besides `--set`: the recipe's advice and the arm's settings follow from it, and the run is named after it. */
+const GIVEN = ["run", "recipe", "arm", "seed"];
+
+/** Refuses a setting that would only relabel the run: `arm=main-only` would leave the sub-agents trained. */
+function refuseGiven(set: readonly string[]): void {
+  const setting = set.find((one) => GIVEN.includes(one.slice(0, one.indexOf("="))));
+  if (setting === undefined) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `--set ${setting}: this is no setting to change: give it as the command's recipe, or with --run, --arm or --seed`,
+  );
 }
 
 /** A setting may add an agent if a setting makes it the main agent, or one that another delegates to. Otherwise its name is mistyped. */
