@@ -92,10 +92,25 @@ export async function planEvaluation(
 }
 
 /** Settings that only training reads. */
-const OF_TRAINING = /^(?:temperature|curriculum|staleness|agents\.[^.=]+\.optimizer)(?=[.=])/;
+const OF_TRAINING = [
+  "steps",
+  "sampledTokens",
+  "questionsPerStep",
+  "rolloutsPerQuestion",
+  "temperature",
+  "curriculum",
+  "dynamicSampling",
+  "staleness",
+  "retention",
+  "track",
+  "trackContent",
+];
+
+const isOfTraining = (setting: string): boolean =>
+  OF_TRAINING.includes(setting.split(/[.=]/, 1).join()) || /^agents\.[^.=]+\.optimizer[.=]/.test(setting);
 
 function refuseSettingsOfTraining(set: readonly string[]): void {
-  const setting = set.find((one) => OF_TRAINING.test(one));
+  const setting = set.find(isOfTraining);
   if (setting === undefined) return;
   const own = setting.startsWith("temperature=") ? "; a suite has its own (evaluation.suites.0.temperature)" : "";
   throw new MgrpoError("config-invalid", `--set ${setting} changes training alone: leave it out${own}`);

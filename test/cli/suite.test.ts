@@ -177,7 +177,8 @@ test("settings that only training reads are refused; a temperature is a suite's"
   await expect(plan("temperature=0.5")).rejects.toThrow(
     "--set temperature=0.5 changes training alone: leave it out; a suite has its own (evaluation.suites.0.temperature)",
   );
-  for (const setting of ["staleness=1", "agents.main.optimizer.learningRate=1", "curriculum=[]"])
+  const others = ["staleness=1", "agents.main.optimizer.learningRate=1", "curriculum=[]", "steps=9", "track=[]"];
+  for (const setting of others)
     await expect(plan(setting)).rejects.toThrow(`--set ${setting} changes training alone: leave it out`);
 });
 
