@@ -7,7 +7,7 @@
  *
  *     lost answers, a judge's outage ──> answers kept in a folder; missing ones asked for again after 1, 2, 4 … polls ──ten retries──> refused
  */
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import colors from "picocolors";
@@ -29,12 +29,13 @@ import { openRecipe } from "../recipes/registry.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/base-models.ts";
 import { describeLosses, evaluateInFolder, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
-import { writeAtomically } from "./local/run-folder.ts";
+import { readText, writeAtomically } from "./local/run-folder.ts";
 import { type Stop, stopWithin, watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
 import { accuracy, counted, duration } from "./terminal/columns.ts";
 import { type LiveLine, openLiveLine } from "./terminal/live.ts";
 import { row } from "./terminal/rows.ts";
+import { makeWritable } from "./writable-folder.ts";
 
 export interface EvalWatchOptions {
   /** File that holds a WatchedTeam. */
@@ -60,11 +61,11 @@ interface WatchContext {
 
 export async function watch(location: string, { team: file, every, results }: EvalWatchOptions): Promise<void> {
   if (!existsSync(file)) throw new MgrpoError("not-found", `--team ${file}: no such file`);
-  const team = parseJson(WatchedTeam, readFileSync(file), `--team ${file}`, "config-invalid");
+  const team = parseJson(WatchedTeam, readText(file), `--team ${file}`, "config-invalid");
   const config = await teamConfig(team);
   const questions = await readQuestions(await openRecipe(team.recipe), config);
   const source = location.startsWith("s3://") ? openS3Source(location) : openFolderSource(location);
-  mkdirSync(results, { recursive: true });
+  makeWritable(results, "name another folder with --results");
   const stop = watchForStop();
   const live = openLiveLine(process.stdout);
   const watched: WatchContext = { team, config, questions, source, location, results, stop, live };

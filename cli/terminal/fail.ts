@@ -4,6 +4,7 @@ import colors from "picocolors";
 import { boundReason } from "../../core/contracts/bounds.ts";
 import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
 import { clean } from "./clean.ts";
+import { fileFault } from "./file-fault.ts";
 import { MGRPO } from "./name.ts";
 import { didYouMean } from "./nearest.ts";
 
@@ -14,15 +15,16 @@ export function fail(error: unknown): void {
     process.exitCode = error.exitCode;
     return;
   }
-  const code = isMgrpoError(error) ? colors.dim(` [${error.code}]`) : "";
+  const known = fileFault(error);
+  const code = isMgrpoError(known) ? colors.dim(` [${known.code}]`) : "";
   process.stderr.write(`${colors.red("mgrpo:")} ${describe(error)}${code}\n`);
   if (process.env["MGRPO_DEBUG"] === "1") console.error(error);
   process.exitCode = 1;
 }
 
-/** The message of a known error; how to install a missing runtime; anything else is reported as unexpected, a bug in this program. */
+/** The message of a known error or of a file's fault; how to install a missing runtime; anything else is reported as unexpected, a bug in this program. */
 export function describe(error: unknown): string {
-  return asTyped(messageOf(error));
+  return asTyped(messageOf(fileFault(error)));
 }
 
 /** Messages of lower layers write hints as `mgrpo <command>` in backticks. This rewrites them the way the user starts the program. */

@@ -1,0 +1,30 @@
+/** @file Faults of files that no command expects at that place: a full disk, a folder without access, a file where a folder belongs. */
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+
+const FULL = /^(ENOSPC|EDQUOT)$/;
+const FORBIDDEN = /^(EACCES|EPERM|EROFS)$/;
+/** A path that cannot be what the command takes it for. */
+const MISPLACED = /^(ENOTDIR|EISDIR|ENOTEMPTY|ENAMETOOLONG|ELOOP)$/;
+
+/** Translates such a fault; any other error is returned as it is. Node.js names the path in its message. */
+export function fileFault(error: unknown): unknown {
+  if (isMgrpoError(error) || !(error instanceof Error)) return error;
+  const { code = "", syscall, message } = error as NodeJS.ErrnoException;
+  if (syscall === undefined) return error;
+  const options = { cause: error };
+  if (FULL.test(code))
+    return new MgrpoError("disk-full", `the disk is full (${message}): free some space and try again`, options);
+  if (FORBIDDEN.test(code))
+    return new MgrpoError(
+      "storage-unwritable",
+      `access is denied (${message}): give this user access, or name another place`,
+      options,
+    );
+  if (MISPLACED.test(code))
+    return new MgrpoError(
+      "storage-unwritable",
+      `this path cannot be used (${message}): name another file or folder`,
+      options,
+    );
+  return error;
+}
