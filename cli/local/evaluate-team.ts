@@ -10,7 +10,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { clean } from "../terminal/clean.ts";
@@ -24,6 +24,8 @@ import type { Stop } from "./stop.ts";
 import { evaluatorsOf, inFlightIn, startWorkers, type Workers } from "./workers.ts";
 
 const POLL_SECONDS = 0.25;
+/** The evaluation's store, within its folder. */
+const CLOUD = "cloud";
 
 export interface FinishedJob {
   readonly job: JobRecord;
@@ -55,10 +57,15 @@ export async function evaluateLocally(
   onDone: OnDone,
 ): Promise<boolean> {
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-eval-"));
+  let isLogNamed = false;
   try {
     return await evaluateInFolder(directory, config, bases, questions, stop, onDone);
+  } catch (error) {
+    isLogNamed = isMgrpoError(error, "worker-unavailable");
+    throw error;
   } finally {
-    rmSync(directory, { recursive: true, force: true });
+    // The error names the log of the worker that failed, so the logs stay.
+    rmSync(isLogNamed ? join(directory, CLOUD) : directory, { recursive: true, force: true });
   }
 }
 
@@ -81,7 +88,7 @@ export async function evaluateInFolder(
 ): Promise<boolean> {
   const config = withoutWaiting(wanted);
   makeWritable(directory, "name another folder with --results");
-  const cloud = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "functions.log"));
+  const cloud = await openEmbeddedCloud(join(directory, CLOUD), join(directory, "functions.log"));
   try {
     await startOrResume(
       cloud,
