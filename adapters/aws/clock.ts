@@ -14,6 +14,8 @@ const FRESH_SECONDS = 30;
  * next response corrects.
  */
 const STEP_BACK_MS = 2000;
+/** The longest wait of a Node.js timer: a longer one ends at once. */
+const LONGEST_MS = 2 ** 31 - 1;
 
 export interface StoreClock extends Clock {
   /** Records the Date header of a response. */
@@ -43,7 +45,7 @@ export function openClock(ask: () => Promise<unknown>): StoreClock {
       return Math.round(seen.offsetMs + monotonic() * 1000);
     },
     async sleep(seconds, signal) {
-      await pause(seconds * 1000, undefined, { signal }).catch((error: unknown) => {
+      await pause(Math.min(seconds * 1000, LONGEST_MS), undefined, { signal }).catch((error: unknown) => {
         if (!signal?.aborted) throw error;
       });
     },
