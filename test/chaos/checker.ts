@@ -15,6 +15,10 @@ const IS_VERDICT = /^commit runs\/[^/]+\/verdicts\//;
 
 type Law = (evidence: Evidence) => string[];
 
+/** How many answers the judge gave. */
+export const verdictsOf = ({ history }: Trial): number =>
+  history.filter(({ verdictMicroUsd }) => verdictMicroUsd !== undefined).length;
+
 /** Everything in the history that took effect, in the order of the answers. */
 const effects = ({ history }: Trial): Entry[] =>
   history.filter(({ facts }) => facts.length > 0).toSorted((a, b) => a.answeredAt - b.answeredAt);
@@ -69,7 +73,7 @@ export const laws: Readonly<Record<string, Law>> = {
     trial.runs.flatMap(({ foreignTrajectories }) => foreignTrajectories),
 
   "the judge is asked again only after a disturbance": ({ trial }) => {
-    const asked = trial.history.filter(({ verdictMicroUsd }) => verdictMicroUsd !== undefined).length;
+    const asked = verdictsOf(trial);
     const stored = effects(trial).filter(({ facts }) => facts.some((fact) => IS_VERDICT.test(fact))).length;
     const excused = disturbances(trial);
     return asked - stored > excused ? [`${asked} answers, ${stored} stored, ${excused} disturbances`] : [];
@@ -149,10 +153,10 @@ function judgesBill({ history, runs }: Trial): { readonly paid: number; readonly
 const MOST_MICRO_USD = 12_000;
 
 /** Requests to the judge that may be under way when a process dies. */
-const ASKS_AT_ONCE = 16;
+export const ASKS_AT_ONCE = 16;
 
 /** Whose death may lose an answer of the judge: the functions and the workers that evaluate ask it, the cloud stores its verdicts. */
-const LOSES_ANSWERS = /^(functions|cloud|eval-.*)$/;
+export const LOSES_ANSWERS = /^(functions|cloud|eval-.*)$/;
 
 /**
  * How many answers of the judge may have been lost: to faults of the functions' requests, to deaths, to the deadline of a verdict. An event

@@ -17,7 +17,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } fr
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import * as z from "zod";
-import { check } from "./checker.ts";
+import { check, verdictsOf } from "./checker.ts";
 import type { Trial } from "./history.ts";
 import { drawSchedule, Schedule, STEPS, sizeOf, undisturbed } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
@@ -78,7 +78,7 @@ async function main(): Promise<void> {
     const violations = check({ trial: reference, reference });
     if (violations.length > 0)
       throw new Error(`the undisturbed trial breaks a law: ${violations[0]}\n${reference.log.join("\n")}`);
-    process.stdout.write(`undisturbed: ${reference.seconds.toFixed(1)} s, ${reference.history.length} requests\n`);
+    process.stdout.write(`undisturbed: ${describe(reference)}\n`);
     const attempt = (schedule: Schedule) => runAndCheck(run, schedule, reference);
     const lines: Line[] = [];
     const until = performance.now() + chosen.minutes * 60_000;
@@ -96,6 +96,12 @@ async function main(): Promise<void> {
   } finally {
     built.remove();
   }
+}
+
+function describe(trial: Trial): string {
+  const { seconds, history } = trial;
+  const ofFunctions = history.filter((entry) => entry.process === "functions").length;
+  return `${seconds.toFixed(1)} s, ${history.length} requests (${ofFunctions} of the functions), ${verdictsOf(trial)} verdicts`;
 }
 
 const replayed = ({ replay }: z.infer<typeof Arguments>): Schedule | undefined =>

@@ -1,5 +1,6 @@
 /** @file Schedules are functions of their seed, and failing ones shrink to what makes them fail. */
 import { expect, test } from "vitest";
+import { ASKS_AT_ONCE, LOSES_ANSWERS } from "./checker.ts";
 import { drawSchedule, type Fault, KINDS, PROCESSES, Schedule, STEPS, undisturbed } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
 
@@ -54,6 +55,14 @@ test("the number of faults and deaths per step does not depend on the number of 
       );
       expect(within.length).toBeLessThanOrEqual(2);
     }
+});
+
+test("the schedules of seeds 1 to 241 excuse 80 answers of the judge on average, as docs/chaos.md says", () => {
+  const excuses = ({ faults, deaths }: Schedule) =>
+    faults.filter(({ process, channel }) => process === "functions" && channel !== "events").length +
+    ASKS_AT_ONCE * deaths.filter(({ process }) => LOSES_ANSWERS.test(process)).length;
+  const drawn = Array.from({ length: 241 }, (_, i) => excuses(drawSchedule(i + 1)));
+  expect(Math.round(drawn.reduce((sum, n) => sum + n) / drawn.length)).toBe(80);
 });
 
 test("delays are short, except those of some events, which arrive long after their step", () => {
