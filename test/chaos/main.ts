@@ -13,13 +13,13 @@
  *     --store d,s      ports of a store that runs already, DynamoDB's and S3's API, instead of the embedded cloud
  */
 import { execFileSync } from "node:child_process";
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
-import * as z from "zod";
+import { isMgrpoError } from "../../core/errors.ts";
 import { check, verdictsOf } from "./checker.ts";
 import type { Trial } from "./history.ts";
-import { drawSchedule, Schedule, STEPS, sizeOf, undisturbed } from "./schedule.ts";
+import { type ChaosOptions, type Line, readOptions, readSchedule, readTrials, reportIn } from "./options.ts";
+import { drawSchedule, type Schedule, sizeOf, undisturbed } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
 import { buildTrials, runTrial } from "./trial.ts";
 
@@ -28,49 +28,13 @@ const DEADLINE_SECONDS_PER_STEP = 80;
 const REPEATS = 2;
 const SHRINK_MINUTES = 20;
 
-const Arguments = z.strictObject({
-  minutes: z.coerce.number().positive().default(5),
-  seed: z.coerce.number().int().nonnegative().default(1),
-  steps: z.coerce.number().int().positive().default(STEPS),
-  trials: z.coerce.number().int().positive().default(Number.MAX_SAFE_INTEGER),
-  replay: z.string().optional(),
-  to: z.string().default("runs/chaos"),
-  store: z
-    .string()
-    .regex(/^\d+,\d+$/)
-    .transform((ports) => ports.split(",").map(Number))
-    .transform(([dynamo = 0, s3 = 0]) => ({ dynamo, s3 }))
-    .optional(),
-});
-
 const commit = execFileSync("git", ["rev-parse", "--short=12", "HEAD"], { encoding: "utf8" }).trim();
 
-interface Line {
-  readonly commit: string;
-  readonly seed: number;
-  readonly steps: number;
-  readonly size: number;
-  readonly deaths: number;
-  readonly faultsMet: number;
-  readonly requests: number;
-  readonly seconds: number;
-  readonly violations: readonly string[];
-}
-
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      minutes: { type: "string" },
-      seed: { type: "string" },
-      steps: { type: "string" },
-      trials: { type: "string" },
-      replay: { type: "string" },
-      to: { type: "string" },
-      store: { type: "string" },
-    },
-  });
-  const chosen = Arguments.parse(values);
-  const steps = replayed(chosen)?.steps ?? chosen.steps;
+  const chosen = readOptions(process.argv.slice(2));
+  const replayed = chosen.replay === undefined ? undefined : readSchedule(chosen.replay);
+  const recorded = readTrials(chosen.to);
+  const steps = replayed?.steps ?? chosen.steps;
   const built = await buildTrials();
   try {
     const run: Run = (schedule) => runTrial(built, schedule, DEADLINE_SECONDS_PER_STEP * steps, chosen.store);
@@ -82,7 +46,7 @@ async function main(): Promise<void> {
     const attempt = (schedule: Schedule) => runAndCheck(run, schedule, reference);
     const lines: Line[] = [];
     const until = performance.now() + chosen.minutes * 60_000;
-    for (const schedule of schedulesOf(chosen)) {
+    for (const schedule of replayed ? [replayed] : drawnSchedules(chosen, recorded)) {
       if (performance.now() > until) break;
       const { line, trial } = await attempt(schedule);
       lines.push(line);
@@ -104,20 +68,11 @@ function describe(trial: Trial): string {
   return `${seconds.toFixed(1)} s, ${history.length} requests (${ofFunctions} of the functions), ${verdictsOf(trial)} verdicts`;
 }
 
-const replayed = ({ replay }: z.infer<typeof Arguments>): Schedule | undefined =>
-  replay === undefined ? undefined : Schedule.parse(JSON.parse(readFileSync(replay, "utf8")));
-
-function* schedulesOf(chosen: z.infer<typeof Arguments>): Generator<Schedule> {
-  const only = replayed(chosen);
-  if (only) {
-    yield only;
-    return;
-  }
-  const { seed, steps, trials, to } = chosen;
+function* drawnSchedules({ seed, steps, trials }: ChaosOptions, recorded: readonly Line[]): Generator<Schedule> {
   const isSame = (line: Line) => line.commit === commit && line.steps === steps;
-  const recorded = new Set(recordedTrials(to).flatMap((line) => (isSame(line) ? [line.seed] : [])));
+  const done = new Set(recorded.flatMap((line) => (isSame(line) ? [line.seed] : [])));
   for (let next = seed, left = trials; left > 0; next++) {
-    if (recorded.has(next)) continue;
+    if (done.has(next)) continue;
     yield drawSchedule(next, steps);
     left--;
   }
@@ -147,7 +102,7 @@ const textOf = ({ seed, size, deaths, faultsMet, requests, seconds, violations }
   violations.map((violation) => `\n    ${violation}`).join("");
 
 async function reportFailure(
-  { to, store }: z.infer<typeof Arguments>,
+  { to, store }: ChaosOptions,
   schedule: Schedule,
   trial: Trial,
   line: Line,
@@ -171,21 +126,17 @@ async function reportFailure(
   );
 }
 
-const reportIn = (folder: string) => join(folder, "trials.jsonl");
-
-function recordedTrials(folder: string): Line[] {
-  if (!existsSync(reportIn(folder))) return [];
-  return readFileSync(reportIn(folder), "utf8")
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
-}
-
 function recordTrial(folder: string, line: Line): void {
   mkdirSync(folder, { recursive: true });
   appendFileSync(reportIn(folder), `${JSON.stringify(line)}\n`);
 }
 
-await main();
+try {
+  await main();
+} catch (error) {
+  if (!isMgrpoError(error)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+}
 // Nothing is left to wait for; a proxy's late answer must not keep the process alive.
 process.exit();
