@@ -2,6 +2,7 @@
  * @file `npm run simulate -- --rollouts-per-minute 10000 --agents 5 --hours 1`: what a load demands of AWS, and which limit it hits first.
  * The functions, the store's adapters and the workers are real; models, machines and AWS are simulated, and time is virtual.
  */
+import { setMaxListeners } from "node:events";
 import { isMgrpoError } from "../../core/errors.ts";
 import { readArguments } from "./arguments.ts";
 import { figuresOf } from "./figures.ts";
@@ -36,6 +37,9 @@ async function main() {
   const lines = [...problems].map(([problem, times]) => `\n${times} times: ${problem}`);
   await new Promise<void>((resolve) => print(`${[text, ...(isJson ? [] : lines)].join("\n")}\n`, () => resolve()));
 }
+
+// Every conversation of a step waits for the signal that ends it, as in a worker: that is no leak.
+setMaxListeners(0);
 
 try {
   await main();

@@ -15,6 +15,7 @@ const SLOTS = 8;
 const run = promisify(execFile);
 
 let figures: Figures & { readonly problems: object };
+let warnings: string;
 
 beforeAll(async () => {
   const load = ["--rollouts-per-minute", String(PER_MINUTE), "--agents", "3", "--hours", "2"];
@@ -23,14 +24,16 @@ beforeAll(async () => {
     `agents.${agent}.engine.slots=${SLOTS}`,
   ]);
   const command = ["dist/bench/simulate/main.js", ...load, ...small, "--json"];
-  const { stdout } = await run(process.execPath, command, { maxBuffer: 1e7 });
+  const { stdout, stderr } = await run(process.execPath, command, { maxBuffer: 1e7 });
   figures = JSON.parse(stdout);
+  warnings = stderr;
 }, 300_000);
 
 test("the run keeps the requested rate, with nothing lost", () => {
   expect(figures.reached).toBeGreaterThan(0.95 * PER_MINUTE);
   expect(figures.reached).toBeLessThan(1.05 * PER_MINUTE);
   expect(figures.problems).toEqual({});
+  expect(warnings).toBe("");
 });
 
 test("each outcome is committed once and scored once", () => {
