@@ -21,7 +21,7 @@ export const AgentResult = z.strictObject({
   checkpoint: z.string(),
   /** Identifies the exported weights (`weightsSha256` in gpu-workers/checkpoints.ts). */
   sha256: Sha256,
-  /** What was measured of the server's own optimizer, if that trains the agent. */
+  /** Measurements of the server's own optimizer, if it trains the agent. */
   optimizer: OptimizerProbe.exactOptional(),
 });
 export type AgentResult = z.infer<typeof AgentResult>;
@@ -38,12 +38,12 @@ export const RunReport = z.strictObject({
   /** Share of held-out questions that the trained team answers correctly without its tools. */
   closedBook: z.number().nullable(),
   evaluations: z.array(TeamEvaluation),
-  /** Each open-book suite asked before and after training. Earlier releases wrote none. */
+  /** The gain in each open-book suite that was run before and after training. Earlier releases wrote none. */
   gains: z.array(HeldOutGain).default([]),
   /** The recipe's case studies, before and after training. */
   caseStudies: z.array(CaseStudyResult),
   perStep: z.array(StepSummary),
-  /** What the user was warned of after some step. Earlier releases wrote none. */
+  /** The warnings that the user got after steps. Earlier releases wrote none. */
   warnings: z.array(z.string()).default([]),
   /** Per training rollout; claims, heartbeats and evaluations included. */
   store: z.strictObject({
@@ -51,7 +51,7 @@ export const RunReport = z.strictObject({
     writesPerRollout: z.number(),
     writeUnitsPerRollout: z.number(),
   }),
-  /** Agent -> the seconds of its workers; also those of the functions and of the whole run. */
+  /** Agent -> the seconds of its workers; also `scoring`, those of the functions, and `total`, those of the whole run. */
   seconds: z.object({ scoring: z.number(), total: z.number() }).catchall(WorkerSeconds),
   agents: z.record(AgentName, AgentResult),
   /** The objective: ratio, clipping, alignment and so on. */

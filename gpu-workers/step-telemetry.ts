@@ -46,7 +46,7 @@ export async function writeTelemetry(
       taken.push({ run: name, step: one, worker, agent, sampling, training, conversations });
     }
   };
-  /** The first object of a step stands: a conversation that ends after it was written is not in it. */
+  /** The first object of a step wins: a conversation that ends after it was written is not in it. */
   const commit = async () => {
     for (const record of taken.splice(0)) {
       await store.objects
@@ -69,7 +69,7 @@ export async function writeTelemetry(
   }
 }
 
-/** What the workers of a run stored about a step. One that was killed in it, or still works on it, has stored nothing. */
+/** What the workers of a run stored about a step. A worker that was killed during the step, or still works on it, has stored nothing. */
 export async function readTelemetry(
   { table, objects }: Pick<Store, "table" | "objects">,
   run: string,

@@ -119,7 +119,7 @@ export const RunPulse = z.strictObject({
   reason: z.string(),
   /** Closed steps whose summaries can be read. A step closes in the store a moment before its summary can be read. */
   closed: z.int(),
-  /** The step that the run is at; after the last one, the number of its steps. */
+  /** The current step; after the last one, the number of steps. */
   step: z.int(),
   /** The open step; null while the next one is being planned, and once all are closed. */
   openStep: z.int().nullable(),
@@ -167,7 +167,7 @@ export const GroupRow = z.strictObject({
   question: QuestionView,
   /** Trained agent -> why it learns nothing from the group; null if it learns. */
   noSignal: z.record(AgentName, z.string().nullable()),
-  /** Of the main agent's rewards; null if it has no batch. */
+  /** Mean and standard deviation of the main agent's rewards; null if it has no batch. */
   mean: z.number().nullable(),
   std: z.number().nullable(),
   rollouts: z.array(RolloutCell),
@@ -178,7 +178,7 @@ export const StepView = z.strictObject({
   step: Step,
   state: z.enum(["open", "ready", "closed"]),
   summary: StepSummary.nullable(),
-  /** One page of its groups, in the order that was asked for. */
+  /** One page of its groups, in the requested order. */
   groups: z.array(GroupRow),
   page: z.int(),
   pages: z.int(),

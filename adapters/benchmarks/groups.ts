@@ -1,8 +1,8 @@
-/** @file The subsets of a benchmark that its authors report separately, and those of all other questions: by level and by kind. */
+/** @file The groups of questions whose scores are also reported separately: as a benchmark's authors do, otherwise by level and by kind. */
 import type { Benchmark } from "../../core/contracts/evaluation-suite.ts";
 import type { Question } from "../../core/contracts/question.ts";
 
-/** The groups of a question. */
+/** The groups that a question belongs to. */
 export function groupsOf(benchmark: Benchmark | undefined, { kind, level, facts }: Question): string[] {
   switch (benchmark) {
     case "gaia":

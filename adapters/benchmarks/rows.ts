@@ -1,4 +1,4 @@
-/** @file Reads benchmark files. An error is one line that names the file and, where one is at fault, the row, and never quotes a question or an answer. */
+/** @file Reads benchmark files. An error is one line that names the file and, if a row is at fault, the row; it never quotes a question or an answer. */
 import { readFileSync } from "node:fs";
 import type * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";

@@ -2,13 +2,13 @@
  * @file Leaderboard submissions: one JSON Lines file per run, or one CSV file for all runs. A question whose rollout was lost to an
  * infrastructure failure is omitted, since a leaderboard would count it as wrong: from the file of the run that lost it, or, if any run lost
  * it, from the CSV, whose cells cannot tell a lost response from an empty one.
- * In `result.json`, `lost` lists these questions and those that only the judge failed on (their answers are here);
+ * In `result.json`, `lost` lists these questions and those that only the judge failed on (whose answers are in the submission);
  * `unasked` lists those that the team cannot answer.
  *
  *     gaia          JSON Lines of task_id, model_answer, reasoning_trace   (huggingface.co/spaces/gaia-benchmark/leaderboard)
  *     webwalkerqa   JSON Lines of question, pred                           (the input of WebWalker's evaluate.py)
  *     xbench        CSV of id, response-1 …, canary; columns as in xbench's own result files, responses encrypted; its leaderboard accepts no uploads
- *     reasoning-gym JSON Lines of source_dataset, source_index, answer       (the names in its entries; nobody collects them)
+ *     reasoning-gym JSON Lines of source_dataset, source_index, answer       (named as in its entries; there is no leaderboard)
  *     otherwise     JSON Lines of id, answer
  */
 

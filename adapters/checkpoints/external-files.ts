@@ -48,7 +48,7 @@ async function fromHub(part: ExternalPart, file: HubModelFile, settings: HubSett
   if (await isPart(path, part)) return { path, bytes, origin };
   throw new MgrpoError(
     "checkpoint-damaged",
-    `${await realpath(path)} differs from ${origin} (${hashOf(part)}): delete it, and it is downloaded again`,
+    `${await realpath(path)} differs from ${origin} (${hashOf(part)}): delete it to download it again`,
   );
 }
 

@@ -1,4 +1,4 @@
-/** @file How the cloud decides whether to trust a request, and its reasons for a refusal. */
+/** @file How the local cloud authenticates requests: what a verifier reads, and why it refuses a request. */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Credentials } from "./credentials.ts";
 
@@ -11,11 +11,11 @@ export interface ReceivedRequest {
   readonly body?: Uint8Array;
 }
 
-/** Why a request is refused. Each API has its own names for these. */
+/** Why a request is refused. Each API maps these to error codes of its own. */
 export type AuthenticationFault =
   /** There is no Authorization header. */
   | "unsigned"
-  /** The header or its date cannot be parsed, the signature is for another service, or it does not cover what it must. */
+  /** The header or its date cannot be parsed, or the signature is for another service or does not cover a header that it must. */
   | "malformed"
   /** Signed with the key of another cloud. */
   | "another-key"
@@ -47,6 +47,6 @@ export function openKeyVerifier({ accessKeyId }: Credentials): VerifyRequest {
     const [, given] = /\bCredential=([^/]+)\//.exec(authorization) ?? [];
     if (given === undefined)
       throw new AuthenticationError("malformed", "the Authorization header names no access key ID");
-    if (given !== accessKeyId) throw new AuthenticationError("another-key", "this is another cloud's key");
+    if (given !== accessKeyId) throw new AuthenticationError("another-key", "the access key ID is not this cloud's");
   };
 }

@@ -87,7 +87,7 @@ function readAuthorization(header: string | undefined): Authorization {
 
 function requireScope(given: Authorization, { credentials, region, service }: VerifierOptions): void {
   if (given.keyId !== credentials.accessKeyId)
-    throw new AuthenticationError("another-key", "this is another cloud's key");
+    throw new AuthenticationError("another-key", "the access key ID is not this cloud's");
   if (given.region !== region)
     throw new AuthenticationError("another-region", `the region '${given.region}' is wrong; expecting '${region}'`);
   if (given.service !== service)

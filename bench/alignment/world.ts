@@ -9,8 +9,8 @@
  *   by-question  questions that need one to three calls have tasks of kind 1, those that need more have tasks of kind 0
  *   by-rollout   half of each question's rollouts make one call of kind 1, the others 20 of kind 0
  *
- * Reports have 8 tokens. With lengths `unequal`, one large task takes the place of many small ones: each report has 40 if its question, or
- * in `by-rollout` its rollout, needs at most three calls.
+ * Reports have 8 tokens. With lengths `unequal`, one large task takes the place of many small ones: a report has 40 tokens if its
+ * question, or in `by-rollout` its rollout, needs at most three calls.
  */
 import type { Random } from "../../core/random.ts";
 import { sum } from "../../core/statistics.ts";
@@ -37,13 +37,13 @@ const KINDS = 2;
 /** Length of the longest report, in tokens. */
 const longest = (lengths: ReportLengths): number => (lengths === "equal" ? SHORT : LONG);
 
-/** Of a task; also the correct token at each position of its report. */
+/** A kind of task; also the correct token at each position of its report. */
 export type Kind = number;
 
 /** What one call asks for. */
 export interface SyntheticCall {
   readonly kind: Kind;
-  /** Of its report, in tokens. */
+  /** Length of the report, in tokens. */
   readonly length: number;
 }
 
@@ -73,13 +73,13 @@ export function callsOf(
   });
 }
 
-/** A kind of call; its share of the rollouts that call, and its share of all calls if no rollout stops early. */
+/** A kind of call, with its share of the rollouts that make calls, and its share of all calls if no rollout stops early. */
 export interface TaskShare extends SyntheticCall {
   readonly ofRollouts: number;
   readonly ofCalls: number;
 }
 
-/** The tasks of a world, that of many calls first. */
+/** The tasks of a world; the one of rollouts with many calls comes first. */
 export function tasksOf(world: SyntheticWorld, lengths: ReportLengths): readonly TaskShare[] {
   const [many, few] = [taskOf(world, lengths, false), taskOf(world, lengths, true)];
   if (many.kind === few.kind && many.length === few.length) return [{ ...many, ofRollouts: 1, ofCalls: 1 }];

@@ -84,7 +84,7 @@ export async function preflightEvaluation(config: RunConfig): Promise<Bases> {
   return bases ?? new Map();
 }
 
-/** Refuses a recipe without the app that is to run its rollouts, and an app elsewhere whose secret is missing. */
+/** Refuses a recipe without the app that is to run its rollouts, and a remote app whose secret is missing. */
 async function refuseMissingApp({ runner, recipe }: RunConfig, workers: Site["workers"]): Promise<void> {
   if (runner === "recipe") await openRollout(recipe);
   else if (runner !== "native" && workers === "here") httpRunner(runner, process.env, { storeTime: async () => 0 });

@@ -69,7 +69,9 @@ const AgentLimits = z.strictObject({
     .int()
     .positive()
     .default(4000)
-    .describe("Characters of one tool response that reach the model. The rest is cut, and a mark says so."),
+    .describe(
+      "Characters of one tool response that reach the model. A longer one is truncated, with a mark at its end.",
+    ),
   responseTokens: z
     .int()
     .positive()
@@ -79,7 +81,7 @@ const AgentLimits = z.strictObject({
 
 /**
  * The settings of one agent, `agents.<name>` of a run: lengths in tokens of its own tokenizer, unless a name says characters. It checks each
- * value; whether the values go together (policy, engine, optimizer, endpoint) is checked by `RunConfig`.
+ * value; whether they are compatible (policy, engine, optimizer, endpoint) is checked by `RunConfig`.
  */
 export const AgentConfig = z.strictObject({
   model: z
@@ -98,7 +100,7 @@ export const AgentConfig = z.strictObject({
     .number()
     .positive()
     .exactOptional()
-    .describe("Its share of the loss of a policy that agents share, relative to the shares of the others. Absent: 1."),
+    .describe("Its weight in the loss of a shared policy, relative to those of the other agents. Absent: 1."),
   endpoint: AgentEndpointSettings.optional().describe("Settings of requests, for an agent behind an API."),
   trained: z.boolean().default(true).describe("Whether the agent is trained. false: frozen at version 0."),
   tools: z.array(z.string()).default([]).describe("Names of the recipe's tools that it may call."),
@@ -116,7 +118,7 @@ export const AgentConfig = z.strictObject({
       "Whether it reasons before it answers (enable_thinking of the chat template). Absent: the template's default.",
     ),
   toolPrompt: ToolPrompt.default("auto").describe(
-    "What describes its tools: template, system message, head of the first user message (with the system text), or none. auto: the template if it shows tools and calls as <tool_call> JSON, else system.",
+    "Where its tools are described: template, system message, start of the first user message (with the system text), or none. auto: template if it shows tools and calls as <tool_call> JSON, else system.",
   ),
   limits: AgentLimits.prefault({}).describe("Limits of its conversations."),
   lora: LoraConfig.nullable()

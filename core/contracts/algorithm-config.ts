@@ -39,7 +39,9 @@ const KlConfig = z.strictObject({
     .int()
     .positive()
     .exactOptional()
-    .describe("The reference is the agent's newest version that is a multiple of this. Absent: always version 0."),
+    .describe(
+      "The reference is the agent's newest version whose number is a multiple of this. Absent: always version 0.",
+    ),
 });
 
 const OverlongPenalty = z.strictObject({
@@ -76,8 +78,8 @@ const PolicyLoss = z.discriminatedUnion("kind", [
 ]);
 
 /**
- * The default clip range of each ratio. A sequence mean varies far less than a token's ratio, so a token's range would never clip it: GSPO
- * (arXiv 2507.18071, section 5.1) has a range of its own.
+ * The default clip range of each ratio. The mean over a sequence varies far less than the ratio of one token, so the range for tokens would never
+ * clip it: GSPO (arXiv 2507.18071, section 5.1) has a range of its own.
  */
 export const CLIP_RANGES = {
   token: { clipLow: 0.2, clipHigh: 0.28 },
@@ -112,15 +114,17 @@ export const AlgorithmSettings = z.strictObject({
     .int()
     .positive()
     .default(256)
-    .describe("Divisor of a trajectory's summed token losses under aggregation constant."),
+    .describe("With aggregation constant: what the sum of a trajectory's token losses is divided by."),
   baseline: z
     .enum(["group", "leave-one-out"])
     .default("group")
-    .describe("Subtracted from a reward: the group's mean, or the mean over the other rollouts (RLOO)."),
+    .describe("What is subtracted from a reward: the group's mean, or the mean over the other rollouts (RLOO)."),
   advantageScale: z
     .enum(["std", "batch", "none"])
     .default("std")
-    .describe("Divides advantages: the group's standard deviation (std), the whole batch's (REINFORCE++), or none."),
+    .describe(
+      "What advantages are divided by: the group's standard deviation (std), the batch's (REINFORCE++), or nothing (none).",
+    ),
   turnWeight: z
     .number()
     .min(0)
@@ -143,21 +147,25 @@ export const AlgorithmSettings = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "Truncated importance sampling: largest weight exp(log-prob of the trainer before the step - log-prob of the sampler). Null: off.",
+      "Truncated importance sampling: cap on the weight exp(trainer's log-prob before the step - sampler's log-prob). Null: off.",
     ),
   ratioMask: RatioMask.nullable()
     .default(null)
-    .describe("Masks tokens whose ratio to the behavior policy leaves this range. Null: off."),
+    .describe("Masks tokens whose ratio to the behavior policy is outside this range. Null: off."),
   overlong: z
     .enum(["zero", "mask"])
     .default("zero")
     .describe(
-      "A truncated conversation gets reward 0 (zero), or no weight in the loss (mask). Either way it counts in the mean and the standard deviation of its group.",
+      "A truncated conversation gets reward 0 (zero), or no weight in the loss (mask). Either way it counts toward the mean and the standard deviation of its group.",
     ),
   overlongPenalty: OverlongPenalty.nullable()
     .default(null)
     .describe("Lowers the reward of a conversation that comes close to limits.contextTokens (DAPO). Null: off."),
-  minibatches: z.int().positive().default(1).describe("Parts of a batch, each with its own optimizer step."),
+  minibatches: z
+    .int()
+    .positive()
+    .default(1)
+    .describe("Minibatches that a batch is split into, each with its own optimizer step."),
   epochs: z.int().positive().default(1).describe("Passes over a batch, each with its own minibatches (PPO)."),
 });
 

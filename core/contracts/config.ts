@@ -47,7 +47,7 @@ const DynamicSampling = z.strictObject({
     .nonnegative()
     .default(0)
     .describe(
-      "Rounds per step in which new questions replace groups from which the main agent, or if it is frozen every trained agent, learns nothing. 0: off.",
+      "Rounds per step in which new questions replace groups from which the main agent (or, if it is frozen, every trained agent) learns nothing. 0: off.",
     ),
 });
 
@@ -92,7 +92,7 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(3600)
     .describe(
-      "Wall-clock seconds that an engine may sample one turn. Then the turn is canceled. An engine thread that does not stop within as long again, at most 60 s, is restarted.",
+      "Wall-clock seconds that an engine may sample one turn. Then the turn is canceled. An engine thread that has not stopped after the same time again, at most 60 s, is restarted.",
     ),
   toolSeconds: z.number().positive().default(300).describe("Wall-clock seconds of one tool call."),
   // score-rollout may run for 540 seconds.
@@ -109,7 +109,7 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(7200)
     .describe(
-      "Wall-clock seconds of one engine call in training: a pass over part of a batch, an optimizer step, a save. Then the worker gives up the step, and it is claimed again.",
+      "Wall-clock seconds of one engine call in training: a pass over part of a batch, an optimizer step, a save. After that, the worker gives up the step, which is then claimed again.",
     ),
   attempts: z
     .int()
@@ -132,7 +132,9 @@ const LivenessConfig = z.strictObject({
     .number()
     .positive()
     .default(10)
-    .describe("Seconds without a heartbeat after which a worker counts as dead. At least three heartbeats."),
+    .describe(
+      "Seconds without a heartbeat after which a worker counts as dead. At least three times heartbeatSeconds.",
+    ),
   pollSeconds: z
     .number()
     .positive()
@@ -164,7 +166,7 @@ const RunSettings = z.strictObject({
     .max(MAX_TEMPERATURE)
     .default(1)
     .describe("Sampling temperature of training rollouts, and of log-probs in training."),
-  main: AgentName.default("main").describe("The agent that gets the question."),
+  main: AgentName.default("main").describe("The agent that receives the question."),
   agents: Agents.describe("The team: settings by agent name."),
   questions: QuestionFiles.exactOptional().describe("Your own questions instead of the recipe's."),
   tools: z
@@ -174,7 +176,7 @@ const RunSettings = z.strictObject({
       "Settings of the recipe's tools, as its tools.ts parses them. Never API keys: only names of variables that hold them.",
     ),
   runner: RunnerConfig.default("native").describe(
-    "Who runs rollouts: native (this program's own loop), recipe (the app in the recipe's rollout.ts), or an app elsewhere that takes them over HTTP.",
+    "Who runs rollouts: native (this program's own loop), recipe (the app in the recipe's rollout.ts), or a remote app that receives them over HTTP.",
   ),
   draws: Draws,
   algorithm: AlgorithmConfig.prefault({}).describe("The settings of M-GRPO."),
@@ -183,9 +185,7 @@ const RunSettings = z.strictObject({
     .min(1)
     .default([{ from: 0, levels: [1, 2, 3, 4, 5, 6, 7, 8, 9] }])
     .describe("Stages in order, each with the difficulty of its questions. The first starts at 0."),
-  judge: JudgeConfig.exactOptional().describe(
-    "The model that judges, if the recipe's rewards or a benchmark need one.",
-  ),
+  judge: JudgeConfig.exactOptional().describe("The LLM judge, if the recipe's rewards or a benchmark need one."),
   dynamicSampling: DynamicSampling.prefault({}).describe("Replacement of groups without variance (DAPO)."),
   staleness: Staleness,
   evaluation: EvaluationConfig.prefault({}).describe("When teams are evaluated, and on what."),

@@ -8,7 +8,7 @@ export const CurriculumStage = z.strictObject({
     .lt(1)
     .exactOptional()
     .describe(
-      "Share of the run after which the stage begins: of its steps or of its sampledTokens, whichever is larger.",
+      "Share of the run after which the stage begins: of its steps or of its sampledTokens, whichever share is larger.",
     ),
   fromStep: z.int().nonnegative().exactOptional().describe("Instead of from: the first step of the stage."),
   levels: z.array(z.int().positive()).min(1).describe("Difficulty levels of its questions."),

@@ -18,12 +18,13 @@ export function encrypt(text: string, canary: string): string {
  * unnoticed: it turns ASCII into ASCII.
  */
 export function decrypt(encrypted: string, canary: string): string {
-  if (encrypted.length % 4 !== 0 || !BASE64.test(encrypted)) throw new MgrpoError("record-damaged", "it is not base64");
+  if (encrypted.length % 4 !== 0 || !BASE64.test(encrypted))
+    throw new MgrpoError("record-damaged", "the text is not base64");
   const bytes = Uint8Array.from(atob(encrypted), (character) => character.charCodeAt(0));
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(xor(bytes, canary));
   } catch {
-    throw new MgrpoError("record-damaged", "its canary does not decrypt it");
+    throw new MgrpoError("record-damaged", "the canary does not decrypt the text to UTF-8");
   }
 }
 
@@ -40,7 +41,7 @@ export function decryptQuestions(set: SuiteQuestions): SuiteQuestions {
   return { ...set, questions };
 }
 
-/** The shortest quotation in bytes: three words of English, six characters of Chinese. Shorter matches may be chance. */
+/** The shortest quotation in bytes: three words of English, six characters of Chinese. Shorter matches may be coincidences. */
 const QUOTE_BYTES = 18;
 
 /** Replaces quotations of a decrypted set's prompts and answers in a message with `…`: servers repeat their input in error messages. */

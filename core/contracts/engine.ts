@@ -40,12 +40,12 @@ export const EngineConfig = z.strictObject({
     "Precision of matrix products: fp32, or bf16 with fp32 accumulation, which needs provider cuda.",
   ),
   weightPacking: WeightPacking.default("auto").describe(
-    "Whether the sampler reorders the weights under an adapter once for its products: faster, for one more copy in memory. " +
-      "auto: if a worker then needs at most a third of the machine's memory.",
+    "Whether the sampler packs the weights under an adapter for its matrix products: faster, at the cost of a second copy in memory. " +
+      "auto: on if a worker then needs at most a third of the machine's memory.",
   ),
   quantization: Quantization.default("none").describe(
     "Quantizes the linear layers of a frozen base under an adapter, block by block, for sampler and trainer alike (QLoRA): int8 or int4. " +
-      "Packed, the sampler rounds activations too; see docs/lora.md.",
+      "With packing, the sampler rounds activations too; see docs/lora.md.",
   ),
   threads: z
     .int()
@@ -55,7 +55,7 @@ export const EngineConfig = z.strictObject({
   slots: z.int().positive().default(32).describe("Sequences that are decoded together: KV-cache slots."),
   microBatchTokens: z.int().positive().default(4096).describe("Tokens of one training micro-batch, padding included."),
   gradientCheckpointing: GradientCheckpointing.default("auto").describe(
-    "Whether the backward pass recomputes each layer's activations (on), or the forward pass keeps them (off): faster, more memory. auto: off if a worker needs at most a third of the machine's memory.",
+    "Whether the backward pass recomputes each layer's activations (on), or the forward pass keeps them (off): faster, more memory. auto: off if a worker then needs at most a third of the machine's memory.",
   ),
   prefixTrees: z
     .boolean()

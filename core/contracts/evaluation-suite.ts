@@ -71,7 +71,7 @@ export const EvaluationSuite = z
     when: z
       .enum(["every", "ends"])
       .default("every")
-      .describe("When the suite is asked: at every evaluation (every), or only before and after training (ends)."),
+      .describe("When the suite is run: at every evaluation (every), or only before and after training (ends)."),
   })
   .transform(({ runs, ...suite }) => {
     const isAveraged = suite.benchmark !== undefined && suite.temperature > 0;

@@ -1,14 +1,14 @@
-/** @file A model that judges: its settings, its costs, and its verdicts. */
+/** @file An LLM judge: its settings, its costs, and its verdicts. */
 import * as z from "zod";
 import { LanguageModelSpec, TokenPrices } from "./language-model.ts";
 
 /**
- * The model that judges, and how: `votes` requests per verdict, whose scores in [0, 1] are combined by majority or median. Prices are in US
+ * The judge's model, and how it judges: `votes` requests per verdict, whose scores in [0, 1] are combined by majority or median. Prices are in US
  * dollars per million tokens. The schema refuses an even number of votes, and several votes at temperature 0.
  */
 export const JudgeConfig = z
   .strictObject({
-    model: LanguageModelSpec.describe("The model that judges, such as 'openai#gpt-5-mini', or an object."),
+    model: LanguageModelSpec.describe("The judge's model, such as 'openai#gpt-5-mini', or an object."),
     votes: z
       .int()
       .positive()
@@ -35,9 +35,7 @@ export const JudgeConfig = z
         expert: z.string().min(1).describe("When a sub-agent's work is good (eq 5), as Markdown text."),
       })
       .exactOptional()
-      .describe(
-        "What the judge goes by, as text. Needed if the recipe's rewards ask a judge; benchmarks have their own.",
-      ),
+      .describe("The judge's criteria. Required if the recipe's rewards use a judge; benchmarks have their own."),
   })
   .refine(({ votes, temperature }) => votes === 1 || temperature !== 0, {
     path: ["votes"],
@@ -53,7 +51,7 @@ export const JudgeCost = z.strictObject({
 });
 export type JudgeCost = z.infer<typeof JudgeCost>;
 
-/** A table stores no number nearer to 0 than 1e-130. */
+/** DynamoDB stores no number closer to 0 than 1e-130. */
 const MIN_SCORE = 1e-100;
 
 /** A score in [0, 1]. One that is too small to be recorded is 0. */
@@ -63,7 +61,7 @@ export const UnitScore = z
   .max(1)
   .overwrite((score) => (score < MIN_SCORE ? 0 : score));
 
-/** The judgment of one trajectory. A program's has neither votes nor a cost. */
+/** The judgment of one trajectory. One by a program has neither votes nor a cost. */
 export const Verdict = z.strictObject({
   score: UnitScore,
   /** A model's votes. */

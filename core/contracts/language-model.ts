@@ -62,7 +62,7 @@ export const EndpointSettings = z.strictObject({
     .positive()
     .default(4)
     .describe(
-      "Attempts at one request. Overload, timeouts, lost connections and errors of the server (408, 409, 424, 425, 429, most 5xx) are retried.",
+      "Attempts at one request. Overload, timeouts, lost connections and server errors (408, 409, 424, 425, 429, most 5xx) are retried.",
     ),
 });
 export type EndpointSettings = z.infer<typeof EndpointSettings>;
@@ -73,7 +73,7 @@ const NamedModelSettings = EndpointSettings.extend({
     .enum(["schema", "object", "text"])
     .default("schema")
     .describe(
-      "How JSON is requested: by its schema, as an object, or by the prompt alone (text). It is checked in any case.",
+      "How JSON is requested: with its schema, as any object, or by the prompt alone (text). The answer is validated in any case.",
     ),
 });
 

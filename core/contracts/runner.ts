@@ -29,7 +29,7 @@ export const Draws = z
   .enum(["place", "tokens"])
   .default("place")
   .describe(
-    "What names a turn's random stream. place: its call and turn, or the app's request. tokens: the tokens before it, so that an app and this program's own loop sample alike (docs/your-own-agents.md).",
+    "What names a turn's random stream. place: its call and turn, or the app's request. tokens: the tokens before it, so that an app and this program's loop sample identically (docs/your-own-agents.md).",
   );
 export type Draws = z.infer<typeof Draws>;
 

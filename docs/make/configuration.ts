@@ -12,7 +12,7 @@ Generated from the schemas of the run config (\`core/contracts/config.ts\`) and 
 \`npm run docs\`; do not edit.
 
 A recipe's \`config\` has these settings; \`--set <path>=<value>\` overrides one, for instance \`--set algorithm.clipHigh=0.3\` or
-\`--set 'agents.main.lora={}'\`. Unknown keys are errors. Defaults are the recommendation. A run keeps its resolved config in \`config.json\`.
+\`--set 'agents.main.lora={}'\`. Unknown keys are errors. The defaults are recommended. A run keeps its resolved config in \`config.json\`.
 `;
 
 const TOOLS = `## tools

@@ -1,6 +1,6 @@
 /**
- * @file A model's LoRA adapter in PEFT's format: `adapter_config.json` and `adapter_model.safetensors`. PEFT features that we do not compute are
- * refused by name. An adapter whose shapes belong to another base is refused too.
+ * @file A model's LoRA adapter in PEFT's format: `adapter_config.json` and `adapter_model.safetensors`. PEFT features that this engine does not
+ * support are refused by name. An adapter whose shapes belong to another base is refused too.
  */
 import * as z from "zod";
 import { parseHubModel } from "../../core/contracts/hub-model.ts";
@@ -82,14 +82,14 @@ export function readAdapter(files: CheckpointFiles, config: ModelConfig): Adapte
     found.delete(name);
   }
   const [extra] = found.keys();
-  if (extra !== undefined) throw wrongBase(`tensor '${extra}' has no place in this base`);
+  if (extra !== undefined) throw wrongBase(`tensor '${extra}' belongs to no layer of this base`);
   return { lora, layout, weights };
 }
 
 const wrongBase = (fault: string) =>
   new MgrpoError(
     "checkpoint-damaged",
-    `${ADAPTER_FILE}: ${fault}: it is an adapter for another base; open it with its own`,
+    `${ADAPTER_FILE}: ${fault}: the adapter is for another base: open it with that base`,
   );
 
 /** PEFT settings that we read or that do not change what an adapter computes. All others must be off. */

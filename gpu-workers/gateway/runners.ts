@@ -16,7 +16,7 @@ import type { Rollout } from "../../core/recipe.ts";
 import { openCallSigner } from "../invocations/signature.ts";
 import type { AnsweredError, AppRunner } from "./app-rollout.ts";
 
-/** Minimum length of the secret that the workers and an app elsewhere share. */
+/** Minimum length of the secret that the workers and a remote app share. */
 export const MIN_SECRET_CHARACTERS = 16;
 const MAX_RESPONSE_CHARACTERS = 1 << 20;
 

@@ -1,7 +1,7 @@
 /**
  * @file Answers the calls of one turn, all in parallel; the answers keep the order of the text. Tools start first: the budget that they leave
- * is split among the delegations. Amounts that calls hold are released when all have ended. The first rejection cancels the other calls and is
- * propagated unchanged.
+ * is split among the delegations. What calls hold of the budget is released once all have ended. The first rejection cancels the other calls and
+ * is propagated unchanged.
  */
 import { linkSignals, withAnySignal } from "../../core/any-signal.ts";
 import type { ToolCall, ToolResponse } from "../../core/contracts/conversation.ts";
@@ -37,7 +37,7 @@ export interface CallContext {
   readonly budget: ToolBudget;
   /** Tools do not run: their responses are empty. */
   readonly closedBook: boolean;
-  /** Limit on the time of one tool call; undefined: none. */
+  /** Time limit of one tool call; undefined: none. */
   readonly toolSeconds?: number | undefined;
   /** Names the conversation in errors. */
   readonly sequence: string;
@@ -47,7 +47,7 @@ export interface CallContext {
 
 export interface AnsweredCall {
   readonly response: ToolResponse;
-  /** For delegations: the invocation, and those that it led to. */
+  /** For delegations: the invocation and its descendants. */
   readonly invocations: readonly InvocationRef[];
   /** From its start to its response. */
   readonly seconds: number;

@@ -1,5 +1,5 @@
 /**
- * @file One round of claiming: reads the groups that need it, claims rollouts up to the free capacity, and starts them.
+ * @file One round of claiming: reads the groups that are due, claims rollouts up to the free capacity, and starts them.
  *
  *     unread group  ──claimUnclaimedGroup──> start                   without a read: most likely no other worker has begun it
  *     free          ──claimUnclaimedGroup, claimRollouts──> start    unless its outcome exists

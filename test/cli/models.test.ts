@@ -68,7 +68,7 @@ test("an adapter for a base of another shape is refused in one line that names t
   const reading = readBases(configOf(folder), "train");
   await expect(reading).rejects.toMatchObject({ code: "checkpoint-damaged" });
   await expect(reading).rejects.toThrow(
-    /^model of agent 'main', .*two: adapter_model.safetensors: .* has shape \[.*\], but this base requires \[.*\]: it is an adapter for another base; open it with its own$/,
+    /^model of agent 'main', .*two: adapter_model.safetensors: .* has shape \[.*\], but this base requires \[.*\]: the adapter is for another base: open it with that base$/,
   );
 });
 

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Sample, SampleRequest, Sampler } from "../../core/ports.ts";
-import type { TrainerSubject } from "./trainer.ts";
+import type { EngineSubject } from "./trainer.ts";
 
 const CANCELED = { code: "canceled" };
 const AT_1 = { temperature: 1, topP: 1, topK: 0 };
@@ -44,15 +44,15 @@ type Sampled = Pick<Sample, "tokens" | "logProbs">;
 
 const PROMPTS = Array.from({ length: 7 }, (_, k) => Array.from({ length: 1 + 5 * k }, (_, i) => (i * 7 + k) % 30));
 
-const openSampler = ({ engine, files, options }: TrainerSubject, slots = options.slots) =>
+const openSampler = ({ engine, files, options }: EngineSubject, slots = options.slots) =>
   engine.openSampler(files, { ...options, slots });
 
-const openTrainer = ({ engine, files, options }: TrainerSubject) => engine.openTrainer(files, options);
+const openTrainer = ({ engine, files, options }: EngineSubject) => engine.openTrainer(files, options);
 
-const toleranceOf = ({ tolerance = 1e-4 }: TrainerSubject) => tolerance;
+const toleranceOf = ({ tolerance = 1e-4 }: EngineSubject) => tolerance;
 
 /** The same bits; where the engine's rounding depends on the batch, the same tokens and nearly the same log-probs. */
-function expectSame(subject: TrainerSubject, found: Sampled, wanted: Sampled | undefined) {
+function expectSame(subject: EngineSubject, found: Sampled, wanted: Sampled | undefined) {
   if (!subject.roundingDependsOnBatch) return expect(found).toEqual(wanted);
   expect(found.tokens).toEqual(wanted?.tokens);
   found.logProbs.forEach((logProb, t) => {
@@ -60,7 +60,7 @@ function expectSame(subject: TrainerSubject, found: Sampled, wanted: Sampled | u
   });
 }
 
-export function samplerContract(subject: TrainerSubject) {
+export function samplerContract(subject: EngineSubject) {
   testLogProbs(subject);
   testIndependence(subject);
   testSharedPrompt(subject);
@@ -71,7 +71,7 @@ export function samplerContract(subject: TrainerSubject) {
   testCancellation(subject);
 }
 
-function testLogProbs(subject: TrainerSubject) {
+function testLogProbs(subject: EngineSubject) {
   test("log-probs of sampled tokens equal the trainer's, over turns, tool responses and temperatures", async () => {
     const [sampler, trainer] = [await openSampler(subject), await openTrainer(subject)];
     for (const temperature of subject.temperature ? [subject.temperature] : [0.6, 1]) {
@@ -93,7 +93,7 @@ function testLogProbs(subject: TrainerSubject) {
   });
 }
 
-function testIndependence(subject: TrainerSubject) {
+function testIndependence(subject: EngineSubject) {
   test("a sequence has the same tokens and log-probs in any slot, with any neighbors, in any order of arrival", async () => {
     const run = async (order: number[], slots: number) => {
       const sampler = await openSampler(subject, slots);
@@ -115,7 +115,7 @@ function testIndependence(subject: TrainerSubject) {
   });
 }
 
-function testSharedPrompt(subject: TrainerSubject) {
+function testSharedPrompt(subject: EngineSubject) {
   test.each([
     ["that diverge at once", 1],
     ["that share a prefix for a while", 0.2],
@@ -138,7 +138,7 @@ function testSharedPrompt(subject: TrainerSubject) {
   });
 }
 
-function testStopSequences(subject: TrainerSubject) {
+function testStopSequences(subject: EngineSubject) {
   test("a stop sequence ends a sample and is part of it", async () => {
     const sampler = await openSampler(subject);
     const free = await sampler.sample(request("a", [1, 2, 3], { maxTokens: 12, sampling: GREEDY }));
@@ -152,7 +152,7 @@ function testStopSequences(subject: TrainerSubject) {
   });
 }
 
-function testGreedy(subject: TrainerSubject) {
+function testGreedy(subject: EngineSubject) {
   test("greedy takes the most probable token and reports its log-prob at temperature 1; top-k 1 and a tiny top-p do the same", async () => {
     const [sampler, trainer] = [await openSampler(subject), await openTrainer(subject)];
     const prompt = [4, 8, 15];
@@ -175,7 +175,7 @@ function testGreedy(subject: TrainerSubject) {
   });
 }
 
-function testDistribution(subject: TrainerSubject) {
+function testDistribution(subject: EngineSubject) {
   test("a token is sampled as often as its probability predicts", async () => {
     const [sampler, trainer] = [await openSampler(subject), await openTrainer(subject)];
     const draws: Sample[] = await Promise.all(
@@ -191,7 +191,7 @@ function testDistribution(subject: TrainerSubject) {
   });
 }
 
-function testLimits(subject: TrainerSubject) {
+function testLimits(subject: EngineSubject) {
   test("a sequence ends at the context limit; maxTokens 0 gives an empty sample; empty prompts and unknown tokens are refused", async () => {
     const sampler = await openSampler(subject);
     const { contextTokens } = subject.options;
@@ -205,7 +205,7 @@ function testLimits(subject: TrainerSubject) {
   });
 }
 
-function testCancellation(subject: TrainerSubject) {
+function testCancellation(subject: EngineSubject) {
   test("an aborted sample is canceled without affecting others", async () => {
     const sampler = await openSampler(subject);
     const abort = new AbortController();

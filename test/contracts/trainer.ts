@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, TrainingSequence } from "../../core/ports.ts";
 
-export interface TrainerSubject {
+export interface EngineSubject {
   readonly engine: PolicyEngine;
   /** A small model with a vocabulary of at least 30. */
   readonly files: CheckpointFiles;
@@ -34,12 +34,12 @@ const CLIPPED = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.3 } as const;
 
 const TOKENS = BATCH.map(({ tokens }) => tokens);
 
-const open = (subject: TrainerSubject, files = subject.files) => subject.engine.openTrainer(files, subject.options);
-const temperatureOf = ({ temperature = 0.7 }: TrainerSubject) => temperature;
-const trainedFile = ({ trained = "model.safetensors" }: TrainerSubject) => trained;
-const stateOf = (subject: TrainerSubject, saved: CheckpointFiles) => subject.stateOf?.(saved) ?? saved;
+const open = (subject: EngineSubject, files = subject.files) => subject.engine.openTrainer(files, subject.options);
+const temperatureOf = ({ temperature = 0.7 }: EngineSubject) => temperature;
+const trainedFile = ({ trained = "model.safetensors" }: EngineSubject) => trained;
+const stateOf = (subject: EngineSubject, saved: CheckpointFiles) => subject.stateOf?.(saved) ?? saved;
 
-export function trainerContract(subject: TrainerSubject) {
+export function trainerContract(subject: EngineSubject) {
   testLoss(subject);
   testProbabilities(subject);
   testAccumulation(subject);
@@ -54,7 +54,7 @@ export function trainerContract(subject: TrainerSubject) {
   testRefusedBatch(subject);
 }
 
-function testLoss(subject: TrainerSubject) {
+function testLoss(subject: EngineSubject) {
   test("forwardBackward reports the same log-probs as logProbs, and their loss", async () => {
     const trainer = await open(subject);
     const logProbs = await trainer.logProbs(TOKENS, temperatureOf(subject));
@@ -76,7 +76,7 @@ function testLoss(subject: TrainerSubject) {
   });
 }
 
-function testProbabilities(subject: TrainerSubject) {
+function testProbabilities(subject: EngineSubject) {
   test("probabilities of 30 next tokens sum to at most one, at any temperature", async () => {
     const trainer = await open(subject);
     for (const temperature of subject.temperature ? [subject.temperature] : [0.5, 2]) {
@@ -90,7 +90,7 @@ function testProbabilities(subject: TrainerSubject) {
   });
 }
 
-function testAccumulation(subject: TrainerSubject) {
+function testAccumulation(subject: EngineSubject) {
   test("gradients of several calls add up", async () => {
     const [whole, parts] = [await open(subject), await open(subject)];
     await whole.forwardBackward(BATCH, CLIPPED, 1);
@@ -107,7 +107,7 @@ function testAccumulation(subject: TrainerSubject) {
   });
 }
 
-function testPartNorms(subject: TrainerSubject) {
+function testPartNorms(subject: EngineSubject) {
   test("gradientNorm is the norm of the gradient added since the previous call, and does not change the optimizer step", async () => {
     const asked = await open(subject);
     if (!asked.gradientNorm) return asked.close();
@@ -133,7 +133,7 @@ function testPartNorms(subject: TrainerSubject) {
   });
 }
 
-function testScale(subject: TrainerSubject) {
+function testScale(subject: EngineSubject) {
   test("scaling the gradient by a power of two undoes dividing all loss weights by it, byte for byte", async () => {
     const states = [];
     for (const scale of [1, 8]) {
@@ -148,7 +148,7 @@ function testScale(subject: TrainerSubject) {
   });
 }
 
-function testTail(subject: TrainerSubject) {
+function testTail(subject: EngineSubject) {
   test("tokens after the last one with a weight do not affect the gradient", async () => {
     const only = (tokens: number[], at: number[]): TrainingSequence => ({
       tokens,
@@ -169,7 +169,7 @@ function testTail(subject: TrainerSubject) {
   });
 }
 
-function testDeterminism(subject: TrainerSubject) {
+function testDeterminism(subject: EngineSubject) {
   test("the same batches give the same saved files, byte for byte", async () => {
     const states = [];
     for (let run = 0; run < 2; run++) {
@@ -183,7 +183,7 @@ function testDeterminism(subject: TrainerSubject) {
   });
 }
 
-function testResume(subject: TrainerSubject) {
+function testResume(subject: EngineSubject) {
   test("training resumed from saved files equals uninterrupted training, byte for byte", async () => {
     const [straight, first, second] = [await open(subject), await open(subject), await open(subject)];
     const step = async (trainer: typeof straight) => {
@@ -207,7 +207,7 @@ function testResume(subject: TrainerSubject) {
   });
 }
 
-function testEmptyGradient(subject: TrainerSubject) {
+function testEmptyGradient(subject: EngineSubject) {
   test("an update without a gradient or weight decay changes no weight", async () => {
     const trainer = await open(subject);
     const before = stateOf(subject, await trainer.save());
@@ -217,7 +217,7 @@ function testEmptyGradient(subject: TrainerSubject) {
   });
 }
 
-function testMemorization(subject: TrainerSubject) {
+function testMemorization(subject: EngineSubject) {
   test("negative linear weights make the model memorize a short sequence", async () => {
     const trainer = await open(subject);
     const lesson = [1, 12, 5, 5, 23, 8, 2];
@@ -232,7 +232,7 @@ function testMemorization(subject: TrainerSubject) {
   });
 }
 
-function testRefusals(subject: TrainerSubject) {
+function testRefusals(subject: EngineSubject) {
   test("unknown tokens, too long a sequence, missing behavior log-probs and an empty checkpoint are refused", async () => {
     const trainer = await open(subject);
     const sequence = { tokens: [1, 2, 3], weights_T: new Float32Array(3) };
@@ -244,7 +244,7 @@ function testRefusals(subject: TrainerSubject) {
   });
 }
 
-function testRefusedBatch(subject: TrainerSubject) {
+function testRefusedBatch(subject: EngineSubject) {
   test("a batch of which one sequence is refused adds nothing to the gradient", async () => {
     const trainer = await open(subject);
     // These two sequences differ in length and first token, so that with two lanes each lane gets one.

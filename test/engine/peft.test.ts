@@ -208,12 +208,12 @@ describe("an adapter that is damaged, unsupported or for another base", () => {
     [
       "another base's shapes",
       () => withTensors(tensors().set(Q, { shape: [3, 2], values: new Float32Array(6) })),
-      /q_proj.lora_A.weight' has shape \[3,2\], but this base requires \[3,12\]: it is an adapter for another base/,
+      /q_proj.lora_A.weight' has shape \[3,2\], but this base requires \[3,12\]: the adapter is for another base/,
     ],
     [
       "another base's layers",
       () => withTensors(tensors().set(Q.replace(".0.", ".7."), { shape: [1], values: new Float32Array(1) })),
-      /layers.7.*has no place in this base/,
+      /layers.7.*belongs to no layer of this base/,
     ],
     [
       "a missing tensor",

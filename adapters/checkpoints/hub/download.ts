@@ -1,5 +1,5 @@
 /**
- * @file Fetches one file of the hub into its blob. An interrupted download leaves `<blob>.incomplete`, which the next one resumes.
+ * @file Downloads one file from the hub into its blob. An interrupted download leaves `<blob>.incomplete`, which the next one resumes.
  *
  *     absent ──created──> incomplete ──last byte, right hash──> blob
  *                             └──wrong hash──> deleted: `checkpoint-damaged`

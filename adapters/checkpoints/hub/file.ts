@@ -15,7 +15,7 @@ interface LargeFile {
 }
 
 /**
- * Returns the file's path in the cache. A download is checked against the SHA-256; a file that is already there is not.
+ * Returns the file's path in the cache. A download is checked against the SHA-256; a file that is already cached is not.
  * @throws MgrpoError `hub-unavailable`, `hub-refused`, `not-found`, `checkpoint-damaged`, `disk-full` or `storage-unwritable`.
  */
 export async function fetchHubFile(

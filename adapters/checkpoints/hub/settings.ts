@@ -22,8 +22,8 @@ export interface HubSettings {
 const OFFICIAL = "https://huggingface.co";
 
 /**
- * The token is HF_TOKEN or HUGGING_FACE_HUB_TOKEN, else what `hf auth login` saved. Throws `config-invalid` for a value that is not a token, or a token file that cannot
- * be read.
+ * The token is HF_TOKEN or HUGGING_FACE_HUB_TOKEN, else what `hf auth login` saved. Throws `config-invalid` for a value that is not a token,
+ * or for a token file that cannot be read.
  */
 export function hubSettings(environment: Environment = process.env): HubSettings {
   const path = (...names: string[]) => {

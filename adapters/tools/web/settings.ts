@@ -16,10 +16,10 @@ const rate = (perSecond: number) =>
     .positive()
     .default(perSecond)
     .describe(
-      "Requests per second of each worker process. They share no counter: divide your plan's rate by their number.",
+      "Requests per second of each worker process. Workers do not share this limit: divide your plan's rate by their number.",
     );
 const price = (usd: number) =>
-  z.number().nonnegative().default(usd).describe("The price of a request in dollars, which budgets count.");
+  z.number().nonnegative().default(usd).describe("Price of a request in dollars, which counts toward budgets.");
 /** At most the longest wait of a Node.js timer, 2^31 - 1 ms: a longer one ends at once. */
 const Seconds = z.number().positive().max(2_147_483);
 
@@ -66,18 +66,22 @@ const SearchSettings = z.discriminatedUnion("backend", [
 export type SearchSettings = z.infer<typeof SearchSettings>;
 
 const Visit = z.strictObject({
-  maxBytes: z.int().positive().default(10_000_000).describe("Bytes of a body, after decompression."),
+  maxBytes: z.int().positive().default(10_000_000).describe("Maximum bytes of a response body, after decompression."),
   seconds: Seconds.default(30).describe(
-    "Seconds of one attempt to fetch a page, redirects and body included. There are up to three attempts.",
+    "Seconds that one attempt to fetch a page may take, redirects and body included. There are up to three attempts.",
   ),
-  redirects: z.int().nonnegative().default(5).describe("Redirects that are followed."),
-  maxCharacters: z.int().positive().default(500_000).describe("Characters of a page's text. The rest is cut."),
+  redirects: z.int().nonnegative().default(5).describe("Maximum number of redirects to follow."),
+  maxCharacters: z
+    .int()
+    .positive()
+    .default(500_000)
+    .describe("Maximum characters of a page's text. The rest is cut off."),
   requestsPerSecond: rate(10),
   usdPerCall: price(0),
   allowAddresses: z
     .array(z.union([z.cidrv4(), z.cidrv6()]))
     .default([])
-    .describe("For closed networks: address ranges (CIDR) that may be opened although they are not public."),
+    .describe("For closed networks: address ranges (CIDR) that may be contacted although they are not public."),
 });
 export type VisitSettings = z.infer<typeof Visit>;
 
@@ -95,7 +99,7 @@ function mcpFault(input: unknown, [ofCommand = [], ofUrl = []]: readonly (readon
 const McpCommon = {
   only: z.array(z.string()).min(1).nullable().default(null).describe("The server's tools to offer. Null: all."),
   without: z.array(z.string()).default([]).describe("Tools of the server that are not offered."),
-  seconds: Seconds.default(60).describe("Seconds of one call."),
+  seconds: Seconds.default(60).describe("Seconds that one call may take."),
   cached: z
     .boolean()
     .default(true)
@@ -106,7 +110,7 @@ const McpCommon = {
 const Mcp = z.union(
   [
     z.strictObject({
-      command: z.string().min(1).describe("Command that starts a server on the worker's machine. Instead of url."),
+      command: z.string().min(1).describe("Command that starts a server on the worker's machine. Set this or url."),
       arguments: z.array(z.string()).default([]).describe("Arguments of command."),
       environment: z
         .array(Variable)
@@ -115,11 +119,11 @@ const Mcp = z.union(
       ...McpCommon,
     }),
     z.strictObject({
-      url: HttpUrl.describe("Address of a server that speaks streamable HTTP. Instead of command."),
+      url: HttpUrl.describe("URL of a server that speaks streamable HTTP. Set this or command."),
       headers: z
         .record(z.string(), Variable)
         .default({})
-        .describe("Environment variable that holds the header's entire value, by header, such as Authorization."),
+        .describe("By header, such as Authorization: the environment variable that holds its entire value."),
       ...McpCommon,
     }),
   ],
@@ -129,7 +133,7 @@ export type McpSettings = z.infer<typeof Mcp>;
 
 const Model = z.strictObject({
   model: LanguageModelSpec.describe("The model, such as 'openai#gpt-5-mini', or an object."),
-  maxTokens: z.int().positive().default(2000).describe("Tokens of one answer."),
+  maxTokens: z.int().positive().default(2000).describe("Maximum tokens of one answer."),
   usdPerMillionTokens: TokenPrices.nullable()
     .default(null)
     .describe("Prices of its tokens, which budgets in dollars require. Null: calls count as free."),
@@ -184,7 +188,7 @@ export const WebSettings = z.strictObject({
     .strictObject({
       rollout: limitOn(
         "of one rollout, in all its conversations, counting cached responses",
-        "Once spent, tools tell the agent.",
+        "Once spent, calls return a message that says so.",
       ).describe("The budget of each rollout."),
       run: limitOn("of the run, not counting cached responses", "Once spent, the run halts.").describe(
         "The budget of the run.",

@@ -1,8 +1,8 @@
 /**
  * @file Assigns KV-cache slots to sequences. A sequence keeps its slot between turns, and after its release until another sequence needs
  * the slot, since later sequences may share its prefix (prefill.ts). If no slot is free or holds a released sequence, the least recently
- * used idle sequence loses its slot: it is parked, where the storage can park.
- * Sequences that decode are kept in the lowest slots, so that a decode runs on as few rows as possible.
+ * used idle sequence is evicted: its cache is parked if the storage can park, and dropped otherwise.
+ * Decoding sequences are kept in the lowest slots, so that a decoding step runs on as few rows as possible.
  */
 import { EMPTY_STATE } from "./prefix-states.ts";
 import type { ParkedKv, SlotStorage } from "./slot-decoder.ts";
@@ -18,7 +18,7 @@ export interface CachedTokens {
 export interface SlotEntry extends CachedTokens {
   readonly sequence: string;
   slot: number;
-  /** Is serving a request, so it cannot lose its slot. */
+  /** Is serving a request, so it cannot be evicted. */
   isActive: boolean;
   /** No further request will come. */
   isReleased: boolean;

@@ -156,8 +156,8 @@ test("decrypt inverts encrypt; text that is not base64 is refused, and so is a c
   for (const plain of ["", "a", "Zürich 東京 🗼", "x".repeat(500)]) {
     for (const canary of ["k", "canary GUID x:1", "钥匙"]) expect(decrypt(encrypt(plain, canary), canary)).toBe(plain);
   }
-  expect(() => decrypt("no base64!", "k")).toThrow("it is not base64");
-  expect(() => decrypt(encrypt("乌有城", "right"), "wrong canary")).toThrow("its canary does not decrypt it");
+  expect(() => decrypt("no base64!", "k")).toThrow("the text is not base64");
+  expect(() => decrypt(encrypt("乌有城", "right"), "wrong canary")).toThrow("does not decrypt the text");
 });
 
 test("WebWalkerQA: questions have difficulty, language, kind and website, whether loaded from a JSON array or from JSON Lines", () => {
@@ -229,7 +229,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     "a row that was cut",
     loadXbench,
     xbench((line) => line.replace(/^(102,.{7})[^,]*/, "$1")),
-    /row 2: its prompt cannot be decrypted: it is not base64$/,
+    /row 2: its prompt cannot be decrypted: the text is not base64$/,
   ],
   [
     "a canary of another benchmark",
@@ -247,7 +247,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     "a row that its canary does not decrypt",
     loadXbench,
     xbench((line) => line.replace(/^102,[^,]*/, `102,${encrypt("乌有城", "another")}`)),
-    /row 2: its prompt cannot be decrypted: its canary does not decrypt it$/,
+    /row 2: its prompt cannot be decrypted: the canary does not decrypt the text to UTF-8$/,
   ],
   [
     "a row with too few columns",

@@ -10,7 +10,7 @@ import type { AddressCheck } from "./addresses.ts";
 /** The host has no address, or one that is neither public nor allowed. */
 export class AddressRefused extends Error {
   constructor(host: string) {
-    super(`${host} is not a public address`);
+    super(`${host} is not a public host`);
   }
 }
 

@@ -127,7 +127,7 @@ test("a page is fetched again under other settings that change the response", as
     await tools.close();
   }
   expect(responses).toEqual([
-    expect.stringContaining("is not a public address"),
+    expect.stringContaining("is not a public host"),
     expect.stringContaining("cannot be opened"),
     expect.stringContaining("Alby is a town"),
     expect.stringContaining("cannot be read"),

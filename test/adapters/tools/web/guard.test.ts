@@ -62,9 +62,9 @@ test("a name is resolved once, all its addresses are checked, and the connection
   // Resolved once: the second answer is never requested.
   expect(await get(rebinding(["127.0.0.1"], ["10.0.0.1"]), ["127.0.0.1/32"])).toBe(200);
   expect(lookups).toBe(1);
-  expect(await get(rebinding(["127.0.0.1"]), [])).toContain("town.example is not a public address");
-  expect(await get(rebinding(["8.8.8.8", "127.0.0.1"]), [])).toContain("town.example is not a public address");
-  expect(await get(rebinding([]), [])).toContain("town.example is not a public address");
+  expect(await get(rebinding(["127.0.0.1"]), [])).toContain("town.example is not a public host");
+  expect(await get(rebinding(["8.8.8.8", "127.0.0.1"]), [])).toContain("town.example is not a public host");
+  expect(await get(rebinding([]), [])).toContain("town.example is not a public host");
   expect(world.asked("/wiki/Alby")).toBe(1);
   await world.close();
 });

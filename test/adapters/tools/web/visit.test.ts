@@ -113,7 +113,7 @@ describe("gives the reason", () => {
     ["/huge", "it is larger than 1000000 bytes"],
     ["/huge-and-says-so", "it is larger than 1000000 bytes"],
     ["/bomb", "it is larger than 1000000 bytes"],
-    ["/to-metadata", "169.254.169.254 is not a public address"],
+    ["/to-metadata", "169.254.169.254 is not a public host"],
     ["/to-file", "only http and https addresses can be opened, not file:"],
     ["/to-nowhere", "it redirects to an invalid address"],
     ["/image", "it is image/gif, which is not supported"],
@@ -140,12 +140,12 @@ describe("gives the reason", () => {
   });
 
   test.each([
-    ["http://[::1]/", "::1 is not a public address"],
-    ["http://[::ffff:10.0.0.1]/", "::ffff:a00:1 is not a public address"],
-    ["http://2130706434/", "127.0.0.2 is not a public address"],
-    ["http://0x7f.2/", "127.0.0.2 is not a public address"],
-    ["http://169.254.169.254/latest/meta-data/", "169.254.169.254 is not a public address"],
-    ["http://0/", "0.0.0.0 is not a public address"],
+    ["http://[::1]/", "::1 is not a public host"],
+    ["http://[::ffff:10.0.0.1]/", "::ffff:a00:1 is not a public host"],
+    ["http://2130706434/", "127.0.0.2 is not a public host"],
+    ["http://0x7f.2/", "127.0.0.2 is not a public host"],
+    ["http://169.254.169.254/latest/meta-data/", "169.254.169.254 is not a public host"],
+    ["http://0/", "0.0.0.0 is not a public host"],
     ["file:///etc/passwd", "only http and https addresses can be opened, not file:"],
     ["ftp://example.com/", "only http and https addresses can be opened, not ftp:"],
     ["data:text/html,hi", "only http and https addresses can be opened, not data:"],
