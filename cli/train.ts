@@ -55,7 +55,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   if (report) printSummary(report, folder);
 }
 
-/** `--steps` is short for a setting. */
+/** `--steps n` is short for `--set steps=n`. */
 export function settingsOf({ set, steps }: TrainOptions): readonly string[] {
   return steps === undefined ? set : [...set, `steps=${steps}`];
 }

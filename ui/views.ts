@@ -81,7 +81,7 @@ export const AgentView = z.strictObject({
   system: z.string(),
   tools: z.array(z.string()),
   delegates: z.array(AgentName),
-  /** Absent: no other agent has its policy. */
+  /** Absent if no other agent shares its policy. */
   shared: SharedPolicy.exactOptional(),
 });
 export type AgentView = z.infer<typeof AgentView>;
@@ -182,7 +182,7 @@ export const StepView = z.strictObject({
   groups: z.array(GroupRow),
   page: z.int(),
   pages: z.int(),
-  /** Whether the step after it is planned. */
+  /** Whether the next step has been planned. */
   hasNext: z.boolean(),
 });
 export type StepView = z.infer<typeof StepView>;
@@ -227,7 +227,7 @@ export const TokenView = z.strictObject({
   version: z.int(),
   /** The text of each of the T tokens. */
   tokens: z.array(z.string()),
-  /** Half-open spans [start, end) of the action tokens, which the policy emitted. */
+  /** Half-open spans [start, end) of the action tokens, which the policy sampled. */
   actions: z.array(z.tuple([z.int(), z.int()])),
   /** Log-probs of the action tokens at the sampling temperature. */
   logProbs: z.array(z.number()),

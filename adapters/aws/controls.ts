@@ -21,7 +21,7 @@ import { silenceNodeVersionWarning } from "./clients.ts";
 const MAX_GROUPS = 100;
 const MAX_EVENTS = 10;
 
-/** Region, endpoints and credentials come from the standard AWS variables. The clients are created for the first deployment. */
+/** Region, endpoints and credentials come from the standard AWS variables. The clients are created for the first deployment and shared by all. */
 export function awsControls(): (deployment: Pick<Deployment, "bucket" | "clockRule">) => Controls {
   let clients: { readonly autoScaling: AutoScalingClient; readonly eventBridge: EventBridgeClient } | undefined;
   return ({ bucket, clockRule }) => {
@@ -88,7 +88,8 @@ function openEvents(client: EventBridgeClient, bucket: string): ObjectEvents {
           const command = new PutEventsCommand({ Entries: keys.slice(i, i + MAX_EVENTS).map(eventOf) });
           const { FailedEntryCount = 0, Entries = [] } = await client.send(command);
           const failed = Entries.find(({ ErrorCode }) => ErrorCode !== undefined);
-          if (FailedEntryCount > 0) throw new Error(`EventBridge refused ${FailedEntryCount}: ${failed?.ErrorMessage}`);
+          if (FailedEntryCount > 0)
+            throw new Error(`EventBridge refused ${FailedEntryCount} events: ${failed?.ErrorMessage}`);
         }
       }),
   };

@@ -1,4 +1,4 @@
-/** @file Creates the table and the bucket unless they exist, and deletes them. Repeating either changes nothing. */
+/** @file Creates the table and the bucket unless they exist, and deletes them. Both are idempotent. */
 import {
   CreateTableCommand,
   DeleteItemCommand,
@@ -49,7 +49,7 @@ const nameOf = (error: unknown) => (error as Error).name;
 export async function createTable(dynamo: DynamoDBClient, name: string): Promise<SetupOutcome> {
   const found = await describeTable(dynamo, name);
   const isBeingDeleted = found?.TableStatus === "DELETING";
-  // An interrupted `cloud destroy` leaves it so.
+  // An interrupted `cloud destroy` leaves the table in this state.
   if (isBeingDeleted) await untilDeleted(dynamo, name);
   const exists = found !== undefined && !isBeingDeleted;
   if (!exists) {
@@ -109,8 +109,8 @@ export async function createBucket(s3: S3Client, name: string): Promise<SetupOut
 }
 
 /**
- * Lets the parts of abandoned uploads expire: a killed worker never completes its own. The bucket's existing rules are left as
- * they are. A store without lifecycle rules is fine: a run needs none.
+ * Lets the parts of abandoned uploads expire: a killed worker neither completes nor aborts its own. The bucket's existing rules
+ * stay as they are. A store without lifecycle rules is fine: a run needs none.
  */
 export async function expireUploads(s3: S3Client, name: string): Promise<LifecycleOutcome> {
   try {
@@ -130,7 +130,7 @@ export async function expireUploads(s3: S3Client, name: string): Promise<Lifecyc
   }
 }
 
-/** A disabled rule does nothing, and one with a prefix can be about other objects. */
+/** A disabled rule does nothing, and one with a prefix may apply to other objects only. */
 function expiresOurUploads({ Status, Filter, Prefix, AbortIncompleteMultipartUpload }: LifecycleRule): boolean {
   const prefix = Filter?.Prefix ?? Prefix ?? "";
   return Status === "Enabled" && AbortIncompleteMultipartUpload !== undefined && "runs/".startsWith(prefix);
@@ -145,7 +145,7 @@ async function lifecycleOf(s3: S3Client, name: string) {
   }
 }
 
-/** Lists instead of HEAD, whose refusals state no reason. */
+/** Lists one object instead of sending HEAD, since the error response of HEAD has no body, and so no error code. */
 async function bucketExists(s3: S3Client, name: string): Promise<boolean> {
   try {
     await s3.send(new ListObjectsV2Command({ Bucket: name, MaxKeys: 1 }));

@@ -40,29 +40,29 @@ export function openEndpoint(spec: LanguageModelSpec, environment: Environment):
   return { model: lazily(openAi(spec, key)), name, credentialAdvice, redact };
 }
 
-/** A key goes only to the server that it is for. */
+/** A key is sent only to the service that it belongs to. */
 function defaultVariable(spec: LanguageModelSpec, environment: Environment): string | undefined {
   if (spec.provider === "openai") return isOpenAi(spec.baseUrl) ? "OPENAI_API_KEY" : undefined;
   return environment["AWS_BEARER_TOKEN_BEDROCK"] ? "AWS_BEARER_TOKEN_BEDROCK" : undefined;
 }
 
-type Opening = () => Promise<LanguageModelV3>;
+type LoadModel = () => Promise<LanguageModelV3>;
 
-function lazily(open: Opening): Opening {
-  let opened: Promise<LanguageModelV3> | undefined;
+function lazily(load: LoadModel): LoadModel {
+  let loaded: Promise<LanguageModelV3> | undefined;
   return () => {
-    opened ??= open();
-    return opened;
+    loaded ??= load();
+    return loaded;
   };
 }
 
-/** How servers of OpenAI's newer models refuse `max_tokens`. On Azure, for example, the address does not reveal that the model is one of them. */
+/** The error of servers whose model, such as OpenAI's newer ones, refuses `max_tokens`. The URL may not reveal the model, as on Azure. */
 const REFUSES_MAX_TOKENS = /'max_tokens' is not supported.*'max_completion_tokens'/s;
 
-function openAi(spec: Extract<LanguageModelSpec, { provider: "openai" }>, key: string | undefined): Opening {
+function openAi(spec: Extract<LanguageModelSpec, { provider: "openai" }>, key: string | undefined): LoadModel {
   return async () => {
     const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-    // OpenAI's newer models reject `max_tokens`; other servers may know no other name for it.
+    // OpenAI's newer models reject `max_tokens`; other servers may know only that name.
     let takesMaxTokens = !isOpenAi(spec.baseUrl);
     const fetchRenamingLimit: typeof fetch = async (url, init) => {
       const response = await fetch(url, init);
@@ -93,7 +93,7 @@ function bedrock(
   spec: Extract<LanguageModelSpec, { provider: "bedrock" }>,
   key: string | undefined,
   environment: Environment,
-): Opening {
+): LoadModel {
   const region = spec.region ?? environment["AWS_REGION"];
   if (!region) {
     throw new MgrpoError(

@@ -24,11 +24,11 @@ export async function openCredentials(directory: string): Promise<Credentials> {
     return parseJson(Credentials, await readFile(path), path);
   } catch (cause) {
     if (!isMgrpoError(cause)) throw cause;
-    throw damagedStorage(path, "it does not hold keys", "delete it, and the cloud makes new ones", cause);
+    throw damagedStorage(path, "it does not contain access keys", "delete it, and new ones are generated", cause);
   }
 }
 
-/** Creates the file whole, or leaves an existing one: a process killed here leaves no empty file. */
+/** Creates the file atomically, or leaves an existing one: a process killed here leaves no empty file. */
 async function createOnce(path: string, content: string): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {

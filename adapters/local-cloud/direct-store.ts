@@ -21,7 +21,7 @@ export interface DirectStoreOptions {
   readonly names: { readonly table: string; readonly bucket: string };
 }
 
-/** A plan inserts dozens of items together. Written all at once, they would delay HTTP callers by tens of milliseconds. */
+/** Planning a step inserts dozens of items together. Written all at once, they would delay HTTP callers by tens of milliseconds. */
 const CONCURRENT_INSERTS = 2;
 
 const endpoint = () => "this process";

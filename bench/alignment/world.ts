@@ -3,7 +3,7 @@
  * real: the searcher's reward, alignment, advantages, weights and loss are those of core/mgrpo. See docs/findings.md.
  *
  * A token's logits are those of its position, shared by both kinds of task, plus those of its position and kind. The correct token differs
- * between the kinds, so what is learned from one has to be unlearned for the other, as in a language model that does both.
+ * between the kinds, so learning one interferes with the other, as in a language model that does both.
  *
  *   alike        every task is of one kind; questions need 0 to 20 calls
  *   by-question  questions that need one to three calls have tasks of kind 1, those that need more have tasks of kind 0
@@ -128,7 +128,7 @@ export interface SampledReport {
 }
 
 export function sampleReport(policy: TabularPolicy, { kind, length }: SyntheticCall, random: Random): SampledReport {
-  const tokens = (policy[kind] ?? []).slice(0, length).map((p) => drawn(p, random.uniform()));
+  const tokens = (policy[kind] ?? []).slice(0, length).map((p) => drawToken(p, random.uniform()));
   return {
     kind,
     tokens,
@@ -137,7 +137,7 @@ export function sampleReport(policy: TabularPolicy, { kind, length }: SyntheticC
 }
 
 /** The first token at which the cumulative probability exceeds `uniform`. */
-function drawn(p: readonly number[], uniform: number): number {
+function drawToken(p: readonly number[], uniform: number): number {
   let cumulative = 0;
   for (const [token, one] of p.entries()) {
     cumulative += one;
@@ -150,7 +150,7 @@ function drawn(p: readonly number[], uniform: number): number {
 export const reportScore = ({ kind, tokens }: SampledReport): number =>
   tokens.filter((token) => token === kind).length / tokens.length;
 
-/** The main agent is correct if the first token of every report is: rare with 20 calls. */
+/** The main agent is correct if the first token of every report is, which is rare with 20 calls. */
 export const isCorrect = (reports: readonly SampledReport[]): boolean =>
   reports.every(({ kind, tokens }) => tokens[0] === kind);
 

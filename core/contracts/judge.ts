@@ -96,7 +96,7 @@ export function faultOfFailure(error: unknown): JudgeFault {
 const evidenceOf = (error: unknown): unknown =>
   error instanceof Error && "evidence" in error ? error.evidence : undefined;
 
-/** The sum of costs; undefined for none. Dollars are null if any cost's dollars are. */
+/** The sum of costs; undefined if there are none. Dollars are null if any cost's dollars are. */
 export function totalCost(costs: readonly JudgeCost[]): JudgeCost | undefined {
   if (costs.length === 0) return undefined;
   return costs.reduce((sum, one) => ({

@@ -28,8 +28,7 @@ export function isJson(text: string): boolean {
 }
 
 /**
- * The value of a member of a valid JSON object, as it is written. Undefined: there is none. Of repeated keys, the last counts, as in
- * JSON.parse.
+ * The value of a member of a valid JSON object, verbatim. Undefined: there is none. Of repeated keys, the last counts, as in JSON.parse.
  */
 export function memberText(object: string, name: string): string | undefined {
   let found: string | undefined;

@@ -2,7 +2,7 @@
  * @file Trajectory alignment (section 4.1, eq 11): rollout k calls a sub-agent d_k times, yet every rollout must have the same weight. Copies
  * are never materialized: each distinct trajectory is computed once, weighted by its share of the group.
  *
- *   resample  every rollout gets d trajectories: a smaller set is filled up with random copies, a larger one cut to a random subset
+ *   resample  every rollout gets d trajectories: a smaller set is padded with random copies, a larger one reduced to a random subset
  *   weighted  the expectation of resample: trajectory i of rollout k has weight 1/(K*d_k), and nothing is copied or dropped
  *   none      the ablation: all trajectories have the same weight, so a rollout with more calls counts more
  *
@@ -24,7 +24,7 @@ export interface Alignment {
   readonly dropped: number;
 }
 
-/** Aligns one question's group of one sub-agent. `calls_K[k]` = d_k; `randomOf(k)` is called only for rollouts that need draws. */
+/** Aligns one sub-agent's trajectories in one question's group. `calls_K[k]` = d_k; `randomOf(k)` is called only for rollouts that need draws. */
 export function align(
   calls_K: readonly number[],
   { mode, d }: AlgorithmConfig["alignment"],

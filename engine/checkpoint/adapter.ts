@@ -22,7 +22,7 @@ export const ADAPTER_CONFIG_FILE = "adapter_config.json";
 export interface Adapter {
   readonly lora: LoraConfig;
   readonly layout: ParameterLayout;
-  /** All of A and B, in the layout's order. */
+  /** All A and B matrices, in the layout's order. */
   readonly weights: Float32Array;
 }
 
@@ -44,7 +44,7 @@ export function adapterLayout(config: ModelConfig, { rank, targets }: LoraConfig
   );
 }
 
-/** PEFT's initialization: A uniform within ±1 / sqrt(in) (Kaiming, a = sqrt 5), B zero, so that the model starts as its base. */
+/** PEFT's initialization: A uniform within ±1 / sqrt(in) (Kaiming, a = sqrt 5), B zero, so that the model initially equals its base. */
 export function initializeAdapter(config: ModelConfig, lora: LoraConfig, seed: readonly (string | number)[]): Adapter {
   const layout = adapterLayout(config, lora);
   refuseUnsavable(layout, lora);
@@ -92,7 +92,7 @@ const wrongBase = (fault: string) =>
     `${ADAPTER_FILE}: ${fault}: the adapter is for another base: open it with that base`,
   );
 
-/** PEFT settings that we read or that do not change what an adapter computes. All others must be off. */
+/** PEFT settings that are read here or do not change what an adapter computes. All others must be off. */
 const SUPPORTED_SETTINGS = new Set([
   "auto_mapping",
   "base_model_name_or_path",

@@ -1,6 +1,6 @@
 /**
  * @file Locates the tensors of a model: in `model.safetensors`, or in the shards that `model.safetensors.index.json` names. As in transformers,
- * the single file wins. Also locates Adam's moments and the weights of an adapter.
+ * the single file takes precedence. Also locates Adam's moments and the weights of an adapter.
  */
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";

@@ -20,9 +20,9 @@ import {
   toolDisplayOf,
 } from "./tool-display.ts";
 
-/** The tokens around sampled turns, in the agent's own tokenizer. Markers in questions and responses are escaped: they never act as template. */
+/** The tokens around sampled turns, in the agent's own tokenizer. Special tokens in questions and responses are escaped, so they stay text. */
 export interface ChatLayout {
-  /** What describes the agent's tools. */
+  /** Where the agent's tools are described to its model. */
   readonly toolDisplay: ToolDisplay;
   /** Tokens before the first one that the model samples. */
   prompt(question: string): number[];
@@ -36,7 +36,7 @@ export interface ChatLayout {
 /**
  * Renders the opening at once and later turns when `responses` needs them. Both throw `prefix-drift` if the template rewrites, drops or repeats
  * a message, and `tokenizer-damaged` if the template fails; opening throws `config-invalid` if it cannot show the system message or the tools, or
- * has no `thinking` to set.
+ * has no switch for `thinking`.
  */
 export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): ChatLayout {
   const { agent, tools, thinking } = settings;
@@ -65,9 +65,9 @@ export function openChatLayout(tokenizer: Tokenizer, settings: ChatSettings): Ch
 }
 
 interface Opening {
-  /** The system message; empty: none. */
+  /** The system message; empty for none. */
   readonly system: string;
-  /** Before the question, in its message. */
+  /** Text before the question, in the same message. */
   readonly lead: string;
 }
 

@@ -32,7 +32,7 @@ export class Claiming {
   readonly #pacing: Pacing;
   /** The workers as of when this worker began the step, so that the claim order stays the same throughout. */
   readonly #workers: readonly WorkerRecord[];
-  /** Seconds, on the monotonic clock. */
+  /** When groups were last surveyed, in seconds on the monotonic clock. */
   #surveyedAt = Number.NEGATIVE_INFINITY;
   #hasSuspects = false;
 
@@ -84,8 +84,8 @@ export class Claiming {
       unread.push({ view, wanted });
       return [];
     });
-    // Two claims at a time: a store that gets all of them at once may answer them all at about the same time, and no conversation would start
-    // before that.
+    // Two claims at a time: a store that gets all of them at once may answer them all at about the same time, and no conversation could start
+    // until then.
     await Promise.all([...reads, inParallel(unread, 2, ({ view, wanted }) => this.#claimUnread(view, wanted))]);
   }
 

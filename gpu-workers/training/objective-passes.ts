@@ -48,8 +48,8 @@ export interface Pass {
 }
 
 /**
- * For objectives other than `clipped-token`, adds the log-probs of the policy before the first optimizer step and, if the KL coefficient is
- * positive, of the reference. With `kl.in: reward`, also subtracts the KL penalty from the advantages.
+ * For objectives other than `clipped-token`, adds the log-probs of the proximal policy (the weights before the first optimizer step) and, if
+ * the KL coefficient is positive, of the reference. With `kl.in: reward`, also subtracts the KL penalty from the advantages.
  */
 export async function withEarlierPolicies(
   trainer: GradientTrainer,
@@ -72,7 +72,7 @@ export async function withEarlierPolicies(
   });
 }
 
-/** Subtracts from each token's advantage the KL penalty of this token and all later ones. */
+/** Subtracts from each token's advantage the KL penalties of this token and all later ones (the KL to go). */
 function withKlInReward(loss: PreparedEntry["loss"], coefficient: number): PreparedEntry["loss"] {
   const toGo_A = klToGo_A(loss.proximal_A, loss.reference_A, coefficient);
   return { ...loss, offsets_A: toGo_A.map((penalty, a) => (loss.offsets_A?.[a] ?? 0) - penalty) };

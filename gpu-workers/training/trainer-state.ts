@@ -31,7 +31,7 @@ export interface TrainerParts {
 export class TrainerState {
   readonly #parts: TrainerParts;
   readonly config: AgentConfig;
-  /** The telemetry writes of the steps, one after another. Only the end of training waits for them, and they never reject. */
+  /** The steps' telemetry writes, chained. Never rejects, and is awaited only at the end of training. */
   telemetry: Promise<void> = Promise.resolve();
   #trainer: Trainer | undefined;
   #reference: { readonly version: number; readonly trainer: Trainer } | undefined;
@@ -59,19 +59,19 @@ export class TrainerState {
       if (!isMgrpoError(error, "replay-failed")) throw error;
       const { run, agent } = this.#parts;
       run.log.warn("restarting the training step", { agent, error: error.message });
-      // The reference may be the one that lost its state.
+      // The reference's trainer may be the one that lost its state.
       this.#forgetReference();
       return attempt();
     }
   }
 
-  /** A version's policy, for the KL term: only its log-probs are computed. Version 0 of an adapter that starts fresh is its base. */
+  /** A version's policy, for the KL term: only its log-probs are computed. Version 0 of a newly initialized adapter is its base model. */
   async reference(version: number): Promise<Trainer> {
     const { run, agent, engine, checkpoints, meter } = this.#parts;
     const held = this.#reference;
     if (held?.version === version) return held.trainer;
     const files = await checkpoints.files(await checkpoints.manifest(agent, version), "inference");
-    // Should loading fail, what the trainer holds belongs to no version.
+    // If loading fails, the weights of the reference's trainer belong to no version.
     this.#forgetReference();
     if (held) await meter.watch(() => held.trainer.load(files));
     const open = () => engine.openTrainer(files, engineOptions(this.config, run.config.limits));
@@ -80,12 +80,12 @@ export class TrainerState {
     return trainer;
   }
 
-  /** The next step loads it again. */
+  /** Makes the next step load the reference again. */
   #forgetReference(): void {
     this.#reference = this.#reference && { ...this.#reference, version: NO_VERSION };
   }
 
-  /** Commits what the trainer holds, a file at a time: one is hashed while the one before it is stored. */
+  /** Commits the trainer's state, one file at a time: each is hashed while the previous one is being stored. */
   async save(): Promise<Files> {
     const { agent, checkpoints, meter } = this.#parts;
     const trainer = this.#trainer;
@@ -97,7 +97,7 @@ export class TrainerState {
       files[name] = part;
       await storing;
       storing = checkpoints.store(part, bytes);
-      // It is awaited before the next file is stored.
+      // Not an unhandled rejection: it is awaited before the next file is stored.
       storing.catch(() => {});
     }
     await storing;
@@ -136,7 +136,7 @@ export class TrainerState {
   }
 }
 
-/** What the trainer saves, each file once the engine has it. */
+/** The files that the trainer saves, each as soon as the engine provides it. */
 async function* savedFiles(trainer: Trainer, meter: Pick<BusyMeter, "watch">): AsyncGenerator<SavedFile> {
   if (!trainer.saveFiles) return yield* await meter.watch(() => trainer.save());
   const files = trainer.saveFiles()[Symbol.asyncIterator]();

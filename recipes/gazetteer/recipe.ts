@@ -19,7 +19,7 @@ const model = "hf:HuggingFaceTB/SmolLM2-135M-Instruct";
 const lora = { rank: 16, alpha: 32 };
 const optimizer = { learningRate: 3e-4, schedule: "linear" } as const;
 const engine = { threads: 2, slots: 64, microBatchTokens: 4096 };
-// The system messages name the tools (system.ts).
+// The system messages describe the tools (system.ts).
 const trained = { model, lora, toolPrompt: "none", optimizer, engine } as const;
 
 function config(arm: Arm): ReturnType<Recipe["config"]> {
@@ -67,7 +67,7 @@ const common = {
     subReward: { format: 0, correct: 0.3, expert: 0.7 },
     alignment: { d: 2 },
   },
-  // All rollouts of a step share two cores, so each of them takes as long as the step.
+  // All rollouts of a step share two cores, so each of them may take as long as the whole step.
   limits: { rolloutSeconds: 1200, invocationSeconds: 600 },
   evaluation: {
     every: 16,

@@ -24,15 +24,14 @@ export const unreadableTrace = (where: string, fault: string) =>
 /** An attribute that is JSON: a string, a list of strings, or already structured. */
 export function parseAttribute<S extends z.ZodType>(schema: S, value: JsonValue, name: string): z.infer<S> {
   const json = structured(value);
-  if (json === undefined)
-    throw new Unusable(`${name} is not JSON: did a limit on the length of attributes cut it off?`);
+  if (json === undefined) throw new Unusable(`${name} is not JSON: was it truncated by an attribute length limit?`);
   const result = schema.safeParse(json);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   throw new Unusable(`${name} is malformed${issue?.path.length ? ` at ${issue.path.join(".")}` : ""}`);
 }
 
-/** Undefined: a string that is not JSON, such as one that a limit on attributes cut off. */
+/** Undefined: a string that is not JSON, such as one that was truncated by an attribute length limit. */
 function structured(value: JsonValue): JsonValue | undefined {
   if (typeof value === "string") return jsonIn(value);
   if (!Array.isArray(value)) return value;

@@ -1,4 +1,4 @@
-/** @file Tool definitions from any of the conventions, in OpenAI's format. */
+/** @file Tool definitions in any of the conventions for traces, converted to OpenAI's format. */
 import * as z from "zod";
 import { jsonIn, Unusable } from "./json.ts";
 
@@ -16,7 +16,7 @@ const text = z
   .transform((text) => text ?? undefined);
 const JsonSchema = z.union([z.json(), z.undefined()]);
 
-/** OpenLLMetry writes the parameters as a string, `null` if there are none. A string that is not JSON stays: `ownTools` refuses it. */
+/** OpenLLMetry writes the parameters as a string, `null` if there are none. A string that is not JSON is kept: `ownTools` refuses it. */
 function parametersOf(schema: unknown): unknown {
   if (typeof schema !== "string") return schema;
   const json = jsonIn(schema);
@@ -50,7 +50,7 @@ export const ToolDefinition = z.union([
       const parameters = parametersOf(tool.parameters ?? tool.inputSchema ?? tool.input_schema);
       return functionTool(tool.name, tool.description, parameters);
     }),
-  // Anthropic's type of a tool that the app runs. OpenAI's has no schema: its input is text.
+  // Anthropic's type of a tool that the app runs. OpenAI has a type of the same name, but without a schema: its input is free text.
   z
     .object({ type: z.literal("custom"), name: z.string(), description: text, input_schema: z.json() })
     .transform(({ name, description, input_schema }): FunctionTool | undefined => {
@@ -63,5 +63,5 @@ export const ToolDefinition = z.union([
 export function ownTools(definitions: readonly ToolDefinition[]): FunctionTool[] {
   const own = definitions.filter((tool): tool is FunctionTool => tool !== undefined);
   if (own.every(({ function: { parameters } }) => typeof parameters !== "string")) return own;
-  throw new Unusable("a tool's parameters are not JSON: did a limit on the length of attributes cut them off?");
+  throw new Unusable("a tool's parameters are not JSON: were they truncated by an attribute length limit?");
 }

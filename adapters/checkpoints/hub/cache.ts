@@ -5,8 +5,8 @@
  *                             blobs/<hash>                 a file's bytes; SHA-256 for large files, the git hash for others
  *                             snapshots/<commit>/<file>    a link to its blob
  *
- * Where links are not allowed, a snapshot has copies instead. Invariants: a blob has its name only when it is complete and its hash is right,
- * and a copy only when it is complete.
+ * Where links are not allowed, a snapshot has copies instead. Invariants: a file is renamed to its blob's name only when it is complete and its
+ * hash is right, and a copy to its own only when it is complete.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -81,7 +81,7 @@ const INDEX = `${WEIGHTS}.index.json`;
 const ADAPTER = ["adapter_config.json", "adapter_model.safetensors"];
 const MODEL = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 
-/** Whether a snapshot has the files that a model or an adapter requires: Python may have fetched only some. */
+/** Whether a snapshot has the files that a model or an adapter requires: the Python library may have fetched only some. */
 export async function isCompleteSnapshot(folder: string): Promise<boolean> {
   const files = new Set(await readdir(folder).catch(() => []));
   // A link can outlive its blob.

@@ -142,7 +142,7 @@ async function append(download: Download, path: string): Promise<void> {
 
 /** The file's bytes from `start` on. Rejects unless all of them arrive. */
 async function* bytesFrom(start: number, { repository, commit, file, settings, fetch }: Download) {
-  // On demand: few commands download anything.
+  // Loaded on demand: few commands download anything.
   const { downloadFile } = await import("@huggingface/hub");
   const request = {
     repo: { type: "model", name: repository },
@@ -179,7 +179,7 @@ async function* bytesFrom(start: number, { repository, commit, file, settings, f
   if (size < file.bytes) throw brokeOff("the response ended");
 }
 
-/** As the hub names the file: SHA-256, or git's hash of a blob. */
+/** The hash by which the hub names the file: SHA-256, or git's hash of a blob. */
 async function hashOf(path: string, { hash, bytes }: HubFile): Promise<string> {
   const digest: Hash = hash.length === 64 ? createHash("sha256") : createHash("sha1").update(`blob ${bytes}\0`);
   for await (const chunk of createReadStream(path)) digest.update(chunk as Uint8Array);

@@ -78,7 +78,7 @@ test.each<[string, JsonValue]>([
     ),
   ],
   [
-    "a tool's parameters are not JSON: did a limit on the length of attributes cut them off?",
+    "a tool's parameters are not JSON: were they truncated by an attribute length limit?",
     spans(
       span({
         attributes: {
@@ -109,7 +109,7 @@ test("a call whose messages a limit cut off is skipped, and their text is not qu
     "gen_ai.input.messages": '[{"role":"user","parts":[{"type":"text","content":"my secret',
   };
   const { skipped } = imported(spans(span({ attributes })));
-  const reason = "gen_ai.input.messages is not JSON: did a limit on the length of attributes cut it off?";
+  const reason = "gen_ai.input.messages is not JSON: was it truncated by an attribute length limit?";
   expect(skipped).toEqual({ [reason]: 1 });
 });
 
