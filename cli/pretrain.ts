@@ -49,14 +49,21 @@ export async function pretrain(nameOrPath: string, { only, to, tokens }: Pretrai
   const recipe = await openRecipe(nameOrPath);
   const bases = chosenBases(recipe, only);
   const tools = await openToolsModule(nameOrPath);
-  const placed = bases.map((base) => ({
-    ...base,
-    folder: to === undefined ? base.folder : join(to, basename(base.folder)),
-  }));
+  const placed = placedIn(to, bases);
   for (const { folder } of placed) checkTarget(folder);
   for (const base of placed) {
     await pretrainBase({ ...base, training: { ...base.training, ...(tokens && { tokens }) } }, recipe, tools);
   }
+}
+
+/** Each base model in a folder of its name in `to`, or in its own. Rejects two of one name: their folders may have different parents. */
+export function placedIn(to: string | undefined, bases: readonly BaseModel[]): BaseModel[] {
+  if (to === undefined) return [...bases];
+  const folders = bases.map(({ folder }) => join(to, basename(folder)));
+  const twice = folders.find((folder, i) => folders.indexOf(folder) < i);
+  if (twice === undefined) return bases.map((base, i) => ({ ...base, folder: folders[i] ?? base.folder }));
+  const message = `two base models would be written to ${twice}: choose one by its path with --only`;
+  throw new MgrpoError("config-invalid", message);
 }
 
 /** Throws before anything is trained: for a folder that cannot be written, and for one with a model that this command did not make. */

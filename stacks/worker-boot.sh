@@ -56,7 +56,7 @@ trap 'end_instance "boot failed at line $LINENO"' ERR
 
 ADDRESS=$(metadata local-ipv4)
 if [ "$GPU" = yes ]; then
-  nvidia-smi -L || end_instance "no NVIDIA driver: nvidia-smi does not run on this image"
+  timeout 60 nvidia-smi -L || end_instance "no NVIDIA driver: nvidia-smi does not run on this image"
 fi
 
 # Node.js, verified by its published checksums. Each try of a download has its own time limit: a stalled one would keep a paid instance
@@ -78,7 +78,7 @@ tar -xzf mgrpo.tgz -C "$PROGRAM" --strip-components=1
 cp package-lock.json "$PROGRAM/"
 cd "$PROGRAM"
 npm ci --omit=dev --ignore-scripts --no-audit --no-fund
-COMPLAINT=$(node dist/cli/mgrpo.js doctor) || end_instance "doctor: $(grep -m 1 broken <<< "$COMPLAINT" | tr -d '"\\')"
+COMPLAINT=$(timeout 120 node dist/cli/mgrpo.js doctor) || end_instance "doctor: $(grep -m 1 broken <<< "$COMPLAINT" | tr -d '"\\' || echo "no result")"
 
 # The worker's environment. Secrets come from encrypted parameters: KEYS lists `<variable>=<parameter>` pairs; unset secrets are left out.
 secret() { aws ssm get-parameter --with-decryption --name "$1" --query Parameter.Value --output text; }

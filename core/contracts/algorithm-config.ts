@@ -15,12 +15,20 @@ const SubReward = z.strictObject({
   expert: z.number().describe("Weight of the expert's score of the subtask."),
 });
 
+/** Bound of d. Resampling draws d trajectories for each rollout. */
+export const MAX_ALIGNED = 1000;
+
 const AlignmentConfig = z.strictObject({
   mode: z
     .enum(["resample", "weighted", "none"])
     .default("resample")
     .describe("Trajectory alignment (section 4.1): resample as in the paper, weighted (its expectation), or none."),
-  d: z.int().positive().default(2).describe("d of eq 11: a sub-agent's target number of trajectories per rollout."),
+  d: z
+    .int()
+    .positive()
+    .max(MAX_ALIGNED)
+    .default(2)
+    .describe("d of eq 11: a sub-agent's target number of trajectories per rollout."),
 });
 
 const KlConfig = z.strictObject({

@@ -1,6 +1,6 @@
 /** @file Settings of the algorithm that an agent can override, and checks for settings that contradict others or would be ignored. */
 import * as z from "zod";
-import { type AlgorithmConfig, AlgorithmSettings, CLIP_RANGES } from "./algorithm-config.ts";
+import { type AlgorithmConfig, AlgorithmSettings, CLIP_RANGES, MAX_ALIGNED } from "./algorithm-config.ts";
 
 const { mainReward, subReward, turnWeight, ratio, policyLoss, clipLow, clipHigh, entropy, tisCap, ratioMask } =
   AlgorithmSettings.shape;
@@ -19,7 +19,9 @@ export const AlgorithmOverrides = z.strictObject({
   mainReward: own(mainReward, "Main-agent reward"),
   subReward: own(subReward, "Sub-agent reward"),
   alignment: z
-    .strictObject({ d: z.int().positive().describe("Target number of this sub-agent's trajectories per rollout.") })
+    .strictObject({
+      d: z.int().positive().max(MAX_ALIGNED).describe("Target number of this sub-agent's trajectories per rollout."),
+    })
     .exactOptional()
     .describe("Alignment of this sub-agent's trajectories. Absent: as in algorithm."),
   turnWeight: own(turnWeight, "Weight of turn-level advantages"),

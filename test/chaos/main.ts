@@ -28,7 +28,10 @@ const DEADLINE_SECONDS_PER_STEP = 80;
 const REPEATS = 2;
 const SHRINK_MINUTES = 20;
 
-const commit = execFileSync("git", ["rev-parse", "--short=12", "HEAD"], { encoding: "utf8" }).trim();
+const git = (...args: string[]) => execFileSync("git", args, { encoding: "utf8" }).trim();
+const head = git("rev-parse", "--short=12", "HEAD");
+/** Marked if a tracked file outside results/ differs from it. */
+const commit = git("status", "--porcelain", "--untracked-files=no", "--", ":!results") === "" ? head : `${head}-dirty`;
 
 async function main(): Promise<void> {
   const chosen = readOptions(process.argv.slice(2));
@@ -69,7 +72,7 @@ function describe(trial: Trial): string {
 }
 
 function* drawnSchedules({ seed, steps, trials }: ChaosOptions, recorded: readonly Line[]): Generator<Schedule> {
-  const isSame = (line: Line) => line.commit === commit && line.steps === steps;
+  const isSame = (line: Line) => line.commit === commit && commit === head && line.steps === steps;
   const done = new Set(recorded.flatMap((line) => (isSame(line) ? [line.seed] : [])));
   for (let next = seed, left = trials; left > 0; next++) {
     if (done.has(next)) continue;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Terminal } from "@xterm/headless";
 import { afterAll, expect, test, vi } from "vitest";
-import { chosenBases, pretrainBase } from "../../cli/pretrain.ts";
+import { chosenBases, placedIn, pretrainBase } from "../../cli/pretrain.ts";
 import type { BaseModel, Demonstration, Recipe } from "../../core/recipe.ts";
 import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { baseModels } from "../../recipes/atlas/bases.ts";
@@ -168,3 +168,11 @@ async function screenOf(output: string): Promise<string[]> {
   const lines = Array.from({ length: active.length }, (_, i) => active.getLine(i)?.translateToString(true) ?? "");
   return lines.filter((line) => line !== "");
 }
+
+test("two base models whose folders have the same name are not written to one folder", () => {
+  const base = baseModels[0] ?? expect.fail();
+  const bases = ["small/main", "large/main"].map((place) => ({ ...base, folder: place }));
+  expect(placedIn(undefined, bases).map((each) => each.folder)).toEqual(["small/main", "large/main"]);
+  expect(placedIn("made", bases.slice(1)).map((each) => each.folder)).toEqual([join("made", "main")]);
+  expect(() => placedIn("made", bases)).toThrow(/^two base models would be written to made.main: .*--only/);
+});
