@@ -17,6 +17,7 @@ import type { EngineEvents } from "../engine/index.ts";
 import { openRollout, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
 import { httpRunner, recipeRunner } from "./gateway/runners.ts";
+import { reportingStrays } from "./gateway/stray-rejections.ts";
 import type { Log } from "./log.ts";
 import { release } from "./release.ts";
 import { retryingStore } from "./retrying-store.ts";
@@ -63,7 +64,7 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
   const module = await openToolsModule(run.config.recipe);
   const onOutage = (failure: string) => log.warn("waiting for the Tinker server", { error: failure });
   const engines = await findEngines(run.config.agents, module.policies, { onOutage });
-  const runner = await openRunner(run);
+  const runner = await openRunner(run, log);
   // Last: what it opens, such as MCP servers, has to be closed.
   const opened = await openTools(module, { config: run.config, environment: process.env, store: run.store });
   return {
@@ -85,11 +86,15 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
 }
 
 /** The app that runs rollouts, if one does. */
-async function openRunner({ config, store }: RunContext): Promise<Pick<WorkerParts, "runner">> {
+async function openRunner({ config, store }: RunContext, log: Log): Promise<Pick<WorkerParts, "runner">> {
   const { runner, recipe } = config;
   if (runner === "native") return {};
-  if (runner === "recipe") return { runner: recipeRunner(await openRollout(recipe)) };
-  return { runner: httpRunner(runner, process.env, store.clock) };
+  if (runner !== "recipe") return { runner: httpRunner(runner, process.env, store.clock) };
+  const app = recipeRunner(await openRollout(recipe));
+  const what = "a promise of the app was rejected, and nothing handles it: await it, or catch its error";
+  const report = (error: unknown, question: string) =>
+    log.warn(what, { question, error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+  return { runner: reportingStrays(app, report) };
 }
 
 function openJudge({ judge }: RunConfig): Judge {

@@ -13,6 +13,7 @@ import { DELEGATE } from "../../core/conversation/toolbox.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { recordScores } from "../../core/training/writes.ts";
 import type { AppRunner } from "../../gpu-workers/gateway/app-rollout.ts";
+import { reportingStrays } from "../../gpu-workers/gateway/stray-rejections.ts";
 import { wholeTeam } from "../../gpu-workers/gateway/whole-team.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
 import { createLog } from "../../gpu-workers/log.ts";
@@ -147,10 +148,14 @@ const recordingTools = (agent: HostedAgent, offered: ReadonlyMap<string, Set<str
   },
 });
 
-const keepingErrors = (runner: AppRunner, thrown: unknown[]): AppRunner => ({
-  run: (call, signal) =>
-    runner.run(call, signal).catch((error: unknown) => {
-      if (!signal.aborted) thrown.push(error);
-      throw error;
-    }),
-});
+/** Keeps what the app throws, and the rejections that it does not handle. */
+function keepingErrors(app: AppRunner, thrown: unknown[]): AppRunner {
+  const { run } = reportingStrays(app, (error) => thrown.push(error));
+  return {
+    run: (call, signal) =>
+      run(call, signal).catch((error: unknown) => {
+        if (!signal.aborted) thrown.push(error);
+        throw error;
+      }),
+  };
+}

@@ -1,0 +1,57 @@
+/** @file An app's promise that rejects while nothing waits for it is reported, and does not end the process. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { AppCall } from "../../../core/contracts/app-rollout.ts";
+import type { AppRunner } from "../../../gpu-workers/gateway/app-rollout.ts";
+import { reportingStrays } from "../../../gpu-workers/gateway/stray-rejections.ts";
+
+/** Vitest's own listeners fail the test run. */
+const others = process.listeners("unhandledRejection");
+beforeEach(() => void process.removeAllListeners("unhandledRejection"));
+afterEach(() => {
+  process.removeAllListeners("unhandledRejection");
+  for (const listener of others) process.on("unhandledRejection", listener);
+});
+
+const signal = new AbortController().signal;
+const callOf = (id: string): AppCall => ({
+  question: { id, kind: "k", level: 1, prompt: "?", facts: null },
+  ...{ agents: {}, seconds: 1 },
+});
+
+const rejectsAfter = (milliseconds: number, message: string) =>
+  new Promise<never>((_, reject) => setTimeout(() => reject(new Error(message)), milliseconds));
+
+/** Two requests at once, awaited one after the other: when the first fails, nothing waits for the second. */
+const twoRequests: AppRunner = {
+  async run({ question: { id } }) {
+    const first = rejectsAfter(5, `${id}: first`);
+    const second = rejectsAfter(20, `${id}: second`);
+    await first;
+    await second;
+  },
+};
+
+test("the second of two requests that fail is reported with its question, after the call has ended", async () => {
+  const strays: [string, string][] = [];
+  const app = reportingStrays(twoRequests, (error, question) => strays.push([question, String(error)]));
+  const calls = ["a", "b"].map((id) => expect(app.run(callOf(id), signal)).rejects.toThrow(`${id}: first`));
+  await Promise.all(calls);
+  await vi.waitFor(() => expect(strays).toHaveLength(2), 60_000);
+  expect(strays).toEqual(["a", "b"].map((id) => [id, `Error: ${id}: second`]));
+});
+
+test("whoever wraps the app again hears of it too, by one listener", async () => {
+  const heard: string[] = [];
+  const inner = reportingStrays(twoRequests, () => heard.push("inner"));
+  const outer = reportingStrays(inner, () => heard.push("outer"));
+  await expect(outer.run(callOf("a"), signal)).rejects.toThrow("a: first");
+  await vi.waitFor(() => expect(heard).toEqual(["inner", "outer"]), 60_000);
+  expect(process.listeners("unhandledRejection")).toHaveLength(1);
+});
+
+test("a rejection that is no app's is thrown again, which ends the process", () => {
+  reportingStrays(twoRequests, () => expect.fail("it is not the app's"));
+  const [listener] = process.listeners("unhandledRejection");
+  const ours = new Error("a bug of the worker");
+  expect(() => listener?.(ours, Promise.resolve())).toThrow(ours);
+});
