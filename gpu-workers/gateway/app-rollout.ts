@@ -71,10 +71,10 @@ async function resultOf(
   } catch (error) {
     if (signal.aborted) throw error;
     if (attempt.outage) throw attempt.outage;
-    const { limit, refusal } = attempt.reasons;
-    if (limit && !isLost(error)) return undefined;
+    if (!isLost(error) && attempt.gaveUp(error)) return undefined;
     if (isMgrpoError(error)) throw error;
     const why = error instanceof Error ? error.message : String(error);
+    const { refusal } = attempt;
     const also = refusal ? `; one of its requests was refused: ${refusal.message}` : "";
     const message = `the app failed on question '${id}': ${why}${also}`;
     throw new MgrpoError("app-failed", message, { retryable: true, cause: error });

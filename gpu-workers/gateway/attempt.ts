@@ -37,8 +37,10 @@ export class Attempt {
   readonly #delivered = new Map<string, Set<string>>();
   readonly #deliveries = new Set<Promise<void>>();
   readonly #rewards: RewardLedger;
-  /** The first limit that an agent reached: the team's own failure, if the app then gives up. */
-  #limit: SessionLimit | undefined;
+  /** The last limit that an agent reached: the team's own failure, if the app then gives up. */
+  #limit: LimitReached | undefined;
+  /** The main agent has replied to a request that was made after the limit was reached. */
+  #hasGoneOn = false;
   /** Failures that were reported to the app, by request. A later reply to the same request removes its failure. */
   readonly #faults = new Map<string, MgrpoError>();
 
@@ -57,10 +59,17 @@ export class Attempt {
     return [this.#team.main.name, ...this.#team.subs.keys()];
   }
 
-  /** Why the app may have given up: a limit that an agent reached, or a request that was refused. */
-  get reasons(): { limit: SessionLimit | undefined; refusal: MgrpoError | undefined } {
-    const refusal = [...this.#faults.values()].find((fault) => isMgrpoError(fault, "request-refused"));
-    return { limit: this.#limit, refusal };
+  /**
+   * Whether what the app threw is due to a limit that an agent reached. If the app has gone on with the main agent since, only if the
+   * error says so.
+   */
+  gaveUp(error: unknown): boolean {
+    return this.#limit !== undefined && (!this.#hasGoneOn || mentions(error, this.#limit.message));
+  }
+
+  /** A request that was refused, which may be why the app failed. */
+  get refusal(): MgrpoError | undefined {
+    return [...this.#faults.values()].find((fault) => isMgrpoError(fault, "request-refused"));
   }
 
   /** A failure of infrastructure that the app may carry on after: frameworks turn the error of a sub-agent into text for the main agent. */
@@ -74,6 +83,7 @@ export class Attempt {
     const session = this.#session(agent);
     const key = sha256(canonicalJson([agent, request]));
     const { unanswered } = this.#plan;
+    const limit = this.#limit;
     if (agent !== main.name) unanswered?.set(key, agent);
     const { signal: until, unlink } = linkSignals(signal, this.#closed.signal);
     try {
@@ -81,11 +91,13 @@ export class Attempt {
       const reply = await sessions.turn(session, request, until);
       this.#faults.delete(key);
       unanswered?.delete(key);
+      if (agent === main.name && limit === this.#limit) this.#hasGoneOn = limit !== undefined;
       return reply;
     } catch (error) {
       if (error instanceof LimitReached) {
         unanswered?.delete(key);
-        this.#limit ??= error.limit;
+        this.#limit = error;
+        this.#hasGoneOn = false;
       } else if (!until.aborted) {
         this.#faults.set(key, faultOf(agent, error));
       }
@@ -151,7 +163,7 @@ export class Attempt {
       status: "finished",
       address,
       questionId: question.id,
-      conversation: mainConversation(question.prompt, own, result, this.#limit, given.reward !== undefined),
+      conversation: mainConversation(question.prompt, own, result, this.#limit?.limit, given.reward !== undefined),
       trajectory: trajectory ?? { agent: main.name, version, tokens: [], actions: [], logProbs: [] },
       invocations: ended.flatMap(([, { invocations }]) => invocations),
       app: appRecord(given, branches, [[main.name, { counts }], ...ended]),
@@ -191,6 +203,15 @@ function faultOf(agent: string, cause: unknown): MgrpoError {
   if (isMgrpoError(cause)) return cause;
   const why = cause instanceof Error ? cause.message : String(cause);
   return new MgrpoError("session-lost", `a turn of agent '${agent}' failed: ${why}`, { retryable: true, cause });
+}
+
+/** Frameworks wrap errors a few times. A chain of causes may also be a circle. */
+const MAX_CAUSES = 10;
+
+/** Whether the error, or one that caused it, has the text. */
+function mentions(error: unknown, text: string, causes = MAX_CAUSES): boolean {
+  if (!(error instanceof Error)) return typeof error === "string" && error.includes(text);
+  return error.message.includes(text) || (causes > 0 && mentions(error.cause, text, causes - 1));
 }
 
 function appRecord(

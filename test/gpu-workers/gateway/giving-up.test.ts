@@ -1,0 +1,64 @@
+/** @file Whether an app that throws has given up because of a limit, which is the team's failure, or has failed by itself. */
+import { afterEach, expect, test } from "vitest";
+import type { AgentAccess, AppCall } from "../../../core/contracts/app-rollout.ts";
+import { openHarness } from "./harness.ts";
+
+const open: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0)) await close();
+});
+
+async function start() {
+  const harness = await openHarness({ config: { limits: { turns: 8, turnTokens: 100, contextTokens: 120 } } });
+  open.push(harness.close);
+  return harness;
+}
+
+/** Throws as SDKs do if the request is refused. */
+async function ask({ baseURL, apiKey, model }: AgentAccess, content: string): Promise<void> {
+  const body = JSON.stringify({ model, messages: [{ role: "user", content }] });
+  const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
+  const response = await fetch(`${baseURL}/chat/completions`, { method: "POST", headers, body });
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+}
+
+const long = "x".repeat(500);
+const agentOf = ({ agents }: AppCall, name: string) => agents[name] ?? expect.fail(`no agent ${name}`);
+
+/** The searcher's conversation is too long. The app tells the main agent, and goes on. Returns the searcher's error. */
+async function getOverLimit(call: AppCall): Promise<unknown> {
+  const refused: unknown = await ask(agentOf(call, "searcher"), long).catch((error: unknown) => error);
+  expect(String(refused)).toContain("context_length_exceeded");
+  await ask(agentOf(call, "main"), "say there is no report");
+  return refused;
+}
+
+test("an app that throws after it got over a limit has failed by itself", async () => {
+  const harness = await start();
+  const run = harness.run(async (call) => {
+    await getOverLimit(call);
+    throw new Error("no database");
+  });
+  await expect(run).rejects.toMatchObject({ code: "app-failed", message: expect.stringContaining("no database") });
+});
+
+test.each([
+  ["the same error", (refused: unknown) => refused],
+  ["an error that it caused", (cause: unknown) => new Error("no result", { cause })],
+])("an app that throws %s later has given up", async (_what, thrown) => {
+  const harness = await start();
+  const outcome = await harness.run(async (call) => {
+    throw thrown(await getOverLimit(call));
+  });
+  expect(outcome.conversation).toMatchObject({ stop: "token-limit", answer: null });
+});
+
+test("after a second limit, an app that throws has given up, whatever the error says", async () => {
+  const harness = await start();
+  const outcome = await harness.run(async (call) => {
+    await getOverLimit(call);
+    await ask(agentOf(call, "main"), long).catch(() => {});
+    throw new Error("no result");
+  });
+  expect(outcome.conversation).toMatchObject({ stop: "token-limit", answer: null });
+});
