@@ -36,14 +36,14 @@ const NO_MEMBER = "Invalid input";
 
 /**
  * What is wrong. Zod's own message does not say it for an invalid key of a record, nor for a value that fits no member of a union; the nested
- * issues do. Of each member's issues, the first two are shown. If some members find fault inside the value, only their issues are shown.
+ * issues do. Of each member's issues, the first two are shown, equal ones once. If some members find fault inside the value, only their issues are shown.
  */
 export function issueFault(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_key") return issue.issues.map(issueFault).join("; ");
   if (issue.code !== "invalid_union" || issue.message !== NO_MEMBER || issue.errors.length === 0) return issue.message;
   const inside = issue.errors.filter((member) => member.some(({ path }) => path.length > 0));
   const members = inside.length > 0 ? inside : issue.errors;
-  return members.map((member) => member.slice(0, 2).map(located).join(" and ")).join(", or ");
+  return [...new Set(members.map((member) => member.slice(0, 2).map(located).join(" and ")))].join(", or ");
 }
 
 function located(issue: z.core.$ZodIssue): string {

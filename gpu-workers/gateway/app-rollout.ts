@@ -80,11 +80,23 @@ async function resultOf(
     throw new MgrpoError("app-failed", message, { retryable: true, cause: error });
   }
   if (attempt.outage) throw attempt.outage;
-  const result = parse(AppResult, returned, `what the app returned on question '${id}'`, "app-failed");
+  const result = parse(
+    AppResult,
+    withoutUndefined(returned),
+    `what the app returned on question '${id}'`,
+    "app-failed",
+  );
   const { reward, rewards } = "failed" in result ? {} : result;
   const fault = attempt.giveRewards({ ...(reward !== undefined && { reward }), ...(rewards && { rewards }) });
   if (fault === undefined) return result;
   throw new MgrpoError("app-failed", `question '${id}': ${fault}`);
+}
+
+/** As JSON would carry a result: what is undefined in it is absent. */
+function withoutUndefined(value: unknown, levels = 2): unknown {
+  if (levels === 0 || value === null || typeof value !== "object" || Array.isArray(value)) return value;
+  const set = Object.entries(value).filter(([, one]) => one !== undefined);
+  return Object.fromEntries(set.map(([name, one]) => [name, withoutUndefined(one, levels - 1)]));
 }
 
 /**

@@ -12,6 +12,12 @@ test("a value that matches no member of a union is refused with the reason of ea
   );
 });
 
+test("a reason that members of a union share is given once", () => {
+  expect(() => parse(AppResult, undefined, "the result")).toThrow(
+    /^the result: Invalid input: expected object, received undefined$/,
+  );
+});
+
 test("only the members of a union that have the type of the value say what is wrong inside it", () => {
   const facts = { world: 7, hint: undefined };
   const line =

@@ -82,3 +82,17 @@ test("an attempt that was rewarded over HTTP may return an empty answer, as may 
   const inResult = await harness.run(async () => ({ answer: "", reward: 0.7 }));
   for (const outcome of [overHttp, inResult]) expect(outcome).toMatchObject({ conversation, app: { reward: 0.7 } });
 });
+
+test("what is undefined in a result is absent, as it would be in JSON", async () => {
+  const harness = await start();
+  const returning = (result: object) => harness.run(async () => result);
+  const { app } = await returning({
+    answer: "x",
+    reward: undefined,
+    rewards: { searcher: undefined },
+    failed: undefined,
+  });
+  expect(app).toEqual({ branches: [], counts: app?.counts });
+  expect((await returning({ answer: undefined, failed: "it got lost" })).conversation.fault).toBe("it got lost");
+  await expect(returning({ answer: undefined, reward: undefined })).rejects.toMatchObject({ code: "app-failed" });
+});
