@@ -58,7 +58,7 @@ interface Shared {
 /** The gateway of the open attempts. @param prefix the first part of its path. */
 export function gatewayApp(prefix: string, attempts: OpenAttempts, log: Log): Hono {
   const dialects = [chatCompletions, responses, messages];
-  const why = "the run's config sets the sampling parameters";
+  const why = "the run's config says how the agents sample, and their chat templates what they are shown";
   return chatApp(`/${prefix}`, { teamOf: (keys) => attemptOf(keys, attempts), dialects, honored: [], why }, log);
 }
 
@@ -162,10 +162,16 @@ function errorResponse(context: Context, error: ApiError): Response {
   return context.json(errorBody(error), error.status);
 }
 
-/** @param path names, joined by dots. */
+/** @param path names, joined by dots; `*` stands for each element of an array. */
 function isSet(request: object, path: string): boolean {
-  const valueIn = (part: unknown, name: string) => (part as Record<string, unknown> | null | undefined)?.[name];
-  return path.split(".").reduce<unknown>(valueIn, request) != null;
+  const valuesIn = (part: unknown, name: string): unknown[] => {
+    if (name === "*") return Array.isArray(part) ? part : [];
+    return [(part as Record<string, unknown> | null | undefined)?.[name]];
+  };
+  const values = path
+    .split(".")
+    .reduce<unknown[]>((parts, name) => parts.flatMap((part) => valuesIn(part, name)), [request]);
+  return values.some((value) => value != null && value !== false);
 }
 
 /** Writes those names that it has not written before. */

@@ -21,6 +21,9 @@ const RequestMessage = z.discriminatedUnion("role", [
     role: z.literal("assistant"),
     content: Content.nullish(),
     tool_calls: z.array(FunctionToolCall).nullish(),
+    function_call: z.unknown().optional(),
+    prefix: z.unknown().optional(),
+    partial: z.unknown().optional(),
   }),
   z.looseObject({ role: z.literal("tool"), tool_call_id: z.string(), content: Content }),
 ]);
@@ -35,10 +38,11 @@ const OfferedFunction = z.looseObject({
   }),
 });
 
-export const CHAT_OVERRIDDEN = [
+const OVERRIDDEN_WHOLE = [
   ...["temperature", "top_p", "frequency_penalty", "presence_penalty"],
   ...["reasoning_effort", "verbosity"],
 ];
+export const CHAT_OVERRIDDEN = [...OVERRIDDEN_WHOLE, "messages.*.name", "tools.*.function.strict"];
 
 export const ChatCompletionRequest = z.strictObject({
   model: z.string(),
@@ -57,7 +61,7 @@ export const ChatCompletionRequest = z.strictObject({
   user: z.string().max(500).nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
-  ...ignored([...CHAT_OVERRIDDEN, ...OPENAI_SERVICE]),
+  ...ignored([...OVERRIDDEN_WHOLE, ...OPENAI_SERVICE]),
 });
 export type ChatCompletionRequest = z.infer<typeof ChatCompletionRequest>;
 
@@ -90,6 +94,18 @@ function refuseUnsupported(request: ChatCompletionRequest): void {
 export const FORMAT_REFUSED = "the reply is what the policy samples: its format cannot be forced";
 export const TOP_LOGPROBS_REFUSED = "only the log-probs of sampled tokens are known: leave top_logprobs out";
 
+/** Refuses what other servers would show the model, or continue: left out in silence, the agent would be trained in another conversation. */
+function refuseUnreadable(message: Extract<RequestMessage, { role: "assistant" }>, where: string): void {
+  if (message.function_call != null)
+    throw unsupported(`${where}.function_call`, `${where}.function_call: write the call in tool_calls`);
+  for (const name of ["prefix", "partial"] as const) {
+    if (message[name] !== true) continue;
+    throw unsupported(`${where}.${name}`, `${where}.${name}: ${PREFILL_REFUSED}`);
+  }
+}
+
+export const PREFILL_REFUSED = "a reply that begins with the app's text would not be the policy's own: leave it out";
+
 function historyOf(messages: readonly RequestMessage[]): AppMessage[] {
   const history = new History();
   for (const [i, message] of messages.entries()) {
@@ -97,6 +113,7 @@ function historyOf(messages: readonly RequestMessage[]): AppMessage[] {
     if (message.role === "tool") {
       history.respond(message.tool_call_id, text, `messages.${i}.tool_call_id`);
     } else if (message.role === "assistant") {
+      refuseUnreadable(message, `messages.${i}`);
       const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: written } }) =>
         callOf(id, name, written),
       );

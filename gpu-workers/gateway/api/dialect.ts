@@ -30,7 +30,7 @@ export interface RequestedTurn {
 
 export interface Dialect<R extends ApiRequest = ApiRequest> {
   readonly path: string;
-  /** Settings of how a model samples, as paths such as `text.verbosity`: in training, the run's config applies instead. */
+  /** Settings without effect in training, as paths such as `text.verbosity`, where `*` is each element of an array. */
   readonly overridden: readonly string[];
   /** Throws ApiError with the parameter at fault, as `turn` does. */
   read(body: string): R;

@@ -1,7 +1,7 @@
 /** @file A request to Anthropic's `/v1/messages` -> a turn of an agent. */
 import * as z from "zod";
 import type { AppMessage, AppToolCall, TurnRequest } from "../../../core/contracts/app-chat.ts";
-import { FORMAT_REFUSED, variantOf } from "./chat-request.ts";
+import { FORMAT_REFUSED, PREFILL_REFUSED, variantOf } from "./chat-request.ts";
 import { type Content, textOf } from "./content.ts";
 import { unsupported } from "./errors.ts";
 import { callOf, History } from "./history.ts";
@@ -9,7 +9,10 @@ import { ignored, readPart } from "./read-request.ts";
 import { requireOfferedTool } from "./tools.ts";
 
 const OVERRIDDEN_WHOLE = ["temperature", "top_p", "top_k", "thinking"];
-export const MESSAGES_OVERRIDDEN = [...OVERRIDDEN_WHOLE, "output_config.effort"];
+export const MESSAGES_OVERRIDDEN = [
+  ...OVERRIDDEN_WHOLE,
+  ...["output_config.effort", "messages.*.content.*.is_error", "tools.*.strict"],
+];
 
 /** A content block. `type` says which other fields it has. */
 const Block = z.looseObject({ type: z.string(), text: z.string().optional() });
@@ -51,10 +54,7 @@ export function turnRequestOfMessages(request: MessagesRequest): TurnRequest {
   if (request.output_config?.format != null)
     throw unsupported("output_config.format", `output_config: ${FORMAT_REFUSED}`);
   if (messages.at(-1)?.role === "assistant") {
-    throw unsupported(
-      "messages",
-      "messages: the last one is the assistant's, and a reply that begins with the app's text would not be the policy's own",
-    );
+    throw unsupported("messages", `messages: the last one is the assistant's, and ${PREFILL_REFUSED}`);
   }
   return {
     messages: historyOf(request),

@@ -9,7 +9,7 @@ import { ignored, OPENAI_SERVICE, readPart } from "./read-request.ts";
 import { refuseForcedCalls, requireOfferedTool } from "./tools.ts";
 
 const OVERRIDDEN_WHOLE = ["temperature", "top_p", "reasoning"];
-export const RESPONSES_OVERRIDDEN = [...OVERRIDDEN_WHOLE, "text.verbosity"];
+export const RESPONSES_OVERRIDDEN = [...OVERRIDDEN_WHOLE, "text.verbosity", "tools.*.strict"];
 
 /** Messages and references may lack the type. */
 const Item = z.looseObject({ type: z.string().nullish(), role: z.string().optional(), id: z.string().nullish() });

@@ -116,6 +116,7 @@ test("a body of more than 4 MiB is refused, with and without a Content-Length", 
 const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
 const call = { id: "call_1", type: "function", function: { name: "lookup", arguments: "{}" } };
 const asked = [user("say hello"), { role: "assistant", content: null, tool_calls: [call] }];
+const begun = (more: object) => ({ messages: [user("say hello"), { role: "assistant", content: "The", ...more }] });
 test.each([
   ["an unknown agent", { ...hello, model: "gpt-5" }, 404, "model_not_found", "model"],
   [
@@ -135,6 +136,12 @@ test.each([
   ],
   ["a forced call", { ...hello, tool_choice: "required" }, 400, "unsupported_value", "tool_choice"],
   ["an unknown parameter", { ...hello, best_of: 3 }, 400, "unknown_parameter", "best_of"],
+  ["a prefix of the reply", begun({ prefix: true }), 400, "unsupported_value", "messages.1.prefix"],
+  ["a partial reply", begun({ partial: true }), 400, "unsupported_value", "messages.1.partial"],
+  [
+    ...["a call in the old format", begun({ function_call: { name: "lookup", arguments: "{}" } })],
+    ...[400, "unsupported_value", "messages.1.function_call"],
+  ],
   ["no messages", { messages: [] }, 400, "invalid_value", "messages"],
   ["a role that does not exist", { messages: [{ role: "god", content: "" }] }, 400, "invalid_value", "messages.0.role"],
   ["a user message without content", { messages: [user(null)] }, 400, "invalid_value", "messages.0.content"],

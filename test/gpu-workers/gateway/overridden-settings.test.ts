@@ -1,6 +1,8 @@
-/** @file A request's sampling settings have no effect in training: the log says so, once per setting. */
+/** @file Settings of requests without effect in training: the log says so, once per setting. */
 import { expect, test } from "vitest";
 import { openHarness } from "./harness.ts";
+
+const tool = (offer: object) => ({ type: "function", function: offer });
 
 test("every setting without effect is logged once, whichever API and request it comes from", async () => {
   const harness = await openHarness();
@@ -17,14 +19,23 @@ test("every setting without effect is logged once, whichever API and request it 
   await post("/chat/completions", { messages, temperature: 0.3 });
   await post("/chat/completions", { messages, temperature: 0.3, verbosity: "low", reasoning_effort: null });
   await post("/chat/completions", { messages, verbosity: "high" });
+  const lookup = { name: "lookup", strict: true };
+  await post("/chat/completions", { messages: [{ ...messages[0], name: "ada" }], tools: [tool(lookup)] });
+  await post("/chat/completions", { messages, tools: [tool({ ...lookup, strict: false })] });
   await post("/responses", { input: "say hello", text: { verbosity: "low" } });
   await post("/messages", { messages, max_tokens: 50, output_config: { effort: "low" } });
+  const failed = { type: "tool_result", tool_use_id: "a", is_error: true, content: "away" };
+  const use = { type: "tool_use", id: "a", name: "lookup", input: {} };
+  const history = [...messages, { role: "assistant", content: [use] }, { role: "user", content: [failed] }];
+  await post("/messages", { messages: history, max_tokens: 50 });
   const warned = harness.lines.map((line) => JSON.parse(line)).filter(({ what }) => /have no effect/.test(what));
   expect(warned.map(({ settings }) => settings)).toEqual([
     "temperature",
     "verbosity",
+    "messages.*.name, tools.*.function.strict",
     "text.verbosity",
     "output_config.effort",
+    "messages.*.content.*.is_error",
   ]);
   await harness.close();
 });
