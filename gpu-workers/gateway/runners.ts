@@ -53,7 +53,13 @@ export function httpRunner(
         throw signal.aborted ? cause : failed(url, `broke off its answer (${cause.message})`, { cause });
       });
       if (response.statusCode !== 200) {
-        const why = { status: response.statusCode ?? 0, reason: answer.slice(0, 300), bytes: Buffer.byteLength(body) };
+        const { statusCode: status = 0, headers } = response;
+        const why = {
+          status,
+          reason: answer.slice(0, 300),
+          location: headers.location,
+          bytes: Buffer.byteLength(body),
+        };
         throw refused(url, why, secretVariable);
       }
       if (answer.length > MAX_RESPONSE_CHARACTERS) {
@@ -101,21 +107,31 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return answer;
 }
 
-/** What a response other than a 200 says. `bytes`: the size of the call. */
+/** A response other than a 200. `bytes`: the size of the call. */
 interface RefusedCall {
   readonly status: number;
   readonly reason: string;
+  /** Where a redirect leads. */
+  readonly location: string | undefined;
   readonly bytes: number;
 }
 
 /** A 401 or 413 is a mistake that no retry fixes. */
-function refused(url: string, { status, reason, bytes }: RefusedCall, secretVariable: string): MgrpoError {
+function refused(url: string, { status, reason, location, bytes }: RefusedCall, secretVariable: string): MgrpoError {
+  const { pathname, search } = new URL(url);
   const remedies = new Map([
-    [401, `does the app have the workers' secret (${secretVariable}) and the right time?`],
+    [
+      401,
+      `does the app have the workers' secret (${secretVariable}), the right time, and the whole path of the call, ${pathname}${search}?`,
+    ],
     [413, `the call has ${bytes} bytes: raise the limit of the app, or of the proxy in front of it`],
   ]);
   const remedy = remedies.get(status);
-  if (remedy === undefined) return failed(url, `answered ${status}: ${reason}`, { evidence: { status } });
+  if (remedy === undefined) {
+    const elsewhere =
+      location === undefined ? "" : `it redirects to ${location}, which is not followed: change runner.url`;
+    return failed(url, `answered ${status}: ${elsewhere || reason || "no reason given"}`, { evidence: { status } });
+  }
   return new MgrpoError("app-failed", `the app at ${url} refused the call: ${reason}; ${remedy}`);
 }
 

@@ -94,10 +94,7 @@ export function chatApp(prefix: string, host: ChatHost, log: Log): Hono {
     return context.body(null, 204);
   });
 
-  app.notFound((context) => {
-    const message = `no such endpoint: ${context.req.method} ${new URL(context.req.url).pathname.slice(prefix.length)}`;
-    return errorResponse(context, new ApiError(404, "unknown_url", message));
-  });
+  app.notFound((context) => errorResponse(context, noEndpoint(context, prefix, host)));
   app.onError((error, context) => errorResponse(context, apiErrorOf(error, log)));
   return app;
 }
@@ -121,6 +118,19 @@ async function answer(context: Context, { host, log, warnOverridden }: Shared, d
     sent.then((reply) => dialect.events(reply, request)),
     (error) => dialect.errorEvent(apiErrorOf(error, log)),
   );
+}
+
+/** A wrong base URL, or a request for another server: clients often send embeddings to the same one. */
+function noEndpoint({ req }: Context, prefix: string, { dialects }: ChatHost): ApiError {
+  const { pathname } = new URL(req.url);
+  const base = `${prefix}/v1`;
+  const isBelow = pathname.startsWith(`${base}/`);
+  const asked = `${req.method} ${isBelow ? pathname.slice(prefix.length) : pathname}`;
+  const served = dialects.map(({ path }) => `POST /v1${path}`).join(", ");
+  const remedy = isBelow
+    ? `this server has ${served} and GET /v1/models: send requests for others elsewhere`
+    : "it is not below the base URL, which ends in /v1: give the client the whole base URL";
+  return new ApiError(404, "unknown_url", `no such endpoint: ${asked}: ${remedy}`);
 }
 
 /** The error that the app sees. */

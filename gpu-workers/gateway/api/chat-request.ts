@@ -91,7 +91,8 @@ function refuseUnsupported(request: ChatCompletionRequest): void {
   if (top) throw unsupported("top_logprobs", TOP_LOGPROBS_REFUSED);
 }
 
-export const FORMAT_REFUSED = "the reply is what the policy samples: its format cannot be forced";
+export const FORMAT_REFUSED =
+  "the reply is what the policy samples, and its format cannot be forced: leave it out, ask for the format in the prompt, and check the reply";
 export const TOP_LOGPROBS_REFUSED = "only the log-probs of sampled tokens are known: leave top_logprobs out";
 
 /** Refuses what other servers would show the model, or continue: left out in silence, the agent would be trained in another conversation. */

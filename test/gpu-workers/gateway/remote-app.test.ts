@@ -57,6 +57,19 @@ test("a call signed with another secret and an unsigned answer are refused, and 
   });
 });
 
+test("an app behind a proxy that removes a part of the path is told which path is signed", async () => {
+  const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
+  const url = await serve((request) => handler(new Request(request.url.replace("/attempts", "/"), request)));
+  await expect(run(url)).rejects.toThrow("the whole path of the call, /attempts?team=1?");
+});
+
+test("a redirect is not followed: the error says where it leads", async () => {
+  const url = await serve(() => new Response(null, { status: 308, headers: { location: "/attempts/" } }));
+  await expect(run(url)).rejects.toThrow(
+    "answered 308: it redirects to /attempts/, which is not followed: change runner.url",
+  );
+});
+
 test("a replayed call is refused", async () => {
   const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
   let seen: Request | undefined;

@@ -1,0 +1,24 @@
+/** @file Requests to an address that the gateway does not serve: the error says what is wrong with it. */
+import { expect, test } from "vitest";
+import { openHarness } from "./harness.ts";
+
+test("a request outside the base URL and one for another endpoint are told apart", async () => {
+  const harness = await openHarness();
+  const { main } = harness.open();
+  const messageOf = async (url: string) => {
+    const response = await fetch(url, { method: "POST", headers: { authorization: `Bearer ${main.apiKey}` } });
+    expect(response.status).toBe(404);
+    return (await response.json()).error.message;
+  };
+  const { origin } = new URL(main.baseURL);
+  expect(await messageOf(`${origin}/v1/chat/completions`)).toMatch(
+    /^no such endpoint: POST \/v1\/chat\/completions: .* give the client the whole base URL$/,
+  );
+  expect(await messageOf(main.baseURL.replace("/v1", "/chat/completions"))).toMatch(
+    /^no such endpoint: POST \/gate\/chat\/completions: .*ends in \/v1/,
+  );
+  expect(await messageOf(`${main.baseURL}/embeddings`)).toMatch(
+    /^no such endpoint: POST \/v1\/embeddings: this server has POST \/v1\/chat\/completions, .*elsewhere$/,
+  );
+  await harness.close();
+});
