@@ -29,6 +29,9 @@ const MAX_CONTEXT_TOKENS = 4096;
 /** `turnTokens` of such a model is its context divided by this. */
 const TURN_DIVISOR = 4;
 
+/** `responseCharacters` of such a model: the limit that it was trained with, if any, is unknown. */
+const WHOLE = Number.MAX_SAFE_INTEGER;
+
 export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {
   const run = findRun(target);
   const [team, checkpoints] = run
@@ -76,7 +79,8 @@ async function folderTeam(folder: string): Promise<RunConfigInput | undefined> {
     parse(AgentName, name, `${model}: a model's folder is named after its agent`, "config-invalid");
     const longest = longestContext(await readModel(model, model)) ?? MAX_CONTEXT_TOKENS;
     const contextTokens = Math.min(longest, MAX_CONTEXT_TOKENS);
-    agents[name] = { model, limits: { contextTokens, turnTokens: Math.ceil(contextTokens / TURN_DIVISOR) } };
+    const turnTokens = Math.ceil(contextTokens / TURN_DIVISOR);
+    agents[name] = { model, limits: { contextTokens, turnTokens, responseCharacters: WHOLE } };
   }
   const main = names.includes("main") ? "main" : first;
   Object.assign(agents[main] ?? {}, { delegates: names.filter((name) => name !== main) });

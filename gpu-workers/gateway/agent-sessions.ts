@@ -8,7 +8,6 @@
  */
 import type { AgentSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import type { BranchCounts } from "../../core/contracts/rollout.ts";
-import { presentResponse } from "../../core/conversation/special-tokens.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Branch, countsOf, type SampledTurn } from "../../core/gateway/branch.ts";
 import { type Exchange, MessageTree } from "../../core/gateway/message-tree.ts";
@@ -22,6 +21,7 @@ import { drawName, scopeOf } from "../rollouts/draws.ts";
 import type { Inference } from "../rollouts/policy-versions.ts";
 import { BranchSequences } from "./branch-sequences.ts";
 import { type ContextLimit, overflow, tooManyMessages, tooMuchText } from "./context-room.ts";
+import { withCutResponses } from "./cut-responses.ts";
 import { LimitReached } from "./limit-reached.ts";
 import { renderOrRefuse } from "./refused-request.ts";
 import { inferenceOf, sampleTurn, type TurnPlan } from "./sample-turn.ts";
@@ -159,23 +159,11 @@ export class AgentSessions {
     }
   }
 
-  /**
-   * The request with its tool responses cut to the agent's limits, as in this program's own loop. Throws `LimitReached` once those take twice
-   * the tokens of the context, if it counts them: a request that exceeds it by less may have reached its last turn, too.
-   */
+  /** The request with its tool responses cut. Throws `LimitReached` if those are far too long. */
   #asShown(request: TurnRequest, tokenizer: Tokenizer): TurnRequest {
-    const { responseCharacters, responseTokens: tokens } = this.#agent.config.limits;
-    const room =
-      tokens === undefined ? undefined : { tokens, count: (text: string) => tokenizer.encodeText(text).length };
-    let left = 2 * this.#contextLimit.contextTokens;
-    const messages = request.messages.map((message) => {
-      if (message.role !== "tool") return message;
-      const text = presentResponse(message.text, responseCharacters, room);
-      left -= room?.count(text) ?? 0;
-      if (left < 0) refuseOverlong(overflow(this.#contextLimit));
-      return { ...message, text };
-    });
-    return { ...request, messages };
+    const messages = withCutResponses(request.messages, this.#agent.config.limits, tokenizer);
+    if (messages) return { ...request, messages };
+    throw new LimitReached("token-limit", overflow(this.#contextLimit));
   }
 
   /** A request begins a branch unless it is the first to continue its parent's reply. */

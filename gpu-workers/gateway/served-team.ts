@@ -13,7 +13,8 @@ import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import type { ChatTeam } from "./api/app.ts";
 import type { RequestedSampling } from "./api/dialect.ts";
 import { ApiError } from "./api/errors.ts";
-import { tooManyMessages, tooMuchText } from "./context-room.ts";
+import { overflow, tooManyMessages, tooMuchText } from "./context-room.ts";
+import { withCutResponses } from "./cut-responses.ts";
 import { renderOrRefuse } from "./refused-request.ts";
 import { inferenceOf, sampleTurn } from "./sample-turn.ts";
 
@@ -52,9 +53,11 @@ async function answer(
     const inference = inferenceOf(lease, name);
     const { thinking, toolPrompt, limits } = config;
     const settings = { agent: name, system: "", tools: request.tools, thinking, toolPrompt };
-    const messages = messagesOf(request, config.system);
     const limit = { agent: name, contextTokens: limits.contextTokens };
-    refuseOverlong(tooManyMessages(messages, limit));
+    refuseOverlong(tooManyMessages(request.messages, limit));
+    const cut = withCutResponses(request.messages, limits, inference.tokenizer);
+    if (!cut) throw overlong(overflow(limit));
+    const messages = messagesOf(cut, config.system);
     const prefix = renderOrRefuse(() => {
       const layout = openMessageLayout(inference.tokenizer, settings, { asSampled: true });
       const count = (text: string) => inference.tokenizer.encodeText(text).length;
@@ -63,8 +66,8 @@ async function answer(
     });
     const room = limits.contextTokens - prefix.length;
     if (room < 1) {
-      const message = `the messages take ${prefix.length} tokens, and agents.${name}.limits.contextTokens is ${limits.contextTokens}`;
-      refuseOverlong(message);
+      const fault = `the messages take ${prefix.length} tokens, and agents.${name}.limits.contextTokens is ${limits.contextTokens}`;
+      throw overlong(fault);
     }
     const exchange = randomBytes(16).toString("hex");
     const plan = {
@@ -89,12 +92,14 @@ async function answer(
   }
 }
 
+const overlong = (fault: string) => new ApiError(400, "context_length_exceeded", fault, "messages");
+
 function refuseOverlong(fault: string | undefined): void {
-  if (fault !== undefined) throw new ApiError(400, "context_length_exceeded", fault, "messages");
+  if (fault !== undefined) throw overlong(fault);
 }
 
 /** Adds the system message that the agent was trained with, unless the request has one, and writes calls as chat templates and models do. */
-function messagesOf({ messages }: TurnRequest, system: string): AppMessage[] {
+function messagesOf(messages: readonly AppMessage[], system: string): AppMessage[] {
   const needsNoSystem = system === "" || messages.some(({ role }) => role === "system");
   const written = messages.map((message) =>
     message.role === "assistant"

@@ -1,6 +1,7 @@
 /** @file A trained team behind the APIs: how past calls are shown to the model, and at which temperature it samples. */
 import { expect, test } from "vitest";
 import type { TurnRequest } from "../../../core/contracts/app-chat.ts";
+import { CUT_MARK } from "../../../core/conversation/special-tokens.ts";
 import type { RequestedSampling } from "../../../gpu-workers/gateway/api/dialect.ts";
 import { servedTeam } from "../../../gpu-workers/gateway/served-team.ts";
 import { type RecordedSample, scriptedAgent, tokenizer } from "./harness.ts";
@@ -28,6 +29,28 @@ test.each([
   };
   await team.turn("main", request, new AbortController().signal, UNSET);
   expect(tokenizer.decode(samples[0]?.request.tokens ?? [])).toContain(`{"name": "note", "arguments": ${shown}}`);
+});
+
+test("tool responses are cut to the agent's limits, as in training", async () => {
+  const limits = { turns: 8, turnTokens: 100, contextTokens: 400, responseCharacters: 5 };
+  const answerTo = async (response: string, more: object = {}) => {
+    const samples: RecordedSample[] = [];
+    const config = { limits: { ...limits, ...more } };
+    const team = servedTeam(new Map([["main", scriptedAgent("main", samples, { config })]]), 1);
+    const call = { id: "c1", name: "note", arguments: "{}" };
+    const request: TurnRequest = {
+      messages: [
+        { role: "user", text: "take a note" },
+        { role: "assistant", text: "", calls: [call] },
+        { role: "tool", call: 0, text: response },
+      ],
+      ...{ tools: [], mayCall: true, stopTexts: [], variant: "" },
+    };
+    return (await team.turn("main", request, new AbortController().signal, UNSET)).text;
+  };
+  expect(await answerTo("0123456789".repeat(1000))).toBe(`<answer>01234${CUT_MARK}</answer>`);
+  const whole = { responseCharacters: Number.MAX_SAFE_INTEGER };
+  await expect(answerTo("0123456789".repeat(1000), whole)).rejects.toMatchObject({ code: "context_length_exceeded" });
 });
 
 test("the temperature is the request's, else the override, else the agent's own, else that of training", async () => {
