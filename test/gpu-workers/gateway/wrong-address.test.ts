@@ -8,7 +8,8 @@ test("a request outside the base URL and one for another endpoint are told apart
   const messageOf = async (url: string) => {
     const response = await fetch(url, { method: "POST", headers: { authorization: `Bearer ${main.apiKey}` } });
     expect(response.status).toBe(404);
-    return (await response.json()).error.message;
+    const { error } = (await response.json()) as { error: { message: string } };
+    return error.message;
   };
   const { origin } = new URL(main.baseURL);
   expect(await messageOf(`${origin}/v1/chat/completions`)).toMatch(
