@@ -54,17 +54,24 @@ export function resolveConfig(
   return parse(RunConfig, config, what, "config-invalid");
 }
 
-/** What a command is given besides `--set`: the recipe's advice and the arm's settings follow from it, and the run is named after it. */
-const GIVEN = ["run", "recipe", "arm", "seed"];
+/** How a command is given what the recipe's advice and the arm's settings follow from, and what the run is named after. */
+const GIVEN: Readonly<Record<string, string>> = {
+  run: "use --run",
+  recipe: "name the recipe itself",
+  arm: "use --arm",
+  seed: "use --seed",
+};
 
 /** Refuses a setting that would only relabel the run: `arm=main-only` would leave the sub-agents trained. */
 function refuseGiven(set: readonly string[]): void {
-  const setting = set.find((one) => GIVEN.includes(one.slice(0, one.indexOf("="))));
-  if (setting === undefined) return;
-  throw new MgrpoError(
-    "config-invalid",
-    `--set ${setting}: this is no setting to change: give it as the command's recipe, or with --run, --arm or --seed`,
-  );
+  for (const setting of set) {
+    const [name = ""] = setting.split("=", 1);
+    if (Object.hasOwn(GIVEN, name))
+      throw new MgrpoError(
+        "config-invalid",
+        `--set ${setting} would only change what the run is called: ${GIVEN[name]}`,
+      );
+  }
 }
 
 /** A setting may add an agent if a setting makes it the main agent, or one that another delegates to. Otherwise its name is mistyped. */

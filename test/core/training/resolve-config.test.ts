@@ -41,14 +41,16 @@ test("defaults are filled in; settings reach any depth; the last one wins; text 
   expect(config.curriculum).toEqual([{ fromStep: 0, levels: [2] }]);
 });
 
-test.each(["arm=main-only", "seed=9", "run=other", "recipe=atlas"])(
-  "what the command is given cannot be set: %s",
-  (setting) => {
-    expect(() => resolveConfig(recipe, { ...choice, set: ["steps=2", setting] })).toThrow(
-      `--set ${setting}: this is no setting to change: give it as the command's recipe, or with --run, --arm or --seed`,
-    );
-  },
-);
+test.each([
+  ["arm=main-only", "use --arm"],
+  ["seed=9", "use --seed"],
+  ["run=other", "use --run"],
+  ["recipe=atlas", "name the recipe itself"],
+])("what the command is given cannot be set: %s", (setting, remedy) => {
+  expect(() => resolveConfig(recipe, { ...choice, set: ["steps=2", setting] })).toThrow(
+    `--set ${setting} would only change what the run is called: ${remedy}`,
+  );
+});
 
 test("an invalid name of a run or an agent is refused with the reason", () => {
   expect(() => resolveConfig(recipe, { ...choice, run: ".r" })).toThrow(
