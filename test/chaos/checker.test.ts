@@ -26,6 +26,18 @@ function wrote(fact: string, more: Partial<Entry> = {}): Entry {
 const asked = (more: Partial<Entry> = {}): Entry =>
   wrote("", { channel: "world", facts: [], verdictMicroUsd: 2000, ...more });
 
+const CLAIM = "VERDICT#a#subject JUDGE#judge";
+const HELD_MS = 50_000;
+
+/** A claim on the verdict, at a time of the store. */
+const claimed = (madeAt: number): Entry => {
+  const claim = { madeAt, heldUntil: madeAt + HELD_MS };
+  return wrote("", { facts: [], lease: { name: CLAIM, act: "hold", seconds: HELD_MS / 1000, claim } });
+};
+
+/** Whoever claimed it first did not ask, or its answer was lost. */
+const askedAgain = (): Entry[] => [claimed(HELD_MS + 1), asked()];
+
 /** A request to the judge that is never answered. */
 const hung = (): Entry => wrote("", { channel: "world", facts: [], fault: "hang" });
 
@@ -70,6 +82,7 @@ function trialOf(history: readonly Entry[], more: Partial<Trial> = {}): Trial {
 const story = () => [
   wrote(BASE),
   wrote(OUTCOME),
+  claimed(0),
   asked(),
   wrote(VERDICT),
   wrote(SCORE),
@@ -145,7 +158,18 @@ const broken: [string, keyof typeof laws, Trial][] = [
     "every trained token was sampled by the version that its record names",
     withRun({ foreignTrajectories: ["a 0/0/0 main: other weights"] }),
   ],
-  ["a judge paid twice", "the judge is asked again only after a disturbance", trialOf([...story(), asked()])],
+  ["a judge paid twice", "the judge is asked again only after a disturbance", trialOf([...story(), ...askedAgain()])],
+  ["a judge asked without a claim", "the judge is asked only under a claim", trialOf([...story(), asked()])],
+  [
+    "a judge asked without a claim beside deaths and faults of the store",
+    "the judge is asked only under a claim",
+    trialOf([...story(), throttled(), asked()], { strikes: [death("functions"), death("eval-a")] }),
+  ],
+  [
+    "two callers that ask at once",
+    "a verdict is claimed by one caller at a time",
+    trialOf([...story(), claimed(HELD_MS - 4000), asked()], { strikes: [death("functions")] }),
+  ],
   [
     "a judge paid twice beside a fault of a process that does not ask it",
     "the judge is asked again only after a disturbance",
@@ -202,14 +226,14 @@ test("a second answer of the judge is excused by a fault, by a death or by a ver
   const twice = [...story(), asked({ fault: "lose" })];
   const late = "functions: no verdict within 20 s";
   for (const more of [{ history: twice }, { strikes: [death("functions")] }, { log: [late] }]) {
-    const trial = trialOf([...story(), asked()], { runs: [{ ...run, judgesMicroUsd: 4000 }], ...more });
+    const trial = trialOf([...story(), ...askedAgain()], { runs: [{ ...run, judgesMicroUsd: 4000 }], ...more });
     expect(check({ trial, reference })).toEqual([]);
   }
 });
 
 test("a second answer of the judge is not excused by an event that is lost or doubled", () => {
   const event = wrote("", { channel: "events", process: "functions", facts: [], fault: "duplicate" });
-  const trial = trialOf([...story(), event, asked()], { runs: [{ ...run, judgesMicroUsd: 4000 }] });
+  const trial = trialOf([...story(), event, ...askedAgain()], { runs: [{ ...run, judgesMicroUsd: 4000 }] });
   expect(check({ trial, reference })).toEqual([expect.stringMatching(/^the judge is asked again only/)]);
 });
 

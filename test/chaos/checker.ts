@@ -2,6 +2,7 @@
  * @file Checks the history and the records of a trial against the laws of the protocol, as Jepsen does. A law returns its violations, in one
  * line each.
  */
+import { overlappingClaims, unclaimedAnswers } from "./claims.ts";
 import type { Entry, Trial } from "./history.ts";
 import { overdueWaits } from "./waits.ts";
 
@@ -78,6 +79,10 @@ export const laws: Readonly<Record<string, Law>> = {
     const excused = disturbances(trial);
     return asked - stored > excused ? [`${asked} answers, ${stored} stored, ${excused} disturbances`] : [];
   },
+
+  "the judge is asked only under a claim": ({ trial }) => unclaimedAnswers(trial),
+
+  "a verdict is claimed by one caller at a time": ({ trial }) => overlappingClaims(trial),
 
   "every answer of the judge is billed": ({ trial }) => {
     const { paid, billed } = judgesBill(trial);

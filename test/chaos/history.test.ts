@@ -204,7 +204,12 @@ describe("leases", () => {
 
   test("a claim on a verdict is held until the time in its record, can be released, and ends with the verdict", async () => {
     const insert = (record: TableItem) => leaseAfter(({ table }) => table.insert(key, record));
-    expect(await insert({ ...claimed })).toEqual({ name: VERDICT, act: "hold", seconds: 20 });
+    expect(await insert({ ...claimed })).toEqual({
+      ...{ name: VERDICT, act: "hold", seconds: 20 },
+      claim: { madeAt: NOW, heldUntil: NOW + 20_000 },
+    });
+    const again = { ...until(NOW + 9000), set: [...(until(NOW + 9000).set ?? []), [["token"], "u"] as const] };
+    expect(await leaseOfChange(again as TableChange)).toMatchObject({ seconds: 9, claim: { heldUntil: NOW + 9000 } });
     const { token: _token, ...free } = claimed;
     expect(await insert(free)).toBeUndefined();
     expect(await leaseOfChange(until(NOW + 3000))).toEqual({ name: VERDICT, act: "hold", seconds: 3 });

@@ -25,16 +25,26 @@ export interface Entry {
   readonly facts: readonly string[];
   /** The same for a write whose target died during it: it may have taken effect. */
   readonly possible?: readonly string[];
-  /** What it did to a lease: a write that took effect, or one whose target died during it and that may have ended the lease. */
+  /** What a write that took effect did to a lease. */
   readonly lease?: LeaseChange;
+  /** The same for a write whose target died during it. */
+  readonly possibleLease?: LeaseChange;
   /** What the judge's answer cost, if it is one. */
   readonly verdictMicroUsd?: number;
 }
 
+export interface Hold {
+  readonly name: string;
+  readonly act: "hold";
+  /** For how long. Absent: for the run's lease time. */
+  readonly seconds?: number;
+  /** Of a claim on a verdict, whose holder asks the judge. Absent: a worker's lease, or the pause after a failure. */
+  readonly claim?: { readonly madeAt: number; readonly heldUntil: number };
+}
+
 /** What a write did to a lease, by the name of its record. */
 export type LeaseChange =
-  /** `seconds`: for how long, unless that is the run's lease time. */
-  | { readonly name: string; readonly act: "hold"; readonly seconds?: number }
+  | Hold
   /** release: anybody may take it. end: it is over for good. */
   | { readonly name: string; readonly act: "release" | "end" };
 

@@ -12,9 +12,11 @@ export function leaseChange(write: StoreWrite, storeTime: number): LeaseChange |
   if (kind === "WORKER") return workerChange(write);
   if (kind !== "JUDGE") return undefined;
   // Rewards that cost nothing are not claimed: their record has no token.
-  if (write.kind === "insert")
-    return write.item["token"] ? held(write.key, write.item["heldUntil"], storeTime) : undefined;
-  return held(write.key, write.set.get("heldUntil"), storeTime);
+  if (write.kind === "insert") {
+    const { token, heldUntil } = write.item;
+    return token && held(write.key, heldUntil, storeTime, true);
+  }
+  return held(write.key, write.set.get("heldUntil"), storeTime, write.set.has("token"));
 }
 
 function workerChange(write: Exclude<StoreWrite, { kind: "put" }>): LeaseChange | undefined {
@@ -24,12 +26,18 @@ function workerChange(write: Exclude<StoreWrite, { kind: "put" }>): LeaseChange 
   return write.added.includes("counter") ? { name, act: "hold" } : undefined;
 }
 
-function held(name: string, heldUntil: Attribute | undefined, storeTime: number): LeaseChange | undefined {
+function held(
+  name: string,
+  heldUntil: Attribute | undefined,
+  storeTime: number,
+  isClaim: boolean,
+): LeaseChange | undefined {
   if (heldUntil === undefined) return undefined;
   const until = Number(heldUntil.N);
   if (until === 0) return { name, act: "release" };
   // A write that the machine's sleep or an echo has made late no longer holds anything: its wait begins when it takes effect.
-  return { name, act: "hold", seconds: Math.max(0, until - storeTime) / 1000 };
+  const seconds = Math.max(0, until - storeTime) / 1000;
+  return { name, act: "hold", seconds, ...(isClaim && { claim: { madeAt: storeTime, heldUntil: until } }) };
 }
 
 /** Nobody asks for a verdict that exists. */

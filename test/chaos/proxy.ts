@@ -174,7 +174,7 @@ async function forward(
   } catch (error) {
     // The target died during the request, perhaps after it took effect.
     const lease = write && leaseChange(write, Number.NaN);
-    const may = { possible: facts, ...(lease?.act === "end" && { lease }) };
+    const may = { possible: facts, ...(lease && { possibleLease: lease }) };
     record({ ...entry, answeredAt: now(), status: 0, facts: [], ...may });
     throw error;
   }

@@ -122,6 +122,16 @@ const ignoringVerdicts = of("functions", (store) =>
   ),
 );
 
+/** Both instances see claims as expired. */
+const ignoringClaims = of("functions", (store) =>
+  withTable(store, {
+    get: async (key) => {
+      const item = await store.table.get(key);
+      return item && key.sk.startsWith("JUDGE#") ? { ...item, heldUntil: 0 } : item;
+    },
+  }),
+);
+
 /** The main worker dies, and nobody can mark it dead. */
 const undeclaredDeath = (store: Store, process: SmallProcess): Store =>
   swallow(process === "main" ? mortalStore(store, 20).store : store, marksDead);
@@ -189,8 +199,13 @@ const sabotages: [string, readonly string[], Sabotage][] = [
   ],
   [
     "two instances that ask for the same verdict",
-    ["the judge is asked again only after a disturbance"],
+    ["the judge is asked again only after a disturbance", "the judge is asked only under a claim"],
     { store: ignoringVerdicts, instances: 2 },
+  ],
+  [
+    "two instances that see no claim as held",
+    ["a verdict is claimed by one caller at a time"],
+    { store: ignoringClaims, instances: 2 },
   ],
   [
     "a judge's bill that is not written",

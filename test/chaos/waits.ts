@@ -62,7 +62,7 @@ function overdueLeases(trial: Trial): string[] {
     const allowed = trial.limits.slack + secondsOfOverlapping(hindrances, from, now);
     return overdue > allowed ? [`${name}: held from ${brief(from / 1000)}, overdue by ${brief(overdue)}`] : [];
   };
-  const changes = trial.history.flatMap(({ lease, answeredAt }) => (lease ? [{ ...lease, at: answeredAt }] : []));
+  const changes = trial.history.flatMap((entry) => changeOf(entry) ?? []);
   const found = changes
     .toSorted((a, b) => a.at - b.at)
     .flatMap((change) => {
@@ -77,6 +77,12 @@ function overdueLeases(trial: Trial): string[] {
   const ends = new Map(trial.runs.map(({ run }) => [run, endOf(trial, run)]));
   const checkedUntil = (name: string) => ends.get(/^\w+#([^# ]+)/.exec(name)?.[1] ?? "") ?? trial.seconds * 1000;
   return [...found, ...[...holds.keys()].flatMap((name) => late(name, checkedUntil(name)))];
+}
+
+/** A write whose target died during it may have ended the lease: then nobody has to wait for it. */
+function changeOf({ lease, possibleLease, answeredAt }: Entry): (LeaseChange & { readonly at: number }) | undefined {
+  const change = lease ?? (possibleLease?.act === "end" ? possibleLease : undefined);
+  return change && { ...change, at: answeredAt };
 }
 
 /**

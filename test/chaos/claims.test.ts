@@ -1,0 +1,69 @@
+/** @file What ends a claim, and when: also writes whose target died, and answers out of order. */
+import { expect, test } from "vitest";
+import { overlappingClaims, unclaimedAnswers } from "./claims.ts";
+import type { Entry, LeaseChange, Trial } from "./history.ts";
+import { LIMITS } from "./limits.ts";
+
+const NAME = "VERDICT#a#subject JUDGE#judge";
+const HELD_MS = 50_000;
+
+type Told = Partial<Entry> & Pick<Entry, "sentAt">;
+
+const entry = (told: Told): Entry => ({
+  ...{ answeredAt: told.sentAt + 5, process: "functions", channel: "dynamo", method: "POST", path: "/" },
+  ...{ fault: undefined, status: 200, facts: [], ...told },
+});
+
+/** The store's time is that of the trial. */
+const claim = (madeAt: number): LeaseChange => ({
+  ...{ name: NAME, act: "hold", seconds: HELD_MS / 1000 },
+  claim: { madeAt, heldUntil: madeAt + HELD_MS },
+});
+const claimed = (sentAt: number): Entry => entry({ sentAt, lease: claim(sentAt) });
+const answered = (sentAt: number, more: Partial<Entry> = {}): Entry =>
+  entry({ sentAt, channel: "world", verdictMicroUsd: 2000, ...more });
+
+const trialOf = (history: readonly Entry[]): Trial => ({
+  ...{ isTimely: true, seconds: 20, runs: [], history, log: [], strikes: [], limits: LIMITS, starts: {} },
+});
+
+test("a claim is made when the one before it has expired, give or take what clocks are off", () => {
+  expect(overlappingClaims(trialOf([claimed(0), claimed(HELD_MS)]))).toEqual([]);
+  expect(overlappingClaims(trialOf([claimed(0), claimed(HELD_MS - 2000)]))).toEqual([]);
+  expect(overlappingClaims(trialOf([claimed(0), claimed(HELD_MS - 4000), claimed(2 * HELD_MS)]))).toEqual([
+    `${NAME}: claimed 4.0 s before the claim on it expires`,
+  ]);
+  const other = entry({ sentAt: 20, lease: { ...claim(20), name: "VERDICT#a#other JUDGE#judge" } });
+  expect(overlappingClaims(trialOf([claimed(0), other]))).toEqual([]);
+});
+
+const RELEASE: LeaseChange = { name: NAME, act: "release" };
+
+test.each<[string, Partial<Entry>]>([
+  ["released it", { lease: RELEASE }],
+  ["failed", { lease: { name: NAME, act: "hold", seconds: 1 } }],
+  ["may have released it in a write whose target died", { status: 0, possibleLease: RELEASE }],
+])("a claim may follow at once after its holder %s", (_what, end) => {
+  expect(overlappingClaims(trialOf([claimed(0), entry({ sentAt: 20, ...end }), claimed(40)]))).toEqual([]);
+});
+
+test("the answer to a release may come after the answer to the next claim", () => {
+  const late = entry({ sentAt: 20, answeredAt: 100, lease: RELEASE });
+  expect(overlappingClaims(trialOf([claimed(0), claimed(40), late]))).toEqual([]);
+});
+
+test("every answer has a claim, or follows a fault of a request to the judge", () => {
+  expect(unclaimedAnswers(trialOf([claimed(0), answered(10)]))).toEqual([]);
+  expect(unclaimedAnswers(trialOf([claimed(0), answered(10, { fault: "lose" }), answered(20)]))).toEqual([]);
+  expect(unclaimedAnswers(trialOf([claimed(0), answered(10), answered(20)]))).toEqual([
+    "2 answers, 1 claims, 0 faults of requests",
+  ]);
+});
+
+test("a claim whose target died during it may have been made, and allows an answer", () => {
+  const unseen = entry({ sentAt: 0, status: 0, possibleLease: claim(Number.NaN) });
+  expect(unclaimedAnswers(trialOf([unseen, answered(10)]))).toEqual([]);
+  expect(unclaimedAnswers(trialOf([unseen, answered(10), answered(20)]))).toHaveLength(1);
+  // It is not known when it was made, or whether: the next claim is no violation.
+  expect(overlappingClaims(trialOf([unseen, claimed(20)]))).toEqual([]);
+});
