@@ -39,6 +39,8 @@ export class Attempt {
   readonly #rewards: RewardLedger;
   /** The last limit that an agent reached: the team's own failure, if the app then gives up. */
   #limit: LimitReached | undefined;
+  /** What the app was told of all limits that agents reached. */
+  readonly #limitMessages = new Set<string>();
   /** The main agent has replied to a request that was made after the limit was reached. */
   #hasGoneOn = false;
   /** Failures that were reported to the app, by request. A later reply to the same request removes its failure. */
@@ -61,10 +63,11 @@ export class Attempt {
 
   /**
    * Whether what the app threw is due to a limit that an agent reached. If the app has gone on with the main agent since, only if the
-   * error says so.
+   * error has the message of such a limit.
    */
   gaveUp(error: unknown): boolean {
-    return this.#limit !== undefined && (!this.#hasGoneOn || mentions(error, this.#limit.message));
+    if (!this.#hasGoneOn) return this.#limit !== undefined;
+    return [...this.#limitMessages].some((message) => mentions(error, message));
   }
 
   /** A request that was refused, which may be why the app failed. */
@@ -97,6 +100,7 @@ export class Attempt {
       if (error instanceof LimitReached) {
         unanswered?.delete(key);
         this.#limit = error;
+        this.#limitMessages.add(error.message);
         this.#hasGoneOn = false;
       } else if (!until.aborted) {
         this.#faults.set(key, faultOf(agent, error));

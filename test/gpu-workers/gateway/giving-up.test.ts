@@ -53,6 +53,17 @@ test.each([
   expect(outcome.conversation).toMatchObject({ stop: "token-limit", answer: null });
 });
 
+test("an app that throws the error of an earlier limit has given up, even if another was reached since", async () => {
+  const harness = await start();
+  const outcome = await harness.run(async (call) => {
+    const refused = await getOverLimit(call);
+    await expect(ask(agentOf(call, "searcher"), long.repeat(2))).rejects.not.toThrow(String(refused));
+    await ask(agentOf(call, "main"), "go on without it");
+    throw refused;
+  });
+  expect(outcome.conversation).toMatchObject({ stop: "token-limit", answer: null });
+});
+
 test("after a second limit, an app that throws has given up, whatever the error says", async () => {
   const harness = await start();
   const outcome = await harness.run(async (call) => {
