@@ -19,6 +19,7 @@ import type { AnsweredError, AppRunner } from "./app-rollout.ts";
 /** Minimum length of the secret that the workers and a remote app share. */
 export const MIN_SECRET_CHARACTERS = 16;
 const MAX_RESPONSE_CHARACTERS = 1 << 20;
+const REDIRECT = /^3\d\d$/;
 
 export function recipeRunner(rollout: Rollout): AppRunner {
   return {
@@ -57,7 +58,7 @@ export function httpRunner(
         const why = {
           status,
           reason: answer.slice(0, 300),
-          location: headers.location,
+          location: REDIRECT.test(String(status)) ? headers.location : undefined,
           bytes: Buffer.byteLength(body),
         };
         throw refused(url, why, secretVariable);
@@ -111,7 +112,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
 interface RefusedCall {
   readonly status: number;
   readonly reason: string;
-  /** Where a redirect leads. */
+  /** Where a redirect leads; undefined for any other response. */
   readonly location: string | undefined;
   readonly bytes: number;
 }

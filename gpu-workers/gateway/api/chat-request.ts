@@ -92,7 +92,7 @@ function refuseUnsupported(request: ChatCompletionRequest): void {
 }
 
 export const FORMAT_REFUSED =
-  "the reply is what the policy samples, and its format cannot be forced: leave it out, ask for the format in the prompt, and check the reply";
+  "the reply is what the policy samples, and its format cannot be forced: leave the setting out, ask for the format in the prompt, and check the reply";
 export const TOP_LOGPROBS_REFUSED = "only the log-probs of sampled tokens are known: leave top_logprobs out";
 
 /** Refuses what other servers would show the model, or continue: left out in silence, the agent would be trained in another conversation. */

@@ -70,6 +70,11 @@ test("a redirect is not followed: the error says where it leads", async () => {
   );
 });
 
+test("an error that has a Location is no redirect", async () => {
+  const url = await serve(() => new Response("no room", { status: 500, headers: { location: "/attempts/1" } }));
+  await expect(run(url)).rejects.toThrow(/answered 500: no room$/);
+});
+
 test("a replayed call is refused", async () => {
   const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
   let seen: Request | undefined;
