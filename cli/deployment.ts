@@ -2,7 +2,8 @@
  * @file The deployment that owns a table: its stacks record a description in the table. A deployment is found by stage
  * or by table name.
  */
-import { isAbsolute, relative, resolve } from "node:path";
+import { existsSync, realpathSync } from "node:fs";
+import { isAbsolute, normalize, relative, resolve } from "node:path";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";
@@ -69,16 +70,20 @@ export function refuseUndeployedRecipe(recipe: string): void {
   const folder = recipeFolder(recipe);
   if (folder === undefined) return;
   const { MGRPO_PROJECT: project } = process.env;
-  const path = project ? relative(resolve(project), folder) : "..";
-  const isInside = !isAbsolute(path) && !path.startsWith("..");
-  if (isInside && !isAbsolute(recipe) && resolve(project ?? "", recipe) === folder) return;
+  if (project && isDown(normalize(recipe)) && realpath(resolve(project, recipe)) === realpath(folder)) return;
+  const path = project ? relative(realpath(project), realpath(folder)) : "..";
   throw new MgrpoError(
     "config-invalid",
-    isInside
+    isDown(path)
       ? `recipe '${recipe}': a deployment has it by its path in MGRPO_PROJECT: launch ${path || "."}`
       : `recipe '${recipe}' is not deployed: set MGRPO_PROJECT to its project for npm run pack, npx sst deploy and launch (docs/recipes.md)`,
   );
 }
+
+const isDown = (path: string): boolean => !isAbsolute(path) && !path.startsWith("..");
+
+/** Without links: the working directory has none, where MGRPO_PROJECT may. */
+const realpath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));
 
 /** Settings in the form of `--set` that give each agent of a run the policy of its fleet, unless the user chose one. */
 export function fleetPolicies({ agents }: RunConfig, { fleets }: Deployment, set: readonly string[]): string[] {
