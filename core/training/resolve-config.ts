@@ -54,23 +54,23 @@ export function resolveConfig(
   return parse(RunConfig, config, what, "config-invalid");
 }
 
-/** How a command is given what the recipe's advice and the arm's settings follow from, and what the run is named after. */
+/** What a command is given otherwise, and how. Not every command takes each of these. */
 const GIVEN: Readonly<Record<string, string>> = {
-  run: "use --run",
+  run: "use --run if this command has it",
   recipe: "name the recipe itself",
-  arm: "use --arm",
-  seed: "use --seed",
+  arm: "use --arm if this command has it",
+  seed: "use --seed if this command has it",
 };
 
-/** Refuses a setting that would only relabel the run: `arm=main-only` would leave the sub-agents trained. */
+/**
+ * Refuses a setting that comes too late: the recipe's advice, the arm's settings and the run's name follow from the command's own. So
+ * `arm=main-only` would leave the sub-agents trained.
+ */
 function refuseGiven(set: readonly string[]): void {
   for (const setting of set) {
     const [name = ""] = setting.split("=", 1);
     if (Object.hasOwn(GIVEN, name))
-      throw new MgrpoError(
-        "config-invalid",
-        `--set ${setting} would only change what the run is called: ${GIVEN[name]}`,
-      );
+      throw new MgrpoError("config-invalid", `--set ${setting}: '${name}' cannot be set: ${GIVEN[name]}`);
   }
 }
 

@@ -42,14 +42,12 @@ test("defaults are filled in; settings reach any depth; the last one wins; text 
 });
 
 test.each([
-  ["arm=main-only", "use --arm"],
-  ["seed=9", "use --seed"],
-  ["run=other", "use --run"],
-  ["recipe=atlas", "name the recipe itself"],
-])("what the command is given cannot be set: %s", (setting, remedy) => {
-  expect(() => resolveConfig(recipe, { ...choice, set: ["steps=2", setting] })).toThrow(
-    `--set ${setting} would only change what the run is called: ${remedy}`,
-  );
+  ["arm=main-only", "'arm' cannot be set: use --arm if this command has it"],
+  ["seed=9", "'seed' cannot be set: use --seed if this command has it"],
+  ["run=other", "'run' cannot be set: use --run if this command has it"],
+  ["recipe=atlas", "'recipe' cannot be set: name the recipe itself"],
+])("what the command is given cannot be set: %s", (setting, fault) => {
+  expect(() => resolveConfig(recipe, { ...choice, set: ["steps=2", setting] })).toThrow(`--set ${setting}: ${fault}`);
 });
 
 test("an invalid name of a run or an agent is refused with the reason", () => {
