@@ -14,7 +14,7 @@ const ALONE = [
   "test/adapters/tools/web/turns.test.ts",
   "test/chaos/chaos.test.ts",
   "test/cli/{ask-app,bad-store,bench,cloud,cloud-check,cloud-stores,doctor,models,named-run,preflight,train}.test.ts",
-  "test/cli/suite-stop.test.ts",
+  "test/cli/{evaluate-team,suite-stop}.test.ts",
   "test/engine/*float64.test.ts",
   "test/engine/hung-{driver,thread}.test.ts",
   "test/functions/scheduled-tick.test.ts",

@@ -30,16 +30,14 @@ async function failing(how: ErrorCode): Promise<void> {
   await expect(evaluating).rejects.toMatchObject({ code: how });
 }
 
-test("the log of a worker that cannot be kept alive is there to be read, and nothing else", {
-  timeout: 20_000,
-}, async () => {
+test("the log of a worker that cannot be kept alive is there to be read, and nothing else", async () => {
   await failing("worker-unavailable");
   expect(readFileSync(log, "utf8")).toBe("why it ended");
   expect(readdirSync(dirname(log))).toEqual(["eval.log"]);
   rmSync(dirname(log), { recursive: true });
 });
 
-test("after any other failure, the folder is gone", { timeout: 20_000 }, async () => {
+test("after any other failure, the folder is gone", async () => {
   await failing("run-halted");
   expect(existsSync(dirname(log))).toBe(false);
 });
