@@ -1,5 +1,5 @@
 /**
- * @file The laws on claims. Whoever asks the judge for a verdict claims it first; while a claim is held, nobody else claims the verdict. Together
+ * @file The laws on claims. A process claims a verdict before it asks the judge for it; while a claim is held, nobody else claims the verdict. Together
  * they mean that a judge is never asked twice at once, whatever happens meanwhile: a death ends no claim, and excuses nothing.
  */
 import type { Entry, Hold, LeaseChange, Trial } from "./history.ts";

@@ -57,7 +57,7 @@ test("a call signed with another secret and an unsigned answer are refused, and 
   });
 });
 
-test("an app behind a proxy that removes a part of the path is told which path is signed", async () => {
+test("an app behind a proxy that removes a part of the path gets an error that names the signed path", async () => {
   const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
   const url = await serve((request) => handler(new Request(request.url.replace("/attempts", "/"), request)));
   await expect(run(url)).rejects.toThrow("the whole path of the call, /attempts?team=1?");

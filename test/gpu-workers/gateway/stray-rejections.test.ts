@@ -40,7 +40,7 @@ test("the second of two requests that fail is reported with its question, after 
   expect(strays).toEqual(["a", "b"].map((id) => [id, `Error: ${id}: second`]));
 });
 
-test("whoever wraps the app again hears of it too, by one listener", async () => {
+test("a second wrapper of the app also gets the rejection, through one listener", async () => {
   const heard: string[] = [];
   const inner = reportingStrays(twoRequests, () => heard.push("inner"));
   const outer = reportingStrays(inner, () => heard.push("outer"));
