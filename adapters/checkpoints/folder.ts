@@ -31,7 +31,7 @@ export function openFolderSource(folder: string, largeBytes = LARGE_FILE_BYTES):
   };
 }
 
-/** One folder, also through a symbolic link. Empty if there is none; rejects if it cannot be read. */
+/** One subfolder, which may be a symbolic link. Empty if there is none; rejects if it cannot be read. */
 async function listOne(folder: string, name: string): Promise<CheckpointListing> {
   const path = join(folder, name);
   try {

@@ -1,4 +1,4 @@
-/** @file Faults in the files of the local cloud and of cached answers, each with a one-line message: the path, what is wrong with it, what to do. */
+/** @file Faults in the files of the local cloud and of the tools' cache, each with a one-line message: the path, what is wrong with it, what to do. */
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 const RESTORE = "restore the cloud's folder from a backup, or start the run again under another name";
@@ -7,7 +7,7 @@ export function damagedStorage(path: string, fault: string, remedy = RESTORE, ca
   return new MgrpoError("record-damaged", `${path} is damaged (${fault}): ${remedy}`, { cause });
 }
 
-/** Error codes of Node's file system, and messages of LevelDB, which reports the system's error as text: those of POSIX, and Windows' in English. */
+/** Error codes from Node's file system, and the operating system's messages that LevelDB passes on as text: the POSIX ones, and the English ones of Windows. */
 const FULL = /^(ENOSPC|EDQUOT)$|No space left on device|Disk quota exceeded|not enough space on the disk/;
 const FORBIDDEN =
   /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system|Access is denied|media is write protected/;

@@ -2,8 +2,8 @@
  * @file Plans a comparison's runs: every arm unchanged, and with every value of `--vary`, one setting at a time; each with every seed.
  * Pure.
  *
- * Every run of a seed samples the same number of tokens, summed over all agents, frozen ones included. The first arm trains for its steps.
- * Each other run trains until it has sampled as many tokens (`sampledTokens`), in at most MAX_STEP_RATIO times its configured steps.
+ * Every run of a seed samples the same number of tokens, summed over all agents, frozen ones included. The first arm trains for its
+ * configured steps. Each other run trains until it has sampled as many tokens (`sampledTokens`), in at most MAX_STEP_RATIO times its own.
  * `--tokens` sets the number for all arms, the first included.
  *
  * Arms take different numbers of steps for the same tokens. So that all ask equally hard questions at the same point of training, curriculum
@@ -78,7 +78,7 @@ export function entriesOf({ arms, vary }: Pick<CompareOptions, "arms" | "vary">)
   ]);
 }
 
-/** An entry's run with a seed. `budget`: tokens to sample; undefined for a run that trains for its steps. */
+/** An entry's run with a seed. `budget`: tokens to sample; undefined for a run that trains for its configured steps. */
 export function planRun(
   { recipe, recipeName, options }: { recipe: Recipe; recipeName: string; options: CompareOptions },
   entry: Entry,
@@ -113,7 +113,7 @@ function stagesByShare({ curriculum, steps }: RunConfig): string[] {
 }
 
 /**
- * Settings that no run of a comparison would read: path and message. All runs are given the same settings, so one that a single run reads is no
+ * Settings that no run of a comparison would read: path and message. All runs are given the same settings, so one that any run reads is not a
  * mistake: `constantTokens` beside `--vary algorithm.aggregation=constant`.
  */
 export function unreadSettings(configs: readonly RunConfig[]): ReturnType<typeof ignoredSettings> {

@@ -7,7 +7,7 @@ import { EngineThread } from "./thread.ts";
 export const gpuThread = new EngineThread();
 const decisions = new Map<string, Promise<ProviderDecision>>();
 
-export async function decidedProvider({
+export async function providerDecision({
   provider: choice = "cpu",
   precision = "fp32",
 }: EngineOptions): Promise<ProviderDecision> {

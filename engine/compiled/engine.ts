@@ -1,11 +1,11 @@
 /** @file The compiled engine. Opening a policy loads numerical libraries, so the module that does it is imported on first use. */
 import type { PolicyEngine } from "../../core/ports.ts";
-import { decidedProvider } from "./device.ts";
+import { providerDecision } from "./device.ts";
 
 const opening = () => import("./open.ts");
 
 export const compiledEngine: PolicyEngine = {
   openSampler: async (files, options) => (await opening()).openSamplerOnLanes(files, options),
   openTrainer: async (files, options) => (await opening()).openTrainerOnLanes(files, options),
-  computesOn: async (options) => (await decidedProvider(options)).reason,
+  computesOn: async (options) => (await providerDecision(options)).reason,
 };

@@ -5,7 +5,7 @@
 import type { CheckpointFiles, EngineOptions, Sampler, Trainer } from "../../core/ports.ts";
 import { readAdapterConfig } from "../checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../checkpoint/config.ts";
-import { decidedProvider, gpuThread } from "./device.ts";
+import { gpuThread, providerDecision } from "./device.ts";
 import { allOrNone, divideOptions, type LaneOptions } from "./lanes.ts";
 import { openQuantized } from "./open-quantized.ts";
 import { storedWeights } from "./open-weights.ts";
@@ -40,7 +40,7 @@ async function openLanes<T extends { close(): Promise<void> }>(
   options: EngineOptions,
 ) {
   checkContext(files, options.contextTokens);
-  const { provider } = await decidedProvider(options);
+  const { provider } = await providerDecision(options);
   const { lanes, each } = divideOptions(files, resolveMemory(files, { ...options, provider }));
   if (provider !== "cpu") return [await openLane(gpuThread, files, each)];
   while (threads.length < lanes) threads.push(new EngineThread());

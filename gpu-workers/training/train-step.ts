@@ -164,7 +164,7 @@ async function accumulateGradient(
   passes.push({ loss: pass.loss, moved, ...measurePass(entries, pass.current, config) });
 }
 
-/** Adds the norm of the gradient that a role has just accumulated, unless it is the only role. Null if the engine does not see gradients. */
+/** Adds the norm of the gradient just accumulated to the role's sum, or sets the sum to null if the engine reports none. Skipped for a single role. */
 async function measureGradient({ trainer, roles }: StepState, role: RoleState, minibatches: number): Promise<void> {
   if (roles.length === 1) return;
   const norm = await trainer.gradientNorm?.();

@@ -87,7 +87,7 @@ test("a setting is unread only if no run of the comparison reads it", () => {
   expect(unread(["algorithm.epsilon=0.1"], "algorithm.advantageScale=none")).toEqual(new Set());
 });
 
-test("the first arm trains for its steps; the others until they have sampled as many tokens, in at most four times the steps", () => {
+test("the first arm trains for its configured steps; the others until they have sampled as many tokens, in at most four times the steps", () => {
   const [unvaried = expect.fail(), entry = expect.fail(), same = expect.fail()] = entriesOf({
     arms: ["no-alignment"],
     vary: ["rolloutsPerQuestion=4,2"],

@@ -1,4 +1,4 @@
-/** @file An exported page: pages of the dashboard, drawn from the views that the file holds, each at an address in its URL's fragment. */
+/** @file The script of an exported page: renders pages of the dashboard from the views in the file. The URL's fragment is the path of a page. */
 import { type ComponentChildren, render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { LocationProvider, Route, Router } from "preact-iso";

@@ -81,7 +81,7 @@ function parseMetadata(tail: Buffer, length: number, fileBytes: number, path: st
   const metadata = parseText(tail.toString("utf8", end - length, end), path);
   const size = fileBytes - LENGTH_BYTES - length;
   if (metadata.size !== size)
-    throw damagedStorage(path, `it holds ${size} bytes, not the ${metadata.size} of its metadata`);
+    throw damagedStorage(path, `it holds ${size} bytes, but its metadata says ${metadata.size}`);
   return metadata;
 }
 
