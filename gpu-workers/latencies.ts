@@ -23,7 +23,7 @@ export class LatencyLog {
   }
 }
 
-/** Adds the turns of a conversation to sums. */
+/** The totals in `before`, with the turns of one more conversation added. */
 export function withTurns(
   before: TurnTotals | undefined,
   { turns }: Conversation,

@@ -40,7 +40,7 @@ export function checkedRecipe(recipe: RecipeDefinition, file: string): Recipe {
   };
 }
 
-/** For what a recipe without type checks may export. */
+/** Catches what the compiler would, in a recipe that is not type-checked. */
 function refuseWrongKinds(recipe: RecipeDefinition, file: string): void {
   refusePromise(recipe, file, "'recipe'");
   if (typeof recipe !== "object" || recipe === null)

@@ -86,6 +86,6 @@ export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): 
   );
 }
 
-/** False for what a recipe without type checks may export, such as an object or an array of tools. */
+/** False for the wrong exports of a recipe that is not type-checked, such as an object or an array of tools. */
 const isMap = (tools: unknown): boolean =>
   typeof (tools as Partial<ReadonlyMap<string, unknown>> | null | undefined)?.get === "function";

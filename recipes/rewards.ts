@@ -39,7 +39,7 @@ export async function openRewards(
   );
 }
 
-/** False for what a recipe without type checks may export: a promise, null, a function that returns nothing. */
+/** False for the wrong exports of a recipe that is not type-checked: a promise, null, a function that returns nothing. */
 const isRewards = (opened: Partial<Rewards> | null | undefined): opened is Rewards =>
   typeof opened?.correct === "function";
 

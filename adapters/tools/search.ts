@@ -43,5 +43,5 @@ const phrases = (text: string): string[] =>
     .map((part) => part.trim())
     .filter(Boolean);
 
-/** Without case, and with each accent in one encoding. */
+/** Lowercase, in Unicode NFC: an accented letter compares equal however it is encoded. */
 const folded = (text: string): string => text.normalize("NFC").toLowerCase();

@@ -81,7 +81,7 @@ function toolNamed(name: string, agent: string, tools: ReadonlyMap<string, Tool>
   );
 }
 
-/** For what a recipe without type checks may export. A schema of Zod 3 has no `_zod`. */
+/** Catches what the compiler would, in a recipe that is not type-checked. A schema of Zod 3 has no `_zod`. */
 function checkedTool(tool: Tool): Tool {
   const { name, parameters, run }: { name: string; parameters: unknown; run: unknown } = tool;
   if (typeof run !== "function") throw new MgrpoError("recipe-invalid", `tool '${name}' has no function run: add one`);

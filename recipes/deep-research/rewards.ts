@@ -1,6 +1,6 @@
 /**
  * @file Rewards: a judge's if the config names one; otherwise atlas's, which compare answers and whose expert (eq 5) knows only atlas's
- * worlds. Other questions need a judge, or a reward without the expert's share.
+ * worlds. Other questions need a judge, or an expert weight of 0 in the sub-agents' reward (`subReward.expert`).
  */
 import { judgedRewards } from "../../adapters/judges/judged-rewards.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";

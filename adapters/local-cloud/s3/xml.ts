@@ -31,7 +31,7 @@ function parseXml(text: string): unknown {
   }
 }
 
-/** The keys of a Delete request; `quiet`: the client wants no result per key. Refuses versions and conditions, such as an ETag. */
+/** The keys of a Delete request; `quiet`: the response must not list the deleted keys. Refuses versions and conditions, such as an ETag. */
 export function parseDelete(text: string): { keys: string[]; quiet: boolean } {
   const { Delete } = parseXml(text) as {
     Delete?: { Object?: { readonly Key?: unknown; readonly [condition: string]: unknown }[]; Quiet?: unknown };

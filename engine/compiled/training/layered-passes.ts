@@ -69,7 +69,7 @@ export class LayeredPasses implements Passes {
   readonly #layerParameters: readonly Parameter[];
   /** [L + 1, B * T, D]: reused by every micro-batch. */
   #layerInputs = new Float32Array();
-  /** The kept products, one after another: reused by every micro-batch; empty if the backward pass recomputes them. */
+  /** The kept outputs of all linear layers, concatenated: reused by every micro-batch; empty if the backward pass recomputes them. */
   #products = new Float32Array();
 
   /** `frozen`: the adapter's base model; empty when all weights are trained. */

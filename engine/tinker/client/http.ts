@@ -1,6 +1,6 @@
 /**
  * @file One attempt at an HTTP request to a Tinker server: its response is final, or the attempt is worth a retry. The API key is sent
- * only over TLS or to this machine, never along a redirect, and appears in no error message.
+ * only over TLS or to this machine, never to the target of a redirect, and appears in no error message.
  */
 import { withAnySignal } from "../../../core/any-signal.ts";
 import { MgrpoError } from "../../../core/errors.ts";
