@@ -150,7 +150,7 @@ function translate(operation: string, endpoint: string, cause: unknown): MgrpoEr
     return new MgrpoError("store-unreachable", `${store} refuses it (${status} ${detail})`, { cause });
   return new MgrpoError(
     "store-unreachable",
-    `${operation}: no usable answer from the store at ${endpoint} (${detail}); check that it runs, and check AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_S3`,
+    `${operation}: no usable answer from the store at ${endpoint} (${detail}); check that it is running, and check AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_S3`,
     { cause, retryable: NETWORK.test(error.code ?? "") || NETWORK.test(name) || status === 429 || status >= 500 },
   );
 }

@@ -56,8 +56,9 @@ export async function mcpTools(
   }));
 }
 
-/** Why a server that has changed is still said to lack a tool. */
-const STORED = ", by its list in the cache: if it has changed, use another tools.cache.folder or tools.cache.run";
+/** Ends the message about a missing tool if the list of tools is a cached one, which may be older than the server's own. */
+const STORED =
+  ", according to the cached list: if the server has changed, use another tools.cache.folder or tools.cache.run";
 
 /** The tools to offer, with what validates their calls. Throws if one does not exist or cannot be offered. @param origin of the list. */
 function selectTools(name: string, { only, without }: McpSettings, all: readonly McpTool[], origin = "") {

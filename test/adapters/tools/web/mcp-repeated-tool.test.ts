@@ -44,7 +44,7 @@ test("a list that is refused is not stored, so the server is asked again once it
   expect([...tools.keys()]).toContain("sums_add");
   await close();
   await expect(openWith("none", { only: ["subtract"] })).rejects.toThrow(
-    /has no tool 'subtract' \(it has [\w, ]+, by its list in the cache: if it has changed, use another tools\.cache\.folder/,
+    /has no tool 'subtract' \(it has [\w, ]+, according to the cached list: if the server has changed, use another tools\.cache\.folder/,
   );
 });
 
