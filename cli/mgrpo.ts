@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** @file The executable `mgrpo`. A failure prints one line per error, which says what, where and what to do, and exits non-zero. */
+/** @file The executable `mgrpo`. A failure prints one line per error, which says what went wrong, where, and what to do, and exits non-zero. */
 import { setMaxListeners } from "node:events";
 import { buildProgram } from "./program.ts";
 import { fail } from "./terminal/fail.ts";

@@ -32,7 +32,7 @@ export interface ResumeOptions {
 
 export async function resume(run: string, options: ResumeOptions): Promise<void> {
   const raised = raisedBudgetOf(options);
-  const folder = existingRun(run, `to resume a run in a store, use \`${MGRPO} launch\` with its --run`);
+  const folder = existingRun(run, `to resume a run in a store, use \`${MGRPO} launch\` with its name as --run`);
   const status = readStatus(folder);
   // The report is written last. Without it, the process was killed before all results were written.
   if (status.state === "finished" && existsSync(folder.report)) {

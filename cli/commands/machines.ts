@@ -42,7 +42,7 @@ function addHalt(program: Command): void {
   program
     .command("halt")
     .description(
-      "halt a run on a stage or in the store that the environment names; `launch` with its `--run` resumes it",
+      "halt a run on a stage or in the store that the environment names; `launch` with its name as `--run` resumes it",
     )
     .addArgument(runArgument())
     .option("--stage <name>", "stage of `sst deploy` that the run is on")

@@ -16,7 +16,7 @@ function addDoctor(program: Command): void {
     .description("check this machine, and say how to install what is missing")
     .option(
       "--model <model>",
-      "say what a model is, whether training supports its chat template and what memory it needs: a folder, hf:<owner>/<name>, s3:// prefix or GGUF file",
+      "model to describe, as a folder, hf:<owner>/<name>, s3:// prefix or GGUF file: what it is, whether training supports its chat template, and what memory it needs",
     )
     .addOption(
       new Option("--set <path=value>", "with --model: a setting of its agent (repeatable)")
@@ -34,7 +34,7 @@ function addDoctor(program: Command): void {
 function addBench(program: Command): void {
   program
     .command("bench")
-    .description("measure the speed and memory of this machine; prints JSON Lines, except for peers")
+    .description("measure the speed and memory of this machine; prints JSON Lines (`peers`: tables)")
     .argument(
       "[name...]",
       "names of benchmarks: engine, rollouts, gateway, gateway-load, store, ui, bundles, run, lora, sampling, trees, memory, run-memory (these by default), gpu, create, pipeline, alignment, power, peers",

@@ -6,7 +6,7 @@ const HEADER = `# Command line
 Generated from the program's own definitions by \`npm run docs\`; do not edit.
 
 In a checkout write \`npm run mgrpo -- …\`, in a project that depends on the package \`npx mgrpo …\`. Every command has \`--help\`. A failed
-command prints one line per error, which says what, where and what to do, and exits non-zero: [troubleshooting.md](troubleshooting.md).
+command prints one line per error, which says what went wrong, where, and what to do, and exits non-zero: [troubleshooting.md](troubleshooting.md).
 `;
 
 export function cliReference(program: Command): string {

@@ -52,7 +52,7 @@ test("halt says where to find a run that is not local", async () => {
 });
 
 test.each([
-  ["resume", /to resume a run in a store, use `.*launch` with its --run$/],
+  ["resume", /to resume a run in a store, use `.*launch` with its name as --run$/],
   ["show", /for a run in a store set MGRPO_TABLE and MGRPO_BUCKET$/],
   ["export", /for a run in a store set MGRPO_TABLE and MGRPO_BUCKET$/],
 ])("%s says what to do about a run that is not local", async (command, advice) => {
