@@ -10,7 +10,7 @@
  *     --steps n        steps of each run (default 3); with 90, a trial takes from four minutes to half an hour
  *     --replay file    one schedule, instead of drawn ones
  *     --to folder      where reports go (default runs/chaos, which git ignores)
- *     --store d,s      ports of a store that runs already, DynamoDB's and S3's API, instead of the embedded cloud
+ *     --store d,s      ports of a store that is already running, DynamoDB's and S3's API, instead of the embedded cloud
  */
 import { execFileSync } from "node:child_process";
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
@@ -57,9 +57,9 @@ async function main(): Promise<void> {
       if (chosen.replay === undefined) recordTrial(chosen.to, line);
       if (line.violations.length > 0) await reportFailure(chosen, schedule, trial, line, attempt);
     }
-    const broken = lines.filter(({ violations }) => violations.length > 0).length;
-    process.stdout.write(`${lines.length} trials, ${broken} broken\n`);
-    if (broken > 0) process.exitCode = 1;
+    const failed = lines.filter(({ violations }) => violations.length > 0).length;
+    process.stdout.write(`${lines.length} trials, ${failed} failed\n`);
+    if (failed > 0) process.exitCode = 1;
   } finally {
     built.remove();
   }
@@ -101,7 +101,7 @@ async function runAndCheck(run: Run, schedule: Schedule, reference: Trial): Retu
 }
 
 const textOf = ({ seed, size, deaths, faultsMet, requests, seconds, violations }: Line) =>
-  `seed ${seed}: ${violations.length === 0 ? "holds" : "BROKEN"}, ${seconds} s, ${size} disturbances planned, ${deaths} kills and stops, ${faultsMet} of ${requests} requests disturbed` +
+  `seed ${seed}: ${violations.length === 0 ? "passes" : "FAILS"}, ${seconds} s, ${size} disturbances planned, ${deaths} kills and stops, ${faultsMet} of ${requests} requests disturbed` +
   violations.map((violation) => `\n    ${violation}`).join("");
 
 async function reportFailure(
