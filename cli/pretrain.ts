@@ -56,7 +56,7 @@ export async function pretrain(nameOrPath: string, { only, to, tokens }: Pretrai
   }
 }
 
-/** Each base model in a folder of its name in `to`, or in its own. Rejects two of one name: their folders may have different parents. */
+/** The base models, their folders in `to` if it is given. Rejects two folders of the same name, which `to` cannot hold. */
 export function placedIn(to: string | undefined, bases: readonly BaseModel[]): BaseModel[] {
   if (to === undefined) return [...bases];
   const folders = bases.map(({ folder }) => join(to, basename(folder)));

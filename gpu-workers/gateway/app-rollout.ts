@@ -71,7 +71,7 @@ async function resultOf(
   } catch (error) {
     if (signal.aborted) throw error;
     if (attempt.outage) throw attempt.outage;
-    if (!isLost(error) && attempt.gaveUp(error)) return undefined;
+    if (mayHaveGivenUp(error) && attempt.gaveUp(error)) return undefined;
     if (isMgrpoError(error)) throw error;
     const why = error instanceof Error ? error.message : String(error);
     const { refusal } = attempt;
@@ -92,7 +92,7 @@ async function resultOf(
   throw new MgrpoError("app-failed", `question '${id}': ${fault}`);
 }
 
-/** As JSON would carry a result: what is undefined in it is absent. */
+/** Drops undefined properties, as JSON does, from a result and from its `rewards`. */
 function withoutUndefined(value: unknown, levels = 2): unknown {
   if (levels === 0 || value === null || typeof value !== "object" || Array.isArray(value)) return value;
   const set = Object.entries(value).filter(([, one]) => one !== undefined);
@@ -100,11 +100,11 @@ function withoutUndefined(value: unknown, levels = 2): unknown {
 }
 
 /**
- * Whether a remote app did not give up by itself: its connection was lost, a proxy answered, it refused the call (401), or its
- * answer is invalid.
+ * Whether the error may mean that the app gave up. It does not if a remote app's connection was lost, a proxy answered, the call was
+ * refused (401, 413), or the answer is invalid.
  */
-function isLost(error: unknown): boolean {
-  if (!isMgrpoError(error, "app-failed")) return false;
+function mayHaveGivenUp(error: unknown): boolean {
+  if (!isMgrpoError(error, "app-failed")) return true;
   const { status } = (error.evidence ?? {}) as Partial<AnsweredError>;
-  return status === undefined || PROXY_STATUSES.includes(status);
+  return status !== undefined && !PROXY_STATUSES.includes(status);
 }

@@ -18,7 +18,7 @@ const toolChoice: CaseStudy = {
   name: "tool choice",
   expected: "facts are looked up; what needs calculating, and nothing else, is calculated",
   checks(question, { conversation }) {
-    // Only questions about atlas's worlds have look-ups.
+    // A question that atlas did not draw, such as a user's own, has no look-ups.
     if (factsOf(question).lookUps.length === 0) return [];
     const called = callsOf(conversation).map(({ name }) => name);
     const lookedUp = called.some((name) => LOOKING_UP.has(name));
@@ -36,7 +36,7 @@ const delegation: CaseStudy = {
   checks(question, { conversation }) {
     const { lookUps } = factsOf(question);
     const chain = lookUps.map(({ task }, i): Link => {
-      return { where: conditionsOf(parseTask(task)), findings: lookUps.slice(0, i).map(({ answer }) => answer) };
+      return { where: conditionsOf(parseTask(task)), earlierAnswers: lookUps.slice(0, i).map(({ answer }) => answer) };
     });
     const several = chain.filter(({ where }) => where.length > 1);
     if (several.length === 0) return [];
@@ -46,8 +46,8 @@ const delegation: CaseStudy = {
       .filter((lookUp) => lookUp === undefined || lookUp.ask === "country");
     return tasks.flatMap((lookUp) => {
       const asked = conditionsOf(lookUp);
-      if (chain.some((link) => link.where.length === 1 && asked.length === 1 && carries(asked, link))) return [];
-      return [several.some((link) => carries(asked, link))];
+      if (chain.some((link) => link.where.length === 1 && asked.length === 1 && includesAll(asked, link))) return [];
+      return [several.some((link) => includesAll(asked, link))];
     });
   },
 };
@@ -59,14 +59,17 @@ interface Link {
   /** The conditions on the country that it asks for; empty if it asks for a fact. */
   readonly where: readonly Condition[];
   /** The correct answers of the look-ups before it. */
-  readonly findings: readonly string[];
+  readonly earlierAnswers: readonly string[];
 }
 
-/** Of a condition whose value is an earlier finding, only the field counts: the finding may have been wrong. */
-function carries(asked: readonly Condition[], { where, findings }: Link): boolean {
+/**
+ * Whether `asked` includes all conditions of the link. If a condition's value is the answer to an earlier look-up, only its field has to
+ * match: the agent may have found a wrong answer.
+ */
+function includesAll(asked: readonly Condition[], { where, earlierAnswers }: Link): boolean {
   return where.every(({ field, value }) => {
-    const isFinding = findings.some((finding) => same(finding, value));
-    return asked.some((one) => one.field === field && (isFinding || same(one.value, value)));
+    const isEarlierAnswer = earlierAnswers.some((answer) => same(answer, value));
+    return asked.some((one) => one.field === field && (isEarlierAnswer || same(one.value, value)));
   });
 }
 

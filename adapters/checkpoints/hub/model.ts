@@ -112,7 +112,7 @@ async function filesOf(
   });
 }
 
-/** The weights that transformers reads, a single file before shards: a repository may hold further copies. */
+/** The weights that transformers loads: the single file if there is one, else the shards. A repository may hold other copies of them. */
 async function weightsOf(model: HubModel, folder: string, listed: readonly HubFile[]): Promise<HubFile[]> {
   const index = join(folder, WEIGHTS_INDEX);
   const isSharded = listed.every(({ path }) => path !== WEIGHTS_FILE) && existsSync(index);

@@ -41,7 +41,7 @@ export interface SlotDecoder {
   close(): void;
 }
 
-/** Maximum tokens per prefill batch, every chunk padded to the longest. Products with a quantized base add rows to that. */
+/** Maximum tokens per prefill batch, every chunk padded to the longest. Quantized weights add padding to a multiple of QUANTIZED_ROWS. */
 const MAXIMUM_BATCH_TOKENS = 1024;
 /** Maximum padding tokens per prefill batch: beyond this, another batch is cheaper. */
 const MAXIMUM_PADDING = 96;

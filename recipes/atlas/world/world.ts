@@ -1,6 +1,6 @@
 /**
- * @file Worlds. World 0 is the real one. Every other number names a world with the same names and permuted facts: one permutation each
- * of capitals, regions, currencies, languages and areas, and one relabeling of the map of borders. All worlds have the same structure,
+ * @file Worlds. World 0 is the real one. Every other number stands for a world with the same countries and permuted facts: one permutation
+ * each of capitals, regions, currencies, languages and areas, and one relabeling of the map of borders. All worlds have the same structure,
  * but facts memorized in one do not transfer to another.
  */
 import { stream } from "../../../core/random.ts";
