@@ -29,8 +29,8 @@ export interface Journal {
   close(): void;
 }
 
-/** A journal is cut to its pending events once the lines added since the last cut exceed this many bytes plus what that cut kept. */
-const SHORTEN_BYTES = 2 ** 20;
+/** A journal is compacted to its pending events once the lines added since the last compaction reach this many bytes plus what it kept. */
+const COMPACTION_BYTES = 2 ** 20;
 
 /** `onCreated` is called with each event whose object now exists. */
 export async function openJournal(path: string, onCreated: (event: PendingEvent) => void): Promise<Journal> {
@@ -59,9 +59,9 @@ class JournalFile {
   readonly #pending: Map<number, PendingEvent>;
   #file: number;
   #nextId: number;
-  /** Of the announcements that it was last cut to. */
+  /** Size of the file after the last compaction. */
   #keptBytes = 0;
-  /** Of the lines since then. */
+  /** Size of the lines added since then. */
   #addedBytes = 0;
 
   constructor(path: string, unhandled: readonly PendingEvent[]) {
@@ -81,7 +81,7 @@ class JournalFile {
   handled(id: number): void {
     this.#pending.delete(id);
     this.#append(`- ${id}\n`);
-    if (this.#addedBytes >= SHORTEN_BYTES + this.#keptBytes) this.#shorten();
+    if (this.#addedBytes >= COMPACTION_BYTES + this.#keptBytes) this.#compact();
   }
 
   close(): void {
@@ -93,7 +93,7 @@ class JournalFile {
     writeAll(this.#file, Buffer.from(line));
   }
 
-  #shorten(): void {
+  #compact(): void {
     if (this.#pending.size === 0) {
       // Needs no space, unlike a new file.
       ftruncateSync(this.#file);
@@ -104,7 +104,7 @@ class JournalFile {
     try {
       this.#file = this.#replace();
     } catch {
-      // The uncut journal is still correct. The next attempt comes after as many bytes again.
+      // The journal is still correct without compaction. The next attempt comes after as many bytes again.
       this.#addedBytes = 0;
       return;
     }
