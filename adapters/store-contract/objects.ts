@@ -1,4 +1,4 @@
-/** @file What every ObjectStore does, and the S3 API beneath it. */
+/** @file The contract of every ObjectStore, and so of the S3 API beneath it. */
 import { equal, ok } from "node:assert/strict";
 import type { ObjectStore } from "../../core/ports.ts";
 import type { ContractCheck, FreshKeys } from "./check.ts";

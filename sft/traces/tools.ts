@@ -59,7 +59,7 @@ export const ToolDefinition = z.union([
   OtherTool.transform((): FunctionTool | undefined => undefined),
 ]);
 
-/** The definitions without those of tools that the provider runs. Throws `Unusable`. */
+/** The definitions of the tools that a recipe can have. Throws `Unusable`. */
 export function ownTools(definitions: readonly ToolDefinition[]): FunctionTool[] {
   const own = definitions.filter((tool): tool is FunctionTool => tool !== undefined);
   if (own.every(({ function: { parameters } }) => typeof parameters !== "string")) return own;

@@ -118,7 +118,7 @@ function startChild(): ChildProcess {
       stdio: ["ignore", "ignore", "ignore", "ipc"],
     });
   } catch (cause) {
-    // Node.js emits some errors of the system (EAGAIN, EMFILE) as `error`, and throws the others (ENOMEM).
+    // Node.js emits some system errors (EAGAIN, EMFILE) as `error`, and throws the others (ENOMEM).
     throw noReader(cause);
   }
 }
