@@ -13,7 +13,7 @@ const GymEntry = z.object({
   metadata: z.object({ source_dataset: GymTask, source_index: z.int().nonnegative() }),
 });
 
-/** 1: one expression to evaluate. 2: the steps follow from a text. */
+/** 1: one expression to evaluate. 2: a problem in words that takes several steps. */
 const LEVELS: Readonly<Record<GymTask, number>> = {
   chain_sum: 1,
   decimal_chain_sum: 1,

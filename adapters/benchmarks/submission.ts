@@ -1,7 +1,7 @@
 /**
  * @file Leaderboard submissions: one JSON Lines file per run, or one CSV file for all runs. A question whose rollout was lost to an
- * infrastructure failure is omitted, since a leaderboard would count it as wrong: from the file of the run that lost it, or, if any run lost
- * it, from the CSV, whose cells cannot tell a lost response from an empty one.
+ * infrastructure failure is omitted, since a leaderboard would count it as wrong. A JSON Lines file omits it if its own run lost it; the CSV
+ * omits it if any run lost it, since a cell cannot tell a lost response from an empty one.
  * In `result.json`, `lost` lists these questions and those that only the judge failed on (whose answers are in the submission);
  * `unasked` lists those that the team cannot answer.
  *

@@ -90,7 +90,7 @@ export function withInherited(agents: unknown): unknown {
   return mapRoles(agents, (role, owner) => ({ ...pick(owner, SHARED_SETTINGS), ...role }));
 }
 
-/** The opposite: drops the settings that a role repeats, so that changing one of the owner in a stored config changes it for all roles. */
+/** The opposite: drops the settings that a role repeats, so that changing the owner's setting in a stored config changes it for all roles. */
 export function withoutInherited<T>(agents: T): T {
   if (!isSettings(agents)) return agents;
   return mapRoles(agents, (role, owner) => {

@@ -103,7 +103,7 @@ function argumentsFault({ name, arguments: args }: ToolCall, schema: z.ZodType):
     const [line = ""] = String(cause).split("\n", 1);
     throw new MgrpoError(
       "tool-backend",
-      `tool '${name}': its parameters threw ${line}: report an issue instead of throwing, and use no asynchronous refinements or transforms`,
+      `tool '${name}': its parameters threw ${line}: add a Zod issue instead of throwing, and use no asynchronous refinements or transforms`,
       { cause },
     );
   }

@@ -20,7 +20,7 @@ test("a tool whose schema throws on an agent's arguments halts the run with that
     startWorker(store, config.run, { agent: "searcher" }, never, log, { tools }),
   ]);
   const reason =
-    /run 'relay' is halted: tool 'lookup': its parameters threw SyntaxError: .*: report an issue instead of throwing/;
+    /run 'relay' is halted: tool 'lookup': its parameters threw SyntaxError: .*: add a Zod issue instead of throwing/;
   for (const end of ends)
     expect(end).toMatchObject({
       status: "rejected",
