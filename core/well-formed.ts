@@ -1,13 +1,13 @@
 /**
- * @file Text without unpaired surrogates, which have no form in UTF-8. Servers refuse requests that contain one. They come from pages, tools and
- * models: JSON can spell one (`"\ud83d"`), and programs cut text in the middle of a pair.
+ * @file Text without unpaired surrogates, which UTF-8 cannot encode. Servers refuse requests that contain one. Pages, tools and models produce
+ * them: JSON can spell one (`"\ud83d"`), and programs cut text in the middle of a pair.
  */
 
-/** Each becomes U+FFFD, as in `TextEncoder`. */
-export const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, "\ufffd");
+/** Replaces each unpaired surrogate with U+FFFD, as `TextEncoder` does. */
+export const toWellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, "\ufffd");
 
-/** A copy of a value that consists of JSON. In its strings and names, each becomes U+FFFD. */
-export function wellFormedJson<T>(value: T): T {
+/** A copy of a JSON value, with each unpaired surrogate in its strings and keys replaced by U+FFFD. */
+export function toWellFormedJson<T>(value: T): T {
   // JSON.stringify writes only unpaired surrogates as `\ud…`. A backslash of the text itself is doubled.
   const text = JSON.stringify(value).replace(
     /(\\\\)|\\ud[0-9a-f]{3}/g,

@@ -129,7 +129,7 @@ function decided<S extends z.ZodType>(
   return score === undefined ? "tie" : { score, votes };
 }
 
-/** `spent`: what the verdict has cost so far. A reservation that fails makes no request, but rejects with that cost. */
+/** `spent`: what the verdict has cost so far. If the reservation fails, no request is made, and the error carries that cost. */
 async function castAll<S extends z.ZodType>(
   ballot: Ballot<S>,
   request: CompletionRequest,

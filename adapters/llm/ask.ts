@@ -15,7 +15,7 @@ import { linkSignals } from "../../core/any-signal.ts";
 import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
-import { wellFormedJson } from "../../core/well-formed.ts";
+import { toWellFormedJson } from "../../core/well-formed.ts";
 import { EndpointFailure, mayBeCharged, refused, translateEndpointError, unavailable } from "./errors.ts";
 import type { Endpoint } from "./provider.ts";
 import { usageOf } from "./usage.ts";
@@ -103,7 +103,7 @@ async function once(
     const model = await endpoint.model();
     abortSignal.throwIfAborted();
     isSent = true;
-    return await model.doGenerate({ ...wellFormedJson(request), abortSignal });
+    return await model.doGenerate({ ...toWellFormedJson(request), abortSignal });
   } catch (error) {
     if (isSent && (abortSignal.aborted || mayBeCharged(error))) onCutOff();
     if (signal?.aborted) throw error;

@@ -2,10 +2,14 @@
  * @file A cloud in one directory, by default on 127.0.0.1: DynamoDB (dynalite), S3 (our own, on files), and events and scheduled ticks that
  * call the functions in this process. Every acknowledged write survives kill -9, and the next start delivers unhandled events again.
  *
- *     <directory>/table/    LevelDB        <directory>/buckets/     objects
- *     <directory>/events    journal        <directory>/uploads/     multipart uploads in progress
- *     <directory>/lock/     one process at a time                   temporary/     bodies being received
- *     <directory>/owner     the owner's pid                         credentials.json
+ *     <directory>/table/              LevelDB
+ *     <directory>/buckets/            objects
+ *     <directory>/uploads/            multipart uploads in progress
+ *     <directory>/temporary/          bodies being received
+ *     <directory>/events              journal
+ *     <directory>/lock/               one process at a time
+ *     <directory>/owner               the owner's pid
+ *     <directory>/credentials.json    the keys
  *
  * The directory contains secret keys: only its owner can access it.
  */

@@ -8,7 +8,7 @@ import { withAnySignal } from "../../core/any-signal.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Span, type SpanAttributes, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Tracker } from "../../core/tracker.ts";
-import { wellFormed } from "../../core/well-formed.ts";
+import { toWellFormed } from "../../core/well-formed.ts";
 import { ExportTraceRequest } from "./otlp-request.ts";
 import { type RejectedSpans, rejectedSpans } from "./otlp-response.ts";
 
@@ -91,7 +91,7 @@ function spanMessages(identity: string, traced: TracedRollout, start: number, en
     traceId: hash(address, 16),
     spanId: hash(`${address}#${id}`, 8),
     ...(parent !== undefined && { parentSpanId: hash(`${address}#${parent}`, 8) }),
-    name: wellFormed(name),
+    name: toWellFormed(name),
     kind: INTERNAL,
     startTimeUnixNano: nanoseconds(span.start),
     endTimeUnixNano: nanoseconds(span.end),
@@ -113,7 +113,7 @@ function keyValues(attributes: SpanAttributes): object[] {
 /** An attribute has one type in all spans, as receivers index it by its type: a reward of 1 is a double too. */
 function anyValue(key: string, value: string | number | boolean): object {
   // Receivers refuse a whole request for one string that is not UTF-8.
-  if (typeof value === "string") return { stringValue: wellFormed(value) };
+  if (typeof value === "string") return { stringValue: toWellFormed(value) };
   if (typeof value === "boolean") return { boolValue: value };
   return INTEGERS.has(key) ? { intValue: value } : { doubleValue: value };
 }

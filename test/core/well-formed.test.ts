@@ -1,15 +1,15 @@
 /** @file Unpaired surrogates become U+FFFD; everything else stays. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { wellFormed, wellFormedJson } from "../../core/well-formed.ts";
+import { toWellFormed, toWellFormedJson } from "../../core/well-formed.ts";
 
 test("a pair stays, and each half without its other becomes U+FFFD", () => {
-  expect(wellFormed("\u{1f600} \ud83d \ude00\ud83d")).toBe("\u{1f600} \ufffd \ufffd\ufffd");
+  expect(toWellFormed("\u{1f600} \ud83d \ude00\ud83d")).toBe("\u{1f600} \ufffd \ufffd\ufffd");
 });
 
-test("in JSON, strings at any depth and names are treated so; a backslash before `ud83d` is text", () => {
+test("in JSON, the same holds for strings at any depth and for keys; a backslash before `ud83d` is text", () => {
   const value = { "\ud83d": ["\ude00", { deep: "\\ud83d \\\ud83d" }], n: 1.5, none: null };
-  expect(wellFormedJson(value)).toEqual({ "\ufffd": ["\ufffd", { deep: "\\ud83d \\\ufffd" }], n: 1.5, none: null });
+  expect(toWellFormedJson(value)).toEqual({ "\ufffd": ["\ufffd", { deep: "\\ud83d \\\ufffd" }], n: 1.5, none: null });
 });
 
 test("any text comes out as a round trip through UTF-8 has it", () => {
@@ -20,8 +20,8 @@ test("any text comes out as a round trip through UTF-8 has it", () => {
     fc.property(units, (codes) => {
       const text = String.fromCharCode(...codes);
       const expected = Buffer.from(text).toString();
-      expect(wellFormed(text)).toBe(expected);
-      expect(wellFormedJson([text])).toEqual([expected]);
+      expect(toWellFormed(text)).toBe(expected);
+      expect(toWellFormedJson([text])).toEqual([expected]);
     }),
   );
 });

@@ -7,7 +7,7 @@ import { costUsd, mostUsd, payAfter } from "../../../core/model-cost.ts";
 import type { PolicyVersions } from "../policy-versions.ts";
 import { endpointBackend } from "./backend.ts";
 
-/** @param pay records what each turn cost in dollars, if the config sets prices; of requests with unknown usage, the most that they may cost. */
+/** @param pay records what each turn cost in dollars, if the config sets prices; for requests of unknown usage, the most that they may cost. */
 export function endpointPolicy(
   { engine, endpoint }: AgentConfig,
   model: ChatModel,
