@@ -14,6 +14,11 @@ const FRESH_SECONDS = 30;
  * next response corrects.
  */
 const STEP_BACK_MS = 2000;
+/**
+ * Monotonic clocks stand still while a machine sleeps. If this machine's wall clock has moved by more than this against
+ * the monotonic one since the last Date header, the machine slept or its clock was set: the store is asked again.
+ */
+const JUMP_MS = 2000;
 /** The longest wait of a Node.js timer: a longer one ends at once. */
 const LONGEST_MS = 2 ** 31 - 1;
 
@@ -25,7 +30,11 @@ export interface StoreClock extends Clock {
 /** `ask` sends any request to the store; the response's Date header reaches `sawDate`. */
 export function openClock(ask: () => Promise<unknown>): StoreClock {
   const monotonic = () => performance.now() / 1000;
-  let seen: { offsetMs: number; atSeconds: number } | undefined;
+  let seen: { offsetMs: number; atSeconds: number; wallMs: number } | undefined;
+  const isStale = ({ atSeconds, wallMs }: NonNullable<typeof seen>) => {
+    const seconds = monotonic() - atSeconds;
+    return seconds > FRESH_SECONDS || Math.abs(Date.now() - wallMs - seconds * 1000) > JUMP_MS;
+  };
   return {
     monotonic,
     sawDate(date) {
@@ -33,10 +42,11 @@ export function openClock(ask: () => Promise<unknown>): StoreClock {
       if (Number.isNaN(time)) return;
       const offsetMs = time - monotonic() * 1000;
       const isBetter = seen === undefined || offsetMs > seen.offsetMs || offsetMs < seen.offsetMs - STEP_BACK_MS;
-      seen = { offsetMs: isBetter ? offsetMs : (seen?.offsetMs ?? offsetMs), atSeconds: monotonic() };
+      const bestMs = isBetter ? offsetMs : (seen?.offsetMs ?? offsetMs);
+      seen = { offsetMs: bestMs, atSeconds: monotonic(), wallMs: Date.now() };
     },
     async storeTime() {
-      if (seen === undefined || monotonic() - seen.atSeconds > FRESH_SECONDS) await ask();
+      if (seen === undefined || isStale(seen)) await ask();
       if (seen === undefined)
         throw new MgrpoError(
           "store-unreachable",

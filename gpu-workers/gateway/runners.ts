@@ -4,7 +4,7 @@
  *     POST <runner.url>   body: AppCall, signed as calls between workers are (invocations/signature.ts), the path being the URL's
  *                         200 AppResult as JSON, signed with the call's nonce
  *                         401, 413, 200 without a valid signature, or JSON other than an AppResult: an error that no retry fixes
- *                         anything else: the attempt failed, and is tried again
+ *                         anything else, and 401 to a call that is old, as on a machine that slept: the attempt failed, and is tried again
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -55,9 +55,11 @@ export function httpRunner(
       });
       if (response.statusCode !== 200) {
         const { statusCode: status = 0, headers } = response;
+        const reason = answer.slice(0, 300);
+        if (status === 401 && (await signed.isOld())) throw failed(url, `refused a call that was late: ${reason}`);
         const why = {
           status,
-          reason: answer.slice(0, 300),
+          reason,
           location: REDIRECT.test(String(status)) ? headers.location : undefined,
           bytes: Buffer.byteLength(body),
         };

@@ -4,7 +4,8 @@
  *
  *     PUT ──202──> GET ──200──> report      no worker, 503, unreachable     retry with backoff, elsewhere if possible
  *      ^            │ '──404: restarted──┐  409                             retry with backoff
- *      '────────────┴────────────────────┘  410                             `step-closed`: abandon
+ *      '────────────┴────────────────────┘  401 to a call that is old       retry, signed again: the machine slept
+ *                                           410                             `step-closed`: abandon
  *                                           400, 401, 413, TLS failure      `config-invalid`: no retry can help
  *                                           502 with a code                 the failure that the worker reports: rethrown
  *                                           200 without a valid signature   as 503: a forged report never becomes text

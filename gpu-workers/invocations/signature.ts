@@ -39,6 +39,8 @@ export interface SignedCall {
   readonly headers: Record<string, string>;
   /** Whether a body is a report that answers this call, signed with the same secret. */
   isAuthenticReport(body: string, header: (name: string) => string | null): boolean;
+  /** Whether so much time has passed since it was signed that a refusal may be for its age: the machine may have slept while it was on its way. */
+  isOld(): Promise<boolean>;
 }
 
 export type SignCall = (call: WorkerCall) => Promise<SignedCall>;
@@ -60,6 +62,7 @@ export function openCallSigner(secret: string, clock: StoreTime): SignCall {
           timingSafeEqual(reportSignature(secret, body, nonce), Buffer.from(signature, "hex"))
         );
       },
+      isOld: async () => (await clock.storeTime()) - Number(time) > WINDOW_MILLISECONDS / 2,
     };
   };
 }

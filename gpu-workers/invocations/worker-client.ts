@@ -85,6 +85,12 @@ export interface WorkerResponse {
   readonly text: string;
 }
 
+interface CheckedResponse extends WorkerResponse {
+  readonly isAuthentic: boolean;
+  /** The same request, signed again, may be accepted. */
+  readonly isRefusedAsOld: boolean;
+}
+
 export class WorkerClient {
   readonly #sign: SignCall;
   readonly #network: Pick<WorkerNetwork, "fetch">;
@@ -128,12 +134,14 @@ export class WorkerClient {
     const response = await this.#exchange(worker, request).catch((cause: unknown) => {
       throw connectionFailure(worker, request.signal, cause);
     });
+    if (response.isRefusedAsOld)
+      throw new TransientFailure(`worker '${worker.worker}' refused a call that was on its way for too long`);
     if (response.isAuthentic) return response;
     this.#log.warn("discarded a report without a valid signature", { path: request.path, worker: worker.worker });
     throw unusable(worker, "sent a report without a valid signature");
   }
 
-  async #exchange(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse & { isAuthentic: boolean }> {
+  async #exchange(worker: WorkerRecord, request: WorkerRequest): Promise<CheckedResponse> {
     const signed = await this.#signed(request);
     // Only now: signing may wait for the store, which says nothing about the worker.
     const timeout = AbortSignal.timeout(CALL_TIMEOUT_SECONDS * 1000);
@@ -143,7 +151,7 @@ export class WorkerClient {
       const text = await response.text();
       // Only reports are signed (signature.ts).
       const isAuthentic = !REPORTS.includes(status) || signed.isAuthenticReport(text, (name) => headers.get(name));
-      return { status, text, isAuthentic };
+      return { status, text, isAuthentic, isRefusedAsOld: status === 401 && (await signed.isOld()) };
     });
   }
 

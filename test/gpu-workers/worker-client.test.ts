@@ -57,6 +57,28 @@ test.each([
 });
 
 test.each([
+  ["eight hours", 8 * 3600, { message: "worker 'w1' refused a call that was on its way for too long" }],
+  ["a second", 1, { code: "config-invalid" }],
+])(
+  "a refusal %s after the call was signed: signed again, only an old call may be accepted",
+  async (_when, seconds, expected) => {
+    let now = 0;
+    const client = new WorkerClient(
+      openCallSigner("the same secret", { storeTime: async () => now }),
+      {
+        fetch: async () => {
+          now += seconds * 1000;
+          return new Response("its time is off the server's clock", { status: 401 });
+        },
+      },
+      createLog(() => {}),
+    );
+    const invoked = client.invoke(worker, "a", "{}", new AbortController().signal);
+    await expect(invoked).rejects.toMatchObject(expected);
+  },
+);
+
+test.each([
   ["CERT_HAS_EXPIRED", /; renew it$/],
   ["DEPTH_ZERO_SELF_SIGNED_CERT", /NODE_EXTRA_CA_CERTS/],
 ])("if a certificate is not trusted because of %s, the error names the remedy", async (code, remedy) => {

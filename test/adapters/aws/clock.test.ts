@@ -1,4 +1,4 @@
-/** @file The store's clock: how long it sleeps. */
+/** @file The store's clock: how long it sleeps, and its time after this machine has slept. */
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
 import { openClock } from "../../../adapters/aws/clock.ts";
@@ -13,4 +13,20 @@ test("a sleep longer than a timer can wait does not end at once", async () => {
   expect(ended).not.toHaveBeenCalled();
   stop.abort();
   await sleeping;
+});
+
+test("after the machine has slept, during which the monotonic clock stood still, the store is asked for its time", async () => {
+  const hours = 3_600_000;
+  let wall = Date.parse("2026-01-01T22:00:00Z");
+  const now = vi.spyOn(Date, "now").mockImplementation(() => wall);
+  const ask = vi.fn(async () => clock.sawDate(new Date(wall).toUTCString()));
+  const clock = openClock(ask);
+  await clock.storeTime();
+  await clock.storeTime();
+  expect(ask).toHaveBeenCalledTimes(1);
+  wall += 8 * hours;
+  expect(Math.abs((await clock.storeTime()) - wall)).toBeLessThan(1000);
+  await clock.storeTime();
+  expect(ask).toHaveBeenCalledTimes(2);
+  now.mockRestore();
 });

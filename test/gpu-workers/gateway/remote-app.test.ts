@@ -57,6 +57,20 @@ test("a call signed with another secret and an unsigned answer are refused, and 
   });
 });
 
+test("a call that is refused after the machine slept while it was on its way is a retryable failure", async () => {
+  let now = Date.now() - 8 * 3_600_000;
+  const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
+  const url = await serve((request) => {
+    now = Date.now();
+    return handler(request);
+  });
+  const clock = { storeTime: async () => now };
+  const { run } = httpRunner({ url, secretVariable: "APP_SECRET" }, { APP_SECRET: SECRET }, clock);
+  const attempt = () => run(CALL, new AbortController().signal);
+  await expect(attempt()).rejects.toMatchObject({ code: "app-failed", retryable: true });
+  expect(await attempt()).toEqual({ answer: "x" });
+});
+
 test("an app behind a proxy that removes a part of the path gets an error that names the signed path", async () => {
   const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
   const url = await serve((request) => handler(new Request(request.url.replace("/attempts", "/"), request)));
