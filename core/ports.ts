@@ -241,7 +241,8 @@ export interface VerdictContext {
 export interface Rewards {
   /**
    * The name of a judge that costs money or is not deterministic: 1 to 64 letters, digits, `_`, `.` or `-`. It is asked once per trajectory,
-   * and its verdicts are stored under this name. Absent: scoring is a deterministic program, and nothing is stored.
+   * and its verdicts are stored under this name. Absent: scoring is a deterministic program, nothing is stored, and it may run several
+   * times, even at once.
    */
   readonly judge?: string;
   correct(question: Question, conversation: Conversation, context?: VerdictContext): Judgment | Promise<Judgment>;

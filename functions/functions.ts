@@ -6,13 +6,15 @@ import { MgrpoError } from "../core/errors.ts";
 import type { Context } from "./context.ts";
 import { enqueueEvaluation, recordEvaluation } from "./evaluating.ts";
 import { type Reconciliation, reconcile, startSchedule } from "./reconciling.ts";
-import { scoreAndFinalize } from "./scoring.ts";
+import { isScored, scoreAndFinalize } from "./scoring.ts";
 import { startRun } from "./starting.ts";
 import { Ticker } from "./ticking.ts";
 
 /** The key of the object that an event announces. */
 export interface ObjectKey {
   readonly key: string;
+  /** Whether a tick sent the event again, since the outcome had no score then. Absent: no. */
+  readonly isRepeat?: boolean;
 }
 
 /** Rejections are MgrpoError. A retryable one asks for another delivery. */
@@ -29,6 +31,7 @@ export interface Functions {
   startSchedule(): Promise<void>;
   /** Ticks the run: the new policy version may complete its step. */
   manifestCreated(event: ObjectKey): Promise<void>;
+  /** A repeat does nothing if the outcome has a score by now: a slow reward would run again, and the queue fill with repeats. */
   scoreRollout(event: ObjectKey): Promise<void>;
   enqueueEvaluation(event: ObjectKey): Promise<void>;
   recordEvaluation(event: ObjectKey): Promise<void>;
@@ -57,7 +60,10 @@ export function openFunctions(context: Context): Functions {
     reconcile: () => reconcile(context),
     startSchedule: () => startSchedule(context),
     manifestCreated: async ({ key }) => ticker.tick(runOf(key, "manifest"), false),
-    scoreRollout: ({ key }) => scoringQueue.now(key),
+    async scoreRollout({ key, isRepeat = false }) {
+      const address = parseOutcomeKey(key) ?? refuseKey(key, "outcome");
+      if (!(isRepeat && (await isScored(context, address)))) await scoringQueue.now(key);
+    },
     async enqueueEvaluation({ key }) {
       runOf(key, "team");
       await enqueueEvaluation(context, key);

@@ -8,7 +8,7 @@
 import type { SQSBatchItemFailure, SQSBatchResponse } from "aws-lambda";
 import * as z from "zod";
 import { parseObjectKey } from "../core/contracts/keys.ts";
-import { ObjectCreated } from "../core/contracts/messages.ts";
+import { ObjectCreated, REDELIVERY_SOURCE } from "../core/contracts/messages.ts";
 import { parse, parseJson } from "../core/contracts/parse.ts";
 import { isMgrpoError } from "../core/errors.ts";
 import type { CloudHandlers } from "../core/ports.ts";
@@ -100,8 +100,8 @@ async function tickAll(functions: Functions, log: LogWriter): Promise<void> {
 export function objectKeyOf(event: unknown): ObjectKey {
   const direct = z.strictObject({ key: z.string() }).safeParse(event);
   if (direct.success) return direct.data;
-  const { detail } = parse(ObjectCreated, event, "event", "event-malformed");
-  return { key: detail.object.key };
+  const { source, detail } = parse(ObjectCreated, event, "event", "event-malformed");
+  return { key: detail.object.key, ...(source === REDELIVERY_SOURCE && { isRepeat: true }) };
 }
 
 /** Calls `run`. A failure is logged and rethrown. */

@@ -56,6 +56,11 @@ export async function scoreAndFinalize(context: Context, address: RolloutAddress
   return item !== undefined && hasAllScores(item) && finalizeIfComplete(context, context.records.parseGroup(item));
 }
 
+/** Whether the rollout has a score. */
+export async function isScored({ records }: Context, { run, step, group, rollout }: RolloutAddress): Promise<boolean> {
+  return (await records.group(run, step, group))?.rollouts[rollout] !== undefined;
+}
+
 /** Undefined: there is no score now. */
 async function scoreOrHalt(context: Context, address: RolloutAddress): Promise<RolloutScore | undefined> {
   try {

@@ -19,6 +19,7 @@ function recorder() {
 
 test("the object key is read from an event or from a direct call; an event without one is malformed", () => {
   expect(objectKeyOf(created("runs/a%20/x.json"))).toEqual({ key: "runs/a%20/x.json" });
+  expect(objectKeyOf({ ...created("a"), source: "mgrpo" })).toEqual({ key: "a", isRepeat: true });
   expect(objectKeyOf({ key: "k" })).toEqual({ key: "k" });
   expect(() => objectKeyOf({ detail: {} })).toThrow(/^event: /);
 });

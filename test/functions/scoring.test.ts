@@ -1,5 +1,5 @@
 /** @file score-rollout: eq 4 and 5 from committed objects; failed or inconsistent rollouts are excluded. */
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { digestOf } from "../../core/contracts/names.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -229,4 +229,14 @@ test("a healthy rollout costs one read per object and one write", async () => {
   count(store.table, "table");
   await functions.scoreRollout({ key: other });
   expect(calls).toEqual(["objects.get", ...invocations.map(() => "objects.get"), "table.update"]);
+});
+
+test("an event that a tick sent again runs no reward once the outcome has a score", async () => {
+  const correct = vi.fn(rewards.correct);
+  const { functions, step, group } = await started(store, teamConfig(), { ...rewards, correct });
+  await commitOutcome(store, step);
+  await functions.scoreRollout({ key, isRepeat: true });
+  expect((await group()).rollouts["0"]).toMatchObject({ correct: 1 });
+  await functions.scoreRollout({ key, isRepeat: true });
+  expect(correct).toHaveBeenCalledTimes(1);
 });
