@@ -5,6 +5,8 @@
  *       └──── lease ────┴──> dead (final)   store's own time, nor for half a lease after tick noticed that. Marking is conditional on
  *                                           the counter, so a late heartbeat wins.
  *
+ * A time that lies ahead was recorded before the store's clock was set back: it is recorded again as now.
+ *
  * After an outage of the store, every lease has expired, since nobody could write: the half lease is time for the next heartbeats.
  *
  * A crash makes every rollout in flight a suspect. Workers run suspects alone, and only a crash while alone counts against a rollout. A dead
@@ -29,13 +31,14 @@ export function observeWorkers(
   return workers.flatMap((worker) => {
     if (worker.state === "dead") return [...dateDeath(worker, storeTime), ...countCrashes(worker, groups)];
     const unchangedFor = storeTime - worker.seenAt;
+    if (unchangedFor < 0) return [update(recordSeenCounter(worker, storeTime))];
     if (worker.counter !== worker.seenCounter) {
       // Recording is a write, so a moving counter is recorded at most twice per lease.
       return unchangedFor < lease / 2 ? [] : [update(recordSeenCounter(worker, storeTime))];
     }
     if (unchangedFor <= lease) return [];
     const { seenAt, suspectedAt = seenAt } = worker;
-    if (suspectedAt <= seenAt) return [update(suspectDeath(worker, storeTime))];
+    if (suspectedAt <= seenAt || suspectedAt > storeTime) return [update(suspectDeath(worker, storeTime))];
     return storeTime - suspectedAt > lease / 2 ? [update(markDead(worker), countCrashes(worker, groups))] : [];
   });
 }

@@ -66,6 +66,16 @@ test("after a store outage longer than a lease, no worker that sends a heartbeat
   ]);
 });
 
+test("after the store's clock was set back by an hour, a worker that has died is marked dead as soon as any other", () => {
+  const [hour, now] = [3_600_000, 1000];
+  const ahead = workerOf({ counter: 6, seenAt: now + hour, suspectedAt: now + hour + 11_000 });
+  expect(observeWorkers(config, [ahead], [], now)).toEqual([{ kind: "update", change: recordSeenCounter(ahead, now) }]);
+  const seen = workerOf({ counter: 6, seenCounter: 6, seenAt: now, suspectedAt: now + hour + 11_000 });
+  expect(observeWorkers(config, [seen], [], 11_001)).toEqual([{ kind: "update", change: suspectDeath(seen, 11_001) }]);
+  const suspected = { ...seen, suspectedAt: 11_001 };
+  expect(observeWorkers(config, [suspected], [], 16_002)).toEqual([{ kind: "update", change: markDead(suspected) }]);
+});
+
 test("a crash counts only against an undecided rollout that ran alone on a worker that was not draining", () => {
   const then = (worker: Partial<WorkerRecord>, group = groupOf()) => {
     const [command] = observeWorkers(config, [workerOf({ suspectedAt: 14_000, ...worker })], [group], 20_000);
