@@ -58,13 +58,16 @@ export function invocationApp(
     const request = parseJson(InvocationRequest, body, `body of invocation ${id}`, "event-malformed");
     if (invocationId(request) !== id) return context.text("the id is not the hash of the request", 400);
     if (request.agent !== agent) return context.text(`this worker serves '${agent}'`, 400);
+    const putAt = performance.now();
     const result = await registry.put(id, request);
     if (result === "draining") return context.text("draining", 503);
     if (result === "loading") return context.text("loading another version", 409, { "Retry-After": "1" });
     if (result === "step-closed") return context.text("the step is not open for this version", 410);
     const wait = /^wait=(\d+)$/.exec(context.req.header("prefer") ?? "")?.[1];
     if (!wait) return context.body(null, 202);
-    const status = await registry.wait(id, Math.min(Number(wait), LONGEST_POLL_SECONDS));
+    // A slow store delays `put`, which may read the step: the caller takes an answer that is late for the worker's death.
+    const seconds = Math.min(Number(wait), LONGEST_POLL_SECONDS) - (performance.now() - putAt) / 1000;
+    const status = await registry.wait(id, Math.max(0, seconds));
     return reply(context, status, signatures.signReport);
   });
 

@@ -33,7 +33,10 @@ const result: InvocationReport = {
 /** A server whose conversations end when the test says so, or after the time limit. */
 function openWorld(wallClockSeconds = 600) {
   let settle: { resolve(value: InvocationReport): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
-  const state = { open: true, ready: Promise.resolve(), loading: undefined as number | undefined, staleness: 0 };
+  const state = {
+    ...{ open: true, admitMilliseconds: 0, ready: Promise.resolve(), staleness: 0 },
+    loading: undefined as number | undefined,
+  };
   const run = vi.fn(
     (_id: string, _request: InvocationRequest, signal: AbortSignal) =>
       new Promise<InvocationReport>((resolve, reject) => {
@@ -44,7 +47,10 @@ function openWorld(wallClockSeconds = 600) {
   const fatal = vi.fn();
   const registry = openInvocationRegistry({
     run,
-    admits: async () => state.open,
+    async admits() {
+      await new Promise((resolve) => setTimeout(resolve, state.admitMilliseconds));
+      return state.open;
+    },
     whenReady: (_request, signal) => cancelable(state.ready, signal),
     whenOpen: () => state.ready,
     isLoadingOther: (version) => state.loading !== undefined && state.loading !== version,
@@ -120,6 +126,13 @@ describe("the server", () => {
     await vi.waitFor(() => expect(world.run).toHaveBeenCalled(), 60_000);
     world.done();
     expect((await response).status).toBe(200);
+  });
+
+  test("the wait of a PUT includes the time that a slow store takes to admit the invocation", async () => {
+    const wait = vi.spyOn(world.registry, "wait");
+    world.state.admitMilliseconds = 600;
+    expect((await call("PUT", id, { body: request, prefer: "wait=1" })).status).toBe(202);
+    expect(wait.mock.calls[0]?.[1]).toBeLessThan(0.5);
   });
 
   test("refuses an id that is not the hash of the request, another agent's request, and malformed or oversized bodies", async () => {
