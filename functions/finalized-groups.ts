@@ -5,28 +5,52 @@ import { sum } from "../core/statistics.ts";
 /** A tick reads the steps in flight, at most 17, and the LOST_ROLLOUTS_WINDOW - 1 before each; a cloud has several runs. */
 const MAX_STEPS = 50;
 const MAX_GROUPS = 5000;
+/**
+ * Scored rollouts and invocations, which take some 250 bytes each. A group may have a few thousand of them: 5,000 such groups would not fit
+ * in a function's memory.
+ */
+const MAX_SCORES = 500_000;
+
+interface CachedStep {
+  /** By index. */
+  readonly groups: Map<number, GroupRecord>;
+  scores: number;
+}
 
 export class FinalizedGroups {
-  /** By `run/step`, then by index, in the order of each step's first group. */
-  readonly #steps = new Map<string, Map<number, GroupRecord>>();
+  /** By `run/step`, in the order of each step's first group. */
+  readonly #steps = new Map<string, CachedStep>();
 
   get(run: string, step: number, group: number): GroupRecord | undefined {
-    return this.#steps.get(`${run}/${step}`)?.get(group);
+    return this.#steps.get(`${run}/${step}`)?.groups.get(group);
   }
 
   /** Evicts the oldest steps, but not this one: otherwise every read of a large step would fetch all its groups again. */
   add(record: GroupRecord): void {
     const name = `${record.run}/${record.step}`;
-    const groups = this.#steps.get(name) ?? new Map<number, GroupRecord>();
-    groups.set(record.group, record);
-    this.#steps.set(name, groups);
+    const step = this.#steps.get(name) ?? { groups: new Map(), scores: 0 };
+    const replaced = step.groups.get(record.group);
+    step.groups.set(record.group, record);
+    step.scores += scoresIn(record) - (replaced ? scoresIn(replaced) : 0);
+    this.#steps.set(name, step);
     for (const oldest of this.#steps.keys()) {
-      if (this.#steps.size <= MAX_STEPS && this.#count() <= MAX_GROUPS) return;
+      if (this.#isWithinLimits()) return;
       if (oldest !== name) this.#steps.delete(oldest);
     }
   }
 
-  #count(): number {
-    return sum([...this.#steps.values()].map(({ size }) => size));
+  #isWithinLimits(): boolean {
+    const steps = [...this.#steps.values()];
+    return (
+      steps.length <= MAX_STEPS &&
+      sum(steps.map(({ groups }) => groups.size)) <= MAX_GROUPS &&
+      sum(steps.map(({ scores }) => scores)) <= MAX_SCORES
+    );
   }
+}
+
+function scoresIn({ rollouts }: GroupRecord): number {
+  const ofRollout = (score: GroupRecord["rollouts"][string]) =>
+    "excluded" in score ? 1 : 1 + sum(Object.values(score.invocations).map(({ length }) => length));
+  return sum(Object.values(rollouts).map(ofRollout));
 }

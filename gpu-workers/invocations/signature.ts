@@ -39,7 +39,10 @@ export interface SignedCall {
   readonly headers: Record<string, string>;
   /** Whether a body is a report that answers this call, signed with the same secret. */
   isAuthenticReport(body: string, header: (name: string) => string | null): boolean;
-  /** Whether so much time has passed since it was signed that a refusal may be for its age: the machine may have slept while it was on its way. */
+  /**
+   * Whether so much time has passed since it was signed that a refusal may be for its age: the machine may have slept while it was on its
+   * way.
+   */
   isOld(): Promise<boolean>;
 }
 

@@ -26,6 +26,18 @@ test("the oldest steps are evicted while there are more than 5,000 groups", () =
   expect(stepsIn(filled(4, 2000), 4)).toEqual([2, 3]);
 });
 
+test("the oldest steps are evicted while there are more than 500,000 scored rollouts and invocations", () => {
+  const digest = "d".repeat(22);
+  const searcher = Array.from({ length: 9 }, () => ({ id: digest, reward: 1, expert: 1, digest }));
+  const score = { reward: 1, correct: 1, wellFormed: true, tokens: 1, digest, invocations: { searcher } };
+  // 100 rollouts with 9 invocations each are 1,000 scores, so a step of 200 groups has 200,000.
+  const rollouts = Object.fromEntries(Array.from({ length: 100 }, (_, k) => [String(k), score]));
+  const cache = new FinalizedGroups();
+  for (let step = 0; step < 4; step++)
+    for (let group = 0; group < 200; group++) cache.add({ ...groupOf(step, group), rollouts });
+  expect(stepsIn(cache, 4)).toEqual([2, 3]);
+});
+
 test("all groups of a single step are kept, however many", () => {
   const cache = filled(1, 6000);
   expect(cache.get("test", 0, 0)).toBeDefined();
