@@ -25,8 +25,9 @@ export interface RolloutHandlerOptions {
 /**
  * A handler of POST requests, for any server that uses `Request` and `Response`. 401: the call is not signed with the secret, its time is
  * more than five minutes off, or it was received before. 413: the body is larger than 16 MiB. 400: it is malformed. 500: the app threw. A
- * 401 or 413 halts the run, unless the call was late because the worker's machine slept. After any other error the worker logs the message and repeats the attempt. If the app threw because an agent had reached
- * one of its limits, the rollout is finished instead, without an answer.
+ * 401 or 413 halts the run, unless the call was late because the worker's machine slept. After any other error the worker logs the message
+ * and repeats the attempt. If the app threw because an agent had reached one of its limits, the rollout is finished instead, without an
+ * answer.
  */
 export function rolloutHandler(
   rollout: Rollout,
