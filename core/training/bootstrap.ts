@@ -16,8 +16,9 @@
  * (Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1) would count it three times. A test checks the coverage.
  * With one seed only questions are resampled: the interval holds for that one team, not for other seeds.
  *
- * Where all answers are correct, or all wrong, every resample is the same. The interval of a share is then Wilson's over its questions, each
- * counted once (confidence-interval.ts): 100% of 64 questions is [94.3%, 100%], not [100%, 100%]. Where two arms differ by the same amount on
+ * Where all answers are correct, or all wrong, every resample is the same. The interval of a share is then that of confidence-interval.ts, which
+ * counts each question once: 100% of 64 questions is [94.3%, 100%], not [100%, 100%]. It is also that interval where resamples are the same for
+ * another reason, as with a single question. Where two arms differ by the same amount on
  * every question, the interval of the difference is that amount plus or minus Wilson's upper bound on the share of questions with another
  * difference, of which none was seen: two arms with 64 of 64 differ by [-5.7, 5.7] points.
  */
@@ -55,9 +56,9 @@ export const student975 = (freedom: number): number =>
 
 /** The pooled share of all tallies. Undefined if nothing was counted. `name`: begins the name of the random stream, if one is needed. */
 export function shareEstimate(tallies_SQ: Tallies_SQ, name: StreamName): Estimate | undefined {
-  const { n, correct } = sumTallies(tallies_SQ.flat());
-  if (n > 0 && (correct === 0 || correct === n)) return { value: correct / n, ...accuracyInterval(pooled(tallies_SQ)) };
-  return estimate([{ sign: 1, tallies_SQ }], name, [0, 1]);
+  const found = estimate([{ sign: 1, tallies_SQ }], name, [0, 1]);
+  if (!found || found.high - found.low > ROUNDING) return found;
+  return { value: found.value, ...accuracyInterval(pooled(tallies_SQ)) };
 }
 
 /** The first share minus the second, paired by seed and question. */
@@ -71,7 +72,7 @@ export function differenceEstimate(a_SQ: Tallies_SQ, b_SQ: Tallies_SQ, name: Str
   return { value, low: Math.max(-1, value - half), high: Math.min(1, value + half) };
 }
 
-/** Resamples of equal differences differ by no more. */
+/** Resamples of the same value differ by no more. */
 const ROUNDING = 1e-9;
 
 /** The table whose mean squares decide the width of `differenceEstimate`: the paired difference of each seed and question, up to a constant. */

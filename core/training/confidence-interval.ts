@@ -8,7 +8,7 @@
  * questions, where p +- 1.96 sqrt(v) and a Student interval over question means do not (Franco, Little, Louis and Slud
  * 2019, "Comparative study of confidence intervals for proportions in complex sample surveys"). The effective size lies between the
  * number of questions (all runs agree) and the number of rollouts (runs are independent). With one run the two are equal, and this is
- * Wilson's interval itself. Nothing is resampled, so there is no seed.
+ * Wilson's interval itself. A single question counts once, however often it was asked. Nothing is resampled, so there is no seed.
  */
 
 /** Bounds of a share, or of a difference of shares. */
@@ -44,8 +44,9 @@ export function accuracyInterval(questions: readonly Tally[]): ConfidenceInterva
   if (n === 0) return { low: 0, high: 1 };
   const share = correct / n;
   const variance = counted.reduce((sum, one) => sum + (one.correct - share * one.n) ** 2, 0) / (n * n);
-  // The quotient is 0 / 0 if all rollouts are correct, or all wrong: then the runs agree.
-  const effective = share * (1 - share) === 0 ? counted.length : (share * (1 - share)) / variance;
+  // The quotient is 0 / 0 if all rollouts are correct, or all wrong: then the runs agree. A single question does not show how questions differ.
+  const agrees = share * (1 - share) === 0 || counted.length === 1;
+  const effective = agrees ? counted.length : (share * (1 - share)) / variance;
   const size = Math.min(n, Math.max(counted.length, effective));
   return wilson({ n: size, correct: share * size });
 }

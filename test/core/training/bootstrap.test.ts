@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Random, stream } from "../../../core/random.ts";
 import { differenceEstimate, shareEstimate, student975, type Tallies_SQ } from "../../../core/training/bootstrap.ts";
-import { sumTallies, type Tally } from "../../../core/training/confidence-interval.ts";
+import { accuracyInterval, sumTallies, type Tally, wilson } from "../../../core/training/confidence-interval.ts";
 
 const answer = (correct: boolean | number): Tally => ({ n: 1, correct: Number(correct) });
 const rows = (table: readonly (readonly number[])[]): Tallies_SQ => table.map((row) => row.map(answer));
@@ -40,6 +40,15 @@ test("by hand: answers that are all correct, or all wrong, have Wilson's interva
   // A question that no seed counted is not one of the sample.
   const lost = seeds(2, 1).map((row) => row.map((tally, q) => (q === 0 ? { n: 0, correct: 0 } : tally)));
   expect(shareEstimate(lost, ["lost"])?.low).toBeCloseTo(7 / (7 + 1.96 ** 2), 9);
+});
+
+test("a share between 0 and 1 whose resamples are all the same has the interval of one evaluation, not an empty one", () => {
+  const halves = Array.from({ length: 10 }, () => ({ n: 2, correct: 1 }));
+  expect(shareEstimate([halves], ["halves"])).toEqual({ value: 0.5, ...accuracyInterval(halves) });
+  // One question of its kind, which one seed asked twice.
+  const others = Array.from({ length: 5 }, () => ({ n: 0, correct: 0 }));
+  const one = shareEstimate([[{ n: 2, correct: 1 }, ...others]], ["one"]) ?? expect.fail();
+  expect(one).toEqual({ value: 0.5, ...wilson({ n: 1, correct: 0.5 }) });
 });
 
 test("by hand: if two seeds differ and the questions do not, only the seeds add width", () => {

@@ -85,6 +85,11 @@ test("the interval contains the accuracy; it is never wider than with one run pe
   );
 });
 
+test("a single question counts once, however often it was asked and whatever share of its answers is correct", () => {
+  for (const correct of [0, 3, 8])
+    expect(accuracyInterval([{ n: 8, correct }])).toEqual(wilson({ n: 1, correct: correct / 8 }));
+});
+
 test("lost runs do not count, and a question that lost all its runs is left out", () => {
   const kept = scores([
     [1, 1, 0],
