@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import * as z from "zod";
 import { comparedSuites, type EvaluatedRun, scoresOf } from "../cli/compare/measure.ts";
-import { HeldOutScores } from "../cli/held-out-scores.ts";
+import { HeldOutScores, pairedScores } from "../cli/held-out-scores.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { differenceTable } from "../core/training/bootstrap.ts";
@@ -72,8 +72,10 @@ function linesOf(bench: string, runs: readonly EvaluatedRun[], first: readonly E
       .filter((pair) => pair.every(({ length }) => length > 0));
     if (pairs.length < 2) return [];
     const table = differenceTable(
-      pairs.map(([scores]) => scores),
-      pairs.map(([, baseline]) => baseline),
+      ...pairedScores(
+        pairs.map(([scores]) => scores),
+        pairs.map(([, baseline]) => baseline),
+      ),
     );
     const parts = varianceComponents(table);
     const [seed, question, noise] = [parts.seed, parts.question, parts.noise].map((part) => rounded(Math.sqrt(part)));

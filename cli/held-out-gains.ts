@@ -2,13 +2,16 @@
 import * as z from "zod";
 import { differenceEstimate } from "../core/training/bootstrap.ts";
 import { sumTallies } from "../core/training/confidence-interval.ts";
-import { type HeldOutScores, type QuestionScore, StoredTally } from "./held-out-scores.ts";
+import { type HeldOutScores, pairedScores, type QuestionScore, StoredTally } from "./held-out-scores.ts";
 
 /** The gain on one open-book suite that was evaluated before and after training. */
 export const HeldOutGain = z.strictObject({
   suite: z.string(),
   temperature: z.number(),
-  /** The share of correct answers after training minus that before, paired by question: 0.31 is 31 points. */
+  /**
+   * The share of correct answers after training minus that before, paired by question: 0.31 is 31 points. Questions that were lost before or
+   * after training are left out of both shares.
+   */
   gain: z.number(),
   /** 95% interval of the gain over questions. It holds for this run's team, and says nothing about other seeds. */
   interval: z.strictObject({ low: z.number(), high: z.number() }),
@@ -23,7 +26,7 @@ export function heldOutGains(run: string, scores: readonly HeldOutScores[], last
   return openBook(0).flatMap(({ suite, temperature, questions }) => {
     const after = openBook(last).find((one) => one.suite === suite);
     if (!after) return [];
-    const estimate = differenceEstimate([after.questions], [questions], ["gain", run, suite]);
+    const estimate = differenceEstimate(...pairedScores([after.questions], [questions]), ["gain", run, suite]);
     if (!estimate) return [];
     const { value: gain, low, high } = estimate;
     return [{ suite, temperature, gain, interval: { low, high }, kinds: countsByKind(questions, after.questions) }];

@@ -30,6 +30,24 @@ export const HeldOutScores = z.strictObject({
 });
 export type HeldOutScores = z.infer<typeof HeldOutScores>;
 
+/** [seed][question]. */
+export type Scores_SQ = readonly (readonly QuestionScore[])[];
+
+/**
+ * The scores of two teams whose difference is estimated, in the same order of seeds and questions. A question that one of them lost counts in
+ * neither: a team that lost hard questions would otherwise seem better.
+ */
+export function pairedScores(a_SQ: Scores_SQ, b_SQ: Scores_SQ): [Scores_SQ, Scores_SQ] {
+  const isCounted = (score: QuestionScore | undefined) => score !== undefined && score.n > 0;
+  const without = (scores_SQ: Scores_SQ, other_SQ: Scores_SQ) =>
+    scores_SQ.map((row, s) =>
+      row.map((score, q) => (isCounted(other_SQ[s]?.[q]) && score.n > 0 ? score : { ...score, ...UNCOUNTED })),
+    );
+  return [without(a_SQ, b_SQ), without(b_SQ, a_SQ)];
+}
+
+const UNCOUNTED = { n: 0, correct: 0, studies: {} };
+
 const StudyScore = StoredTally.extend({ interval: z.strictObject({ low: z.number(), high: z.number() }) });
 
 /** A case study before and after training, on one suite. The intervals treat its questions as a sample. */

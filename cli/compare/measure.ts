@@ -3,7 +3,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../core/training/bootstrap.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
 import type { Measured } from "../../ui/compare-view.ts";
-import type { HeldOutScores, QuestionScore } from "../held-out-scores.ts";
+import { type HeldOutScores, pairedScores, type QuestionScore, type Scores_SQ } from "../held-out-scores.ts";
 
 /** A run of one seed, with the scores of its evaluated teams. `steps`: training steps of the last team. */
 export interface EvaluatedRun {
@@ -28,8 +28,9 @@ export interface EvaluatedArm {
 }
 
 /**
- * The arm's scores on one suite: before, after, the gain, and the difference from the first arm. The random stream of each bootstrap is named
- * after the arm, the suite, what is measured and the estimate.
+ * The arm's scores on one suite: before, after, the gain, and the difference from the first arm. Both differences leave out the questions that
+ * either side lost, so they can differ from those of the shares shown beside them. The random stream of each bootstrap is named after the arm, the
+ * suite, what is measured and the estimate.
  */
 export function measureArm(
   { label, runs, first }: EvaluatedArm,
@@ -37,9 +38,15 @@ export function measureArm(
   what: string,
   pick: TallyOf,
 ): Measured {
-  const table = (of: readonly EvaluatedRun[], end: End): Tallies_SQ =>
-    of.map((one) => scoresOf(one, suite, end).map((question) => pick(question)));
   const name = ["compare", label, suite, what];
+  const scores = (of: readonly EvaluatedRun[], end: End): Scores_SQ => of.map((one) => scoresOf(one, suite, end));
+  const tallies = (scores_SQ: Scores_SQ): Tallies_SQ => scores_SQ.map((row) => row.map((question) => pick(question)));
+  const share = (of: readonly EvaluatedRun[], end: End) =>
+    shareEstimate(tallies(scores(of, end)), [...name, end]) ?? null;
+  const difference = (a_SQ: Scores_SQ, b_SQ: Scores_SQ, estimated: string) => {
+    const [one, other] = pairedScores(a_SQ, b_SQ);
+    return differenceEstimate(tallies(one), tallies(other), [...name, estimated]) ?? null;
+  };
   // A run still in training may lack scores: each estimate covers only the runs that have all it needs.
   const isScored = (run: EvaluatedRun, end: End) => scoresOf(run, suite, end).length > 0;
   const [before, after] = [runs.filter((run) => isScored(run, "before")), runs.filter((run) => isScored(run, "after"))];
@@ -52,10 +59,10 @@ export function measureArm(
   return {
     suite,
     temperature,
-    before: shareEstimate(table(before, "before"), [...name, "before"]) ?? null,
-    after: shareEstimate(table(after, "after"), [...name, "after"]) ?? null,
-    gain: differenceEstimate(table(both, "after"), table(both, "before"), [...name, "gain"]) ?? null,
-    againstFirst: differenceEstimate(table(paired, "after"), table(baselines, "after"), [...name, "first"]) ?? null,
+    before: share(before, "before"),
+    after: share(after, "after"),
+    gain: difference(scores(both, "after"), scores(both, "before"), "gain"),
+    againstFirst: difference(scores(paired, "after"), scores(baselines, "after"), "first"),
   };
 }
 

@@ -2,8 +2,14 @@
 import { expect, test } from "vitest";
 import { heldOutBands, rewardBands } from "../../cli/compare/curves.ts";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
-import { comparedSuites, type EvaluatedRun, measureArm, refuseOtherQuestions } from "../../cli/compare/measure.ts";
-import { type ArmResult, type Comparison, summarize } from "../../cli/compare/summary.ts";
+import {
+  comparedSuites,
+  EMPTY_TALLY,
+  type EvaluatedRun,
+  measureArm,
+  refuseOtherQuestions,
+} from "../../cli/compare/measure.ts";
+import { type ArmResult, type Comparison, evaluated, summarize } from "../../cli/compare/summary.ts";
 import { about as aboutRuns, finished, frozen, mgrpo } from "./compared-runs.ts";
 
 /** An arm with one run, whose suites come in this order, with their shares after training in percent. */
@@ -56,6 +62,24 @@ test("scores are under their own suite's heading, in whichever order an arm has 
     ["10.0", "40.0", "10.0", "50.0"],
     ["-", "-", "10.0", "60.0"],
   ]);
+});
+
+test("a question that one of two teams lost is left out of their difference, in the gain, between arms and by kind", () => {
+  const [one, other] = [finished("one", 1, 4), finished("other", 1, 4)].map(evaluated);
+  // Both answer four of eight correctly; the second arm's trained team loses two of its wrong answers.
+  const heldOut = other?.heldOut.map(({ team, questions, ...rest }) => ({
+    ...{ ...rest, team },
+    questions: questions.map((score, i) => (team > 0 && i > 5 ? { ...score, n: 0, correct: 0 } : score)),
+  }));
+  const runs = [{ ...(other ?? expect.fail()), heldOut: heldOut ?? [] }];
+  const arm = { label: "other", runs, first: [one ?? expect.fail()] };
+  const suite = { suite: "sampled", temperature: 1 };
+  const all = measureArm(arm, suite, "held-out", (question) => question);
+  expect(all.after?.value).toBeCloseTo(4 / 6, 9);
+  expect(all.againstFirst?.value).toBe(0);
+  expect(all.gain?.value).toBeCloseTo(4 / 6 - 1 / 6, 9);
+  const even = measureArm(arm, suite, "even", (question) => (question.kind === "even" ? question : EMPTY_TALLY));
+  expect(even.againstFirst?.value).toBe(0);
 });
 
 test("kinds of questions are compared on the first arm's suite; an arm with kinds of another suite has a dash", () => {

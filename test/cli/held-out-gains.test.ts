@@ -32,6 +32,19 @@ test("scores are paired by question: if all questions have the same gain, the in
   ]);
 });
 
+test("a question lost before or after training is left out of the gain: losing wrong answers is no gain", () => {
+  const before = scores(0, [0, 0, 1, 1, 0, 1]);
+  const lost = ({ questions, ...rest }: HeldOutScores, indices: readonly number[]) => ({
+    ...rest,
+    questions: questions.map((one, i) => (indices.includes(i) ? { ...one, n: 0, correct: 0 } : one)),
+  });
+  const [gain] = heldOutGains("r", [before, lost({ ...before, team: 8 }, [0, 1])], 8);
+  expect(gain?.gain).toBe(0);
+  expect(gain?.kinds["even"]).toEqual({ before: { n: 3, correct: 1 }, after: { n: 2, correct: 1 } });
+  expect(heldOutGains("r", [lost(before, [2, 3, 5]), { ...before, team: 8 }], 8)[0]?.gain).toBe(0);
+  expect(heldOutGains("r", [lost(before, [0, 1, 2]), lost({ ...before, team: 8 }, [3, 4, 5])], 8)).toEqual([]);
+});
+
 test("the interval is the same every time it is computed", () => {
   const both = [scores(0, [1, 0, 0, 1, 0, 0]), scores(2, [1, 1, 0, 0, 1, 1])];
   const [gain] = heldOutGains("r", both, 2);
