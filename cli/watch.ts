@@ -100,7 +100,10 @@ async function evaluateCheckpoint(
   const names = [...files.keys()].filter((name) => CHECKPOINT_FILE.test(name)).sort();
   const bases = await readBases(config, "evaluate", new Map([[team.agent, await source.read(checkpoint, names)]]));
   const hashes = await hashesOf(bases);
-  const jobOf = (suite: EvaluationSuite) => watchedJobId(team, hashes, suite, sha256);
+  const jobOf = (suite: EvaluationSuite) => {
+    const asked = questions.suites?.[suite.name] ?? questions.heldOut;
+    return watchedJobId(team, hashes, { suite, questions: asked }, sha256);
+  };
   const pathOf = (suite: EvaluationSuite) => join(results, `${jobOf(suite)}.json`);
   const { suites } = config.evaluation;
   const left = new Map(suites.filter((suite) => !existsSync(pathOf(suite))).map((suite) => [suite.name, suite]));

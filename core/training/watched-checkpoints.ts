@@ -2,11 +2,13 @@
  * @file Checkpoints that another program writes at a watched location: when one is complete, and the id of the job that evaluates it.
  *
  *     seen ──all required files, and the marker or no change since the last poll──> complete ──> evaluated, once per
- *                                                                                                team settings, files of all agents, and suite
+ *                                                                                                team settings, files of all agents, suite and
+ *                                                                                                questions
  */
 import type { CheckpointListing, FileState } from "../checkpoint-source.ts";
 import type { EvaluationSuite } from "../contracts/evaluation-suite.ts";
 import { canonicalJson } from "../contracts/parse.ts";
+import type { Question, SuiteQuestions } from "../contracts/question.ts";
 import type { WatchedTeam } from "../contracts/watched-team.ts";
 import type { Hash } from "../ports.ts";
 
@@ -54,14 +56,15 @@ export function fingerprintOf(files: ReadonlyMap<string, FileState>): string {
 }
 
 /**
- * The id of an evaluation. The same team settings, the same files of every agent and the same suite give the same id. `files`: agent ->
- * file -> SHA-256.
+ * The id of an evaluation. The same team settings, the same files of every agent, the same suite and the same questions give the same id.
+ * `files`: agent -> file -> SHA-256. `questions`: all that the suite asks, with the judge's criteria if it has any.
  */
 export function watchedJobId(
   { recipe, arm, seed, set }: WatchedTeam,
   files: Readonly<Record<string, Readonly<Record<string, string>>>>,
-  suite: EvaluationSuite,
+  { suite, questions }: { readonly suite: EvaluationSuite; readonly questions: SuiteQuestions | readonly Question[] },
   hash: Hash,
 ): string {
-  return `${suite.name}-${hash(canonicalJson({ recipe, arm, seed, set, files, suite })).slice(0, 16)}`;
+  const id = hash(canonicalJson({ recipe, arm, seed, set, files, suite, questions })).slice(0, 16);
+  return `${suite.name}-${id}`;
 }

@@ -62,21 +62,25 @@ test("the fingerprint depends on neither the marker nor the order of files", () 
   expect(fingerprintOf(files(whole, "later"))).not.toBe(fingerprintOf(files(whole)));
 });
 
-test("a job's id depends only on the team's files, the suite and the settings of the team", () => {
+test("a job's id depends only on the team's files, the suite, its questions and the settings of the team", () => {
   const team = WatchedTeam.parse({ recipe: "atlas", agent: "main" });
   const suite = teamConfig().evaluation.suites[0] ?? expect.fail();
+  const question = { id: "q", kind: "k", level: 1, prompt: "What?", answer: "a", facts: {} };
+  const asked = { suite, questions: [question] };
   const hashes = { main: { "model.safetensors": "a" }, searcher: { "model.safetensors": "b" } };
-  const job = watchedJobId(team, hashes, suite, sha);
+  const job = watchedJobId(team, hashes, asked, sha);
   expect(job).toMatch(/^all-[0-9a-f]{16}$/);
   const swapped = { searcher: hashes.searcher, main: hashes.main };
-  expect(watchedJobId({ ...team, models: { searcher: "elsewhere" } }, swapped, suite, sha)).toBe(job);
+  expect(watchedJobId({ ...team, models: { searcher: "elsewhere" } }, swapped, asked, sha)).toBe(job);
   const others = [
-    watchedJobId(team, { ...hashes, searcher: { "model.safetensors": "c" } }, suite, sha),
-    watchedJobId(team, hashes, { ...suite, runs: 3 }, sha),
-    watchedJobId({ ...team, recipe: "tally" }, hashes, suite, sha),
-    watchedJobId({ ...team, arm: "single-agent" }, hashes, suite, sha),
-    watchedJobId({ ...team, seed: 2 }, hashes, suite, sha),
-    watchedJobId({ ...team, set: ["agents.main.limits.turns=3"] }, hashes, suite, sha),
+    watchedJobId(team, { ...hashes, searcher: { "model.safetensors": "c" } }, asked, sha),
+    watchedJobId(team, hashes, { ...asked, suite: { ...suite, runs: 3 } }, sha),
+    watchedJobId({ ...team, recipe: "tally" }, hashes, asked, sha),
+    watchedJobId({ ...team, arm: "single-agent" }, hashes, asked, sha),
+    watchedJobId({ ...team, seed: 2 }, hashes, asked, sha),
+    watchedJobId({ ...team, set: ["agents.main.limits.turns=3"] }, hashes, asked, sha),
+    watchedJobId(team, hashes, { suite, questions: [{ ...question, prompt: "What else?" }] }, sha),
+    watchedJobId(team, hashes, { suite, questions: { questions: [question], criteria: "Be strict." } }, sha),
   ];
-  expect(new Set([job, ...others]).size).toBe(7);
+  expect(new Set([job, ...others]).size).toBe(9);
 });
