@@ -91,7 +91,7 @@ export async function planEvaluation(
   return { config, suite: first, recipe, notes: status ? scoreDifferences(config, status) : [] };
 }
 
-/** Settings that only training reads. */
+/** Settings that only training reads. Not `algorithm`: a recipe's rewards may need its judge or not, depending on it. */
 const OF_TRAINING = [
   "steps",
   "sampledTokens",
@@ -107,13 +107,17 @@ const OF_TRAINING = [
 ];
 
 const isOfTraining = (setting: string): boolean =>
-  OF_TRAINING.includes(setting.split(/[.=]/, 1).join()) || /^agents\.[^.=]+\.optimizer[.=]/.test(setting);
+  OF_TRAINING.includes(setting.split(/[.=]/, 1).join()) ||
+  /^agents\.[^.=]+\.(?:optimizer|temperature|share)[.=]/.test(setting) ||
+  setting.startsWith("evaluation.every=");
 
-function refuseSettingsOfTraining(set: readonly string[]): void {
+/** `option`: where the settings are given. */
+export function refuseSettingsOfTraining(set: readonly string[], option = "--set"): void {
   const setting = set.find(isOfTraining);
   if (setting === undefined) return;
-  const own = setting.startsWith("temperature=") ? "; a suite has its own (evaluation.suites.0.temperature)" : "";
-  throw new MgrpoError("config-invalid", `--set ${setting} changes training alone: leave it out${own}`);
+  const isTemperature = /^(?:agents\.[^.=]+\.)?temperature=/.test(setting);
+  const own = isTemperature ? "; a suite has its own (evaluation.suites.0.temperature)" : "";
+  throw new MgrpoError("config-invalid", `${option} ${setting} changes training alone: leave it out${own}`);
 }
 
 /** Refuses settings of suites other than the chosen one, which would change nothing. */

@@ -26,6 +26,7 @@ import { resolveConfig } from "../core/training/resolve-config.ts";
 import { completeCheckpoints, fingerprintOf, watchedJobId } from "../core/training/watched-checkpoints.ts";
 import { sha256 } from "../engine/hash.ts";
 import { openRecipe } from "../recipes/registry.ts";
+import { refuseSettingsOfTraining } from "./evaluation-config.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/base-models.ts";
 import { describeLosses, evaluateInFolder, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
@@ -230,6 +231,7 @@ function afterAttempt(
 
 /** The team's config. The watched agent's model is a placeholder until a checkpoint appears. */
 async function teamConfig({ recipe: name, arm, seed, agent, models, set }: WatchedTeam): Promise<RunConfig> {
+  refuseSettingsOfTraining(set, "--team: set");
   const modelSettings = Object.entries(models).map(([other, model]) => `agents.${other}.model=${model}`);
   const settings = ["budget={}", ...set, ...modelSettings, "steps=1"];
   const recipe = await openRecipe(name);
