@@ -95,8 +95,21 @@ async function plan(target: string, { suite, train, samples, ...options }: MineO
     refuseHeldOut(planned.config);
     return planned;
   }
+  refuseOtherSuites(options.set);
   const training = `evaluation.suites=${JSON.stringify([{ name: TRAINING, runs: samples }])}`;
-  return planEvaluation(target, { ...options, set: [...options.set, training] });
+  return planEvaluation(target, { ...options, set: [training, ...options.set] });
+}
+
+/** Under `--train`, settings of suites are those of the one that asks the training questions. */
+function refuseOtherSuites(set: readonly string[]): void {
+  const isOfTraining = (setting: string) =>
+    /^evaluation\.suites\.0\.(?:temperature|closedBook|skip|questions)=/.test(setting);
+  const other = set.find((setting) => /^evaluation\.suites[.=]/.test(setting) && !isOfTraining(setting));
+  if (other === undefined) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `--set ${other}: with --train, the only suite asks the training questions: set its temperature, closedBook, skip or questions, such as evaluation.suites.0.temperature, or leave it out`,
+  );
 }
 
 /** Only questions of the user's own may become training questions. */

@@ -8,10 +8,9 @@ import { mgrpo, mgrpoWith, projectOfFile, RELAY, relaySettings } from "./command
 
 const folder = projectOfFile();
 const relay = ["models", "--recipe", RELAY];
-const team = [...relay, ...relaySettings({ name: "sampled" })];
 const often = ["--below", "1", "--samples", "3"];
 const mining = (file: string, results: string) => [
-  ...["mine", ...team, ...often, "--to", file, "--results", results, "--train"],
+  ...["mine", ...relay, ...often, "--to", file, "--results", results, "--train"],
 ];
 
 /** Objects that `mine` stores before it is killed: the run's own, and some of 36 answers. */

@@ -118,7 +118,15 @@ test("the time left is estimated from the answers since the first poll; the time
 });
 
 const relay = ["models", "--recipe", RELAY];
-const team = [...relay, ...relaySettings({ name: "sampled" })];
+const sampled = relaySettings({ name: "sampled" });
+
+test("with --train, settings of suites apply to the suite of training questions, or are refused", async () => {
+  const ask = async (setting: string) =>
+    (await mgrpo(folder, "mine", ...relay, "--train", "--to", "t.jsonl", "--set", setting)).stderr;
+  expect(await ask("evaluation.suites.0.temperature=0")).toContain("greedy runs would all be the same: set runs to 1");
+  for (const other of ['evaluation.suites=[{"name":"a"}]', "evaluation.suites.0.runs=2", "evaluation.suites.1.skip=1"])
+    expect(await ask(other)).toContain(`--set ${other}: with --train, the only suite asks the training questions`);
+});
 
 const gaia = `evaluation.suites=${JSON.stringify([{ name: "gaia", benchmark: "gaia", data: "gaia" }])}`;
 const own = { name: "own", benchmark: "jsonl", data: "own.jsonl", skip: 5 };
@@ -128,12 +136,12 @@ writeFileSync(join(folder, own.data), JSON.stringify({ id: "a", prompt: "a?", an
 test.each([
   [[], "--suite <name> and --train: give one of the two"],
   [["--train", "--suite", "sampled"], "--suite <name> and --train: give one of the two"],
-  [["--suite", "sampled"], "--suite sampled asks held-out questions, which must not be trained on"],
+  [[...sampled, "--suite", "sampled"], "--suite sampled asks held-out questions, which must not be trained on"],
   [["--set", gaia, "--suite", "gaia"], "--suite gaia asks questions of benchmark gaia, which must not be trained on"],
   [["--train", "--below", "1.5"], "--below takes a share, a number of at most 1"],
   [["--train", "--to", "own.jsonl/c.jsonl"], "c.jsonl cannot be written: name a file that you can"],
   [["--set", skipped, "--suite", "own"], "asks nothing: it skips 5, and its set has 1 question: lower skip"],
   [["--train", "--budget-tool-calls", "9"], "has not started, so it has no budget to raise: leave out --budget-*"],
 ] as const)("refused: %j", async (more, line) => {
-  expect((await mgrpo(folder, "mine", ...team, "--to", "c.jsonl", ...more)).stderr).toContain(line);
+  expect((await mgrpo(folder, "mine", ...relay, "--to", "c.jsonl", ...more)).stderr).toContain(line);
 });
