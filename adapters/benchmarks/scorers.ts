@@ -22,7 +22,7 @@ const reasoningGym: Scorer = {
     gymScore(parse(GymTask, kind, `the kind of question '${id}'`), answer, reference),
 };
 
-/** Undefined if the recipe's own rewards do the scoring. `openJudge` is called only if needed. */
+/** Undefined without `hasOwnScorer`: the recipe's rewards do the scoring. `openJudge` is called only if needed. */
 export function scorerOf(
   { benchmark }: Pick<EvaluationSuite, "benchmark">,
   criteria: string | undefined,

@@ -10,6 +10,10 @@ export type Benchmark = z.infer<typeof Benchmark>;
 /** Benchmarks whose free-form answers need a judge model. */
 export const JUDGED_BENCHMARKS: readonly Benchmark[] = ["xbench", "webwalkerqa"];
 
+/** Whether the benchmark's own rules score the answers. Otherwise the recipe's rewards do, or the rewards that an app returns. */
+export const hasOwnScorer = ({ benchmark }: { readonly benchmark?: Benchmark }): boolean =>
+  benchmark !== undefined && benchmark !== "jsonl";
+
 /** Default number of runs of a benchmark. The paper also reports the mean of three. */
 export const BENCHMARK_RUNS = 3;
 

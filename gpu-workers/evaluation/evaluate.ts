@@ -6,7 +6,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { TeamManifest } from "../../core/contracts/checkpoint.ts";
-import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
+import { type EvaluationSuite, hasOwnScorer, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
 import { totalCost, type Verdict } from "../../core/contracts/judge.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
@@ -119,14 +119,17 @@ async function giveUp(task: EvaluationTask, rollout: SuiteRollout, crashes: numb
 }
 
 async function scoreOf(
-  { run, scorer }: EvaluationTask,
+  { run, scorer, suite }: EvaluationTask,
   question: Question,
   outcome: Outcome,
   signal: AbortSignal,
 ): Promise<SuiteScore> {
   if (outcome.status === "failed") return { lost: outcome.reason };
   if (scorer.isScored?.(question) === false) return "unscored";
-  return judge(run, scorer, question, outcome, signal);
+  if (!isWellFormed(outcome.conversation)) return UNJUDGED;
+  // An app's own reward would not be the benchmark's score.
+  const given = hasOwnScorer(suite) ? undefined : givenVerdict(outcome);
+  return given ?? judge(run, scorer, question, outcome, signal);
 }
 
 const purposeOf = ({ run, suite }: EvaluationTask): StreamName => [run.config.seed, "evaluate", suite.name];
@@ -222,9 +225,6 @@ async function judge(
   signal: AbortSignal,
 ): Promise<Verdict | Lost> {
   const { conversation } = outcome;
-  if (!isWellFormed(conversation)) return UNJUDGED;
-  const given = givenVerdict(outcome);
-  if (given) return given;
   const { verdictSeconds: seconds } = run.config.limits;
   const subject = sha256(recordBytes(outcome));
   // A copy, as in training (recipes/isolated-rewards.ts): rewards may change what they are given.
