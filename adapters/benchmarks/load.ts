@@ -64,6 +64,10 @@ function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: numbe
   if (clash) refuse(`two different questions have the id '${clash.id}': give each question its own id`);
   const both = trainedAndHeldOut(set);
   if (both !== undefined) refuse(`question '${both}' is trained on and held out: remove it from one of the two sets`);
+  const seen = new Set<string>();
+  const twice = set.heldOut.find(({ id }) => seen.size === seen.add(id).size);
+  if (twice)
+    refuse(`question '${twice.id}' is held out twice, and would count twice in each score: remove one of the two`);
   return set;
 }
 

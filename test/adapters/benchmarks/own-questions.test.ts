@@ -133,6 +133,15 @@ test("a question in both of a recipe's sets is refused, and so is a different on
   );
 });
 
+test("a question that a recipe holds out twice is refused: it would count twice in each score", async () => {
+  const [first = expect.fail(), second = expect.fail()] = trainQuestions;
+  const twice = { name: "mine", questions: () => ({ train: [first, first], heldOut: [second, second] }) };
+  await expect(questionsOf(twice, sources())).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: `recipe 'mine': question '${second.id}' is held out twice, and would count twice in each score: remove one of the two`,
+  });
+});
+
 test.each(["atlas", "atlas-two-subs", "gazetteer", "tally", "deep-research"])(
   "%s: each id identifies one question",
   async (name) => {
