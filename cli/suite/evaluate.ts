@@ -2,6 +2,7 @@
  * @file `mgrpo eval <team> --suite …`: evaluates a team on one suite, in a folder under `--results` whose name identifies the evaluation. The
  * same command resumes an interrupted evaluation and retries lost answers. A complete evaluation is only reported.
  */
+import { existsSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import colors from "picocolors";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -9,9 +10,11 @@ import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
+import { recipeHash } from "../compare/recipe-source.ts";
 import { parseEndpointTeam } from "../endpoint-team.ts";
 import { describeLosses, evaluateInFolder, type FinishedJob, type OnPoll } from "../local/evaluate-team.ts";
 import { preflightEvaluation } from "../local/preflight.ts";
+import { readText, writeAtomically } from "../local/run-folder.ts";
 import { watchForStop } from "../local/stop.ts";
 import { readQuestions, refuseEmpty } from "../questions.ts";
 import { accuracy, costText } from "../terminal/columns.ts";
@@ -80,6 +83,7 @@ export async function evaluateAndKeep(
   let [hasStarted, isComplete] = [false, false];
   const onStart = () => {
     hasStarted = true;
+    noteChangedRecipe(folder, config.recipe);
   };
   try {
     const finish = (done: FinishedJob) => onDone(done, folder);
@@ -96,6 +100,21 @@ export async function evaluateAndKeep(
     process.exitCode = 130;
   }
   return folder;
+}
+
+/**
+ * Warns if the code of a user's recipe is not the one that the evaluation began with. It is not a part of the evaluation's id: an edit would make
+ * an interrupted evaluation ask, and pay for, everything again.
+ */
+export function noteChangedRecipe(folder: string, recipe: string): void {
+  const hash = recipeHash(recipe);
+  if (hash === undefined) return;
+  const file = join(folder, "recipe.sha256");
+  if (!existsSync(file)) writeAtomically(file, `${hash}\n`);
+  if (readText(file).trim() === hash) return;
+  console.error(
+    `recipe '${recipe}' has changed since this evaluation began: its answers, and its scores once it is complete, are those of the earlier code; to ask again, remove ${folder}`,
+  );
 }
 
 /** The name of the run, file, folder or model, made safe as a folder name. */

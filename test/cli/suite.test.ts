@@ -14,7 +14,6 @@ import { chooseSuite } from "../../cli/suite/choose.ts";
 import { evaluateSuite } from "../../cli/suite/evaluate.ts";
 import { evaluationId } from "../../cli/suite/identity.ts";
 import { SuiteReport } from "../../cli/suite/report.ts";
-import { watch } from "../../cli/watch.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import { decrypt, encrypt } from "../../core/contracts/encryption.ts";
@@ -175,27 +174,14 @@ test("--set is refused for suites that --suite does not evaluate, and applies to
 
 test("settings that only training reads are refused; a temperature is a suite's", async () => {
   const plan = (setting: string) => planEvaluation(join(folder, "models"), { recipe: RELAY, set: [setting] });
-  await expect(plan("temperature=0.5")).rejects.toThrow(
-    "--set temperature=0.5 changes training alone: leave it out; a suite has its own (evaluation.suites.0.temperature)",
-  );
-  await expect(plan("agents.main.temperature=0.5")).rejects.toThrow(
-    "--set agents.main.temperature=0.5 changes training alone: leave it out; a suite has its own (evaluation.suites.0.temperature)",
-  );
-  const others = [
-    ...["staleness=1", "agents.main.optimizer.learningRate=1", "curriculum=[]", "steps=9", "track=[]"],
-    ...["agents.main.share=2", "evaluation.every=4"],
-  ];
+  for (const setting of ["temperature=0.5", "agents.main.temperature=0.5"])
+    await expect(plan(setting)).rejects.toThrow(
+      `--set ${setting} changes training alone: leave it out; a suite has its own (evaluation.suites.0.temperature)`,
+    );
+  const ofAgents = ["agents.main.optimizer.learningRate=1", "agents.main.share=2"];
+  const others = ["staleness=1", "curriculum=[]", "steps=9", "track=[]", "evaluation.every=4", ...ofAgents];
   for (const setting of others)
     await expect(plan(setting)).rejects.toThrow(`--set ${setting} changes training alone: leave it out`);
-});
-
-test("a watch refuses settings of training in its team file", async () => {
-  const file = join(folder, "watched.json");
-  const team = { recipe: RELAY, agent: "main", set: ["agents.searcher.temperature=0.5"] };
-  writeFileSync(file, JSON.stringify(team));
-  await expect(watch("inbox", { team: file, every: 1, results: join(folder, "watched") })).rejects.toThrow(
-    "--team: set agents.searcher.temperature=0.5 changes training alone: leave it out; a suite has its own",
-  );
 });
 
 test("an agent has its checkpoint as model, unless --set names another one", async () => {
