@@ -6,7 +6,7 @@
  *
  * A process that finds an incomplete file that another process is writing waits for it: unblocked by the blob, by 5 seconds without growth, or
  * by the file's deletion.
- * Two processes that resume the same file write the same bytes at the same positions, and the first to finish names the blob.
+ * Two processes that resume the same file write the same bytes at the same positions, and the first to finish renames the file to the blob.
  */
 import { createHash, type Hash } from "node:crypto";
 import { constants, createReadStream, existsSync } from "node:fs";
@@ -162,9 +162,9 @@ async function* bytesFrom(start: number, { repository, commit, file, settings, f
     );
   }
   let size = start;
-  const brokeOff = (why: string, cause?: unknown) =>
+  const interrupted = (why: string, cause?: unknown) =>
     hubUnavailable(
-      `the download of ${file.path} from ${settings.url} broke off after ${size} of ${file.bytes} bytes (${why})`,
+      `the download of ${file.path} from ${settings.url} was interrupted after ${size} of ${file.bytes} bytes (${why})`,
       cause,
     );
   try {
@@ -174,9 +174,9 @@ async function* bytesFrom(start: number, { repository, commit, file, settings, f
     }
   } catch (cause) {
     // If `fetch` rejects, the library passes on only the message.
-    throw brokeOff(requestFault(cause), cause);
+    throw interrupted(requestFault(cause), cause);
   }
-  if (size < file.bytes) throw brokeOff("the response ended");
+  if (size < file.bytes) throw interrupted("the response ended");
 }
 
 /** The hash by which the hub names the file: SHA-256, or git's hash of a blob. */

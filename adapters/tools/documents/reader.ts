@@ -8,7 +8,7 @@
  *                                   └── again ──> TOO_COMPLEX, remembered by its SHA-256
  *
  * The first death may be the machine's fault (out of memory, or too busy), and the tools' cache keeps an answer for the whole run. So a
- * document is given up only if its process also dies or times out while no other document is being read.
+ * document is rejected only if its process also dies or times out while no other document is being read.
  *
  *     read   waits for: a process, then its reply      unblocked by: the reply, the end of the process, the document's deadline
  */

@@ -47,7 +47,7 @@ export async function openWebTools(opening: ToolsOpening, openModel: OpenModel =
   const services = await openServices(settings, opening, openModel);
   try {
     refuseUnpriced(settings, config);
-    // Names are unique: an MCP tool is named `<server>_<tool>`, and no other tool and no server has an underscore in its name.
+    // Names are unique: an MCP tool is named `<server>_<tool>`, and no other tool here and no server has an underscore in its name.
     const tools = new Map((await offeredTools(services)).map((tool) => [tool.name, tool]));
     const allowance = allowanceOf(settings.budget.rollout);
     return { tools, close: () => closeServices(services), ...(allowance && { allowance }) };

@@ -1,8 +1,8 @@
 /**
  * @file Checks prefix trees the first time that trees of a shape are computed: log-probs and gradient are compared with those of the same
- * sequences computed apart, one per row, before the pass runs. A shape is a kind of pass, a micro-batch of one row or of several, and the
- * length of its rows, rounded up to a power of two. Once a shape has passed, later micro-batches of that shape are not checked. The check does
- * not change the gradient.
+ * sequences computed apart, one per row, before the pass runs. A shape is the combination of the kind of pass, whether a micro-batch has one
+ * row or several, and the rows' length rounded up to a power of two. Once a shape has passed, later micro-batches of that shape are not checked.
+ * The check does not change the gradient.
  *
  * It computes at most two trees of the micro-batch, and then their sequences apart, into a second gradient, which all shapes of a pass share. It
  * costs at most what the micro-batch costs in trees and apart; where gradients cancel, it also computes these sequences one by one.

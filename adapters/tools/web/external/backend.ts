@@ -37,7 +37,7 @@ const MAX_PAUSE_SECONDS = 30;
 const REQUEST_SECONDS = 30;
 /** After decompression. */
 const MAX_RESPONSE_BYTES = 5_000_000;
-/** The evidence of a failure that names a pause. */
+/** The evidence of a failure: how long to wait before a retry. */
 interface Evidence {
   readonly pauseSeconds: number;
 }

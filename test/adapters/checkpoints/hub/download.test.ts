@@ -1,4 +1,4 @@
-/** @file Downloads from the hub: resumed where they broke off, by one process or several, verified, and each failure of the disk as one line. */
+/** @file Downloads from the hub: resumed where they stopped, by one process or several, verified, and each failure of the disk as one line. */
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -22,7 +22,7 @@ test("a download that the hub refuses on every attempt fails with the hub's reas
   await expect(fetchModel(MODEL, settings(), report)).rejects.toMatchObject({
     code: "hub-unavailable",
     message: expect.stringMatching(
-      /^the download of config\.json from \S+ broke off after 0 of 23 bytes \(\S+ is rate-limiting requests \(429\)/,
+      /^the download of config\.json from \S+ was interrupted after 0 of 23 bytes \(\S+ is rate-limiting requests \(429\)/,
     ),
   });
 });
