@@ -34,8 +34,8 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   const raised = raisedBudgetOf(options);
   const folder = existingRun(run, `to resume a run in a store, use \`${MGRPO} launch\` with its name as --run`);
   const status = readStatus(folder);
-  // The report is written last. Without it, the process was killed before all results were written.
-  if (status.state === "finished" && existsSync(folder.report)) {
+  // The report is written last. Without it, the process was killed before all results were written. The user may have removed the steps.
+  if (status.state === "finished" && existsSync(folder.report) && existsSync(folder.steps)) {
     if (raisesBudget(raised)) {
       throw new MgrpoError("config-invalid", `run '${run}' is finished: its budget cannot be raised`);
     }

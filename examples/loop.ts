@@ -4,7 +4,6 @@
  *
  *     npm run example:loop [steps]
  */
-import { fileURLToPath } from "node:url";
 import type { Question } from "../core/contracts/question.ts";
 import type { RolloutAddress } from "../core/contracts/rollout.ts";
 import { parseTurn } from "../core/conversation/parse-turn.ts";
@@ -27,6 +26,7 @@ import {
 } from "../engine/index.ts";
 import { questionSet } from "../recipes/atlas/questions/questions.ts";
 import { tools } from "../recipes/atlas/tools.ts";
+import { trainIfStarted } from "./command-line.ts";
 
 const MODEL = "recipes/atlas/models/single";
 const SEED = 1;
@@ -172,4 +172,4 @@ function percent(values: readonly number[], holds: (value: number) => boolean): 
   return `${Math.round((100 * values.filter(holds).length) / values.length)}%`.padStart(4);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await train(Number(process.argv[2] ?? 40));
+await trainIfStarted(import.meta.url, train);

@@ -4,7 +4,6 @@
  *
  *     npm run example:team [steps]
  */
-import { fileURLToPath } from "node:url";
 import type { Conversation } from "../core/contracts/conversation.ts";
 import type { Question } from "../core/contracts/question.ts";
 import { advanceConversation, openConversation, type PlannedCall } from "../core/conversation/reducer.ts";
@@ -34,6 +33,7 @@ import {
 import { questionSet } from "../recipes/atlas/questions/questions.ts";
 import { rewards as atlas } from "../recipes/atlas/rewards.ts";
 import { tools } from "../recipes/atlas/tools.ts";
+import { trainIfStarted } from "./command-line.ts";
 
 const MODELS = "recipes/atlas/models";
 const SEED = 1;
@@ -297,4 +297,4 @@ export async function learn(agent: Agent, entries: readonly ScoredTrajectory[]):
 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await train(Number(process.argv[2] ?? 40));
+await trainIfStarted(import.meta.url, train);

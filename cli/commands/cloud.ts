@@ -1,6 +1,6 @@
 /** @file `mgrpo cloud`: the store of runs on several machines. */
 import { type Command, Option } from "commander";
-import { port } from "../terminal/fail.ts";
+import { path, port } from "../terminal/fail.ts";
 
 export function addCloud(program: Command): void {
   const cloud = program
@@ -35,7 +35,9 @@ function addServe(cloud: Command): void {
     .addOption(
       new Option("--s3-port <n>", "port of the S3 API; by default the one after --port").argParser(port("--s3-port")),
     )
-    .option("--dir <folder>", "folder of the store and its keys", "mgrpo-cloud")
+    .addOption(
+      new Option("--dir <folder>", "folder of the store and its keys").argParser(path("--dir")).default("mgrpo-cloud"),
+    )
     // Not --env-file: Node.js 20 consumes that option itself, wherever it appears.
     .option(
       "--environment-file <file>",

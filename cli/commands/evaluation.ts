@@ -1,7 +1,7 @@
 /** @file Commands that evaluate or use a team (`eval`, `mine`, `ask` and `serve`), and `judge check`. */
 import { type Command, Option } from "commander";
 import { Attachments } from "../../core/contracts/evaluation-suite.ts";
-import { notNegative, port, positive, positiveInteger, share } from "../terminal/fail.ts";
+import { notNegative, path, port, positive, positiveInteger, share } from "../terminal/fail.ts";
 import { addToolBudgets, armOption, judgeOption, seedOption, settingOption } from "./options.ts";
 
 export function addEvaluation(program: Command): void {
@@ -34,6 +34,7 @@ function addEval(program: Command): void {
     .option(
       "--results <folder>",
       "with --suite or --watch: folder of results; finished evaluations in it are reused (default: evaluations)",
+      path("--results"),
     )
     .action(async (target, options) => (await import("../eval.ts")).evaluateOrWatch(target, options));
 }
@@ -112,12 +113,16 @@ function addMine(program: Command): void {
         .argParser(positiveInteger("--samples"))
         .default(8),
     )
-    .requiredOption("--to <file.jsonl>", "file to write, which must not exist")
+    .requiredOption("--to <file.jsonl>", "file to write, which must not exist", path("--to"))
     .option("--recipe <recipe>", "recipe of a folder that belongs to no run (default: atlas)")
     .addOption(armOption())
     .addOption(seedOption())
     .addOption(settingOption())
-    .option("--results <folder>", "folder in which answers are kept, so that the command can resume", "evaluations");
+    .addOption(
+      new Option("--results <folder>", "folder in which answers are kept, so that the command can resume")
+        .argParser(path("--results"))
+        .default("evaluations"),
+    );
   addToolBudgets(command);
   command.action(async (target, options) => (await import("../mine.ts")).mine(target, options));
 }

@@ -1,6 +1,6 @@
 /** @file Commands about this machine and its models: `doctor`, `bench`, `pretrain` and `import`. */
 import { type Command, Option } from "commander";
-import { positiveInteger } from "../terminal/fail.ts";
+import { path, positiveInteger } from "../terminal/fail.ts";
 import { collect, recipeArgument } from "./options.ts";
 
 export function addModels(program: Command): void {
@@ -48,7 +48,9 @@ function addPretrain(program: Command): void {
     .description("train a recipe's base models on its demonstrations, from random weights")
     .addArgument(recipeArgument())
     .option("--only <folders...>", "base models to make, by folder name, instead of all")
-    .option("--to <folder>", "folder to write them to, instead of the recipe's own")
+    .addOption(
+      new Option("--to <folder>", "folder to write them to, instead of the recipe's own").argParser(path("--to")),
+    )
     .addOption(
       new Option("--tokens <n>", "tokens of demonstrations to train on, instead of the recipe's").argParser(
         positiveInteger("--tokens"),
@@ -62,7 +64,7 @@ function addImport(program: Command): void {
     .command("import")
     .description("convert a GGUF file into a Hugging Face folder, which can then be trained")
     .argument("<file>", "the .gguf file")
-    .requiredOption("--to <folder>", "folder to write, which must not exist")
+    .requiredOption("--to <folder>", "folder to write, which must not exist", path("--to"))
     .addOption(new Option("--dtype <name>", "data type of the weights").choices(["fp32", "bf16"]).default("fp32"))
     .action(async (file, options) => (await import("../import-model.ts")).importModel(file, options));
 }

@@ -1,6 +1,6 @@
 /** @file The commands `sft`, supervised training before M-GRPO, and `import-traces`, which makes demonstrations for it. */
 import { type Command, Option } from "commander";
-import { notNegative, number, positive, positiveInteger } from "../terminal/fail.ts";
+import { notNegative, number, path, positive, positiveInteger } from "../terminal/fail.ts";
 import { armOption, collect, recipeArgument, seedOption, settingOption } from "./options.ts";
 
 export function addSft(program: Command): void {
@@ -8,7 +8,7 @@ export function addSft(program: Command): void {
     .command("sft")
     .description("fine-tune a recipe's agents on demonstrations: a warm start for `mgrpo train`")
     .addArgument(recipeArgument())
-    .requiredOption("--to <folder>", "folder to write each agent's model to, as <folder>/<agent>")
+    .requiredOption("--to <folder>", "folder to write each agent's model to, as <folder>/<agent>", path("--to"))
     .option("--agent <name>", "train only this agent")
     .addOption(armOption().default("mgrpo"))
     .addOption(seedOption().default(1))
@@ -23,7 +23,7 @@ export function addImportTraces(program: Command): void {
     .command("import-traces")
     .description("turn traces of existing agents into demonstrations for `mgrpo sft`")
     .argument("<files...>", "OpenTelemetry traces of model calls (OTLP JSON), or OpenAI messages (JSON Lines)")
-    .requiredOption("--to <file.jsonl>", "file to write, which must not exist")
+    .requiredOption("--to <file.jsonl>", "file to write, which must not exist", path("--to"))
     .option("--agent <name>", "take only this agent's conversations, and those that name no agent")
     .option(
       "--as <name>",

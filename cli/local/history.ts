@@ -1,7 +1,6 @@
 /** @file The steps and evaluations of a local run, saved to disk as they end, so that a resumed run reports all of them. */
 import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import { parseJson } from "../../core/contracts/parse.ts";
 import type { StoreWrites } from "../../core/contracts/store-writes.ts";
 import { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { heldOutShare, sortEvaluations, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
@@ -10,6 +9,7 @@ import type { RunEvent } from "./follow.ts";
 import { MetricsFile } from "./metrics-file.ts";
 import { startOfProcess } from "./process-identity.ts";
 import {
+  parseDerivedText,
   type RunFolder,
   type RunStatus,
   readStatus,
@@ -103,7 +103,7 @@ export class RunHistory {
 export function readSteps(folder: RunFolder): StepSummary[] {
   if (!existsSync(folder.steps)) return [];
   const lines = readText(folder.steps).split("\n").slice(0, -1);
-  return lines.map((line) => parseJson(StepSummary, line, folder.steps));
+  return lines.map((line, i) => parseDerivedText(StepSummary, line, `${folder.steps}, line ${i + 1}`));
 }
 
 /** The newest step, from the end of the file: a list of runs need not read all steps of each. */
@@ -118,7 +118,7 @@ export function readNewestStep(folder: RunFolder): StepSummary | undefined {
     const isWhole = lines.length > 2 || size <= TAIL_BYTES;
     if (!isWhole) return readSteps(folder).at(-1);
     const line = lines.at(-2);
-    return line === undefined ? undefined : parseJson(StepSummary, line, folder.steps);
+    return line === undefined ? undefined : parseDerivedText(StepSummary, line, `${folder.steps}, last line`);
   } finally {
     closeSync(file);
   }

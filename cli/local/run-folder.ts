@@ -227,9 +227,13 @@ export function readStatus(folder: RunFolder): RunStatus {
 }
 
 /** A file that `resume` recreates from the run's store if it is missing. */
-export function parseDerived<S extends z.ZodType>(schema: S, path: string): z.infer<S> {
+export const parseDerived = <S extends z.ZodType>(schema: S, path: string): z.infer<S> =>
+  parseDerivedText(schema, readText(path), path);
+
+/** The text of such a file, or of a line of it. `what`: what is parsed, for the message. */
+export function parseDerivedText<S extends z.ZodType>(schema: S, text: string, what: string): z.infer<S> {
   try {
-    return parseJson(schema, readText(path), path);
+    return parseJson(schema, text, what);
   } catch (error) {
     if (!isMgrpoError(error, "record-damaged")) throw error;
     throw new MgrpoError(error.code, `${error.message}: remove this file, and resume the run to recreate it`);

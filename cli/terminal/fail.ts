@@ -70,6 +70,14 @@ export function integer(option: string): (text: string) => number {
 
 const HIGHEST_PORT = 65_535;
 
+/** Parses an option's path. A shell passes an unset variable in quotes as an empty text, which names the current folder, or no file. */
+export function path(option: string): (text: string) => string {
+  return (text) => {
+    if (text === "") throw new InvalidArgumentError(`${option} takes a path.`);
+    return text;
+  };
+}
+
 /** Parses an option's port. */
 export function port(option: string): (text: string) => number {
   return (text) => {

@@ -129,6 +129,8 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     ["ask", "why?", "--set", "agents.main.model=nowhere"],
     /agents\.main\.model: no checkpoint folder 'nowhere'/,
   ],
+  ["a folder that is an unset variable", ["import", "model.gguf", "--to", ""], /--to takes a path/],
+  ["the same of supervised training", ["sft", RELAY, "--to", ""], /--to takes a path/],
   ["pretraining on no tokens", ["pretrain", "atlas", "--tokens", "0"], /--tokens takes a whole number above 0/],
   ["an unknown tool", trainRelay("bad", "--set", 'agents.searcher.tools=["sextant"]'), /'sextant'/],
   ["stale rollouts without a correction", trainRelay("bad", "--set", "staleness=1"), /set algorithm\.tisCap=2/],

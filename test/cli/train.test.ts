@@ -81,6 +81,10 @@ test("a run can be shown and listed, and is not overwritten", { timeout: TIMEOUT
   expect(cases.match(/"sideBySide":true/g)).toHaveLength(3);
   expect(cases.match(/before training/g)).toHaveLength(3);
   expect(kinds(await printed("resume", "whole"))).toEqual(["summary"]);
+  const steps = join(folder, "runs/whole/steps.jsonl");
+  rmSync(steps);
+  await printed("resume", "whole");
+  expect(parsedLines(readFileSync(steps, "utf8"))).toMatchObject(NUMBERS.map((step) => ({ step })));
   await expect(printed(...trainRelay("whole"))).rejects.toThrow(/run 'whole' exists at .*resume whole/);
   await expect(printed("resume", "nobody")).rejects.toThrow(/no run 'nobody' .*whole/);
 });

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { pretrain } from "../../cli/pretrain.ts";
 import { resume } from "../../cli/resume.ts";
 import { makeWritable } from "../../cli/writable-folder.ts";
-import { mgrpo, workHere } from "./command-line.ts";
+import { mgrpo, projectFolder, workHere } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
 
@@ -68,4 +68,20 @@ test("of a damaged file that resume recreates, the message says to remove it", a
     code: "record-damaged",
     message: expect.stringMatching(/status\.json: not JSON: remove this file, and resume the run to recreate it$/),
   });
+});
+
+test("of a damaged line of the steps, every command says where it is, and what to do", async () => {
+  const project = projectFolder();
+  await recordRun(project);
+  const steps = join(project, "runs", config.run, "steps.jsonl");
+  writeFileSync(steps, `${readFileSync(steps, "utf8")}{"step":\n`);
+  const remedy = "remove this file, and resume the run to recreate it";
+  const { stderr } = await mgrpo(project, "show", config.run);
+  expect(stderr).toMatch(new RegExp(`steps\\.jsonl, line 2: not JSON: ${remedy} `));
+  const { stdout } = await mgrpo(project, "runs");
+  expect(JSON.parse(stdout)).toMatchObject({
+    state: "damaged",
+    reason: expect.stringMatching(new RegExp(`steps\\.jsonl, last line: not JSON: ${remedy}$`)),
+  });
+  rmSync(project, { recursive: true });
 });
