@@ -67,6 +67,8 @@ function varianceWarnings({ main }: Team, { group }: TriedGroup): string[] {
 
 function agentWarnings(config: Team, { agent, trained, branches }: AgentShare, tried: TriedGroup): string[] {
   const { agents, main, runner } = config;
+  // A lost rollout has no record of the sub-agents that it called.
+  if (branches === 0 && agent !== main && tried.rollouts.every(({ outcome }) => outcome.status === "failed")) return [];
   if (branches === 0 && agent !== main)
     return [`'${agent}' was never called${trained ? ": no rollout would train it" : ""}`];
   if (branches === 0 && runner !== "native")

@@ -180,13 +180,21 @@ test("agents that were never called: warnings name the main agent only with an a
   ];
   const lost = { excluded: "no answer" };
   const group = { rollouts: { "0": lost, "1": lost }, finalized: {} } as unknown as GroupRecord;
-  const tried = { group, rollouts: [], trees: [], offered: new Map(), thrown: [], halted: undefined };
-  const warningsFor = (runner: "native" | "recipe") =>
-    groupWarnings({ agents: {}, main: "main", runner }, tried, shares).filter((one) => one.includes("never called"));
+  const conversation = { prompt: "?", turns: [], stop: "malformed", answer: null, fault: "no answer" };
+  const outcomeOf = (status: string) => ({ status, conversation }) as unknown as Outcome;
+  const warningsFor = (runner: "native" | "recipe", status = "finished") => {
+    const rollouts = [{ outcome: outcomeOf(status), invocations: new Map() }];
+    const tried = { group, rollouts, trees: [], offered: new Map(), thrown: [], halted: undefined };
+    const all = groupWarnings({ agents: {}, main: "main", runner }, tried, shares);
+    return all.filter((one) => one.includes("never called"));
+  };
   const subs = ["'searcher' was never called: no rollout would train it", "'frozen' was never called"];
   expect(warningsFor("native")).toEqual(subs);
   const main = "'main' was never called: does the app use its base URL and model?";
   expect(warningsFor("recipe")).toEqual([main, ...subs]);
+  // Whether lost rollouts called sub-agents is not known.
+  expect(warningsFor("native", "failed")).toEqual([]);
+  expect(warningsFor("recipe", "failed")).toEqual([main]);
 });
 
 test("turn rewards are a signal even if all rollout rewards are equal; a group without a batch is reported as masked", () => {

@@ -1,6 +1,6 @@
 /** @file The page of a run loads each step once, as the run grows. */
 import { expect, test } from "vitest";
-import { RunLoader, revisionOf } from "../../ui/app/run-loader.ts";
+import { RunLoader, revisionOf, stepRevisionOf } from "../../ui/app/run-loader.ts";
 import type { RunView } from "../../ui/views.ts";
 
 /** The API of a run whose steps are 2 and 3, since the scores of the first two have expired; `close` adds a step; `remove` removes all. */
@@ -88,4 +88,22 @@ test("an evaluation of a finished run is a new revision; the progress of a step 
   const [first, last, over] = ["evaluation 1 of 2: test", "evaluation 2 of 2: greedy", null];
   expect(new Set([first, last, over].map((wait) => revision("finished", wait))).size).toBe(3);
   expect(revision("running", "rollouts 1/8")).toBe(revision("running", "rollouts 2/8"));
+});
+
+test("the page of a step is loaded again with every pulse until the step is over, then once, and a closed step's not at all", () => {
+  const pulses = [
+    { closed: 3, openStep: 3, wait: "rollouts 1/8" },
+    { closed: 3, openStep: 3, wait: "rollouts 8/8" },
+    { closed: 4, openStep: null, wait: "closing the step" },
+    { closed: 4, openStep: 4, wait: "rollouts 0/8" },
+    { closed: 5, openStep: 5, wait: "rollouts 0/8" },
+    { closed: 6, openStep: null, wait: null },
+  ];
+  const revisions = pulses.map((pulse) => stepRevisionOf(pulse, 3));
+  expect(new Set(revisions.slice(0, 3)).size).toBe(3);
+  expect(revisions.slice(3)).toEqual([undefined, undefined, undefined]);
+  // Its next one is not planned yet when the third pulse comes.
+  expect(revisions[2]).toBe("4 null closing the step");
+  expect(pulses.map((pulse) => stepRevisionOf(pulse, 2))).toEqual(pulses.map(() => undefined));
+  expect(stepRevisionOf(undefined, 3)).toBeUndefined();
 });

@@ -9,18 +9,19 @@ import { type Loaded, server, useSource } from "./source.ts";
  * The view at a path of the API.
  * @param keepsPrevious whether the previous view stays while another path loads: for pages that take step and rollout from the view,
  * not from the path.
+ * @param revision the view is loaded again when it changes; until then, and if that fails, the previous one stays.
  */
-export function useView<View>(path: string, keepsPrevious = false): Loaded<View> {
+export function useView<View>(path: string, keepsPrevious = false, revision?: string): Loaded<View> {
   const source = useSource();
   const [loaded, setLoaded] = useState<Loaded<View> & { readonly path?: string }>({});
   useEffect(() => {
     const abort = new AbortController();
     source.load<View>(path, abort.signal).then(
-      (next) => setLoaded({ ...next, path }),
+      (next) => setLoaded((known) => (next.failure && known.view && known.path === path ? known : { ...next, path })),
       () => {},
     );
     return () => abort.abort();
-  }, [source, path]);
+  }, [source, path, revision]);
   return keepsPrevious || loaded.path === path ? loaded : {};
 }
 

@@ -19,6 +19,17 @@ export interface LoadedRun {
 export const revisionOf = ({ closed, state, wait }: Pick<RunPulse, "closed" | "state" | "wait">): string =>
   `${closed} ${state} ${state === "finished" ? wait : ""}`;
 
+/**
+ * Changes whenever the page of a step may have changed: with every pulse until the step is closed and the next one planned, and then once.
+ * Undefined: nothing is known of the run yet.
+ */
+export function stepRevisionOf(pulse: Pick<RunPulse, "closed" | "openStep" | "wait"> | undefined, step: number) {
+  if (!pulse) return undefined;
+  const { closed, openStep, wait } = pulse;
+  const hasNext = closed > step + 1 || (openStep ?? step) > step;
+  return closed > step && hasNext ? undefined : `${closed} ${openStep} ${wait}`;
+}
+
 /** The pause before a failed load is repeated. */
 const RETRY_SECONDS = 4;
 

@@ -1,7 +1,7 @@
 /** @file A step: its groups, why a group teaches an agent nothing, and a search through its rollouts. */
 import { useLocation, useRoute } from "preact-iso";
 import type { GroupRow, RolloutCell, SearchView, StepView } from "../../views.ts";
-import { useKeys, useView } from "../load.ts";
+import { useKeys, usePulse, useView } from "../load.ts";
 import { amount, byReward, duration, percent, signed } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { Link } from "../parts/link.tsx";
@@ -10,6 +10,7 @@ import { Pagination } from "../parts/pagination.tsx";
 import { SearchBox } from "../parts/search-box.tsx";
 import { pageAt, searchedGroups } from "../parts/search-pages.ts";
 import { Timeline } from "../parts/timeline.tsx";
+import { stepRevisionOf } from "../run-loader.ts";
 import { useSource } from "../source.ts";
 
 const FILTERS = [
@@ -33,7 +34,8 @@ export function StepPage() {
   const step = Number(at);
   const { sort = "group", page = "0", text = "", filter = "any" } = query;
   const path = `/runs/${run}/steps`;
-  const loaded = useView<StepView>(`/api${path}/${step}?${new URLSearchParams({ sort, page })}`, true);
+  const revision = stepRevisionOf(usePulse(run).view, step);
+  const loaded = useView<StepView>(`/api${path}/${step}?${new URLSearchParams({ sort, page })}`, true, revision);
   const { view } = loaded;
   const hasNext = view?.step === step && view.hasNext;
   const changeQuery: ChangeQuery = (change) => {
