@@ -10,6 +10,7 @@ import { type Judgment, Verdict } from "../core/contracts/judge.ts";
 import type { Question } from "../core/contracts/question.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Rewards } from "../core/ports.ts";
+import { framesOf } from "../core/stack-frames.ts";
 
 /** One call to the user's code. */
 interface RewardCall {
@@ -77,13 +78,6 @@ export function whatThrew(file: string, error: unknown): string {
 
 /** ` (at <file>:<line>:<column>)`: the innermost frame in the recipe's folder; empty where the stack has none, as in a bundle. */
 function frameIn(file: string, error: unknown): string {
-  const lines = error instanceof Error ? (error.stack ?? "").split("\n") : [];
-  const frames = lines.flatMap((line) => {
-    // `    at name (<location>:<line>:<column>)`, or the same without name and parentheses. Code in a data: URL has no file.
-    const [, location, position] = /^\s+at (?:async )?(?:.*\()?((?!data:)[^()]+)(:\d+:\d+)\)?$/.exec(line) ?? [];
-    if (location === undefined) return [];
-    return `${location.startsWith("file:") ? fileURLToPath(location) : location.replace(/\?.*/, "")}${position}`;
-  });
-  const frame = frames.find((one) => one.includes(dirname(file) + sep));
+  const frame = framesOf(error, fileURLToPath).find((one) => one.includes(dirname(file) + sep));
   return frame === undefined ? "" : ` (at ${frame})`;
 }

@@ -16,6 +16,7 @@ import type { AppRunner } from "../../gpu-workers/gateway/app-rollout.ts";
 import { reportingStrays } from "../../gpu-workers/gateway/stray-rejections.ts";
 import { wholeTeam } from "../../gpu-workers/gateway/whole-team.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
+import { cancelable } from "../../gpu-workers/limits.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
@@ -108,7 +109,7 @@ async function rollOut(
     const outcome = await withAnySignal([signal, failed], (either) => attemptRollout(team, plan, either, () => false));
     const key = objectKeys.outcome(address);
     await store.objects.commit(key, recordBytes(outcome));
-    await score({ key }).catch((error: unknown) => {
+    await cancelable(score({ key }), signal).catch((error: unknown) => {
       if (!isMgrpoError(error, "judge-failed")) throw error;
       failures.set(rollout, error.message);
     });

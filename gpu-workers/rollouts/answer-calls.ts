@@ -3,6 +3,7 @@
  * is split among the delegations. What calls hold of the budget is released once all have ended. The first rejection cancels the other calls and
  * is propagated unchanged.
  */
+import { fileURLToPath } from "node:url";
 import { linkSignals, withAnySignal } from "../../core/any-signal.ts";
 import type { ToolCall, ToolResponse } from "../../core/contracts/conversation.ts";
 import type { Allowance, InvocationRef, InvocationReport } from "../../core/contracts/rollout.ts";
@@ -12,6 +13,7 @@ import type { ToolBudget } from "../../core/conversation/tool-budget.ts";
 import { DELEGATE } from "../../core/conversation/toolbox.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Tool, ToolContext } from "../../core/ports.ts";
+import { framesOf } from "../../core/stack-frames.ts";
 import { withinSeconds } from "../limits.ts";
 
 /** What the caller reads if a sub-agent ended without an answer: that agent's failure, not the infrastructure's. */
@@ -145,7 +147,7 @@ async function runTool(call: PlannedTool, context: CallContext, signal: AbortSig
   } catch (cause) {
     if (isMgrpoError(cause)) throw cause;
     if (signal.aborted) throw new MgrpoError("canceled", `tool '${call.name}' was canceled`, { cause });
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = `${cause instanceof Error ? cause.message : String(cause)}${placeOf(cause)}`;
     const { id } = toolContext.question;
     throw new MgrpoError("tool-backend", `tool '${call.name}' failed on question '${id}': ${reason}`, {
       retryable: true,
@@ -154,6 +156,14 @@ async function runTool(call: PlannedTool, context: CallContext, signal: AbortSig
     });
   }
 }
+
+/** ` (at <file>:<line>:<column>)`: the innermost frame in the tool's own code; empty if the stack has none. */
+function placeOf(cause: unknown): string {
+  const frame = framesOf(cause, fileURLToPath).find((one) => !/^node:|[/\\]node_modules[/\\]/.test(one));
+  return frame === undefined || frame.startsWith(OWN_FILE) ? "" : ` (at ${frame})`;
+}
+
+const OWN_FILE = fileURLToPath(import.meta.url);
 
 function present(text: string, { responseCharacters, responseTokens }: CallContext["toolContext"]): string {
   return presentResponse(text, responseCharacters, responseTokens);

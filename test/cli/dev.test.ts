@@ -1,5 +1,6 @@
 /** @file `mgrpo dev`: what a step would train on from one question, and what is wrong with an app. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
@@ -9,7 +10,7 @@ import { shareText, warningLines } from "../../cli/dev.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
 import type { Outcome } from "../../core/contracts/rollout.ts";
-import { mgrpo, parsedLines, RELAY, relaySettings, workHere } from "./command-line.ts";
+import { mgrpo, parsedLines, RELAY, relaySettings, startMgrpo, workHere } from "./command-line.ts";
 import { printed, printedJson } from "./printed.ts";
 import { config } from "./records.ts";
 
@@ -94,6 +95,22 @@ test("rewards that throw: the rollouts so far are shown, then the error, and no 
   const shown = parsedLines(ended.stdout);
   expect(shown.length).toBeLessThan(8);
   expect(shown.map(({ kind }) => kind)).toEqual(shown.map(() => "rollout"));
+});
+
+test("Ctrl-C ends it while the rewards compute", async () => {
+  const recipe = recipeWith("slow", 'return { answer: "amber" };');
+  const marker = join(recipe, "scoring");
+  const correct = `correct() { writeFileSync(${JSON.stringify(marker)}, ""); for (;;); }`;
+  const rewards = `import { writeFileSync } from "node:fs";\nexport const rewards = { ${correct}, expert: () => 0 };\n`;
+  writeFileSync(join(recipe, "rewards.mjs"), rewards);
+  const started = startMgrpo(folder, "dev", recipe, ...withApp, "--rollouts", "2");
+  const ended = once(started, "exit");
+  await expect.poll(() => existsSync(marker)).toBe(true);
+  const since = performance.now();
+  started.kill("SIGINT");
+  expect((await ended)[0]).toBe(130);
+  // Far less than limits.verdictSeconds.
+  expect(performance.now() - since).toBeLessThan(90_000);
 });
 
 test("a judge that gives no verdict costs only the rollout that it was asked about; the others have advantages", async () => {

@@ -226,7 +226,7 @@ describe("infrastructure failures are rejections, never text", () => {
       (error) =>
         isMgrpoError(error, "tool-backend") &&
         error.retryable &&
-        /'search' failed on question 'q1': socket closed/.test(error.message),
+        /'search' failed on question 'q1': socket closed \(at \S*converse\.test\.ts:\d+:\d+\)$/.test(error.message),
     );
   });
 

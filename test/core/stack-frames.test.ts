@@ -1,0 +1,17 @@
+/** @file The frames of a stack as V8 writes it: paths without queries, and none for code that has no file. */
+import { expect, test } from "vitest";
+import { framesOf } from "../../core/stack-frames.ts";
+
+test("the path, line and column of each frame, innermost first", () => {
+  const error = new Error("no such key (a:1:2)");
+  error.stack = `Error: no such key (a:1:2)
+    at JSON.parse (<anonymous>)
+    at Object.run (file:///my%20team/tools.ts?namespace=own:3:9)
+    at /team/world.ts:5:1
+    at async Promise.all (index 0)
+    at data:text/javascript,throw:1:1
+    at async node:internal/timers:1:2`;
+  const toPath = (url: string) => decodeURI(url.replace("file://", "").replace(/\?.*/, ""));
+  expect(framesOf(error, toPath)).toEqual(["/my team/tools.ts:3:9", "/team/world.ts:5:1", "node:internal/timers:1:2"]);
+  expect(framesOf("no error", toPath)).toEqual([]);
+});
