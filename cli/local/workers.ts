@@ -260,12 +260,17 @@ interface WorkerLog {
  * other such line does not explain the end: the worker was killed. Other text may, such as an error that Node.js printed, so it is quoted.
  */
 function endOf({ path, start }: WorkerLog, how: string): { readonly reason: string; readonly code?: unknown } {
-  const line = tailOf(path, start).trimEnd().split("\n").at(-1) ?? "";
+  const lines = tailOf(path, start).split("\n").filter((one) => one.trim() !== "");
+  const line = lines.at(-1)?.startsWith("Node.js v") ? uncaught(lines) : (lines.at(-1) ?? "");
   const { level, error, code } = asObject(line);
   const [text = ""] = String(error ?? "").split("\n", 1);
   if (level === "error" && text !== "") return { reason: text, code };
   return { reason: level !== undefined || line === "" ? how : `${how}: ${line}` };
 }
+
+/** The line that names the uncaught error, above its stack and the version that Node.js prints last; that version if there is none. */
+const uncaught = (lines: readonly string[]): string =>
+  lines.findLast((line) => /^(?:Uncaught )?\w*Error\b/.test(line)) ?? lines.at(-1) ?? "";
 
 /** The id under which a worker registered last, if the end of its log says so. */
 function registeredAs({ path, start }: WorkerLog): string | undefined {
