@@ -76,6 +76,7 @@ function agentWarnings(config: Team, { agent, trained, branches }: AgentShare, t
   const conversations = tried.rollouts.flatMap((rollout) => conversationsOf(rollout, agent, main));
   const counts = countsOf(tried.rollouts, agent);
   const cut = counts?.cut ?? conversations.filter(({ stop }) => stop === "token-limit").length;
+  const fault = conversations.find(({ stop }) => stop === "malformed")?.fault;
   const calledTool = conversations.some(({ turns }) => turns.some(({ calls }) => calls.length > 0));
   const offered = tried.offered.get(agent)?.size ?? 0;
   const { turnTokens, contextTokens } = agents[agent]?.limits ?? {};
@@ -83,7 +84,7 @@ function agentWarnings(config: Team, { agent, trained, branches }: AgentShare, t
   const warnings: [boolean, string][] = [
     [
       branches > 0 && offered > 0 && !calledTool && !callsInBranches(tried.rollouts, agent, main),
-      `'${agent}' was offered ${counted(offered, "tool")} and never called one: its model may not know the tool-call format, see agents.${agent}.toolPrompt and docs/models.md`,
+      `'${agent}' was offered ${counted(offered, "tool")} and never called one${fault ? ` (malformed: ${fault})` : ""}: its model may not know the tool-call format, see agents.${agent}.toolPrompt and docs/models.md`,
     ],
     [
       unparsed > 0,

@@ -146,7 +146,7 @@ test("warnings name an app that gives up, rewrites history, offers tools that no
     "rollout 0: the app gave no answer: no idea",
     "rollout 1: the app gave no answer: no idea",
     expect.stringMatching(/^no variance: all 2 rollouts have reward 0\.000/),
-    expect.stringMatching(/^'main' was offered 1 tool and never called one/),
+    expect.stringMatching(/^'main' was offered 1 tool and never called one \(malformed: no idea\): its model may not/),
     expect.stringMatching(
       /^2 requests to 'main' had a history with replies that it did not generate.* or offer other tools than before\?$/,
     ),
