@@ -29,10 +29,12 @@ export interface ImportedModel {
  * @throws MgrpoError `not-found`, `checkpoint-damaged`, `tokenizer-damaged` or `engine-unsupported`.
  */
 export async function importGguf(path: string, folder: string, dtype: WrittenType = "F32"): Promise<ImportedModel> {
-  const { size } = await stat(path).catch((cause: NodeJS.ErrnoException) => {
+  const stats = await stat(path).catch((cause: NodeJS.ErrnoException) => {
     const reason = cause.code === "ENOENT" ? "no such file" : `cannot be read (${cause.message})`;
     throw new MgrpoError("not-found", `${path}: ${reason}`, { cause });
   });
+  if (stats.isDirectory()) throw new MgrpoError("not-found", `${path} is a folder: name the .gguf file in it`);
+  const { size } = stats;
   const model = await readGguf(path, size);
   const texts = ggufTexts(path, size, model, dtype);
   const [parent, prefix] = [dirname(folder), `.${basename(folder)}.`];

@@ -21,7 +21,9 @@ test("import writes the folder, describes the model, and overwrites nothing", as
   printed.mockRestore();
 });
 
-test("a missing file is refused", async () => {
+test("a missing file is refused, and so is a folder", async () => {
+  const to = join(folder, "x");
+  await expect(importModel(folder, { to, dtype: "fp32" })).rejects.toThrow(/is a folder: name the \.gguf file in it$/);
   await expect(importModel("nowhere.gguf", { to: join(folder, "x"), dtype: "fp32" })).rejects.toThrow(/no such file/);
 });
 
