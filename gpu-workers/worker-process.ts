@@ -11,12 +11,14 @@ import { type BusyMeter, createBusyMeter } from "./busy.ts";
 import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
 import type { AppRunner } from "./gateway/app-rollout.ts";
 import { type GatewayService, openGatewayService } from "./gateway/gateway-service.ts";
+import { reportingToolStrays } from "./gateway/stray-rejections.ts";
 import { type InvocationService, openInvocationService } from "./invocation-service.ts";
 import { httpDelegation } from "./invocations/client.ts";
 import type { WorkerNetwork } from "./invocations/network.ts";
 import { LatencyLog } from "./latencies.ts";
 import { openWorkerObserver, type WorkerObserver } from "./liveness/observer.ts";
 import { type StepWatch, watchSteps } from "./liveness/watch.ts";
+import type { Log } from "./log.ts";
 import type { HostedAgent } from "./rollouts/agent.ts";
 import type { RunContext } from "./run-context.ts";
 import { noTrajectoryCache, openTrajectoryCache, type TrajectoryCache } from "./training/trajectories.ts";
@@ -87,7 +89,7 @@ export async function openWorkerProcess(
   const checkpoints = openCheckpoints(run.name, run.store, parts.openExternalPart);
   const observer = openWorkerObserver(run);
   const latencies = new LatencyLog();
-  const agents = openAgents(parts, options.agent, checkpoints, meter, latencies);
+  const agents = withReportedStrays(openAgents(parts, options.agent, checkpoints, meter, latencies), run.log);
   const own = agents.get(options.agent);
   const watch = watchSteps(run, own?.name);
   options.onHint?.(() => watch.pollNow());
@@ -154,4 +156,14 @@ function openCrash(): { crashed: Promise<never>; crash: (error: unknown) => void
   // Between two incarnations nothing awaits it.
   crashed.catch(() => {});
   return { crashed, crash };
+}
+
+function withReportedStrays(agents: ReadonlyMap<string, HostedAgent>, log: Log): ReadonlyMap<string, HostedAgent> {
+  const report = (error: unknown, tool: string) =>
+    log.warn(`a promise of tool '${tool}' was rejected, and nothing handles it: await it, or catch its error`, {
+      error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+    });
+  return new Map(
+    [...agents].map(([name, agent]) => [name, { ...agent, tools: reportingToolStrays(agent.tools, report) }]),
+  );
 }

@@ -260,7 +260,9 @@ interface WorkerLog {
  * other such line does not explain the end: the worker was killed. Other text may, such as an error that Node.js printed, so it is quoted.
  */
 function endOf({ path, start }: WorkerLog, how: string): { readonly reason: string; readonly code?: unknown } {
-  const lines = tailOf(path, start).split("\n").filter((one) => one.trim() !== "");
+  const lines = tailOf(path, start)
+    .split("\n")
+    .filter((one) => one.trim() !== "");
   const line = lines.at(-1)?.startsWith("Node.js v") ? uncaught(lines) : (lines.at(-1) ?? "");
   const { level, error, code } = asObject(line);
   const [text = ""] = String(error ?? "").split("\n", 1);

@@ -1,15 +1,17 @@
 /**
- * @file Promises of an app that reject while nothing waits for them, such as the second of two concurrent requests after the first has failed.
- * Node.js ends the process for one, and with it every rollout there. Those of an app are reported instead. All others still end the process.
+ * @file Promises of an app or a tool that reject while nothing waits for them, such as the second of two concurrent requests after the first has
+ * failed. Node.js ends the process for one, and with it every rollout there. Those of an app or a tool are reported instead. All others still
+ * end the process.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import type { Tool } from "../../core/ports.ts";
 import type { AppRunner } from "./app-rollout.ts";
 
 const reports = new AsyncLocalStorage<(error: unknown) => void>();
 
 /** @param report called with each stray rejection of the app, even after its call has ended. */
 export function reportingStrays(app: AppRunner, report: (error: unknown, question: string) => void): AppRunner {
-  if (!process.listeners("unhandledRejection").includes(onUnhandled)) process.on("unhandledRejection", onUnhandled);
+  listen();
   return {
     run(call, signal) {
       const outer = reports.getStore();
@@ -20,6 +22,26 @@ export function reportingStrays(app: AppRunner, report: (error: unknown, questio
       return reports.run(both, () => app.run(call, signal));
     },
   };
+}
+
+/** @param report called with each stray rejection of a tool and the tool's name, even after its call has ended. */
+export function reportingToolStrays(
+  tools: ReadonlyMap<string, Tool>,
+  report: (error: unknown, tool: string) => void,
+): ReadonlyMap<string, Tool> {
+  listen();
+  return new Map([...tools].map(([name, tool]) => [name, reportingTool(tool, (error) => report(error, name))]));
+}
+
+function reportingTool(tool: Tool, report: (error: unknown) => void): Tool {
+  // A tool without a function run is refused where an agent is offered it.
+  if (typeof tool.run !== "function") return tool;
+  const { name, description, parameters } = tool;
+  return { name, description, parameters, run: (args, context) => reports.run(report, () => tool.run(args, context)) };
+}
+
+function listen(): void {
+  if (!process.listeners("unhandledRejection").includes(onUnhandled)) process.on("unhandledRejection", onUnhandled);
 }
 
 function onUnhandled(error: unknown): void {

@@ -11,8 +11,11 @@ test.each([
   ["team", "--steps"],
 ])("examples/%s.ts refuses '%s'", async (name, steps) => {
   const ended = await new Promise((done) => {
-    execFile(process.execPath, [join(ROOT, `dist/examples/${name}.js`), steps], { cwd: ROOT }, (error, stdout, stderr) =>
-      done([error?.code, stdout, stderr]),
+    execFile(
+      process.execPath,
+      [join(ROOT, `dist/examples/${name}.js`), steps],
+      { cwd: ROOT },
+      (error, stdout, stderr) => done([error?.code, stdout, stderr]),
     );
   });
   expect(ended).toEqual([1, "", expect.stringContaining(`'${steps}' is not a number of steps: give a whole number`)]);

@@ -1,8 +1,10 @@
-/** @file An app's promise that rejects while nothing waits for it is reported, and does not end the process. */
+/** @file A promise of an app or a tool that rejects while nothing waits for it is reported, and does not end the process. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import * as z from "zod";
 import type { AppCall } from "../../../core/contracts/app-rollout.ts";
+import type { ToolContext } from "../../../core/ports.ts";
 import type { AppRunner } from "../../../gpu-workers/gateway/app-rollout.ts";
-import { reportingStrays } from "../../../gpu-workers/gateway/stray-rejections.ts";
+import { reportingStrays, reportingToolStrays } from "../../../gpu-workers/gateway/stray-rejections.ts";
 
 /** Vitest's own listeners fail the test run. */
 const others = process.listeners("unhandledRejection");
@@ -49,7 +51,26 @@ test("a second wrapper of the app also gets the rejection, through one listener"
   expect(process.listeners("unhandledRejection")).toHaveLength(1);
 });
 
-test("a rejection that is no app's is thrown again, which ends the process", () => {
+test("a tool's promise that nothing waits for is reported with the tool's name, and the call has its result", async () => {
+  const strays: [string, string][] = [];
+  class Lookup {
+    readonly #found = "found";
+    readonly name = "lookup";
+    readonly description = "";
+    readonly parameters = z.unknown();
+    async run(): Promise<string> {
+      void rejectsAfter(5, "late");
+      return this.#found;
+    }
+  }
+  const tools = reportingToolStrays(new Map([["lookup", new Lookup()]]), (error, tool) =>
+    strays.push([tool, String(error)]),
+  );
+  expect(await tools.get("lookup")?.run(undefined as never, {} as ToolContext)).toBe("found");
+  await vi.waitFor(() => expect(strays).toEqual([["lookup", "Error: late"]]), 60_000);
+});
+
+test("a rejection that is neither an app's nor a tool's is thrown again, which ends the process", () => {
   reportingStrays(twoRequests, () => expect.fail("it is not the app's"));
   const [listener] = process.listeners("unhandledRejection");
   const ours = new Error("a bug of the worker");
