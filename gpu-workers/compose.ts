@@ -17,11 +17,11 @@ import type { EngineEvents } from "../engine/index.ts";
 import { openRollout, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
 import { httpRunner, recipeRunner } from "./gateway/runners.ts";
-import { reportingStrays } from "./gateway/stray-rejections.ts";
 import type { Log } from "./log.ts";
 import { release } from "./release.ts";
 import { retryingStore } from "./retrying-store.ts";
 import { type RunContext, readRunContext } from "./run-context.ts";
+import { reportingStrays } from "./stray-rejections.ts";
 import type { WorkerParts } from "./worker-process.ts";
 
 /** Seconds that a worker retries a store that does not respond. */

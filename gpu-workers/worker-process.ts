@@ -11,7 +11,6 @@ import { type BusyMeter, createBusyMeter } from "./busy.ts";
 import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
 import type { AppRunner } from "./gateway/app-rollout.ts";
 import { type GatewayService, openGatewayService } from "./gateway/gateway-service.ts";
-import { reportingToolStrays } from "./gateway/stray-rejections.ts";
 import { type InvocationService, openInvocationService } from "./invocation-service.ts";
 import { httpDelegation } from "./invocations/client.ts";
 import type { WorkerNetwork } from "./invocations/network.ts";
@@ -21,6 +20,7 @@ import { type StepWatch, watchSteps } from "./liveness/watch.ts";
 import type { Log } from "./log.ts";
 import type { HostedAgent } from "./rollouts/agent.ts";
 import type { RunContext } from "./run-context.ts";
+import { reportingToolStrays } from "./stray-rejections.ts";
 import { noTrajectoryCache, openTrajectoryCache, type TrajectoryCache } from "./training/trajectories.ts";
 
 export interface WorkerParts extends AgentParts {

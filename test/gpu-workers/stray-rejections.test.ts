@@ -1,10 +1,10 @@
 /** @file A promise of an app or a tool that rejects while nothing waits for it is reported, and does not end the process. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as z from "zod";
-import type { AppCall } from "../../../core/contracts/app-rollout.ts";
-import type { ToolContext } from "../../../core/ports.ts";
-import type { AppRunner } from "../../../gpu-workers/gateway/app-rollout.ts";
-import { reportingStrays, reportingToolStrays } from "../../../gpu-workers/gateway/stray-rejections.ts";
+import type { AppCall } from "../../core/contracts/app-rollout.ts";
+import type { ToolContext } from "../../core/ports.ts";
+import type { AppRunner } from "../../gpu-workers/gateway/app-rollout.ts";
+import { reportingStrays, reportingToolStrays } from "../../gpu-workers/stray-rejections.ts";
 
 /** Vitest's own listeners fail the test run. */
 const others = process.listeners("unhandledRejection");

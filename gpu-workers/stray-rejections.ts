@@ -4,8 +4,8 @@
  * end the process.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Tool } from "../../core/ports.ts";
-import type { AppRunner } from "./app-rollout.ts";
+import type { Tool } from "../core/ports.ts";
+import type { AppRunner } from "./gateway/app-rollout.ts";
 
 const reports = new AsyncLocalStorage<(error: unknown) => void>();
 
