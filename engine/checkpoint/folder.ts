@@ -1,6 +1,6 @@
 /** @file A checkpoint in a local folder, in the Hugging Face layout. Large files stay on disk; all others are read into memory. */
 import { constants, copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
@@ -22,14 +22,25 @@ export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
 }
 
 /**
- * Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced, all others stay. Rejects
- * with MgrpoError `config-invalid`, before it writes, if one that stays would be read in place of the new weights, or with them.
+ * Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced, all others stay. All
+ * files are written before the first is replaced, so a full disk leaves the earlier checkpoint as it is, not a mixture of two. Rejects with
+ * MgrpoError `config-invalid`, before it writes, if a file that stays would be read in place of the new weights, or with them.
  */
 export async function writeCheckpoint(folder: string, files: CheckpointFiles): Promise<void> {
   await mkdir(folder, { recursive: true });
   await refuseOtherWeights(folder, files);
-  for (const [name, file] of files) await replaceFile(join(folder, name), file);
+  const names = [...files.keys()];
+  for (const name of names) removeLeftovers(folder, partialPrefix(name));
+  const partialPath = (name: string) => join(folder, temporaryName(partialPrefix(name)));
+  try {
+    for (const [name, file] of files) await writeOne(partialPath(name), file);
+    for (const name of names) await rename(partialPath(name), join(folder, name));
+  } finally {
+    for (const name of names) await rm(partialPath(name), { force: true });
+  }
 }
+
+const partialPrefix = (name: string) => `${name}.partial-`;
 
 /** A single file wins over shards, and an adapter is added to the model beside it. */
 async function refuseOtherWeights(folder: string, files: CheckpointFiles): Promise<void> {
@@ -43,20 +54,12 @@ async function refuseOtherWeights(folder: string, files: CheckpointFiles): Promi
 }
 
 /**
- * Clones the file where the file system supports it. An earlier file is replaced, never written into: it may be read-only, mapped by a
- * process, or `file` itself.
+ * Clones the file where the file system supports it. An earlier file is replaced by the new one, never written into: it may be read-only,
+ * mapped by a process, or `file` itself.
  */
-async function replaceFile(path: string, file: CheckpointFile): Promise<void> {
-  const [folder, prefix] = [dirname(path), `${basename(path)}.partial-`];
-  removeLeftovers(folder, prefix);
-  const temporary = join(folder, temporaryName(prefix));
-  try {
-    if (file instanceof Uint8Array) await writeFile(temporary, file);
-    else await copyFile(file.path, temporary, constants.COPYFILE_FICLONE);
-    await rename(temporary, path);
-  } finally {
-    await rm(temporary, { force: true });
-  }
+async function writeOne(path: string, file: CheckpointFile): Promise<void> {
+  if (file instanceof Uint8Array) await writeFile(path, file);
+  else await copyFile(file.path, path, constants.COPYFILE_FICLONE);
 }
 
 /** Undefined for a folder, or a symbolic link to one. */

@@ -58,6 +58,18 @@ test("a checkpoint is written over its own files; a reader of the earlier ones k
   expect((await readers[0].stat()).nlink).toBe(0);
 });
 
+test("a checkpoint of which one file cannot be written leaves the earlier one as it was", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
+  const earlier = new Map(["model.safetensors.index.json", ...shards].map((name) => [name, Uint8Array.of(1)] as const));
+  await writeCheckpoint(folder, earlier);
+  const files = new Map<string, CheckpointFile>([...earlier.keys()].map((name) => [name, Uint8Array.of(2)]));
+  files.set(shards[1] ?? "", { path: join(folder, "missing"), bytes: 1 });
+  await expect(writeCheckpoint(folder, files)).rejects.toThrow();
+  expect(await readCheckpoint(folder)).toEqual(earlier);
+});
+
 test("what killed processes left of a file is deleted when it is written again; what live ones are writing stays", async () => {
   const folder = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
