@@ -33,13 +33,13 @@ export interface WantedPredictions {
 /** Predictions of all tokens. */
 export const EVERY_PREDICTION: WantedPredictions = { isWanted: () => true, canShare: () => true };
 
-/** Whether a token has a weight in the loss. */
-export const isWeighted = ({ weights_T, entropyWeights_T }: TrainingSequence, t: number): boolean =>
-  weights_T[t] !== 0 || (entropyWeights_T !== undefined && entropyWeights_T[t] !== 0);
+/** Whether a token has a weight in the loss. Only `linear-entropy` reads `entropyWeights_T`. */
+export const isWeighted = ({ weights_T, entropyWeights_T }: TrainingSequence, t: number, { kind }: Loss): boolean =>
+  weights_T[t] !== 0 || (kind === "linear-entropy" && (entropyWeights_T?.[t] ?? 0) !== 0);
 
 /** Predictions of the tokens that have a weight in the loss. */
 export function weightedPredictions(batch: readonly TrainingSequence[], loss: Loss): WantedPredictions {
-  const isWanted = (member: number, t: number) => isWeighted(batch[member] as TrainingSequence, t);
+  const isWanted = (member: number, t: number) => isWeighted(batch[member] as TrainingSequence, t, loss);
   if (loss.kind !== "clipped-token") return { isWanted, canShare: () => true };
   const sign = (member: number, t: number) => Math.sign(batch[member]?.advantages_T?.[t] ?? 0);
   const behavior = (member: number, t: number) => batch[member]?.behaviorLogProbs_T?.[t];

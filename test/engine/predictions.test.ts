@@ -40,6 +40,14 @@ test("clipped terms share a prediction if their ratios are equal and their advan
   expect(Array.from(lossVectors(linear, batch, { kind: "linear" }).linearWeights)).toEqual([1.75, 1.75]);
 });
 
+test("weights of an entropy count only in the loss that reads them: elsewhere, two of a masked token would share 0 / 0", () => {
+  const masked = { ...sequenceOf(1, -1, 0), entropyWeights_T: Float32Array.of(0, 1, 1) };
+  for (const loss of [CLIPPED, { kind: "linear" } as const]) {
+    expect(predictionsOf([masked, masked], loss).member).toHaveLength(0);
+  }
+  expect(predictionsOf([masked, masked], { kind: "linear-entropy" }).member).toHaveLength(4);
+});
+
 test("the next tokens after a shared prefix are predicted from one row, and each log-prob reaches all of its readers", () => {
   const tokens = [
     [1, 2, 3],

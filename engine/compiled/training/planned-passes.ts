@@ -36,8 +36,8 @@ export function plannedPasses(
         kind: lossKind(loss),
         gradientLength: gradient.length,
         contributes: (sequence, t) =>
-          isWeighted(sequence, t) && (loss.kind !== "clipped-token" || sequence.advantages_T?.[t] !== 0),
-        plan: (part, partOptions) => planOf(tokensOf(part), (member) => weightedCount(part[member]), partOptions),
+          isWeighted(sequence, t, loss) && (loss.kind !== "clipped-token" || sequence.advantages_T?.[t] !== 0),
+        plan: (part, partOptions) => planOf(tokensOf(part), (member) => weightedCount(part[member], loss), partOptions),
         run: async (part, plan, into) =>
           (await passes.forwardBackward(part, unclipped(loss), temperature, plan, into)).logProbs,
       };
@@ -60,5 +60,5 @@ const unclipped = (loss: Loss): Loss =>
 
 const tokensOf = (batch: readonly TrainingSequence[]): Sequences => batch.map(({ tokens }) => tokens);
 
-const weightedCount = (sequence: TrainingSequence | undefined): number =>
-  sequence?.tokens.reduce((n, _, t) => n + (isWeighted(sequence, t) ? 1 : 0), 0) ?? 0;
+const weightedCount = (sequence: TrainingSequence | undefined, loss: Loss): number =>
+  sequence?.tokens.reduce((n, _, t) => n + (isWeighted(sequence, t, loss) ? 1 : 0), 0) ?? 0;
