@@ -4,6 +4,8 @@
  * examples/loop.ts.
  */
 
+import * as z from "zod";
+import { parse } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler, Trainer } from "../core/ports.ts";
 import { longestContext } from "./checkpoint/config.ts";
@@ -103,9 +105,20 @@ export function openEngine(
 
 const MAXIMUM_DEFAULT_CONTEXT = 4096;
 
+/** With a `slots` of NaN, for instance, an engine would wait forever for a slot. */
+const Counts = z.object({
+  threads: z.int().positive(),
+  slots: z.int().positive(),
+  contextTokens: z.int().positive(),
+  microBatchTokens: z.int().positive(),
+  shardBytes: z.int().positive().optional(),
+});
+
 /** For a Tinker server, config.json is not read: the model's architecture may be one that only the server supports. */
 function engineOptions(files: CheckpointFiles, { policy = "compiled", ...given }: OpenOptions): EngineOptions {
   const longest = policy.startsWith(TINKER) ? undefined : longestContext(files);
   const contextTokens = Math.min(MAXIMUM_DEFAULT_CONTEXT, longest ?? MAXIMUM_DEFAULT_CONTEXT);
-  return { threads: 1, slots: 32, microBatchTokens: 4096, contextTokens, ...given };
+  const options = { threads: 1, slots: 32, microBatchTokens: 4096, contextTokens, ...given };
+  parse(Counts, options, "options", "config-invalid");
+  return options;
 }

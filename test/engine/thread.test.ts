@@ -1,7 +1,7 @@
 /** @file The engine's threads and lanes: neither a wider cache nor more lanes change any bits. And how engines are opened by name. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { SampleRequest } from "../../core/ports.ts";
+import type { EngineOptions, SampleRequest } from "../../core/ports.ts";
 import { writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { allOrNone, assignToLanes, divideOptions } from "../../engine/compiled/lanes.ts";
@@ -100,6 +100,22 @@ test("an unknown policy or an incomplete checkpoint rejects the promise, and doe
   for (const open of [openSampler, openTrainer]) {
     await expect(open(tinyCheckpoint(), { policy: "compild" })).rejects.toThrow(/^no policy is called 'compild'/);
     await expect(open(new Map())).rejects.toMatchObject({ code: "checkpoint-damaged" });
+  }
+});
+
+test.each<[string, Partial<EngineOptions>]>([
+  ["slots", { slots: Number.NaN }],
+  ["slots", { slots: 0 }],
+  ["threads", { threads: 1.5 }],
+  ["contextTokens", { contextTokens: 0 }],
+  ["microBatchTokens", { microBatchTokens: -1 }],
+  ["shardBytes", { shardBytes: 0 }],
+])("an option that cannot work is refused by name: %s in %o", async (name, options) => {
+  for (const open of [openSampler, openTrainer]) {
+    await expect(open(tinyCheckpoint(), options)).rejects.toMatchObject({
+      code: "config-invalid",
+      message: expect.stringContaining(`options: ${name}: `) as string,
+    });
   }
 });
 
