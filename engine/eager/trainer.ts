@@ -5,7 +5,7 @@ import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } 
 import { views } from "../checkpoint/parameters.ts";
 import { saveMethods } from "../checkpoint/saving.ts";
 import { parseCheckpoint } from "../checkpoint/weights.ts";
-import { checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
+import { checkSequences, checkTemperature, checkTrainingSequence } from "../model/input-checks.ts";
 import { entropies, entropyLoss, type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
 import {
   EVERY_PREDICTION,
@@ -52,7 +52,8 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
 
   return {
     async logProbs(sequences, temperature) {
-      for (const tokens of sequences) checkTokens(tokens, config.vocabulary, options.contextTokens);
+      checkTemperature(temperature);
+      checkSequences(sequences, config.vocabulary, options.contextTokens);
       const found = sequences.map((tokens) => new Float32Array(tokens.length));
       for (const row of rowsOf(sequences, EVERY_PREDICTION, options)) {
         const tensors = () => ({ ...frozen(), ...weightTensors(layout, weights) });
@@ -62,11 +63,10 @@ export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions,
       return found;
     },
     async forwardBackward(batch, loss, temperature) {
-      for (const sequence of batch) {
-        checkTokens(sequence.tokens, config.vocabulary, options.contextTokens);
-        checkTrainingSequence(sequence, loss);
-      }
       const sequences = batch.map(({ tokens }) => tokens);
+      checkTemperature(temperature);
+      checkSequences(sequences, config.vocabulary, options.contextTokens);
+      for (const sequence of batch) checkTrainingSequence(sequence, loss);
       const found = sequences.map((tokens) => new Float32Array(tokens.length));
       let total = 0;
       for (const row of rowsOf(sequences, weightedPredictions(batch, loss), options)) {

@@ -1,5 +1,6 @@
 /** @file Checks of inputs and gradients that every engine makes. */
 import * as z from "zod";
+import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { Sampling } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -20,6 +21,25 @@ export function checkTokens(tokens: readonly number[], vocabulary: number, conte
       `a sequence of ${tokens.length} tokens exceeds the context of ${contextTokens}: raise limits.contextTokens`,
     );
   }
+}
+
+/** Sequences to train on or to score: as `checkTokens`, and none is empty. */
+export function checkSequences(
+  sequences: readonly (readonly number[])[],
+  vocabulary: number,
+  contextTokens: number,
+): void {
+  for (const tokens of sequences) {
+    if (tokens.length === 0) throw new MgrpoError("config-invalid", "a sequence has no tokens: leave it out");
+    checkTokens(tokens, vocabulary, contextTokens);
+  }
+}
+
+const Temperature = z.number().positive();
+
+/** The temperature of log-probs: at 0 they would be NaN. */
+export function checkTemperature(temperature: number): void {
+  parse(Temperature, temperature, "temperature", "config-invalid");
 }
 
 export function checkTrainingSequence(sequence: TrainingSequence, loss: Loss): void {
@@ -46,6 +66,21 @@ export function checkSampleRequest(request: SampleRequest, vocabulary: number, c
   const name = `sequence '${request.sequence}'`;
   if (request.tokens.length === 0) throw new MgrpoError("config-invalid", `${name}: an empty prompt predicts nothing`);
   parse(SampleLimits, request, name, "config-invalid");
+}
+
+/** Outside of these ranges, an update makes weights NaN. `scale`: the factor of the gradient. */
+const StepSettings = z.object({
+  learningRate: z.number().nonnegative(),
+  beta1: z.number().min(0).lt(1),
+  beta2: z.number().min(0).lt(1),
+  epsilon: z.number().positive(),
+  weightDecay: z.number().nonnegative(),
+  maxGradientNorm: z.number().positive().nullable(),
+  scale: z.number(),
+});
+
+export function checkOptimizerStep(config: OptimizerConfig, scale: number): void {
+  parse(StepSettings, { ...config, scale }, "optimizerStep", "config-invalid");
 }
 
 export function checkGradient(gradient: Float32Array): void {

@@ -12,7 +12,7 @@ import { type Parameter, type ParameterLayout, parameterLayout } from "../checkp
 import { planModelFiles, planOptimizerFiles, readOptimizer, refuseUnsavable } from "../checkpoint/shards.ts";
 import { parseCheckpoint, withConfigOf, writeModel } from "../checkpoint/weights.ts";
 import { adamStep } from "./adamw.ts";
-import { checkGradient } from "./input-checks.ts";
+import { checkGradient, checkOptimizerStep } from "./input-checks.ts";
 
 export interface TrainedState extends Required<Pick<Trainer, "optimizerStep" | "gradientNorm" | "load">> {
   readonly config: ModelConfig;
@@ -47,7 +47,8 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
     layout,
     weights,
     gradient,
-    async optimizerStep(optimizer: OptimizerConfig, scale) {
+    async optimizerStep(optimizer: OptimizerConfig, scale = 1) {
+      checkOptimizerStep(optimizer, scale);
       checkGradient(gradient);
       const gradientNorm = adamStep(weights, gradient, adam, optimizer, scale, undecayed(layout, optimizer));
       gradient.fill(0);

@@ -1,7 +1,12 @@
-/** @file Training sequences that lack what their loss needs, and sample requests that no engine can answer. */
+/** @file Training sequences that lack what their loss needs, steps that would make weights NaN, and sample requests that no engine can answer. */
 import { expect, test } from "vitest";
-import type { Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
+import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import type { Loss, PolicyEngine, SampleRequest, TrainingSequence } from "../../core/ports.ts";
+import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { eagerEngine } from "../../engine/eager/engine.ts";
 import { checkSampleRequest, checkTrainingSequence } from "../../engine/model/input-checks.ts";
+import { openTrainedState } from "../../engine/model/trained-state.ts";
+import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 const clipped: Loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.2 };
 
@@ -15,6 +20,58 @@ test.each<[Loss, Partial<TrainingSequence>, string]>([
     `a '${loss.kind}' training sequence of 2 tokens ${message}`,
   );
 });
+
+test.each<[string, PolicyEngine]>([
+  ["compiled", compiledEngine],
+  ["eager", eagerEngine],
+])(
+  "%s: an empty sequence is refused, and so is a temperature of 0, at which log-probs would be NaN",
+  async (_name, engine) => {
+    const trainer = await engine.openTrainer(tinyCheckpoint(), OPTIONS);
+    const sequence = { tokens: [1, 2], weights_T: new Float32Array(2) };
+    const empty = { tokens: [], weights_T: new Float32Array() };
+    const refusal = (message: string) => ({
+      code: "config-invalid",
+      message: expect.stringContaining(message) as string,
+    });
+    await expect(trainer.logProbs([[1], []], 1)).rejects.toMatchObject(refusal("a sequence has no tokens"));
+    await expect(trainer.forwardBackward([sequence, empty], { kind: "linear" }, 1)).rejects.toMatchObject(
+      refusal("a sequence has no tokens"),
+    );
+    for (const temperature of [0, Number.NaN]) {
+      await expect(trainer.logProbs([[1, 2]], temperature)).rejects.toMatchObject(refusal("temperature: "));
+      await expect(trainer.forwardBackward([sequence], { kind: "linear" }, temperature)).rejects.toMatchObject(
+        refusal("temperature: "),
+      );
+    }
+    await trainer.close();
+  },
+);
+
+test.each<[string, Partial<Record<keyof OptimizerConfig, unknown>>, number]>([
+  ["scale", {}, 1 / 0],
+  ["scale", {}, Number.NaN],
+  ["learningRate", { learningRate: Number.NaN }, 1],
+  ["beta1", { beta1: 1 }, 1],
+  ["beta2", { beta2: 1 }, 1],
+  ["epsilon", { epsilon: 0 }, 1],
+  ["weightDecay", { weightDecay: undefined }, 1],
+  ["maxGradientNorm", { maxGradientNorm: 0 }, 1],
+])(
+  "an optimizer step with a %s that would make weights NaN is refused, and changes nothing",
+  async (name, changes, scale) => {
+    const state = openTrainedState(tinyCheckpoint());
+    state.gradient[0] = 1;
+    const before = structuredClone([state.weights, state.gradient]);
+    const optimizer = { ...OptimizerConfig.parse({}), ...changes } as OptimizerConfig;
+    await expect(state.optimizerStep(optimizer, scale)).rejects.toMatchObject({
+      code: "config-invalid",
+      message: expect.stringContaining(`optimizerStep: ${name}: `) as string,
+    });
+    expect([state.weights, state.gradient]).toEqual(before);
+    expect(await state.optimizerStep({ ...OptimizerConfig.parse({}), learningRate: 0 })).toEqual({ gradientNorm: 1 });
+  },
+);
 
 const request: SampleRequest = {
   sequence: "s",

@@ -5,7 +5,7 @@
  */
 import type { EngineOptions } from "../../../core/ports.ts";
 import type { ModelConfig } from "../../checkpoint/config.ts";
-import { checkTokens } from "../../model/input-checks.ts";
+import { checkSequences } from "../../model/input-checks.ts";
 import { type PrefixTree, prefixTree, type Sequences, treeLength } from "../../model/prefix-tree.ts";
 import { planTrees } from "../../model/tree-plan.ts";
 import { ATTENTION_BLOCKS, type RowKind } from "../graphs/train.ts";
@@ -97,7 +97,7 @@ export function assignBatch(
   config: ModelConfig,
   options: EngineOptions,
 ): readonly (readonly number[])[] {
-  for (const tokens of sequences) checkTokens(tokens, config.vocabulary, options.contextTokens);
+  checkSequences(sequences, config.vocabulary, options.contextTokens);
   const { kind, rows } = planBatch(sequences, () => 0, config, options);
   const lengths =
     kind === "sequences"

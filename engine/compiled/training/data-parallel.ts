@@ -6,7 +6,7 @@
 import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import type { ForwardBackward, Trainer } from "../../../core/ports.ts";
 import { saveMethods } from "../../checkpoint/saving.ts";
-import { checkTrainingSequence } from "../../model/input-checks.ts";
+import { checkTemperature, checkTrainingSequence } from "../../model/input-checks.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { LaneTrainer } from "./lane-trainer.ts";
 
@@ -18,19 +18,17 @@ export function dataParallel(
   const [first, ...others] = lanes;
   if (!first) throw new RangeError("a trainer needs at least one lane");
 
-  /** Each lane with the batch indices of its part; lanes without work are omitted. */
-  const parts = (sequences: Sequences) =>
-    assign(sequences, lanes.length).flatMap((members, i) => {
-      const lane = lanes[i];
-      return lane && members.length > 0 ? [{ lane, members }] : [];
-    });
+  const parts = (sequences: Sequences, temperature: number) => {
+    checkTemperature(temperature);
+    return partsOf(lanes, assign(sequences, lanes.length));
+  };
 
   const othersGradients = () => Promise.all(others.map((lane) => lane.takeGradient()));
 
   return {
     async logProbs(sequences, temperature) {
       const merged: Float32Array[] = [];
-      const work = parts(sequences).map(async ({ lane, members }) => {
+      const work = parts(sequences, temperature).map(async ({ lane, members }) => {
         merge(merged, members, await lane.logProbs(pick(sequences, members), temperature));
       });
       await Promise.all(work);
@@ -40,7 +38,8 @@ export function dataParallel(
     async forwardBackward(batch, loss, temperature): Promise<ForwardBackward> {
       // Checks the whole batch before any lane adds to its gradient.
       for (const sequence of batch) checkTrainingSequence(sequence, loss);
-      const work = parts(batch.map(({ tokens }) => tokens)).map(async ({ lane, members }) => ({
+      const sequences = batch.map(({ tokens }) => tokens);
+      const work = parts(sequences, temperature).map(async ({ lane, members }) => ({
         members,
         pass: await lane.forwardBackward(pick(batch, members), loss, temperature),
       }));
@@ -71,6 +70,13 @@ export function dataParallel(
     },
   };
 }
+
+/** Each lane with the batch indices of its part; lanes without work are omitted. */
+const partsOf = (lanes: readonly LaneTrainer[], assigned: readonly (readonly number[])[]) =>
+  assigned.flatMap((members, i) => {
+    const lane = lanes[i];
+    return lane && members.length > 0 ? [{ lane, members }] : [];
+  });
 
 const pick = <T>(items: readonly T[], members: readonly number[]): T[] =>
   members.flatMap((member) => items.slice(member, member + 1));
