@@ -9,15 +9,19 @@ import { removeLeftovers, temporaryName } from "./leftovers.ts";
 import { INDEX_FILE, indexFileOf, MODEL_FILE } from "./tensors.ts";
 
 /**
- * Reads all files of a folder, without subfolders. Files above 64 MiB are not loaded: the engine reads weights from disk.
- * @throws MgrpoError `not-found` when there is no such folder.
+ * Reads all files of a folder, without subfolders and without what `writeCheckpoint` has not finished. Files above 64 MiB are not loaded: the
+ * engine reads weights from disk.
+ * @throws MgrpoError `not-found` when there is no such folder, `checkpoint-damaged` for a link to a missing file.
  */
 export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
   const names = await readdir(folder).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code !== "ENOENT" && cause.code !== "ENOTDIR") throw cause;
     throw new MgrpoError("not-found", `${folder}: no such folder: give the folder of a model`, { cause });
   });
-  const entries = await Promise.all(names.map(async (name) => [name, await readOne(resolve(folder, name))] as const));
+  const complete = names.filter((name) => !PARTIAL.test(name));
+  const entries = await Promise.all(
+    complete.map(async (name) => [name, await readOne(resolve(folder, name))] as const),
+  );
   return new Map(entries.flatMap(([name, file]) => (file ? [[name, file] as const] : [])));
 }
 
@@ -41,6 +45,7 @@ export async function writeCheckpoint(folder: string, files: CheckpointFiles): P
 }
 
 const partialPrefix = (name: string) => `${name}.partial-`;
+const PARTIAL = /\.partial-.+-\d+$/;
 
 /** A single file wins over shards, and an adapter is added to the model beside it. */
 async function refuseOtherWeights(folder: string, files: CheckpointFiles): Promise<void> {
@@ -64,7 +69,11 @@ async function writeOne(path: string, file: CheckpointFile): Promise<void> {
 
 /** Undefined for a folder, or a symbolic link to one. */
 async function readOne(path: string): Promise<CheckpointFile | undefined> {
-  const found = await stat(path);
+  const found = await stat(path).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code !== "ENOENT") throw cause;
+    const fault = `${path}: a link to a file that does not exist: restore that file, or download the model again`;
+    throw new MgrpoError("checkpoint-damaged", fault, { cause });
+  });
   if (found.isDirectory()) return undefined;
   if (found.size > LARGE_FILE_BYTES) return { path, bytes: found.size };
   return Uint8Array.from(await readFile(path));

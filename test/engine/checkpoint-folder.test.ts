@@ -19,6 +19,19 @@ test("a path without a folder is reported as such; any other fault keeps its own
   await expect(readCheckpoint(join(parent, "loop"))).rejects.toMatchObject({ code: "ELOOP" });
 });
 
+test("a link to a missing file, as in a hub's cache that was partly deleted, is named; unfinished files are left out", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, "config.json"), "{}");
+  await writeFile(join(folder, `config.json.partial-${hostname()}-${process.pid}`), "{");
+  expect([...(await readCheckpoint(folder)).keys()]).toEqual(["config.json"]);
+  await symlink("../../blobs/0123", join(folder, "model.safetensors"));
+  await expect(readCheckpoint(folder)).rejects.toMatchObject({
+    code: "checkpoint-damaged",
+    message: expect.stringContaining(join(folder, "model.safetensors")),
+  });
+});
+
 test("a large file stays on disk whatever its format, and folders are left out, even linked ones", async () => {
   const folder = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
