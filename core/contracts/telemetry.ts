@@ -34,7 +34,10 @@ export const latencyName = ({ group, rollout }: Pick<RolloutAddress, "group" | "
 
 /** What a trainer computed about one trajectory. A = its action tokens. */
 export interface TrainedTokens {
-  /** The trainer's log-probs when it first computed them: before the step's first update, unless it has several minibatches. */
+  /**
+   * The trainer's log-probs before the step's first update; if the objective is `clipped-token` and the step has several minibatches, those of
+   * the trajectory's first pass.
+   */
   readonly logProbs_A: Float32Array;
   /** Ascending indices of the action tokens that were clipped in any pass. */
   readonly clipped: readonly number[];

@@ -10,9 +10,9 @@ export function mainReward(wellFormed: boolean, correct: number, a: AlgorithmCon
 }
 
 /**
- * R_S, eq 5: `b1*format + b2*correct + b3*expert` of a well-formed invocation, else 0. `correct`: the raw correctness of its caller. For the
- * main agent, that of the rollout's answer: not R_M, which is 0 if malformed; for a sub-agent, `callerCorrect`. `expert`: the score for the
- * subtask itself.
+ * R_S, eq 5: `b1*format + b2*correct + b3*expert` of a well-formed invocation, else 0. `correct`: the raw correctness of its caller. If the
+ * caller is the main agent, that is the correctness of the rollout's answer (not R_M, which is 0 if the rollout is malformed); if it is a
+ * sub-agent, its `callerCorrect`. `expert`: the score for the subtask itself.
  */
 export function subReward(
   wellFormed: boolean,

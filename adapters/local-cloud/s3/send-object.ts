@@ -54,7 +54,7 @@ function rangeOf(header: string | undefined, size: number): { from: number; to: 
   const suffix = match[1] === "";
   const from = suffix ? Math.max(0, size - Number(match[2])) : Number(match[1]);
   const to = suffix || match[2] === "" ? size : Math.min(size, Number(match[2]) + 1);
-  if (from >= to) throw new S3Error("InvalidRange", `${header} of ${size} bytes`);
+  if (from >= to) throw new S3Error("InvalidRange", `range ${header} is not satisfiable: the object has ${size} bytes`);
   return { from, to };
 }
 

@@ -19,7 +19,7 @@ export type BeginExtraction = (goal: string, context: ToolContext) => (page: Pag
 
 /** Maximum characters of a page's text; the rest is cut. */
 const MAX_PAGE = 60_000;
-/** Of a page in its prompt: 3 for each character, as in Chinese, with room for title, address and escapes. */
+/** Bytes that a page is assumed to take in its prompt: 3 per character, as in Chinese, plus room for title, address and escapes. */
 const MAX_PAGE_BYTES = 3 * (MAX_PAGE + 3000);
 const EMPTY: PageText = { title: "", url: "", text: "" };
 
