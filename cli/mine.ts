@@ -104,7 +104,7 @@ async function plan(target: string, { suite, train, samples, ...options }: MineO
 function refuseOtherSuites(set: readonly string[]): void {
   const isOfTraining = (setting: string) =>
     /^evaluation\.suites\.0\.(?:temperature|closedBook|skip|questions)=/.test(setting);
-  const other = set.find((setting) => /^evaluation\.suites[.=]/.test(setting) && !isOfTraining(setting));
+  const other = set.find((setting) => /^evaluation(?:\.suites[.=]|=)/.test(setting) && !isOfTraining(setting));
   if (other === undefined) return;
   throw new MgrpoError(
     "config-invalid",

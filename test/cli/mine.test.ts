@@ -124,7 +124,9 @@ test("with --train, settings of suites apply to the suite of training questions,
   const ask = async (setting: string) =>
     (await mgrpo(folder, "mine", ...relay, "--train", "--to", "t.jsonl", "--set", setting)).stderr;
   expect(await ask("evaluation.suites.0.temperature=0")).toContain("greedy runs would all be the same: set runs to 1");
-  for (const other of ['evaluation.suites=[{"name":"a"}]', "evaluation.suites.0.runs=2", "evaluation.suites.1.skip=1"])
+  const suites = '[{"name":"a"}]';
+  const others = [`evaluation={"suites":${suites}}`, `evaluation.suites=${suites}`];
+  for (const other of [...others, "evaluation.suites.0.runs=2", "evaluation.suites.1.skip=1"])
     expect(await ask(other)).toContain(`--set ${other}: with --train, the only suite asks the training questions`);
 });
 
