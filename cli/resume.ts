@@ -34,13 +34,13 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   const raised = raisedBudgetOf(options);
   const folder = existingRun(run, `to resume a run in a store, use \`${MGRPO} launch\` with its name as --run`);
   const status = readStatus(folder);
-  // The report is written last. Without it, the process was killed before all results were written. The user may have removed the steps.
-  if (status.state === "finished" && existsSync(folder.report) && existsSync(folder.steps)) {
+  // The report is written last. Without it, the process was killed before all results were written.
+  if (status.state === "finished" && existsSync(folder.report)) {
     if (raisesBudget(raised)) {
       throw new MgrpoError("config-invalid", `run '${run}' is finished: its budget cannot be raised`);
     }
-    printSummary(parseDerived(RunReport, folder.report), folder);
-    return;
+    // Without the steps, which a user removes if a line is damaged, the results are written again.
+    if (existsSync(folder.steps)) return printSummary(parseDerived(RunReport, folder.report), folder);
   }
   refuseWithoutStore(folder, status);
   const config = readConfig(folder);

@@ -70,6 +70,14 @@ test("of a damaged file that resume recreates, the message says to remove it", a
   });
 });
 
+test("a finished run whose steps were removed is still finished: its budget cannot be raised", async () => {
+  await recordRun(folder);
+  const path = join("runs", config.run);
+  rmSync(join(path, "steps.jsonl"));
+  writeFileSync(join(path, "report.json"), "{}");
+  await expect(resume(config.run, { budgetHours: 9 })).rejects.toThrow(/is finished: its budget cannot be raised$/);
+});
+
 test("of a damaged line of the steps, every command says where it is, and what to do", async () => {
   const project = projectFolder();
   await recordRun(project);
