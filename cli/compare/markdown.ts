@@ -89,8 +89,9 @@ const EXPLANATION = `- With the same seed, every arm samples as many tokens in t
 - The learning rate and the stages of the curriculum follow each run's share of those tokens or of its steps, whichever is
   larger. So no arm asks harder questions earlier because it takes more steps.
 - Brackets are 95% intervals. For arms they come from a bootstrap over seeds and questions, paired by question where two things are
-  compared (\`core/training/bootstrap.ts\`): a question that one of the two lost is left out of their difference. From one seed they say nothing about other seeds. For a run they are Wilson intervals over its
-  questions, and so they are for an arm whose answers are all correct or all wrong.
+  compared (\`core/training/bootstrap.ts\`): a question that one of the two lost is left out of their difference. From one seed they
+  say nothing about other seeds. For a run they are Wilson intervals over its questions, and so they are for an arm whose answers
+  are all correct or all wrong.
 - A difference is significant if its interval does not contain 0. Of many differences that are really 0, about one in
   twenty is significant by chance. One that is not significant need not be 0: \`mgrpo bench power\` says how large a difference would be found.
 - \`shuffled-advantages\` is the control: its advantages are shuffled at random, so its gain should not be significantly above 0. It may be far

@@ -68,8 +68,6 @@ export function integer(option: string): (text: string) => number {
   };
 }
 
-const HIGHEST_PORT = 65_535;
-
 /** Parses an option's path. A shell passes an unset variable in quotes as an empty text, which names the current folder, or no file. */
 export function path(option: string): (text: string) => string {
   return (text) => {
@@ -77,6 +75,8 @@ export function path(option: string): (text: string) => string {
     return text;
   };
 }
+
+const HIGHEST_PORT = 65_535;
 
 /** Parses an option's port. */
 export function port(option: string): (text: string) => number {
