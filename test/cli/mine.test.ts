@@ -127,7 +127,9 @@ test("with --train, settings of suites apply to the suite of training questions,
   const suites = '[{"name":"a"}]';
   const others = [`evaluation={"suites":${suites}}`, `evaluation.suites=${suites}`];
   for (const other of [...others, "evaluation.suites.0.runs=2", "evaluation.suites.1.skip=1"])
-    expect(await ask(other)).toContain(`--set ${other}: with --train, the only suite asks the training questions`);
+    expect(await ask(other)).toContain(
+      `--set ${other}: with --train, the only suite asks the training questions, as often as --samples says`,
+    );
 });
 
 const gaia = `evaluation.suites=${JSON.stringify([{ name: "gaia", benchmark: "gaia", data: "gaia" }])}`;
