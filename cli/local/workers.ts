@@ -270,9 +270,12 @@ function endOf({ path, start }: WorkerLog, how: string): { readonly reason: stri
   return { reason: level !== undefined || line === "" ? how : `${how}: ${line}` };
 }
 
-/** The line that names the uncaught error, above its stack and the version that Node.js prints last; that version if there is none. */
-const uncaught = (lines: readonly string[]): string =>
-  lines.findLast((line) => /^(?:Uncaught )?\w*Error\b/.test(line)) ?? lines.at(-1) ?? "";
+/** Node.js prints where an error was thrown, `^` below that place, the error and its stack, and last its version. */
+function uncaught(lines: readonly string[]): string {
+  const caret = lines.findLastIndex((line) => /^\s*\^+$/.test(line));
+  const named = lines.findLast((line) => /^(?:Uncaught )?\w*Error\b/.test(line));
+  return (caret >= 0 ? lines[caret + 1] : named) ?? lines.at(-1) ?? "";
+}
 
 /** The id under which a worker registered last, if the end of its log says so. */
 function registeredAs({ path, start }: WorkerLog): string | undefined {

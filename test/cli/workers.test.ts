@@ -59,6 +59,8 @@ test.each([
   ["killed", '{"level":"info","what":"registered"}', 'process.kill(process.pid, "SIGKILL")', "exit SIGKILL"],
   ["crashed", "out of memory", "process.exit(3)", "exit 3: out of memory"],
   ["throwing", "a tool's output", 'throw new TypeError("no such key")', "exit 1: TypeError: no such key"],
+  ["failing", "Error: logged", 'throw Object.assign(new Error("late"), { name: "Failure" })', "exit 1: Failure: late"],
+  ["shouting", "Error: logged", 'throw "no such key"', "exit 1: no such key"],
 ])("the error for a %s worker that logged no error says how it ended", async (name, line, end, reason) => {
   const preload = join(folder, `${name}.cjs`);
   writeFileSync(preload, `require("node:fs").writeSync(2, ${JSON.stringify(`${line}\n`)});\n${end};\n`);
