@@ -21,7 +21,7 @@ export const revisionOf = ({ closed, state, wait }: Pick<RunPulse, "closed" | "s
 
 /**
  * Changes whenever the page of a step may have changed: with every pulse until the step is closed and the next one planned, and then once.
- * Undefined: nothing is known of the run yet.
+ * Undefined from then on, and while nothing is known of the run.
  */
 export function stepRevisionOf(pulse: Pick<RunPulse, "closed" | "openStep" | "wait"> | undefined, step: number) {
   if (!pulse) return undefined;
