@@ -24,6 +24,16 @@ export function reportingStrays(app: AppRunner, report: (error: unknown, questio
   };
 }
 
+/** What happened to a promise of a tool. */
+export const toolStray = (tool: string): string => `a promise of tool '${tool}' was rejected, and nothing handles it`;
+
+/** The agents, whose tools' stray rejections are reported. */
+export const agentsReportingStrays = <Agent extends { readonly tools: ReadonlyMap<string, Tool> }>(
+  agents: ReadonlyMap<string, Agent>,
+  report: (error: unknown, tool: string) => void,
+): ReadonlyMap<string, Agent> =>
+  new Map([...agents].map(([name, agent]) => [name, { ...agent, tools: reportingToolStrays(agent.tools, report) }]));
+
 /** @param report called with each stray rejection of a tool and the tool's name, even after its call has ended. */
 export function reportingToolStrays(
   tools: ReadonlyMap<string, Tool>,

@@ -17,10 +17,9 @@ import type { WorkerNetwork } from "./invocations/network.ts";
 import { LatencyLog } from "./latencies.ts";
 import { openWorkerObserver, type WorkerObserver } from "./liveness/observer.ts";
 import { type StepWatch, watchSteps } from "./liveness/watch.ts";
-import type { Log } from "./log.ts";
 import type { HostedAgent } from "./rollouts/agent.ts";
 import type { RunContext } from "./run-context.ts";
-import { reportingToolStrays } from "./stray-rejections.ts";
+import { agentsReportingStrays, toolStray } from "./stray-rejections.ts";
 import { noTrajectoryCache, openTrajectoryCache, type TrajectoryCache } from "./training/trajectories.ts";
 
 export interface WorkerParts extends AgentParts {
@@ -89,7 +88,11 @@ export async function openWorkerProcess(
   const checkpoints = openCheckpoints(run.name, run.store, parts.openExternalPart);
   const observer = openWorkerObserver(run);
   const latencies = new LatencyLog();
-  const agents = withReportedStrays(openAgents(parts, options.agent, checkpoints, meter, latencies), run.log);
+  const hosted = openAgents(parts, options.agent, checkpoints, meter, latencies);
+  const agents = agentsReportingStrays(hosted, (error, tool) => {
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    run.log.warn(`${toolStray(tool)}: await it, or catch its error`, { error: stack });
+  });
   const own = agents.get(options.agent);
   const watch = watchSteps(run, own?.name);
   options.onHint?.(() => watch.pollNow());
@@ -156,14 +159,4 @@ function openCrash(): { crashed: Promise<never>; crash: (error: unknown) => void
   // Between two incarnations nothing awaits it.
   crashed.catch(() => {});
   return { crashed, crash };
-}
-
-function withReportedStrays(agents: ReadonlyMap<string, HostedAgent>, log: Log): ReadonlyMap<string, HostedAgent> {
-  const report = (error: unknown, tool: string) =>
-    log.warn(`a promise of tool '${tool}' was rejected, and nothing handles it: await it, or catch its error`, {
-      error: error instanceof Error ? (error.stack ?? error.message) : String(error),
-    });
-  return new Map(
-    [...agents].map(([name, agent]) => [name, { ...agent, tools: reportingToolStrays(agent.tools, report) }]),
-  );
 }

@@ -11,6 +11,7 @@ import { createLog } from "../../gpu-workers/log.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
 import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
+import { toolStray } from "../../gpu-workers/stray-rejections.ts";
 import { readInvocations } from "../conversations.ts";
 import { readBases } from "../local/base-models.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
@@ -46,7 +47,9 @@ export async function answer(
 ): Promise<TeamAnswer> {
   const bases = await readBases(config, "evaluate");
   const questions = { train: [question], heldOut: [] };
-  return withHostedTeam(config, { bases, questions, log: createLog(() => {}) }, (team) =>
+  const onToolStray = (error: unknown, tool: string) =>
+    console.error(`warning: ${toolStray(tool)}: ${error instanceof Error ? error.message : String(error)}`);
+  return withHostedTeam(config, { bases, questions, log: createLog(() => {}), onToolStray }, (team) =>
     rollOut(team, question, sampling, onProgress, signal),
   );
 }

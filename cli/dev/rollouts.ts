@@ -21,7 +21,7 @@ import { inParallel } from "../../gpu-workers/parallel.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
 import { trainingSampling } from "../../gpu-workers/rollouts/sampling.ts";
-import { reportingStrays } from "../../gpu-workers/stray-rejections.ts";
+import { reportingStrays, toolStray } from "../../gpu-workers/stray-rejections.ts";
 import type { Tree } from "../../ui/views.ts";
 import { readInvocations } from "../conversations.ts";
 import type { Bases } from "../local/base-models.ts";
@@ -42,10 +42,16 @@ export interface TriedGroup {
   readonly trees: readonly Tree[];
   /** Agent -> the tools that it was offered. */
   readonly offered: ReadonlyMap<string, ReadonlySet<string>>;
-  /** What the app threw, in order. */
-  readonly thrown: readonly unknown[];
+  /** What the app threw, and what it or a tool left unhandled, in order. */
+  readonly thrown: readonly Thrown[];
   /** Why the run halted: its rewards failed. No further rollout starts then. */
   readonly halted: string | undefined;
+}
+
+interface Thrown {
+  /** Such as `the app threw`. */
+  readonly what: string;
+  readonly error: unknown;
 }
 
 /** The result of sampling a group. */
@@ -63,10 +69,11 @@ export async function tryQuestion(
   onDone: (finished: number) => void,
   signal: AbortSignal,
 ): Promise<TriedGroup> {
-  const thrown: unknown[] = [];
+  const thrown: Thrown[] = [];
   const questions = { train: [question], heldOut: [] };
   const observe = (runner: AppRunner) => keepingErrors(runner, thrown);
-  return withHostedTeam(config, { bases, questions, log: createLog(() => {}), observe }, async (team) => {
+  const onToolStray = (error: unknown, tool: string) => thrown.push({ what: toolStray(tool), error });
+  return withHostedTeam(config, { bases, questions, log: createLog(() => {}), onToolStray, observe }, async (team) => {
     const offered = new Map(Object.entries(config.agents).map(([name, agent]) => [name, toolsOf(config, agent)]));
     const { outcomes, halted } = await rollOut(team, question, offered, onDone, signal);
     const { store } = team.run;
@@ -150,12 +157,13 @@ const recordingTools = (agent: HostedAgent, offered: ReadonlyMap<string, Set<str
 });
 
 /** Keeps what the app throws, and the rejections that it does not handle. */
-function keepingErrors(app: AppRunner, thrown: unknown[]): AppRunner {
-  const { run } = reportingStrays(app, (error) => thrown.push(error));
+function keepingErrors(app: AppRunner, thrown: Thrown[]): AppRunner {
+  const keep = (error: unknown) => thrown.push({ what: "the app threw", error });
+  const { run } = reportingStrays(app, keep);
   return {
     run: (call, signal) =>
       run(call, signal).catch((error: unknown) => {
-        if (!signal.aborted) thrown.push(error);
+        if (!signal.aborted) keep(error);
         throw error;
       }),
   };

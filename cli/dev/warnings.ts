@@ -20,7 +20,7 @@ export function groupWarnings(config: Team, tried: TriedGroup, shares: readonly 
   ];
 }
 
-/** Lost rollouts, what the app threw, and rollouts without an answer. */
+/** Lost rollouts, what was thrown, and rollouts without an answer. */
 function lostRolloutWarnings({ group, rollouts, thrown }: TriedGroup): string[] {
   const lost = Object.entries(group.rollouts).flatMap(([k, score]) =>
     "excluded" in score ? [[k, score.excluded]] : [],
@@ -31,13 +31,13 @@ function lostRolloutWarnings({ group, rollouts, thrown }: TriedGroup): string[] 
     if (stop === "malformed") return [`rollout ${k}: the app gave no answer: ${fault ?? "no reason given"}`];
     return [`rollout ${k}: the app gave up when it was told of a limit (${stop})`];
   });
-  const stacks = new Set(thrown.map(stackOf));
+  const errors = new Set(thrown.map(({ what, error }) => `${what}: ${stackOf(error)}`));
   return [
     ...lost.map(
       ([k, reason]) =>
         `rollout ${k} is lost: ${reason}. In training, infrastructure failures are retried (limits.attempts)`,
     ),
-    ...[...stacks].map((stack) => `the app threw: ${stack}`),
+    ...errors,
     ...gaveUp,
   ];
 }

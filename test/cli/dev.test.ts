@@ -97,6 +97,24 @@ test("rewards that throw: the rollouts so far are shown, then the error, and no 
   expect(shown.map(({ kind }) => kind)).toEqual(shown.map(() => "rollout"));
 });
 
+test("a promise of a tool that is rejected after its call does not end dev or ask, which say so", async () => {
+  const recipe = recipeWith("stray", "");
+  const original = JSON.stringify(join(RELAY, "tools.js"));
+  const run =
+    "run: (args) => { setTimeout(() => Promise.reject(new TypeError('left alone')), 1); return lookup.run(args); }";
+  writeFileSync(
+    join(recipe, "tools.mjs"),
+    `import { tools as relay } from ${original};\nexport * from ${original};\nconst lookup = relay.get("lookup");\n` +
+      `export const tools = new Map([["lookup", { ...lookup, ${run} }]]);\n`,
+  );
+  const stray = /a promise of tool 'lookup' was rejected, and nothing handles it: TypeError: left alone/;
+  expect(warningsOf(await dev(recipe, ...models))).toContainEqual(expect.stringMatching(stray));
+  const asked = await mgrpo(folder, "ask", "amber", "--team", recipe, ...models);
+  expect(asked.stderr).toMatch(
+    /^warning: a promise of tool 'lookup' was rejected, and nothing handles it: left alone$/m,
+  );
+});
+
 test("Ctrl-C ends it while the rewards compute", async () => {
   const recipe = recipeWith("slow", 'return { answer: "amber" };');
   const marker = join(recipe, "scoring");
