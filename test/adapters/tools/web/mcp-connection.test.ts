@@ -195,7 +195,9 @@ test("a server that sends thousands of requests gets ten replies at once: each t
     if (method !== "tools/call") return greet(id, method, response);
     const pings = Array.from({ length: 3000 }, (_, i) => event({ id: i, method: "ping" }));
     response.writeHead(200, { "content-type": "text/event-stream" }).write(pings.join(""));
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await expect.poll(() => replies, { timeout: 20_000 }).toBeGreaterThanOrEqual(10);
+    // Time for more of them.
+    await new Promise((resolve) => setTimeout(resolve, 500));
     response.end(event({ id, result: said("done") }));
   });
   const server = openServer({ url });
