@@ -31,12 +31,14 @@ export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | 
   readonly pauseSeconds?: number;
   /**
    * Called for each request that was sent and then cut off (by `timeoutSeconds`, the caller's signal or the server) or
-   * answered without usage.
+   * answered without usage, or with a usage of 0.
    */
   readonly onCutOff?: () => void;
 }
 
-export interface GeneratedReply extends Pick<LanguageModelV3GenerateResult, "content" | "finishReason"> {
+export interface GeneratedReply extends Pick<LanguageModelV3GenerateResult, "content"> {
+  /** `length`: the answer is cut, at the limit of the request or of the model's context. */
+  readonly stop: "stop" | "length";
   readonly usage: TokenUsage;
   /** As the server sent it; undefined on Bedrock. */
   readonly body: unknown;
@@ -55,7 +57,7 @@ export async function requestCompletion(
     const { raw = "" } = result.finishReason;
     const { inputTokens, outputTokens, raw: counts } = result.usage;
     const usage = usageOf(inputTokens.total, outputTokens.total, counts?.["total_tokens"]);
-    if (!usage || BROKEN_OFF.includes(raw)) onCutOff();
+    if (!usage || isNothing(usage, result) || BROKEN_OFF.includes(raw)) onCutOff();
     if (!BROKEN_OFF.includes(raw)) return answerOf(endpoint, result, usage);
     throw unavailable(`${endpoint.name} broke off its answer (finish reason '${raw}')`);
   };
@@ -114,8 +116,15 @@ async function once(
   }
 }
 
+/** Whether the counts of an answer are 0. Servers that do not count report that, and the AI SDK reads missing counts so. */
+function isNothing({ inputTokens, outputTokens }: TokenUsage, { content }: LanguageModelV3GenerateResult): boolean {
+  return inputTokens + outputTokens === 0 && content.length > 0;
+}
+
 /** Finish reasons of an answer that its server broke off: of SGLang and vLLM, of OpenRouter and Mistral, of DeepSeek, of GLM. */
 const BROKEN_OFF = ["abort", "error", "insufficient_system_resource", "network_error"];
+/** Finish reasons of a cut answer that the AI SDK does not know: of GLM and of Claude on Bedrock, and of gateways that keep Anthropic's or Gemini's. */
+const CUT = /^(model_context_window_exceeded|max_tokens)$/i;
 /** GLM's finish reason for what its content filter withholds. */
 const SENSITIVE = "sensitive";
 
@@ -132,7 +141,8 @@ function answerOf(
     });
   }
   if (!usage) throw refused(`${name} reports no usable token counts: use a server that reports usage`);
-  return { content, finishReason, usage, body: response?.body };
+  const isCut = finishReason.unified === "length" || CUT.test(finishReason.raw ?? "");
+  return { content, stop: isCut ? "length" : "stop", usage, body: response?.body };
 }
 
 function canceled({ name }: Endpoint, { reason }: AbortSignal): MgrpoError {

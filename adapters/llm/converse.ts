@@ -57,12 +57,12 @@ const ReturnsReasoning = z.object({
   choices: z.array(z.object({ message: z.object({ reasoning_content: z.string() }) })),
 });
 
-function turnOf({ content, finishReason, usage, body }: GeneratedReply): AssistantTurn {
+function turnOf({ content, stop, usage, body }: GeneratedReply): AssistantTurn {
   return {
     thinking: textOf(content, "reasoning"),
     text: textOf(content, "text"),
     calls: content.flatMap((part) => (part.type === "tool-call" ? [callOf(part)] : [])),
-    stop: finishReason.unified === "length" ? "length" : "stop",
+    stop,
     usage,
     ...(ReturnsReasoning.safeParse(body).success && { resendsThinking: true }),
   };

@@ -84,13 +84,17 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
   return meaning(response, reason, endpoint, secondsOf(error.responseHeaders));
 }
 
-/** Whether an answer came, or began, with status 200 and without token counts: its server may charge for it. */
+/** Whether an answer came, or began, with status 200 and without token counts that can be read: its server may charge for it. */
 export function mayBeCharged(error: unknown): boolean {
   const noAnswer = noAnswerIn(answerBodyOf(error));
   if (noAnswer) return noAnswer.usage === undefined;
   if (!APICallError.isInstance(error) || error.statusCode !== 200) return false;
   const { responseBody } = error;
-  return responseBody === undefined || (parsed(responseBody) === undefined && !isHtml(responseBody));
+  if (responseBody === undefined) return true;
+  const body = parsed(responseBody);
+  if (body === undefined) return !isHtml(responseBody);
+  // An answer in a form of its server's own.
+  return errorResponseOf(error).status === 200 && recordOf(body)["choices"] !== undefined;
 }
 
 /** The body, parsed, of an answer with status 200 that is not a completion. */

@@ -28,7 +28,7 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenMod
   return {
     async complete({ messages, schema, temperature, maxTokens, onCutOff }, signal) {
       const jsonSchema = schema && (z.toJSONSchema(schema) as JSONSchema7);
-      const { content, finishReason, usage } = await requestCompletion(
+      const { content, stop, usage } = await requestCompletion(
         endpoint,
         {
           prompt: [
@@ -46,7 +46,7 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenMod
       if (!schema) return { text, usage };
       const fault = faultOf(schema, jsonIn(text));
       if (fault === undefined) return { text: jsonIn(text), usage };
-      const cut = finishReason.unified === "length" ? `, cut after ${usage.outputTokens} tokens: raise maxTokens` : "";
+      const cut = stop === "length" ? `, cut after ${usage.outputTokens} tokens: raise maxTokens` : "";
       const hint = cut || formatHint(settings);
       const refusal = `${endpoint.name} gave an answer that does not match the schema (${fault})${hint}`;
       throw new EndpointFailure("endpoint-refused", refusal, { usage });

@@ -3,6 +3,7 @@ import type { LanguageModelV3 } from "@ai-sdk/provider";
 import { isOpenAi, type LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Environment } from "../../core/ports.ts";
+import { rewriteArguments } from "./written-arguments.ts";
 
 export interface Endpoint {
   /** Loads the SDK on the first call. */
@@ -78,7 +79,10 @@ function openAi(spec: Extract<LanguageModelSpec, { provider: "openai" }>, key: s
       ...(key && { apiKey: key }),
       supportsStructuredOutputs: spec.json === "schema",
       transformRequestBody: (body) => (takesMaxTokens ? body : withMaxCompletionTokens(body)),
-      fetch: fetchRenamingLimit,
+      fetch: async (url, init) => {
+        const response = await fetchRenamingLimit(url, init);
+        return response.status === 200 ? rewriteArguments(response) : response;
+      },
     });
     return provider.chatModel(spec.model);
   };

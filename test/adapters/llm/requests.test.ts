@@ -1,7 +1,23 @@
-/** @file Servers that deviate: what they refuse in a request, and their words for an outage and an empty account. */
+/** @file Servers that deviate: what they refuse in a request, their forms of an answer, and their words for an outage and an empty account. */
 import { expect, test } from "vitest";
+import { openConversationModel } from "../../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
-import { type ChatRequest, fails, says, serveOpenAi } from "../../fakes/openai-server.ts";
+import { type ChatRequest, fails, json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
+
+/** The turn of an agent whose server gives this reply, and how often its cost is unknown. */
+async function turnAfter(reply: Reply) {
+  const server = await serveOpenAi(() => reply);
+  const model = openConversationModel(`openai:${server.url}#served`);
+  const conversation = [{ kind: "message" as const, role: "user" as const, text: "?" }];
+  const sampling = { temperature: 1, topP: 1, topK: 0 };
+  let unknown = 0;
+  const onCutOff = () => {
+    unknown += 1;
+  };
+  const request = { conversation, tools: [], sampling, maxTokens: 9, onCutOff };
+  const turn = await model.generate(request, new AbortController().signal).catch((error: unknown) => error);
+  return { turn, unknown };
+}
 
 test("an unpaired surrogate, which strict servers refuse, is sent as U+FFFD", async () => {
   const server = await serveOpenAi(() => says("yes"));
@@ -32,4 +48,51 @@ test.each([
   const spec = { provider: "openai" as const, baseUrl: server.url, model: "served", attempts: 1 };
   const asked = openLanguageModel(spec).complete({ messages: [{ role: "user", content: "?" }] });
   await expect(asked).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
+});
+
+/** A completion with these fields in place of OpenAI's. */
+function completion(message: object, fields: object = {}): Reply {
+  const usage = { prompt_tokens: 20, completion_tokens: 5 };
+  return json(200, {
+    choices: [{ message: { role: "assistant", ...message }, finish_reason: "stop" }],
+    usage,
+    ...fields,
+  });
+}
+
+test.each<[string, object, string]>([
+  [
+    "an object, as text-generation-inference sends them",
+    { name: "search", arguments: { query: "a" } },
+    '{"query":"a"}',
+  ],
+  ["null", { name: "now", arguments: null }, "{}"],
+  ["left out", { name: "now" }, "{}"],
+  ["JSON in a string, as OpenAI sends them", { name: "search", arguments: '{"query": "a"}' }, '{"query": "a"}'],
+])("the arguments of a tool call may be %s", async (_, call, written) => {
+  const { turn } = await turnAfter(completion({ content: null, tool_calls: [{ id: "1", function: call }] }));
+  expect(turn).toMatchObject({ calls: [{ id: "1", arguments: written }], usage: { inputTokens: 20, outputTokens: 5 } });
+});
+
+test.each(["model_context_window_exceeded", "max_tokens", "MAX_TOKENS"])(
+  "an answer that ends for the reason %s is cut: it is no answer",
+  async (finish) => {
+    expect((await turnAfter(says("The capital is", { finish }))).turn).toMatchObject({ stop: "length" });
+  },
+);
+
+test.each([
+  {},
+  { prompt_tokens: null, completion_tokens: null },
+  { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+])("an answer whose counts are missing or 0 counts as one of unknown cost: usage %j", async (usage) => {
+  const { turn, unknown } = await turnAfter(completion({ content: "Paris" }, { usage }));
+  expect(turn).toMatchObject({ text: "Paris", usage: { inputTokens: 0, outputTokens: 0 } });
+  expect(unknown).toBe(1);
+});
+
+test("an answer in a form of its own is refused, and its cost is unknown", async () => {
+  const { turn, unknown } = await turnAfter(completion({ content: "Paris" }, { id: 7 }));
+  expect(turn).toMatchObject({ code: "endpoint-refused", message: expect.stringContaining("not a chat completion") });
+  expect(unknown).toBe(1);
 });

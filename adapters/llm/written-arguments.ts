@@ -1,0 +1,41 @@
+/**
+ * @file Completions whose tool calls have an object as their arguments, as text-generation-inference and some versions of llama.cpp send it, or
+ * none, as for a tool without parameters: rewritten to OpenAI's form, JSON in a string. The AI SDK refuses any other.
+ */
+import * as z from "zod";
+
+const Call = z.looseObject({ function: z.looseObject({ name: z.string() }).transform(withArguments) });
+const Completion = z.looseObject({
+  choices: z.array(z.looseObject({ message: z.looseObject({ tool_calls: z.array(Call) }) })),
+});
+
+function withArguments(call: { readonly [key: string]: unknown }) {
+  const given = call["arguments"] ?? {};
+  return { ...call, arguments: typeof given === "string" ? given : JSON.stringify(given) };
+}
+
+/** A body that is anything else is unchanged. */
+export function withWrittenArguments(body: string): string {
+  if (!body.includes('"tool_calls"')) return body;
+  const { data } = Completion.safeParse(parsed(body));
+  return data ? JSON.stringify(data) : body;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The response with its body rewritten. A body that breaks off breaks off in the result too. */
+export function rewriteArguments(response: Response): Response {
+  if (!response.body) return response;
+  const chunks: Uint8Array[] = [];
+  const rewriting = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (chunk) => void chunks.push(chunk),
+    flush: (rewritten) => rewritten.enqueue(Buffer.from(withWrittenArguments(Buffer.concat(chunks).toString()))),
+  });
+  return new Response(response.body.pipeThrough(rewriting), response);
+}
