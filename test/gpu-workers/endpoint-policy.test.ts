@@ -86,3 +86,30 @@ test("when a request and its payment both fail, the error of the request is the 
   const { backend } = await policy.acquire(0);
   await expect(playAs(backend)).rejects.toMatchObject({ code: "store-unreachable", cause: late });
 });
+
+test("closing waits for the payments of requests that were canceled: the process may exit after it", async () => {
+  const stop = new AbortController();
+  const model: ChatModel = {
+    generate: ({ onCutOff }, signal) =>
+      new Promise((_, reject) => {
+        signal.addEventListener("abort", () => {
+          onCutOff?.();
+          reject(new MgrpoError("canceled", "the request was canceled"));
+        });
+      }),
+  };
+  const config = AgentConfig.parse({ model: "m", endpoint: { usdPerMillionTokens: { input: 0, output: 1 } } });
+  const paid: number[] = [];
+  const pay = async (usd: number) => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    paid.push(usd);
+  };
+  const policy = endpointPolicy(config, model, pay);
+  const { backend } = await policy.acquire(0);
+  const played = Promise.allSettled([1, 2].map(() => playAs(backend, { signal: stop.signal })));
+  setTimeout(() => stop.abort(), 1);
+  await played;
+  expect(paid).toEqual([]);
+  await policy.close();
+  expect(paid).toEqual([500e-6, 500e-6]);
+});

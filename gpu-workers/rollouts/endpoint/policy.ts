@@ -1,4 +1,8 @@
-/** @file The policy of an agent behind an API: one version, and at most `engine.slots` requests in flight. */
+/**
+ * @file The policy of an agent behind an API: one version, and at most `engine.slots` requests in flight.
+ *
+ *     close   waits for: the payments of all requests, also of those whose conversations were canceled   unblocked by: their ends
+ */
 import pLimit from "p-limit";
 import type { AgentConfig } from "../../../core/contracts/agent-config.ts";
 import type { TokenPrices } from "../../../core/contracts/language-model.ts";
@@ -15,9 +19,14 @@ export function endpointPolicy(
 ): PolicyVersions {
   const queue = pLimit(engine.slots);
   const prices = endpoint?.usdPerMillionTokens;
+  const unpaid = new Set<Promise<AssistantTurn>>();
   const queued: ChatModel = {
-    generate: (request, signal) =>
-      queue(() => (prices ? payFor(model, request, signal, prices, pay) : model.generate(request, signal))),
+    async generate(request, signal) {
+      if (!prices) return queue(() => model.generate(request, signal));
+      const turn = queue(() => payFor(model, request, signal, prices, pay));
+      unpaid.add(turn);
+      return turn.finally(() => unpaid.delete(turn));
+    },
   };
   const calls = endpoint?.calls ?? "native";
   return {
@@ -28,7 +37,9 @@ export function endpointPolicy(
     }),
     open: async () => {},
     isLoadingOther: () => false,
-    close: async () => {},
+    async close() {
+      await Promise.allSettled(unpaid);
+    },
   };
 }
 
