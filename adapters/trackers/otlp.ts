@@ -27,8 +27,8 @@ export interface OtlpOptions {
 
 /** Rollouts in one request, at most. */
 const BATCH = 32;
-/** The HTTP status of a request that is too large for the receiver. */
-const TOO_LARGE = 413;
+/** Bytes in one request, at most, unless it has one rollout: OpenTelemetry's collector accepts 20 MiB by default. */
+const BATCH_BYTES = 16 * 2 ** 20;
 const REQUEST_SECONDS = 20;
 
 /** Attributes that are integers. All other numbers are doubles. */
@@ -73,7 +73,7 @@ interface LeftOut {
 
 function faultsOf({ tooLarge, rejected, reason }: LeftOut): string[] {
   const [are, were] = tooLarge === 1 ? ["is", "was"] : ["are", "were"];
-  const large = `answered ${TOO_LARGE}: ${tooLarge} of the step's rollouts ${are} too large even alone, and ${were} left out; raise the receiver's limit for requests`;
+  const large = `refuses large requests: ${tooLarge} of the step's rollouts ${are} too large even alone, and ${were} left out; raise the receiver's limit for requests`;
   const lost = `rejected ${rejected} of the step's spans (${reason || "it gives no reason"})`;
   return [...(tooLarge > 0 ? [large] : []), ...(rejected > 0 ? [lost] : [])];
 }
@@ -118,7 +118,7 @@ function anyValue(key: string, value: string | number | boolean): object {
   return INTEGERS.has(key) ? { intValue: value } : { doubleValue: value };
 }
 
-/** Halves a batch that is too large. Adds to `left` what the receiver does not take. */
+/** Halves a batch that is too large, for the receiver or for one request. Adds to `left` what the receiver does not take. */
 async function post(
   options: OtlpOptions,
   traces: readonly object[][],
@@ -129,8 +129,10 @@ async function post(
   const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": run }) };
   const scopeSpans = [{ scope: { name: "mgrpo" }, spans: traces.flat() }];
   const traceRequest = ExportTraceRequest.create({ resourceSpans: [{ resource, scopeSpans }] });
-  const response = await request(options, ExportTraceRequest.encode(traceRequest).finish(), signal);
-  if (response.status !== TOO_LARGE) {
+  const body = ExportTraceRequest.encode(traceRequest).finish();
+  const isSent = traces.length === 1 || body.length <= BATCH_BYTES;
+  const response = isSent ? await request(options, body, signal) : undefined;
+  if (response && !isTooLarge(response)) {
     const rejected = rejectedBy(url, response);
     left.rejected += rejected?.count ?? 0;
     left.reason = rejected?.reason ?? left.reason;
@@ -142,6 +144,10 @@ async function post(
     await post(options, traces.slice(half), left, signal);
   }
 }
+
+/** Receivers in Go, such as OpenTelemetry's collector, answer 400 to what is too large. */
+const isTooLarge = ({ status, body }: OtlpResponse): boolean =>
+  status === 413 || (status === 400 && /request body too large/i.test(new TextDecoder().decode(body)));
 
 /** Throws `tracker-unavailable` unless the receiver accepted the request, at least in part. */
 function rejectedBy(url: string, { status, type, body }: OtlpResponse): RejectedSpans | undefined {

@@ -11,10 +11,16 @@ import { config, storeOfFinishedRun } from "../../cli/records.ts";
 
 const line = { step: 1, time: 1_700_000_010_000, source: "step", metrics: { "time/step": 10 } };
 
-/** A receiver that answers 413 to what is too large. `accepted`: the rollouts in each request that it took. */
+interface Answer {
+  readonly type: string;
+  readonly body: Uint8Array | string;
+}
+
+/** A receiver that answers 413, or `refusal` with 400, to what is too large. `accepted`: the rollouts in each request that it took. */
 async function receiver(
   isTooLarge: (rollouts: number, body: string) => boolean,
-  answer: { readonly type: string; readonly body: Uint8Array | string } = { type: "application/x-protobuf", body: "" },
+  answer: Answer = { type: "application/x-protobuf", body: "" },
+  refusal?: string,
 ) {
   const accepted: number[] = [];
   const server = createServer(async (request, response) => {
@@ -22,7 +28,8 @@ async function receiver(
     const rollouts = body.split("invoke_agent main").length - 1;
     const refused = isTooLarge(rollouts, body);
     if (!refused) accepted.push(rollouts);
-    response.writeHead(refused ? 413 : 200, { "content-type": answer.type }).end(refused ? "" : answer.body);
+    const status = refusal === undefined ? 413 : 400;
+    response.writeHead(refused ? status : 200, { "content-type": answer.type }).end(refused ? refusal : answer.body);
   });
   onTestFinished(() => void server.close());
   server.listen(0, "127.0.0.1");
@@ -54,13 +61,38 @@ test("a batch that is too large is halved until it fits, and every rollout arriv
   expect(reports).toEqual([]);
 });
 
+test("OpenTelemetry's collector answers 400 to what is too large: its batches are halved too; another 400 is a failure", async () => {
+  // The protobuf of a Status: its code and its message.
+  const collector = await receiver(
+    (rollouts) => rollouts > 10,
+    undefined,
+    "\b\u0003\u0012\u001chttp: request body too large",
+  );
+  await collector.send(await manyRollouts(40));
+  expect(collector.accepted).toEqual([8, 8, 8, 8, 8]);
+  const other = await receiver(() => true, undefined, "unknown field");
+  await expect(other.send(await manyRollouts(2))).rejects.toMatchObject({ code: "tracker-unavailable" });
+});
+
+test("a batch of more than 16 MiB is halved before it is sent", async () => {
+  const bytes: number[] = [];
+  const { accepted, send } = await receiver((_rollouts, body) => {
+    bytes.push(body.length);
+    return false;
+  });
+  const note = "x".repeat(5 * 2 ** 20);
+  await send((await manyRollouts(4)).map((one) => ({ ...one, content: true, note })));
+  expect(accepted).toEqual([2, 2]);
+  expect(Math.max(...bytes)).toBeLessThan(16 * 2 ** 20);
+});
+
 test("a rollout that is too large even alone is left out with one line, and the others arrive", async () => {
   const { url, accepted, reports, send } = await receiver((_rollouts, body) => body.includes("huge"));
   const rollouts = await manyRollouts(7);
   await send(rollouts.map((one, i) => (i === 2 ? { ...one, models: { ...one.models, main: "huge" } } : one)));
   expect(accepted).toEqual([2, 1, 3]);
   expect(reports).toEqual([
-    `step 1: the OTLP receiver at ${url} answered 413: 1 of the step's rollouts is too large even alone, and was left out; raise the receiver's limit for requests`,
+    `step 1: the OTLP receiver at ${url} refuses large requests: 1 of the step's rollouts is too large even alone, and was left out; raise the receiver's limit for requests`,
   ]);
 });
 
