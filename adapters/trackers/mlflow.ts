@@ -11,6 +11,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { clip } from "../tools/documents/parts.ts";
+import { redactor } from "../tools/web/external/redact.ts";
 
 export interface MlflowOptions {
   /** MLFLOW_TRACKING_URI: http or https. */
@@ -132,6 +133,7 @@ async function call<S extends z.ZodType>(
 
 interface MlflowResponse {
   readonly status: number;
+  /** Without the credentials, which a proxy may repeat. */
   readonly text: string;
 }
 
@@ -147,7 +149,7 @@ async function request(
   try {
     return await withAnySignal([signal, AbortSignal.timeout(REQUEST_SECONDS * 1000)], async (either) => {
       const response = await fetch(where, { ...init, headers, signal: either });
-      return { status: response.status, text: await response.text() };
+      return { status: response.status, text: redactor([authorization])(await response.text()) };
     });
   } catch (cause) {
     const why = signal.aborted

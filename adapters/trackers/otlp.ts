@@ -9,6 +9,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { type Span, type SpanAttributes, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { toWellFormed } from "../../core/well-formed.ts";
+import { redactor } from "../tools/web/external/redact.ts";
 import { ExportTraceRequest } from "./otlp-request.ts";
 import { type RejectedSpans, rejectedSpans } from "./otlp-response.ts";
 
@@ -53,13 +54,16 @@ export function openOtlp(options: OtlpOptions): Tracker {
           const traces = batch.map((one) => spanMessages(options.identity, one, start, time));
           await post(options, traces, left, signal);
         }
-        for (const fault of faultsOf(left))
-          options.report(`step ${step}: the OTLP receiver at ${options.url} ${fault}`);
+        for (const fault of faultsOf(left)) options.report(`step ${step}: ${nameOf(options)} ${fault}`);
       }
     },
     async finish() {},
   };
 }
+
+/** For messages: without the query, which may hold a key. */
+const addressOf = ({ url }: OtlpOptions): string => url.replace(/\?.*/, "");
+const nameOf = (options: OtlpOptions): string => `the OTLP receiver at ${addressOf(options)}`;
 
 /** What the receiver did not take of a step. */
 interface LeftOut {
@@ -125,15 +129,14 @@ async function post(
   left: LeftOut,
   signal: AbortSignal,
 ): Promise<void> {
-  const { url, run } = options;
-  const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": run }) };
+  const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": options.run }) };
   const scopeSpans = [{ scope: { name: "mgrpo" }, spans: traces.flat() }];
   const traceRequest = ExportTraceRequest.create({ resourceSpans: [{ resource, scopeSpans }] });
   const body = ExportTraceRequest.encode(traceRequest).finish();
   const isSent = traces.length === 1 || body.length <= BATCH_BYTES;
   const response = isSent ? await request(options, body, signal) : undefined;
   if (response && !isTooLarge(response)) {
-    const rejected = rejectedBy(url, response);
+    const rejected = rejectedBy(options, response);
     left.rejected += rejected?.count ?? 0;
     left.reason = rejected?.reason ?? left.reason;
   } else if (traces.length === 1) {
@@ -149,19 +152,21 @@ async function post(
 const isTooLarge = ({ status, body }: OtlpResponse): boolean =>
   status === 413 || (status === 400 && /request body too large/i.test(new TextDecoder().decode(body)));
 
-/** Throws `tracker-unavailable` unless the receiver accepted the request, at least in part. */
-function rejectedBy(url: string, { status, type, body }: OtlpResponse): RejectedSpans | undefined {
+/** Throws `tracker-unavailable` unless the receiver accepted the request, at least in part. No text has a key that the receiver repeats. */
+function rejectedBy(options: OtlpOptions, { status, type, body }: OtlpResponse): RejectedSpans | undefined {
+  const redact = redactor(Object.values(options.headers));
   if (status < 200 || status >= 300) {
     const retryable = [429, 502, 503, 504].includes(status);
-    const text = new TextDecoder().decode(body).slice(0, 300);
-    throw new MgrpoError("tracker-unavailable", `the OTLP receiver at ${url} answered ${status}: ${text}`, {
-      retryable,
-    });
+    const text = redact(new TextDecoder().decode(body)).slice(0, 300);
+    throw new MgrpoError("tracker-unavailable", `${nameOf(options)} answered ${status}: ${text}`, { retryable });
   }
   // Such as a login page to which a proxy redirects.
-  if (!/^text\/html\b/i.test(type)) return rejectedSpans(type, body);
-  const message = `${url} answered with a web page, so it is not an OTLP receiver: check the address and the headers`;
-  throw new MgrpoError("tracker-unavailable", message, { retryable: true });
+  if (/^text\/html\b/i.test(type)) {
+    const message = `${addressOf(options)} answered with a web page, so it is not an OTLP receiver: check the address and the headers`;
+    throw new MgrpoError("tracker-unavailable", message, { retryable: true });
+  }
+  const rejected = rejectedSpans(type, body);
+  return rejected && { ...rejected, reason: redact(rejected.reason) };
 }
 
 interface OtlpResponse {
@@ -171,11 +176,8 @@ interface OtlpResponse {
   readonly body: Uint8Array;
 }
 
-async function request(
-  { url, headers, run }: OtlpOptions,
-  body: Uint8Array,
-  signal: AbortSignal,
-): Promise<OtlpResponse> {
+async function request(options: OtlpOptions, body: Uint8Array, signal: AbortSignal): Promise<OtlpResponse> {
+  const { url, headers, run } = options;
   try {
     return await withAnySignal([signal, AbortSignal.timeout(REQUEST_SECONDS * 1000)], async (either) => {
       const response = await fetch(url, {
@@ -189,8 +191,8 @@ async function request(
     });
   } catch (cause) {
     const why = signal.aborted
-      ? `there was no time to send everything to the OTLP receiver at ${url}: \`mgrpo track ${run}\` sends the rest`
-      : `the OTLP receiver at ${url} does not answer`;
+      ? `there was no time to send everything to ${nameOf(options)}: \`mgrpo track ${run}\` sends the rest`
+      : `${nameOf(options)} does not answer`;
     throw new MgrpoError("tracker-unavailable", why, { retryable: true, cause });
   }
 }

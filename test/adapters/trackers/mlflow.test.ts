@@ -36,7 +36,7 @@ function mlflow(): Hono {
   const app = new Hono().basePath("/api/2.0/mlflow");
   app.use(async (context, next) => {
     authorizations.push(context.req.header("authorization"));
-    if (isDown) return context.text("down", 503);
+    if (isDown) return context.text(`down: ${context.req.header("authorization")}`, 503);
     if (isBehindLogin) return context.html("<html>Sign in</html>");
     return next();
   });
@@ -237,4 +237,19 @@ test("a user and password in the address become the Authorization header, and ap
   await new Promise((closed) => server.close(closed));
   const error: unknown = await trackers[0]?.send([line(2)], never).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "tracker-unavailable", message: expect.not.stringContaining("word") });
+});
+
+test("no message has a token that the server repeats", async () => {
+  isDown = true;
+  const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
+  const environment = { MLFLOW_TRACKING_URI: url, MLFLOW_TRACKING_TOKEN: "secret-token-7" };
+  const [tracker] = openTrackers(
+    config,
+    "unused",
+    0,
+    async () => [],
+    environment,
+    () => {},
+  );
+  await expect(tracker?.send([line(1)], never)).rejects.toThrow(/with 503: down: \*\*\*$/);
 });

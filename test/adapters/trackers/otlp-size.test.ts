@@ -1,4 +1,7 @@
-/** @file OTLP receivers that limit a request's size, reject some of its spans or refuse text that is not UTF-8, and addresses that are no OTLP receivers. */
+/**
+ * @file OTLP receivers that limit a request's size, reject some of its spans, refuse text that is not UTF-8 or repeat a key, and addresses
+ * that are no OTLP receivers.
+ */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -36,9 +39,9 @@ async function receiver(
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`;
   const reports: string[] = [];
-  const send = (rollouts: readonly TracedRollout[]) =>
+  const send = (rollouts: readonly TracedRollout[], headers = {}, query = "") =>
     openOtlp({
-      ...{ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts },
+      ...{ url: `${url}${query}`, headers, run: "tiny", identity: "tiny", rollouts: async () => rollouts },
       report: (text) => reports.push(text),
     }).send([line], new AbortController().signal);
   return { url, accepted, reports, send };
@@ -131,4 +134,14 @@ test("an unpaired surrogate is sent as U+FFFD: its bytes are not UTF-8, and a re
   const rollouts = await manyRollouts(1);
   await send(rollouts.map((one) => ({ ...one, content: true, note: "cut \ud83d off" })));
   expect(texts).toEqual([expect.stringContaining("cut \ufffd off")]);
+});
+
+test("no message has a key that the receiver repeats, or the query of its address", async () => {
+  const { url, send } = await receiver(() => true, undefined, "unknown key secret-key-7 in Bearer secret-key-7");
+  const error: unknown = await send(
+    await manyRollouts(1),
+    { authorization: "Bearer secret-key-7" },
+    "?token=word",
+  ).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ message: `the OTLP receiver at ${url} answered 400: unknown key *** in ***` });
 });
