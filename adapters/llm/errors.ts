@@ -49,6 +49,8 @@ const TOO_LONG = new RegExp(
   ].join("|"),
   "i",
 );
+/** OpenAI's 429 for a request of more tokens than the account may use in a minute: it never passes. */
+const TOO_LARGE_FOR_RATE = /request too large .*tokens per min/i;
 /** As most servers say it; OpenAI's reasoning models; Azure; DeepSeek; Qwen; OpenRouter; xAI. */
 const FILTERED = new RegExp(
   [
@@ -157,7 +159,8 @@ function meaning(
   if (status === 404 || status === 405) {
     return refuse("does not exist: check the model's name and the base URL, which often ends in /v1");
   }
-  if (status === 429) return unavailable(`${name} is rate limited (${detail})`, status, after);
+  if (status === 429 && contentRefusal !== "too-long")
+    return unavailable(`${name} is rate limited (${detail})`, status, after);
   // 424: the model failed, on Bedrock and in text-generation-inference.
   if ((status >= 500 && status !== 501) || status === 424)
     return unavailable(`${name} has failed (${detail})`, status, after);
@@ -170,6 +173,8 @@ function meaning(
 
 function contentRefusalOf(status: number, why: string): ContentRefusal | undefined {
   if (INVALID_TOOL.test(why)) return undefined;
+  // Bedrock's 429 speaks of too many tokens, too, but a later request passes.
+  if (status === 429) return TOO_LARGE_FOR_RATE.test(why) ? "too-long" : undefined;
   if (status === 413 || TOO_LONG.test(why)) return "too-long";
   return FILTERED.test(why) ? "filtered" : undefined;
 }

@@ -19,12 +19,26 @@ test.each([
   fails(400, "Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)"),
   fails(400, "Prompt exceeds max length", "1261"),
   fails(400, "the input token count is 1251952 but model only supports up to 1048576. Reduce the input token count."),
+  fails(
+    429,
+    "Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Requested 61337. The input or output tokens must be reduced",
+    "rate_limit_exceeded",
+  ),
 ])(
-  "a prompt too long for Anthropic, text-generation-inference, Kimi, GLM or Vertex AI ends the conversation as cut off",
+  "a prompt too long for Anthropic, text-generation-inference, Kimi, GLM, Vertex AI or an account at OpenAI ends the conversation as cut off",
   async (reply) => {
     expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "length" });
   },
 );
+
+test("a limit on tokens per minute that a later request passes is an outage", async () => {
+  const replies = [fails(429, "Too many tokens, please wait before trying again."), says("Paris")];
+  const server = await serveOpenAi((_, n) => replies[n] ?? says("again"));
+  const model = openConversationModel(`openai:${server.url}#served`, { pauseSeconds: 0.001 });
+  const conversation = [{ kind: "message" as const, role: "user" as const, text: "?" }];
+  const request = { conversation, tools: [], sampling: { temperature: 1, topP: 1, topK: 0 }, maxTokens: 9 };
+  expect(await model.generate(request, new AbortController().signal)).toMatchObject({ text: "Paris" });
+});
 
 test.each([
   fails(400, "Invalid prompt: your prompt was flagged as potentially violating our usage policy.", "invalid_prompt"),
