@@ -99,10 +99,14 @@ function aiSdk(attributes: JsonObject): RecordedCall | undefined {
   };
 }
 
-/** Finish reasons of a model that did not finish its message, as OpenAI, Anthropic, Bedrock and Google name them. */
-const CUT_OFF = /^(length|max_?(output_)?tokens|model_context_window_exceeded|error)$/i;
+/**
+ * Finish reasons of a model that did not finish its message: of OpenAI, Anthropic, Bedrock and Google, and of servers that broke off an
+ * answer (vLLM and SGLang, DeepSeek, GLM).
+ */
+const CUT_OFF =
+  /^(length|max_?(output_)?tokens|model_context_window_exceeded|incomplete|pause_turn|malformed_function_call|error|abort|insufficient_system_resource|network_error)$/i;
 const FILTERED =
-  /^(content[-_]filter(ed)?|guardrail_intervened|refusal|safety|recitation|blocklist|prohibited_content|spii)$/i;
+  /^(content[-_]filter(ed)?|guardrail_intervened|refusal|sensitive|safety|recitation|blocklist|prohibited_content|spii)$/i;
 
 /** Throws `Unusable` if the model did not finish. */
 export function refuseCutOff({ attributes }: OtlpSpan, { output }: RecordedCall): void {

@@ -25,6 +25,11 @@ test.each<[string, JsonValue]>([
     "the model did not finish its message",
     chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["max_output_tokens"] }),
   ],
+  // Of vLLM and SGLang, GLM, and Anthropic.
+  ...["abort", "network_error", "sensitive", "pause_turn"].map((reason): [string, JsonValue] => [
+    "the model did not finish its message",
+    chatTrace([Q], [A], { "gen_ai.response.finish_reasons": [reason] }),
+  ]),
   [
     "the model did not finish its message",
     chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["content_filtered"] }),
