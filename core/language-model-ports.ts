@@ -76,7 +76,7 @@ export interface ChatRequest {
 
 /**
  * A model that holds conversations and calls tools: an agent behind an API, without token ids. A conversation that the server refuses as too
- * long, or that its content filter blocks, gets an empty turn: only that conversation fails.
+ * long, or that its content filter blocks, or whose answer it withholds, gets an empty turn: only that conversation fails.
  */
 export interface ChatModel {
   generate(request: ChatRequest, signal: AbortSignal): Promise<AssistantTurn>;

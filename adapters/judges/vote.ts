@@ -199,13 +199,14 @@ function mostUsdPerVote(
 }
 
 /**
- * An answer that is not a verdict, a text that is too long or filtered, and a refusal without an HTTP status fail only this verdict. Other
- * refusals are returned unchanged: they concern every request.
+ * An answer that is not a verdict or that the server withholds, a text that is too long or filtered, and a refusal without an HTTP status fail
+ * only this verdict. Other refusals are returned unchanged: they concern every request.
  */
 function translated(error: unknown): unknown {
-  const { status, contentRefusal, usage } = evidenceOf(error);
+  const { status, contentRefusal, answerFault, usage } = evidenceOf(error);
   if (!isMgrpoError(error, "endpoint-refused")) return error;
   if (contentRefusal !== undefined) return judgeFailed(error.message, "refused-text", error);
+  if (answerFault !== undefined) return judgeFailed(error.message, "unusable-answer", error);
   if (status !== undefined) return error;
   return judgeFailed(error.message, usage ? "unusable-answer" : "outage", error);
 }
@@ -216,6 +217,7 @@ const judgeFailed = (message: string, fault: JudgeFault, cause: unknown): MgrpoE
 interface Evidence {
   readonly status?: number;
   readonly contentRefusal?: string;
+  readonly answerFault?: string;
   readonly usage?: TokenUsage;
 }
 

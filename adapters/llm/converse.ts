@@ -27,10 +27,11 @@ export function openConversationModel(spec: LanguageModelSpecInput, options: Ope
         const retryPolicy = { ...settings, ...options, ...(onCutOff && { onCutOff }) };
         return turnOf(await requestCompletion(endpoint, callOptions(request), retryPolicy, signal));
       } catch (error) {
-        if (!(error instanceof EndpointFailure) || error.contentRefusal === undefined) throw error;
+        if (!(error instanceof EndpointFailure)) throw error;
+        const { contentRefusal, answerFault, usage = { inputTokens: 0, outputTokens: 0 } } = error;
+        if (contentRefusal === undefined && answerFault === undefined) throw error;
         // Only this conversation fails, with an empty turn. The usage of an answer that a filter withheld still counts, if it is known.
-        const stop = error.contentRefusal === "too-long" ? "length" : "stop";
-        const { usage = { inputTokens: 0, outputTokens: 0 } } = error;
+        const stop = contentRefusal === "too-long" || answerFault === "unfinished" ? "length" : "stop";
         return { thinking: "", text: "", calls: [], stop, usage };
       }
     },

@@ -14,10 +14,14 @@ const MAX_QUOTED = 300;
 /** The server refuses this content; another conversation would pass. */
 export type ContentRefusal = "too-long" | "filtered";
 
+/** The server withholds what its model generated, with status 400: it used all its tokens before an answer, or made an invalid call or invalid JSON. */
+export type AnswerFault = "unfinished" | "malformed";
+
 interface Details {
   readonly status?: number | undefined;
   readonly afterSeconds?: number;
   readonly contentRefusal?: ContentRefusal;
+  readonly answerFault?: AnswerFault;
   /** The usage of an answer that is billed but useless. */
   readonly usage?: TokenUsage;
 }
@@ -27,14 +31,16 @@ export class EndpointFailure extends MgrpoError {
   /** Seconds to wait before the next attempt; 0: the server names none. */
   readonly afterSeconds: number;
   readonly contentRefusal: ContentRefusal | undefined;
+  readonly answerFault: AnswerFault | undefined;
   readonly usage: TokenUsage | undefined;
 
   constructor(code: "endpoint-unavailable" | "endpoint-refused", message: string, details: Details = {}) {
-    const { status, contentRefusal, usage } = details;
-    const evidence = { status, contentRefusal, ...(usage && { usage }) };
+    const { status, contentRefusal, answerFault, usage } = details;
+    const evidence = { status, contentRefusal, ...(answerFault && { answerFault }), ...(usage && { usage }) };
     super(code, message, { retryable: code === "endpoint-unavailable", evidence });
     this.afterSeconds = details.afterSeconds ?? 0;
     this.contentRefusal = contentRefusal;
+    this.answerFault = answerFault;
     this.usage = usage;
   }
 }
@@ -59,6 +65,10 @@ const FILTERED = new RegExp(
   ].join("|"),
   "i",
 );
+/** Of OpenAI's reasoning models. */
+const UNFINISHED = /could not finish the message because max_tokens/i;
+/** The codes of Groq for a call that its model wrote wrongly, and for JSON that does not match the schema. */
+const MALFORMED = /\b(tool_use_failed|json_validate_failed)\b/;
 /** The codes of OpenAI and of Kimi for an empty account, with status 429 or 403. */
 const UNPAID: readonly string[] = ["insufficient_quota", "exceeded_current_quota_error"];
 /** A tool's name or description is too long, or the list of tools, in the words of OpenAI and DeepSeek: no conversation would pass. */
@@ -86,12 +96,13 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
   return meaning(response, reason, endpoint, secondsOf(error.responseHeaders));
 }
 
-/** Whether an answer came, or began, with status 200 and without token counts that can be read: its server may charge for it. */
+/** Whether an answer came, began or was withheld without token counts that can be read: its server may charge for it. */
 export function mayBeCharged(error: unknown): boolean {
   const noAnswer = noAnswerIn(answerBodyOf(error));
   if (noAnswer) return noAnswer.usage === undefined;
-  if (!APICallError.isInstance(error) || error.statusCode !== 200) return false;
-  const { responseBody } = error;
+  if (!APICallError.isInstance(error)) return false;
+  const { responseBody, statusCode } = error;
+  if (statusCode !== 200) return answerFaultOf(errorResponseOf(error)) !== undefined;
   if (responseBody === undefined) return true;
   const body = parsed(responseBody);
   if (body === undefined) return !isHtml(responseBody);
@@ -151,6 +162,11 @@ function meaning(
     if (parsed(message) === undefined) return unavailable(`${name} gave an answer that is cut off (${detail})`, 200);
     return refuse("gave an answer that is not a chat completion");
   }
+  const answerFault = answerFaultOf({ status, message, ...(code !== undefined && { code }) });
+  if (answerFault) {
+    const withheld = `${name} withheld its answer (${detail})`;
+    return new EndpointFailure("endpoint-refused", withheld, { status, answerFault });
+  }
   const contentRefusal = contentRefusalOf(status, `${code ?? ""} ${reason}`);
   if (status === 402 || UNPAID.includes(code ?? "")) return refuse("requires payment: top up the account");
   // OpenRouter's moderation responds with 403, and so does xAI's.
@@ -169,6 +185,12 @@ function meaning(
   }
   const refusal = `${name} refused the request (${detail})`;
   return new EndpointFailure("endpoint-refused", refusal, { status, ...(contentRefusal && { contentRefusal }) });
+}
+
+function answerFaultOf({ status, message, code = "" }: ErrorResponse): AnswerFault | undefined {
+  if (status !== 400) return undefined;
+  if (UNFINISHED.test(message)) return "unfinished";
+  return MALFORMED.test(`${code} ${message}`) ? "malformed" : undefined;
 }
 
 function contentRefusalOf(status: number, why: string): ContentRefusal | undefined {

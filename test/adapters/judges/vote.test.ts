@@ -62,6 +62,10 @@ const filtered = new MgrpoError("endpoint-refused", "HTTP 400", {
   evidence: { status: 400, contentRefusal: "filtered" },
 });
 
+const unfinished = new MgrpoError("endpoint-refused", "HTTP 400", {
+  evidence: { status: 400, answerFault: "unfinished" },
+});
+
 /** A judge that casts these votes on an answer, in order: correct, incorrect, or an error. */
 function voting(...votes: (boolean | MgrpoError)[]) {
   return scriptedJudge((_sent, call) => {
@@ -93,6 +97,7 @@ test.each([
   ["malformed answers", [malformed, malformed, true], "unusable-answer"],
   ["an outage, which says nothing about the text", [malformed, outage, true], "outage"],
   ["a refused text", [filtered, filtered, true], "refused-text"],
+  ["answers that the server withholds", [unfinished, unfinished, true], "unusable-answer"],
 ] as const)("if fewer than half of the votes are valid, the verdict fails: %s", async (_name, votes, fault) => {
   const failed = await judgeCorrectness(
     { model: voting(...votes), config: judgeConfig({ votes: 3 }) },

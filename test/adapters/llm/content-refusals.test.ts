@@ -1,4 +1,4 @@
-/** @file A prompt that a server refuses as too long, or filters, ends one conversation; a refused tool is an error. */
+/** @file A prompt that a server refuses as too long, or filters, and an answer that it withholds end one conversation; a refused tool is an error. */
 import { expect, test } from "vitest";
 import { openConversationModel } from "../../../adapters/llm/converse.ts";
 import { fails, json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
@@ -89,6 +89,30 @@ test.each<[string, object, object, number]>([
     expect(cutOff).toBe(count);
   },
 );
+
+const UNFINISHED = "Could not finish the message because max_tokens or model output limit was reached.";
+
+test.each<[string, Reply, string]>([
+  ["unfinished, at OpenAI", fails(400, UNFINISHED, "invalid_request_error"), "length"],
+  [
+    "unfinished, behind OpenRouter",
+    json(400, { error: { message: "Provider returned error", code: 400, metadata: { raw: UNFINISHED } } }),
+    "length",
+  ],
+  [
+    "a malformed call, at Groq",
+    fails(400, "Failed to call a function. Please adjust your prompt.", "tool_use_failed"),
+    "stop",
+  ],
+  ["malformed JSON, at Groq", fails(400, "Failed to generate JSON.", "json_validate_failed"), "stop"],
+])("an answer that the server withholds ends the conversation, and its cost is unknown: %s", async (_, reply, stop) => {
+  let cutOff = 0;
+  const onCutOff = () => {
+    cutOff += 1;
+  };
+  expect(await turnAfter(reply, onCutOff)).toMatchObject({ text: "", calls: [], stop });
+  expect(cutOff).toBe(1);
+});
 
 test("a prompt too long for a provider behind OpenRouter, or flagged by OpenRouter itself, ends the conversation too", async () => {
   const raw = JSON.stringify({ type: "error", error: { message: "prompt is too long: 214000 > 200000" } });

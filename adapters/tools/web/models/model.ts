@@ -26,7 +26,14 @@ const NONE = { inputTokens: 0, outputTokens: 0 };
 const REFUSALS: Readonly<Record<string, string>> = {
   "too-long": "(this text is too long for the model)",
   filtered: "(the model's content filter refused this text)",
+  unfinished: "(the model used all its tokens before it answered)",
 };
+
+interface Evidence {
+  readonly contentRefusal?: string;
+  readonly answerFault?: string;
+  readonly usage?: TokenUsage;
+}
 
 const Answer = z.strictObject({ text: z.string(), inputTokens: z.int(), outputTokens: z.int() });
 
@@ -101,10 +108,11 @@ function refusesTemperature(error: unknown): boolean {
   return (status === 400 || status === 422) && contentRefusal === undefined && /temperature/i.test(error.message);
 }
 
-/** The model refuses the content now and on every retry: an answer, not an outage. Throws any other failure. */
+/** The model refuses the content now and on every retry, or did not finish: an answer, not an outage. Throws any other failure. */
 function refusalOf(tool: string, cause: unknown): { readonly text: string; readonly usage: TokenUsage } {
   if (!isMgrpoError(cause, "endpoint-unavailable", "endpoint-refused")) throw cause;
-  const { contentRefusal, usage = NONE } = (cause.evidence ?? {}) as { contentRefusal?: string; usage?: TokenUsage };
-  if (contentRefusal !== undefined) return { text: REFUSALS[contentRefusal] ?? contentRefusal, usage };
+  const { contentRefusal, answerFault, usage = NONE } = (cause.evidence ?? {}) as Evidence;
+  const reason = contentRefusal ?? answerFault;
+  if (reason !== undefined) return { text: REFUSALS[reason] ?? reason, usage };
   throw new MgrpoError("tool-backend", `${tool}: ${cause.message}`, { retryable: cause.retryable, cause });
 }

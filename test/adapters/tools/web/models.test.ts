@@ -210,6 +210,16 @@ test("an answer that the server's filter withheld is paid for", async () => {
   await close();
 });
 
+test("an answer that the model did not finish is reported to the agent", async () => {
+  const evidence = { status: 400, answerFault: "unfinished" };
+  const openModel: OpenModel = async () => ({
+    complete: () => Promise.reject(new MgrpoError("endpoint-refused", "withheld", { evidence })),
+  });
+  const { call, close } = await openWorldTools(world, { reason: model }, { openModel });
+  expect(await call("reason", { problem: "2 + 2" })).toBe("(the model used all its tokens before it answered)");
+  await close();
+});
+
 test("the title of a page is cut before it reaches the model", async () => {
   const { call, close, requests } = await openTools();
   await call("visit", page("/long-title"));
