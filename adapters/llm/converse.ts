@@ -1,4 +1,5 @@
 /** @file The ChatModel port on an OpenAI-compatible server or Amazon Bedrock, through the AI SDK. */
+import { randomUUID } from "node:crypto";
 import type {
   JSONSchema7,
   LanguageModelV3CallOptions,
@@ -62,11 +63,21 @@ function turnOf({ content, stop, usage, body }: GeneratedReply): AssistantTurn {
   return {
     thinking: textOf(content, "reasoning"),
     text: textOf(content, "text"),
-    calls: content.flatMap((part) => (part.type === "tool-call" ? [callOf(part)] : [])),
+    calls: withDistinctIds(content.flatMap((part) => (part.type === "tool-call" ? [callOf(part)] : []))),
     stop,
     usage,
     ...(ReturnsReasoning.safeParse(body).success && { resendsThinking: true }),
   };
+}
+
+/** Some servers give several calls of a turn the same id, or none, but refuse a history in which ids repeat. Mistral's ids are the shortest. */
+function withDistinctIds(calls: readonly ApiToolCall[]): ApiToolCall[] {
+  const known = new Set([""]);
+  return calls.map((call) => {
+    const id = known.has(call.id) ? randomUUID().replaceAll("-", "").slice(0, 9) : call.id;
+    known.add(id);
+    return { ...call, id };
+  });
 }
 
 function textOf(content: readonly LanguageModelV3Content[], type: "text" | "reasoning"): string {

@@ -78,6 +78,20 @@ describe("native calls", () => {
     expect(JSON.stringify(messages(1))).not.toContain("a page");
   });
 
+  test.each(["same", ""])(
+    "calls to which the server gives one id, '%s', are sent back with different ones",
+    async (id) => {
+      const reply = JSON.stringify(says(null, { calls: [search("France"), search("Paris")] }));
+      const repeated = JSON.parse(reply.replaceAll(/call_\d/g, id)) as Reply;
+      const { conversation } = await playAs(await backendWith("native", repeated, says("Paris.")));
+      expect(conversation.answer).toBe("Paris.");
+      const sent = messages(1).flatMap(({ tool_calls = [] }) => tool_calls.map((call) => call.id));
+      expect(new Set(sent).size).toBe(2);
+      expect(messages(1).flatMap(({ tool_call_id }) => tool_call_id ?? [])).toEqual(sent);
+      expect(sent).not.toContain("");
+    },
+  );
+
   test("a delegation is a call like any other", async () => {
     const delegate = { name: "delegate", arguments: JSON.stringify({ agent: "a", task: "find it" }) };
     const { conversation, invocations } = await playAs(
