@@ -39,7 +39,7 @@ async function receiver(
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`;
   const reports: string[] = [];
-  const send = (rollouts: readonly TracedRollout[], headers = {}, query = "") =>
+  const send = (rollouts: readonly TracedRollout[], headers: Record<string, string> = {}, query = "") =>
     openOtlp({
       ...{ url: `${url}${query}`, headers, run: "tiny", identity: "tiny", rollouts: async () => rollouts },
       report: (text) => reports.push(text),
