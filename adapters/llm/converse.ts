@@ -113,7 +113,8 @@ function messageOf(part: ChatPart): LanguageModelV3Message {
   }
   const { thinking, text, calls, resendsThinking = false } = part.turn;
   const thoughts = resendsThinking && calls.length > 0 ? [{ type: "reasoning" as const, text: thinking }] : [];
-  const words = text === "" && calls.length > 0 ? [] : [{ type: "text" as const, text }];
+  // Anthropic's API refuses a text that is blank.
+  const words = text.trim() === "" && calls.length > 0 ? [] : [{ type: "text" as const, text }];
   return { role: "assistant", content: [...thoughts, ...words, ...calls.map(callPartOf)] };
 }
 

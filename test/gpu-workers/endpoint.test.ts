@@ -92,6 +92,11 @@ describe("native calls", () => {
     },
   );
 
+  test("a blank text beside a call is not sent back: Anthropic's API, behind a gateway, refuses it", async () => {
+    await playAs(await backendWith("native", says("\n\n", { calls: [search("France")] }), says("Paris.")));
+    expect(messages(1)).toContainEqual(expect.objectContaining({ role: "assistant", content: null }));
+  });
+
   test("a delegation is a call like any other", async () => {
     const delegate = { name: "delegate", arguments: JSON.stringify({ agent: "a", task: "find it" }) };
     const { conversation, invocations } = await playAs(
