@@ -52,6 +52,7 @@ export function openMlflow(options: MlflowOptions): Tracker {
   };
   return {
     name: "mlflow",
+    destination: `${options.url}, experiment ${options.experiment}`,
     async send(lines, signal) {
       const run_id = await id(signal);
       const metrics = lines.flatMap(metricsOf);

@@ -41,6 +41,7 @@ const INTERNAL = 1;
 export function openOtlp(options: OtlpOptions): Tracker {
   return {
     name: "otlp",
+    destination: options.url,
     // A line of a step stands for all of its rollouts.
     linesAtOnce: 1,
     async send(lines, signal) {

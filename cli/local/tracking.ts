@@ -7,6 +7,7 @@
  *
  * What is unsent at the end is sent by `mgrpo track <run>`, or when the run is resumed.
  */
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
@@ -18,7 +19,7 @@ import { clean } from "../terminal/clean.ts";
 import { asTyped } from "../terminal/fail.ts";
 import { writeAtomically } from "./run-folder.ts";
 
-/** Tracker -> lines of metrics.jsonl that it has. */
+/** `keyOf` a tracker -> lines of metrics.jsonl that it has. */
 const Positions = z.record(z.string(), z.int().nonnegative());
 type Positions = z.infer<typeof Positions>;
 
@@ -65,10 +66,18 @@ export class Tracking {
   }
 }
 
+/** The destination is hashed, since an address may hold a key. */
+function keyOf({ name, destination }: Tracker): string {
+  if (destination === undefined) return name;
+  return `${name} ${createHash("sha256").update(destination).digest("hex").slice(0, 16)}`;
+}
+
 /** Sends the lines to one tracker. */
 class Feed {
   readonly name: string;
   readonly #tracker: Tracker;
+  /** Of its position. */
+  readonly #key: string;
   readonly #lines: readonly MetricLine[];
   readonly #positions: Positions;
   readonly #save: () => void;
@@ -80,16 +89,17 @@ class Feed {
   constructor(tracker: Tracker, lines: readonly MetricLine[], positions: Positions, save: () => void, warn: Warn) {
     this.name = tracker.name;
     this.#tracker = tracker;
+    this.#key = keyOf(tracker);
     this.#lines = lines;
     this.#positions = positions;
     this.#save = save;
     this.#warn = warn;
     // TensorBoard's file is rewritten from its start; a deleted metrics.jsonl starts over.
-    if (tracker.startsOver || this.#sent > lines.length) positions[tracker.name] = 0;
+    if (tracker.startsOver || this.#sent > lines.length) positions[this.#key] = 0;
   }
 
   get #sent(): number {
-    return this.#positions[this.name] ?? 0;
+    return this.#positions[this.#key] ?? 0;
   }
 
   wake(): void {
@@ -117,7 +127,7 @@ class Feed {
     const { linesAtOnce = this.#lines.length } = this.#tracker;
     const end = Math.min(this.#sent + linesAtOnce, this.#lines.length);
     await this.#tracker.send(this.#lines.slice(this.#sent, end), signal);
-    this.#positions[this.name] = end;
+    this.#positions[this.#key] = end;
     this.#save();
   }
 

@@ -193,3 +193,15 @@ test("a tracker that starts over gets every line again, and so does one whose me
   await tracking(tracker, file.lines).finish(undefined);
   expect(got).toEqual([1, 1]);
 });
+
+test("a tracker at another address gets every line, and the first one no line twice", async () => {
+  const file = new MetricsFile(join(folder, "metrics.jsonl"));
+  file.addStep(summary(0));
+  const [here, there] = [fakeTracker(), fakeTracker()];
+  for (let session = 0; session < 2; session++) {
+    await tracking({ ...here.tracker, destination: "http://here/?key=word" }, file.lines).finish(undefined);
+    await tracking({ ...there.tracker, destination: "http://there" }, file.lines).finish(undefined);
+  }
+  expect([here.got, there.got]).toEqual([[1], [1]]);
+  expect(readFileSync(positions(), "utf8")).not.toContain("word");
+});
