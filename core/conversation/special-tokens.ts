@@ -5,6 +5,7 @@
  * no special tokens at all. Agents, extractors and judges behind APIs have only escaping, so it covers the markers of all common families.
  */
 import type { TokenRoom } from "../ports.ts";
+import { toStreamSafe } from "./stream-safe.ts";
 import { prefixWithin } from "./token-room.ts";
 
 /**
@@ -41,12 +42,12 @@ const INVISIBLE =
 export const CUT_MARK = " [cut]";
 
 /**
- * `<|im_start|>` becomes `(|im_start|)`, `</answer>` becomes `[/answer]`, `[INST]` becomes `(INST)`. Idempotent. Invisible characters are
- * removed. A tokenizer's normalizer may turn disguised markers (full-width letters, accents, invisible characters) into real ones: if
- * there are any, the whole text is normalized, then escaped.
+ * `<|im_start|>` becomes `(|im_start|)`, `</answer>` becomes `[/answer]`, `[INST]` becomes `(INST)`. Idempotent. Removes invisible characters,
+ * and every combining mark of a character after its 30th. A tokenizer's normalizer may turn disguised markers (full-width letters, accents,
+ * invisible characters) into real ones: if there are any, the whole text is normalized, then escaped.
  */
 export function escapeSpecialTokens(text: string): string {
-  const escaped = escapeMarkers(text.replace(INVISIBLE, "$1"));
+  const escaped = escapeMarkers(toStreamSafe(text.replace(INVISIBLE, "$1")));
   if (/^[\x20-\x7e\n\t\r]*$/.test(escaped)) return escaped;
   const normalized = normalize(escaped);
   const escapedAgain = escapeMarkers(normalized);

@@ -118,6 +118,16 @@ test.each(["<", "[", "<|", "(|", "[|", "[answer", "<answer", "<seed:", "]~", "</
   },
 );
 
+test("500,000 marks on one character are escaped in linear time, although a normalizer sorts them in quadratic time", () => {
+  const before = process.cpuUsage();
+  for (const marks of ["\u0315\u0300\u05ae", "\u0315\uff9e", "\u0315\u200b\u0300"])
+    escapeSpecialTokens(`a${marks.repeat(500_000 / marks.length)}`);
+  expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5);
+  const stacked = `a${"\u0315".repeat(30)}b`;
+  expect(escapeSpecialTokens(stacked)).toBe(stacked);
+  expect(escapeSpecialTokens(`a${"\u0315".repeat(31)}b`)).toBe(stacked);
+});
+
 test("escaping twice is escaping once", () => {
   fc.assert(
     fc.property(hostile, (text) => {

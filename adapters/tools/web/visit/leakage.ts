@@ -2,6 +2,7 @@
  * @file The leakage guard: recognizes pages that would answer a benchmark for the agent, which the tools withhold and count. These are pages
  * of the known benchmarks, whatever host serves them; pages that the settings name; and any page that contains the question almost verbatim.
  */
+import { toStreamSafe } from "../../../../core/conversation/stream-safe.ts";
 
 /**
  * The data sets of docs/benchmarks.md, in the format of `addressOf`. Mirrors, APIs, forks and archives keep the name. `gaia` alone is also
@@ -112,7 +113,7 @@ function tokensOf(text: string): readonly string[] {
     })
     .replace(INVISIBLE, "")
     .replace(/\\[nrt]/g, " ");
-  return plain.normalize("NFKC").toLowerCase().match(TOKEN) ?? [];
+  return toStreamSafe(plain).normalize("NFKC").toLowerCase().match(TOKEN) ?? [];
 }
 
 /** As the addresses of pages have it: in lower case, and in Punycode if it is not ASCII. Without `*.`, since subdomains are included. */
@@ -130,7 +131,7 @@ function pathOf(path: string): string {
 
 /** Host, path and query in letters and digits, with a slash between their parts: `/huggingfaceco/datasets/gaiabenchmark/gaia/`. */
 function addressOf({ hostname, pathname, search }: URL): string {
-  const plain = decode(decode(`${hostname}${pathname}${search}`))
+  const plain = toStreamSafe(decode(decode(`${hostname}${pathname}${search}`)))
     .normalize("NFKC")
     .toLowerCase();
   return `/${plain.replace(/[-_.]/g, "").replace(/[^\p{L}\p{N}]+/gu, "/")}/`.replace(/\/+/g, "/");

@@ -141,3 +141,13 @@ test("a long page is searched once for all rollouts of a question, and again for
   expect(guard.leaksQuestion("another page", question)).toBe(false);
   expect(guard.leaksQuestion(page, question)).toBe(true);
 });
+
+test("a page or an address with a long run of combining marks is searched in linear time", () => {
+  const question = "In which year did the salt museum of Alby open its third hall?";
+  // Of different combining classes, in the wrong order: normalization sorts them.
+  const marks = "\u0315\u0300\u05ae".repeat(166_000);
+  const before = process.cpuUsage();
+  expect(guard.leaksQuestion(`a${marks} ${question}`, question)).toBe(true);
+  expect(guard.isBlocked(new URL(`https://a.test/${marks}`))).toBe(false);
+  expect(process.cpuUsage(before).user / 1e6).toBeLessThan(15);
+});
