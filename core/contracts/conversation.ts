@@ -2,7 +2,7 @@
 import * as z from "zod";
 
 /** Levels of objects and arrays in a call's arguments. Code that reads JSON recurses once per level, and overflows the stack after some thousand. */
-const MAX_DEPTH = 100;
+export const MAX_DEPTH = 100;
 
 /** One `<tool_call>` that an agent emitted. */
 export const ToolCall = z.strictObject({
@@ -14,7 +14,8 @@ export const ToolCall = z.strictObject({
 });
 export type ToolCall = z.infer<typeof ToolCall>;
 
-function isShallow(value: unknown): boolean {
+/** Whether the value has at most `MAX_DEPTH` levels. */
+export function isShallow(value: unknown): boolean {
   let level = [value].filter(isContainer);
   for (let depth = 0; depth < MAX_DEPTH; depth++) {
     level = level.flatMap((container): unknown[] => Object.values(container)).filter(isContainer);

@@ -10,7 +10,7 @@ import * as z from "zod";
 import { MgrpoError } from "../../../../core/errors.ts";
 import { clip } from "../../documents/parts.ts";
 import { linearPattern } from "./patterns.ts";
-import type { McpTool } from "./server.ts";
+import type { McpTool } from "./results.ts";
 
 /** The usual schema is compiled in 10 ms, and checked in less than one. The limits leave room for a process that is suspended in between. */
 const [COMPILE_MILLISECONDS, CHECK_MILLISECONDS] = [5000, 200];

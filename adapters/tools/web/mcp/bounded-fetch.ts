@@ -2,6 +2,7 @@
  * @file fetch for MCP over HTTP, with a limit on every response. Bytes are counted after decompression, as they arrive. A response that is too
  * large is cut off, and a JSON-RPC response that says so takes its place, so that only this request is affected and no call is retried.
  *
+ *     POST of `initialize`       one response                                at most MAX_INITIALIZE_BYTES
  *     POST                       one response: JSON, or a stream of events   at most `maxBytes`
  *     POST of a reply            to a request of the server                  at most MAX_REPLIES at once
  *     GET with last-event-id     the rest of an interrupted stream           at most `maxBytes`; never more at once than calls in flight
@@ -24,6 +25,8 @@ import * as z from "zod";
 const JsonRpcMessage = z.object({ id: z.union([z.string(), z.number()]).optional(), method: z.string().optional() });
 type JsonRpcMessage = z.infer<typeof JsonRpcMessage>;
 
+/** The SDK checks this response itself, and takes ten microseconds and a kilobyte for each faulty item. */
+const MAX_INITIALIZE_BYTES = 200_000;
 const MAX_REPLIES = 10;
 /** Before a stream is resumed. The SDK waits as long as the server says, which may be 0. */
 const RESUME_MILLISECONDS = 500;
@@ -109,7 +112,9 @@ function limitedFetch(maxBytes: number): FetchLike {
     const headers = [...received];
     if (!body) return new Response(null, { status, statusText, headers });
     const isStream = /^text\/event-stream\b/i.test(received.get("content-type") ?? "");
-    const limit = (isStream ? limitEvents : limitWhole)(maxBytes, tooLargeResponse(init?.body, maxBytes));
+    const isInitialize = messageOf(init?.body)?.method === "initialize";
+    const bytes = isInitialize ? Math.min(MAX_INITIALIZE_BYTES, maxBytes) : maxBytes;
+    const limit = (isStream ? limitEvents : limitWhole)(bytes, tooLargeResponse(init?.body, bytes));
     return new Response(body.pipeThrough(limit), { status, statusText, headers });
   };
 }

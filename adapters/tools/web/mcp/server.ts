@@ -13,8 +13,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport, StreamableHTTPError } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { CallToolResultSchema, ErrorCode, ListToolsResultSchema, McpError } from "@modelcontextprotocol/sdk/types.js";
-import * as z from "zod";
+import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import { boundReason } from "../../../../core/contracts/bounds.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import { reasonOf } from "../external/backend.ts";
@@ -22,14 +21,7 @@ import type { Redact } from "../external/redact.ts";
 import type { McpSettings } from "../settings.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { keepErrorOutput, lastReason } from "./error-output.ts";
-
-/** A tool as the server describes it; `schema` is its JSON Schema, unchanged. */
-export const McpTool = z.strictObject({
-  name: z.string(),
-  description: z.string(),
-  schema: z.record(z.string(), z.json()),
-});
-export type McpTool = z.infer<typeof McpTool>;
+import { CallResult, type McpTool, ToolsResult, textOf, toMcpTool } from "./results.ts";
 
 export interface McpServer {
   tools(): Promise<McpTool[]>;
@@ -45,7 +37,7 @@ export type ReadVariable = (name: string) => string;
 const MAX_TEXT_CHARACTERS = 500_000;
 /** Per HTTP response. The SDK's limit for stdio is about the same. */
 const MAX_RESPONSE_BYTES = 10_000_000;
-const [MAX_TOOL_PAGES, MAX_TOOLS] = [100, 1000];
+const [MAX_TOOL_PAGES, MAX_TOOLS, MAX_TOOL_CHARACTERS] = [100, 1000, 10_000_000];
 
 interface Connection {
   readonly client: Promise<Client>;
@@ -98,13 +90,17 @@ class McpConnection implements McpServer {
   tools(): Promise<McpTool[]> {
     return this.#request("listing its tools", async (client) => {
       const tools: McpTool[] = [];
+      let characters = 0;
       let cursor: string | undefined;
       for (let page = 0; page < MAX_TOOL_PAGES; page++) {
         const request = { method: "tools/list", ...(cursor !== undefined && { params: { cursor } }) } as const;
         // `client.listTools` also compiles the output schemas, which nothing uses: a faulty one would make all tools unusable.
-        const listed = await client.request(request, ListToolsResultSchema, { timeout: this.#timeoutMilliseconds });
+        const listed = await client.request(request, ToolsResult, { timeout: this.#timeoutMilliseconds });
+        if (tools.length + listed.tools.length > MAX_TOOLS) throw new Error(`it lists more than ${MAX_TOOLS} tools`);
+        characters += JSON.stringify(listed.tools).length;
+        if (characters > MAX_TOOL_CHARACTERS)
+          throw new Error(`it describes its tools in more than ${MAX_TOOL_CHARACTERS} characters`);
         tools.push(...listed.tools.map(toMcpTool));
-        if (tools.length > MAX_TOOLS) throw new Error(`it lists more than ${MAX_TOOLS} tools`);
         if (listed.nextCursor === undefined) return tools;
         cursor = listed.nextCursor;
       }
@@ -118,8 +114,8 @@ class McpConnection implements McpServer {
       const timeout = this.#timeoutMilliseconds;
       try {
         // `client.callTool` also validates structured content against the tool's output schema, and blames the arguments for a mismatch.
-        const result = await client.request({ method: "tools/call", params }, CallToolResultSchema, { timeout });
-        return this.#shown(textOf(CallToolResultSchema.parse(result)));
+        const result = await client.request({ method: "tools/call", params }, CallResult, { timeout });
+        return this.#shown(textOf(result));
       } catch (error) {
         // The server rejects the arguments: the agent's mistake, and text for the agent.
         if (error instanceof McpError && error.code === ErrorCode.InvalidParams) return this.#shown(error.message);
@@ -215,11 +211,6 @@ const isSessionLost = (cause: unknown) =>
   cause instanceof TypeError ||
   (cause instanceof McpError && cause.code === ErrorCode.RequestTimeout);
 
-function toMcpTool({ name, description = "", inputSchema }: ListedTool): McpTool {
-  return { name, description, schema: z.record(z.string(), z.json()).parse(inputSchema) };
-}
-type ListedTool = z.infer<typeof ListToolsResultSchema>["tools"][number];
-
 /** The server process's variables or the request headers. Read when the tools are opened, so that a missing one is reported then. */
 function readVariables(settings: McpSettings, readVariable: ReadVariable): Record<string, string> {
   const named =
@@ -282,15 +273,3 @@ function watchClose(transport: Transport): Connection["closing"] {
 
 const addressOf = (settings: McpSettings): string =>
   "command" in settings ? settings.command : new URL(settings.url).origin;
-
-/** Text content; for other content, a link or only its kind. */
-function textOf({ content, structuredContent }: z.infer<typeof CallToolResultSchema>): string {
-  const texts = content.map((block) => {
-    if (block.type === "text") return block.text;
-    if (block.type === "resource" && "text" in block.resource) return block.resource.text;
-    if (block.type === "resource_link") return `[${block.name}](${block.uri})`;
-    return `(${block.type} that cannot be shown as text)`;
-  });
-  if (texts.length === 0 && structuredContent) return JSON.stringify(structuredContent);
-  return texts.join("\n") || "(no content)";
-}

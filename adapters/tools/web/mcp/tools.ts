@@ -11,7 +11,8 @@ import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
 import type { McpSettings } from "../settings.ts";
 import { validatedBy } from "./arguments.ts";
-import { type McpServer, McpTool } from "./server.ts";
+import { McpTool } from "./results.ts";
+import type { McpServer } from "./server.ts";
 
 export async function mcpTools(
   name: string,

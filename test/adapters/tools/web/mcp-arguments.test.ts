@@ -4,7 +4,7 @@
  */
 import { expect, test, vi } from "vitest";
 import { validatedBy } from "../../../../adapters/tools/web/mcp/arguments.ts";
-import type { McpTool } from "../../../../adapters/tools/web/mcp/server.ts";
+import type { McpTool } from "../../../../adapters/tools/web/mcp/results.ts";
 
 const faultsOf = (schema: McpTool["schema"], value: unknown) =>
   validatedBy({ type: "object", ...schema }, "far_tool")

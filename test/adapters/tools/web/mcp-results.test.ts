@@ -1,0 +1,104 @@
+/** @file Results of a hostile MCP server over HTTP: millions of faulty items neither block the process nor fill its memory. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { expect, onTestFinished, test } from "vitest";
+import { textOf } from "../../../../adapters/tools/web/mcp/results.ts";
+import { type McpServer, openMcpServer } from "../../../../adapters/tools/web/mcp/server.ts";
+
+const COMMON = { only: null, without: [], seconds: 60, cached: false, requestsPerSecond: 10, usdPerCall: 0 };
+const GREETING = { protocolVersion: "2025-03-26", capabilities: {}, serverInfo: { name: "x", version: "1" } };
+
+/** A server with these results by method, as JSON. */
+async function openWith(results: Record<string, string>): Promise<McpServer> {
+  const http = createServer(async (request, response) => {
+    const { id, method } = JSON.parse(await text(request));
+    const result = { initialize: JSON.stringify(GREETING), ...results }[method as string];
+    if (result === undefined) return void response.writeHead(202).end();
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`);
+  });
+  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
+  const server = openMcpServer(
+    "far",
+    { ...COMMON, url, headers: {} },
+    () => "",
+    (said) => said,
+  );
+  onTestFinished(async () => {
+    await server.close();
+    http.close();
+    http.closeAllConnections();
+  });
+  return server;
+}
+
+const many = (item: string, bytes: number) => `[${`${item},`.repeat(bytes / (item.length + 1))}${item}]`;
+
+test.each<[string, Record<string, string>, RegExp, (server: McpServer) => Promise<unknown>]>([
+  [
+    "blocks",
+    { "tools/call": `{"content":${many("{}", 9e6)}}` },
+    /calling 'x': .*type/,
+    (server) => server.call("x", {}),
+  ],
+  [
+    "tools",
+    { "tools/list": `{"tools":${many("{}", 9e6)}}` },
+    /lists more than 1000 tools$/,
+    (server) => server.tools(),
+  ],
+  [
+    "icons of a tool",
+    { "tools/list": `{"tools":[{"name":"a","icons":${many("{}", 9e6)}}]}` },
+    /listing its tools: .*inputSchema/,
+    (server) => server.tools(),
+  ],
+  [
+    "icons of the server",
+    { initialize: JSON.stringify(GREETING).replace('"x"', `"x","icons":${many("{}", 9e6)}`) },
+    /the server's response is larger than 200000 bytes$/,
+    (server) => server.tools(),
+  ],
+  [
+    "levels of a schema",
+    { "tools/list": `{"tools":[{"name":"a","inputSchema":{"x":${"[".repeat(1e5)}${"]".repeat(1e5)}}}]}` },
+    /listing its tools: /,
+    (server) => server.tools(),
+  ],
+])("a server that sends a great many %s causes an outage, at once", async (_, results, message, ask) => {
+  const server = await openWith(results);
+  const before = process.cpuUsage();
+  const failed = await ask(server).catch((error: unknown) => error);
+  expect(failed).toMatchObject({ code: "tool-backend", message: expect.stringMatching(message) });
+  expect(process.cpuUsage(before).user / 1e6).toBeLessThan(10);
+});
+
+test("a list of tools has at most 10,000,000 characters, over all its pages", async () => {
+  const schema = `{"type":"object","description":"${"d".repeat(4e6)}"}`;
+  const server = await openWith({
+    "tools/list": `{"nextCursor":"more","tools":[{"name":"a","inputSchema":${schema}}]}`,
+  });
+  await expect(server.tools()).rejects.toThrow(/it describes its tools in more than 10000000 characters$/);
+});
+
+test("text and links are shown, and of other content its kind", () => {
+  const content = [
+    { type: "text", text: "one", annotations: { audience: ["user"] } },
+    { type: "resource", resource: { uri: "a:b", text: "two" } },
+    { type: "resource", resource: { uri: "a:b", blob: "AAAA" } },
+    { type: "resource_link", name: "three", uri: "https://a.test/" },
+    { type: "image", data: "AAAA", mimeType: "image/png" },
+  ];
+  expect(textOf({ content }).split("\n")).toEqual([
+    "one",
+    "two",
+    "(resource that cannot be shown as text)",
+    "[three](https://a.test/)",
+    "(image that cannot be shown as text)",
+  ]);
+  expect(textOf({ content: [], structuredContent: { n: 3 } })).toBe('{"n":3}');
+  expect(textOf({ content: [] })).toBe("(no content)");
+  expect(() => textOf({ content: [{ type: "text" }] })).toThrow();
+});
