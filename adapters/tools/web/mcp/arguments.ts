@@ -5,6 +5,7 @@
  */
 import { createContext, Script } from "node:vm";
 import { Ajv, type ValidateFunction } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import * as z from "zod";
 import { MgrpoError } from "../../../../core/errors.ts";
@@ -22,7 +23,7 @@ const [MAX_ERRORS, MAX_ERROR_CHARACTERS] = [3, 500];
  * used.
  */
 export function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<Record<string, unknown>> {
-  const ajv = createAjv();
+  const ajv = createAjv(schema);
   const check = compiled(ajv, schema, name);
   const { $schema: _, ...described } = schema;
   const checked = z.unknown().superRefine((value, context) => {
@@ -32,7 +33,7 @@ export function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<
   return checked.meta(described) as z.ZodType as z.ZodType<Record<string, unknown>>;
 }
 
-function compiled(ajv: Ajv, schema: McpTool["schema"], name: string): ValidateFunction {
+function compiled(ajv: AnyAjv, schema: McpTool["schema"], name: string): ValidateFunction {
   try {
     // With `$async`, ajv's own keyword, a check would return a promise, whose rejection nothing handles.
     return withinMilliseconds(COMPILE_MILLISECONDS, () => ajv.compile({ ...schema, $async: false }));
@@ -52,14 +53,26 @@ function passes(check: ValidateFunction, value: unknown): boolean {
   }
 }
 
-const messageOf = (ajv: Ajv, errors: NonNullable<ValidateFunction["errors"]>): string =>
+const messageOf = (ajv: AnyAjv, errors: NonNullable<ValidateFunction["errors"]>): string =>
   clip(ajv.errorsText(errors.slice(0, MAX_ERRORS)), MAX_ERROR_CHARACTERS);
 
-function createAjv(): Ajv {
+type AnyAjv = ReturnType<typeof createAjv>;
+
+/** An older draft than 2020-12, MCP's default: as `$schema` says, or as `items` shows, which only older drafts let list a tuple's types. */
+const OLDER_DRAFT = /"\$schema":"[^"]*\bdraft-0\d|"items":\[/;
+
+function createAjv(schema: McpTool["schema"]) {
   // `code`: only needed to compile a schema to a file.
   const regExp = Object.assign(linearPattern, { code: "linearPattern" });
-  // No logger: it would print a warning for each unknown format, and unknown formats are common.
-  const ajv = new Ajv({ strict: false, validateSchema: false, allErrors: true, logger: false, code: { regExp } });
+  const options = {
+    ...{ strict: false, validateSchema: false, allErrors: true },
+    // Otherwise 19.99 is no multiple of 0.01.
+    multipleOfPrecision: 9,
+    // It would print a warning for each unknown format, and unknown formats are common.
+    logger: false,
+    code: { regExp },
+  } as const;
+  const ajv = OLDER_DRAFT.test(JSON.stringify(schema)) ? new Ajv(options) : new Ajv2020(options);
   return addFormats.default(ajv);
 }
 

@@ -57,3 +57,28 @@ test("an unknown format is no check, and prints nothing", () => {
   expect(faultsOf({ properties: { n: { type: "integer", format: "uint32" } } }, { n: -1 })).toBe(undefined);
   expect(warn).not.toHaveBeenCalled();
 });
+
+test("a tuple is checked as JSON Schema 2020-12 and as draft 7 write it", () => {
+  const [name, count] = [{ type: "string" }, { type: "integer" }];
+  const tuples = [
+    { prefixItems: [name, count], items: false },
+    { prefixItems: [name], items: count },
+    { items: [name, count], additionalItems: false },
+    { items: [name], additionalItems: count },
+  ];
+  for (const tuple of tuples) {
+    expect(faultsOf({ properties: { pair: tuple } }, { pair: ["salt", 3] })).toBe(undefined);
+    expect(faultsOf({ properties: { pair: tuple } }, { pair: [3, "salt"] })).not.toBe(undefined);
+    expect(faultsOf({ properties: { pair: tuple } }, { pair: ["salt", "mine"] })).not.toBe(undefined);
+  }
+  const draft7 = "http://json-schema.org/draft-07/schema#";
+  expect(
+    faultsOf({ $schema: draft7, properties: { pair: { $ref: draft7 } } }, { pair: { type: "text" } }),
+  ).toHaveLength(1);
+});
+
+test("19.99 is a multiple of 0.01", () => {
+  const price = { properties: { usd: { type: "number", multipleOf: 0.01 } } };
+  expect(faultsOf(price, { usd: 19.99 })).toBe(undefined);
+  expect(faultsOf(price, { usd: 19.995 })).toEqual(["data/usd must be multiple of 0.01"]);
+});
