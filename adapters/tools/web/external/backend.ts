@@ -10,6 +10,7 @@ import type { z } from "zod";
 import { parseJson } from "../../../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { Clock } from "../../../../core/ports.ts";
+import { toWellFormedJson } from "../../../../core/well-formed.ts";
 import type { Redact } from "./redact.ts";
 
 export interface BackendRequest<T> {
@@ -103,7 +104,7 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
       redirect: "manual",
       signal: AbortSignal.timeout(REQUEST_SECONDS * 1000),
       headers,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(body !== undefined && { body: JSON.stringify(toWellFormedJson(body)) }),
     });
     return {
       status: response.status,

@@ -16,6 +16,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import { boundReason } from "../../../../core/contracts/bounds.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
+import { toWellFormedJson } from "../../../../core/well-formed.ts";
 import { reasonOf } from "../external/backend.ts";
 import type { Redact } from "../external/redact.ts";
 import type { McpSettings } from "../settings.ts";
@@ -110,7 +111,8 @@ class McpConnection implements McpServer {
 
   call(tool: string, args: Readonly<Record<string, unknown>>): Promise<string> {
     return this.#request(`calling '${tool}'`, async (client) => {
-      const params = { name: tool, arguments: { ...args } };
+      // A Python server drops a message with an unpaired surrogate, and the call would time out.
+      const params = { name: tool, arguments: toWellFormedJson({ ...args }) };
       const timeout = this.#timeoutMilliseconds;
       try {
         // `client.callTool` also validates structured content against the tool's output schema, and blames the arguments for a mismatch.

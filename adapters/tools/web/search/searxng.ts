@@ -21,10 +21,12 @@ const unresponsive = (input: unknown) =>
     .join(", ");
 
 export function searxng(url: string): SearchBackend {
-  const base = url.replace(/\/+$/, "");
+  const base = new URL(url);
+  const path = base.pathname.replace(/\/+$/, "");
+  base.pathname = path.endsWith("/search") ? path : `${path}/search`;
   return {
     request(query) {
-      const address = new URL(base.endsWith("/search") ? base : `${base}/search`);
+      const address = new URL(base);
       address.searchParams.set("q", query);
       address.searchParams.set("format", "json");
       return { name: "SearXNG", url: address, method: "GET", headers: {}, schema: Answer };

@@ -10,9 +10,10 @@ const COMMON = { only: null, without: [], seconds: 60, cached: false, requestsPe
 const GREETING = { protocolVersion: "2025-03-26", capabilities: {}, serverInfo: { name: "x", version: "1" } };
 
 /** A server with these results by method, as JSON. */
-async function openWith(results: Record<string, string>): Promise<McpServer> {
+async function openWith(results: Record<string, string>, onCall?: (params: unknown) => void): Promise<McpServer> {
   const http = createServer(async (request, response) => {
-    const { id, method } = JSON.parse(await text(request));
+    const { id, method, params } = JSON.parse(await text(request));
+    if (method === "tools/call") onCall?.(params);
     const result = { initialize: JSON.stringify(GREETING), ...results }[method as string];
     if (result === undefined) return void response.writeHead(202).end();
     response.writeHead(200, { "content-type": "application/json" });
@@ -101,4 +102,13 @@ test("text and links are shown, and of other content its kind", () => {
   expect(textOf({ content: [], structuredContent: { n: 3 } })).toBe('{"n":3}');
   expect(textOf({ content: [] })).toBe("(no content)");
   expect(() => textOf({ content: [{ type: "text" }] })).toThrow();
+});
+
+test("an unpaired surrogate in the arguments, which Python servers drop the message for, is sent as U+FFFD", async () => {
+  let sent: unknown;
+  const server = await openWith({ "tools/call": '{"content":[]}' }, (params) => {
+    sent = params;
+  });
+  await server.call("x", { city: "cut \ud83d off" });
+  expect(sent).toMatchObject({ arguments: { city: "cut \ufffd off" } });
 });

@@ -1,10 +1,12 @@
 /** @file The search tool over four backends on a fake search engine: outages, mistakes, and empty results. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openBackends, openTokenBucket, reasonOf } from "../../../../adapters/tools/web/external/backend.ts";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
+import { searxng } from "../../../../adapters/tools/web/search/searxng.ts";
 import { serper } from "../../../../adapters/tools/web/search/serper.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
@@ -181,6 +183,37 @@ test("the error about a wrong key names its variable", async () => {
     /^Serper at http:\/\/127\.0\.0\.1:\d+: HTTP 401 \(.*\): it refuses the key: check SERPER_API_KEY$/,
   );
   await close();
+});
+
+test("the parameters of SearXNG's address are sent, and other parameters get other answers, cached or not", async () => {
+  const { url } = searxng("https://a.test/web/?engines=bing").request("Alby", 3);
+  expect(url.href).toBe("https://a.test/web/search?engines=bing&q=Alby&format=json");
+  const store = memoryStore();
+  const before = world.searches();
+  for (const engines of ["bing", "google", "bing"]) {
+    const search = { backend: "searxng", url: `${world.origin}/searxng?engines=${engines}`, requestsPerSecond: 1000 };
+    const tools = await openWorldTools(world, { search }, { store });
+    opened.push(tools);
+    expect(await tools.call("search", { query: "Alby" })).toMatch(/^1\. Alby/);
+  }
+  expect(world.searches() - before).toBe(2);
+});
+
+test("an unpaired surrogate in a query, which strict servers refuse, is sent as U+FFFD", async () => {
+  const bodies: unknown[] = [];
+  const server = createServer(async (request, response) => {
+    bodies.push(await json(request));
+    response.writeHead(200, { "content-type": "application/json" }).end("{}");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { call } = await openSearch({
+    backend: "serper",
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  });
+  expect(await call("search", { query: "cut \ud83d off" })).toBe("nothing found");
+  expect(bodies).toEqual([{ q: "cut \ufffd off", num: 10 }]);
+  server.close();
+  server.closeAllConnections();
 });
 
 test("SearXNG engines that do not respond are an outage, not an empty result", async () => {
