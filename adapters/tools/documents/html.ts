@@ -91,9 +91,23 @@ function baseOf(document: { querySelector(selector: string): Element | null }, u
 
 type Element = { getAttribute(name: string): string | null };
 
+/**
+ * Matches nothing: its filter sees each table before its cells. The plugin asks for all rows again for each row of each column, and to collect
+ * them takes a walk over the table, so 2,000 rows would take seconds.
+ */
+const ROWS_ONCE: TurndownService.Rule = {
+  filter(node) {
+    if (node.nodeName === "TABLE" && "rows" in node)
+      Object.defineProperty(node, "rows", { value: Array.from(node.rows as ArrayLike<unknown>) });
+    return false;
+  },
+  replacement: () => "",
+};
+
 function markdownOf(html: string): string {
   const turndown = new TurndownService({ headingStyle: "atx", codeBlockStyle: "fenced", bulletListMarker: "-" });
   turndown.use(gfm);
+  turndown.addRule("rowsOnce", ROWS_ONCE);
   return turndown
     .turndown(html)
     .replace(/[ \t]+\n/g, "\n")
