@@ -45,6 +45,9 @@ export function* partsWithin(text: string, room: TokenRoom, pieceCharacters = In
   if (part !== "") yield part;
 }
 
+/** Not before U+FEFF, which `\s` includes: escaping removes it, so half a million of them would be words without tokens, counted one by one. */
+const BEFORE_SPACE = /(?=[^\S\ufeff])/;
+
 /** Lines; a line that does not fit is split into words, each with its leading space; a word that does not fit, into fragments. */
 function* piecesOf(
   text: string,
@@ -54,7 +57,7 @@ function* piecesOf(
   for (const line of text.split(/(?<=\n)/)) {
     const tokens = line.length > pieceCharacters ? undefined : tokensWithin(line, room);
     if (tokens !== undefined) yield [line, tokens];
-    else for (const word of line.split(/(?=\s)/)) yield* fragmentsOf(word, room, pieceCharacters);
+    else for (const word of line.split(BEFORE_SPACE)) yield* fragmentsOf(word, room, pieceCharacters);
   }
 }
 

@@ -77,6 +77,20 @@ test.each([
   expect(counted).toBeLessThan(6400 + 9 * 2 * 800);
 });
 
+test("half a million characters without tokens, which `\\s` matches, are not counted one by one", () => {
+  let counts = 0;
+  const room = {
+    tokens: 100,
+    count(piece: string) {
+      counts += 1;
+      return piece.replaceAll("\ufeff", "").length;
+    },
+  };
+  const whole = `a${"\ufeff".repeat(500_000)}b`;
+  expect([...partsWithin(whole, room, 800)]).toEqual([whole]);
+  expect(counts).toBeLessThan(5000);
+});
+
 test("text is split after lines if possible, then words, then characters", () => {
   const parts = (whole: string, limit: number) => [...partsWithin(whole, { tokens: limit, count })];
   // aa bb\n is 4 tokens, and so is cc dd\n.
