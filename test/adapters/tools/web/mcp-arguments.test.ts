@@ -60,7 +60,7 @@ test("an unknown format is no check, and prints nothing", () => {
 
 test("a tuple is checked as JSON Schema 2020-12 and as draft 7 write it", () => {
   const [name, count] = [{ type: "string" }, { type: "integer" }];
-  const tuples = [
+  const tuples: McpTool["schema"][] = [
     { prefixItems: [name, count], items: false },
     { prefixItems: [name], items: count },
     { items: [name, count], additionalItems: false },
