@@ -1,8 +1,9 @@
 /**
- * @file alignment.*: when does it matter how a sub-agent's trajectories are weighted? Worlds in which d_k is 0 to 20 (alignment/world.ts), each
- * way of weighting them, many seeds. One line per world and way: the score over the whole training (`during`) and at its end, both as the mean over
- * rollouts, and at the end as the mean over calls (`perCall`); the score of each kind of task; the standard deviation between seeds of
- * `during`, and its difference from the paper's `resample` on the same seed with its 95% interval.
+ * @file alignment.*: when does it matter how a sub-agent's trajectories are weighted? Trains in each world (alignment/world.ts; d_k is at most 20),
+ * with each mode of weighting (alignment/train.ts) and many seeds. One line per world and mode: the score over the whole training (`during`) and at
+ * its end (`end`), both as means over rollouts; at the end, the mean over calls (`perCall`) and the score of each kind of task (`kinds`); the
+ * standard deviation of `during` between seeds (`betweenSeeds`), and its difference from the paper's `resample` on the same seed
+ * (`fromResample`) with the 95% interval.
  *
  *     node dist/bench/alignment.js --lengths unequal [--aggregation token-mean]      reports of unequal length, after `node build.mjs`
  */

@@ -1,4 +1,4 @@
-/** @file The options of `npm run gpu`, checked before the first part runs. The values of `--set` are checked by the step. */
+/** @file The options of `npm run gpu`, checked before the first part runs. The part `step` checks the values of `--set`. */
 import { parseArgs } from "node:util";
 import { MgrpoError } from "../core/errors.ts";
 import { DEVICES, type Device } from "./gpu-figures.ts";

@@ -78,7 +78,7 @@ function sameDecimal(a: string, b: string): boolean {
   return x !== undefined && y !== undefined && x.digits === y.digits && x.exponent === y.exponent;
 }
 
-/** The number as signed digits * 10^exponent, without zeros at either end; 0 has no digits and exponent 0. Undefined if it is no finite number. */
+/** The number as signed digits * 10^exponent, without zeros at either end; 0 has no digits and exponent 0. Undefined: not a finite number. */
 function readDecimal(text: string): { digits: string; exponent: bigint } | undefined {
   const match = DECIMAL.exec(withAsciiDigits(stripped(text).replaceAll("_", "")));
   if (!match) return undefined;

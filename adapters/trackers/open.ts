@@ -40,7 +40,8 @@ export function checkTrackers(
   if (track.includes("mlflow")) mlflowServer(environment);
   if (track.includes("otlp")) otlpReceiver(environment);
   else if (trackContent) {
-    throw new MgrpoError("config-invalid", "trackContent: only otlp takes content: add it to track, or leave this out");
+    const message = "trackContent: only otlp takes content: add otlp to the setting 'track', or leave trackContent out";
+    throw new MgrpoError("config-invalid", message);
   }
 }
 
@@ -58,7 +59,7 @@ function otlpReceiver(environment: Environment): { readonly url: string; readonl
   return { url, headers: { ...(authorization !== "" && { authorization }), ...otlpHeaders(environment) } };
 }
 
-/** `name=value,…`, with values encoded as in URLs. */
+/** `name=value,…`, with percent-encoded values. */
 function otlpHeaders(environment: Environment): Record<string, string> {
   const variables = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
   const variable = variables.find((name) => environment[name]) ?? "";
@@ -68,11 +69,11 @@ function otlpHeaders(environment: Environment): Record<string, string> {
     const value = encoded === undefined ? undefined : decoded(encoded);
     // Lower case: names that differ in case are the same header.
     if (value !== undefined && isHeader(name, value)) return [name.toLowerCase(), value];
-    // Not quoted: headers hold keys.
+    // The message does not quote the header, which may contain a secret.
     const header = `track: otlp: header ${i + 1} of ${variable}`;
     const fault =
       value === undefined
-        ? "is not name=value, with the value encoded as in URLs: correct it, and write % as %25"
+        ? "is not name=value, with the value percent-encoded: correct it, and write % as %25"
         : "has a character that HTTP does not allow in its name or its value: correct it";
     throw new MgrpoError("config-invalid", `${header} ${fault}`);
   });
@@ -100,14 +101,14 @@ function mlflowServer(environment: Environment): { readonly url: string; readonl
     MLFLOW_TRACKING_USERNAME: user,
     MLFLOW_TRACKING_PASSWORD: password,
   } = environment;
-  // As in MLflow's own client: a complete user and password come before a token.
+  // As in MLflow's own client: a user name with a password takes precedence over a token.
   if (token && !(user && password)) return { ...server, authorization: `Bearer ${token}` };
   return user ? { ...server, authorization: basicAuthorization(user, password) } : server;
 }
 
 function unusable(tracker: string, variable: string, address: string, remedy: string): MgrpoError {
   const fault = isHttp(address)
-    ? "has a user or password that is not encoded as in URLs (write % as %25)"
+    ? "has a user or password that is not percent-encoded (write % as %25)"
     : "is not an http or https address";
   const given = address === "" ? "is not set" : fault;
   return new MgrpoError("config-invalid", `track: ${tracker} needs ${variable}, which ${given}: set it to ${remedy}`);
@@ -122,7 +123,7 @@ interface TrackingServer {
 
 const isHttp = (address: string): boolean => /^https?:\/\//.test(address) && URL.canParse(address);
 
-/** Takes a user and password out of an address. Undefined if `isHttp` is false, or if they are not encoded as in URLs. */
+/** Takes a user and password out of an address. Undefined if `isHttp` is false, or if they are not percent-encoded. */
 function serverOf(address: string): TrackingServer | undefined {
   if (!isHttp(address)) return undefined;
   const url = new URL(address);

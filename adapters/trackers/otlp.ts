@@ -1,5 +1,5 @@
 /**
- * @file Rollouts as OpenTelemetry traces, by OTLP over HTTP with protobuf (opentelemetry-proto 1.x), the default of its exporters.
+ * @file Rollouts as OpenTelemetry traces, sent by OTLP over HTTP with protobuf (opentelemetry-proto 1.x), the default of OpenTelemetry's exporters.
  * Trace and span ids are hashes of a rollout's address, so a rollout that is sent twice has the same ids.
  */
 
@@ -49,13 +49,13 @@ export function openOtlp(options: OtlpOptions): Tracker {
         if (source !== "step") continue;
         const rollouts = await options.rollouts(step - 1);
         const start = time - 1000 * (metrics["time/step"] ?? 0);
-        const left: LeftOut = { tooLarge: 0, rejected: 0, reason: "" };
+        const leftOut: LeftOut = { tooLarge: 0, rejected: 0, reason: "" };
         for (let i = 0; i < rollouts.length; i += BATCH) {
           const batch = rollouts.slice(i, i + BATCH);
           const traces = batch.map((one) => spanMessages(options.identity, one, start, time));
-          await post(options, traces, left, signal);
+          await post(options, traces, leftOut, signal);
         }
-        for (const fault of faultsOf(left)) options.report(`step ${step}: ${nameOf(options)} ${fault}`);
+        for (const fault of faultsOf(leftOut)) options.report(`step ${step}: ${nameOf(options)} ${fault}`);
       }
     },
     async finish() {},
@@ -78,12 +78,12 @@ interface LeftOut {
 
 function faultsOf({ tooLarge, rejected, reason }: LeftOut): string[] {
   const [are, were] = tooLarge === 1 ? ["is", "was"] : ["are", "were"];
-  const large = `refuses large requests: ${tooLarge} of the step's rollouts ${are} too large even alone, and ${were} left out; raise the receiver's limit for requests`;
+  const large = `refuses large requests: ${tooLarge} of the step's rollouts ${are} too large even alone, and ${were} left out; raise the receiver's request size limit`;
   const lost = `rejected ${rejected} of the step's spans (${reason || "it gives no reason"})`;
   return [...(tooLarge > 0 ? [large] : []), ...(rejected > 0 ? [lost] : [])];
 }
 
-/** The messages of a rollout's spans. `start` and `end`: of its step, in ms. */
+/** A rollout's spans as protobuf messages. `start` and `end`: of its step, in ms. */
 function spanMessages(identity: string, traced: TracedRollout, start: number, end: number): object[] {
   const { step, group, rollout } = traced.outcome.address;
   const address = `${identity}/${step}/${group}/${rollout}`;
@@ -123,11 +123,11 @@ function anyValue(key: string, value: string | number | boolean): object {
   return INTEGERS.has(key) ? { intValue: value } : { doubleValue: value };
 }
 
-/** Halves a batch that is too large, for the receiver or for one request. Adds to `left` what the receiver does not take. */
+/** Halves a batch that is too large, for the receiver or for one request. Adds to `leftOut` what the receiver does not take. */
 async function post(
   options: OtlpOptions,
   traces: readonly object[][],
-  left: LeftOut,
+  leftOut: LeftOut,
   signal: AbortSignal,
 ): Promise<void> {
   const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": options.run }) };
@@ -138,14 +138,14 @@ async function post(
   const response = isSent ? await request(options, body, signal) : undefined;
   if (response && !isTooLarge(response)) {
     const rejected = rejectedBy(options, response);
-    left.rejected += rejected?.count ?? 0;
-    left.reason = rejected?.reason ?? left.reason;
+    leftOut.rejected += rejected?.count ?? 0;
+    leftOut.reason = rejected?.reason ?? leftOut.reason;
   } else if (traces.length === 1) {
-    left.tooLarge += 1;
+    leftOut.tooLarge += 1;
   } else {
     const half = Math.ceil(traces.length / 2);
-    await post(options, traces.slice(0, half), left, signal);
-    await post(options, traces.slice(half), left, signal);
+    await post(options, traces.slice(0, half), leftOut, signal);
+    await post(options, traces.slice(half), leftOut, signal);
   }
 }
 

@@ -8,7 +8,7 @@ import { type MgrpoError, refusalOf } from "../errors.ts";
 import { haltOf } from "./halt-run.ts";
 import type { VerdictFailure } from "./verdict.ts";
 
-/** A judge that has failed for this long in a row halts the run. */
+/** A judge that has failed without interruption for this long halts the run. */
 const OUTAGE_SECONDS = 600;
 
 export type JudgeDecision =

@@ -1,8 +1,9 @@
 /**
  * @file A checkpoint's Jinja chat template, from chat_template.jinja or tokenizer_config.json, rendered by Hugging Face's library.
  *
- * Invariant: a template that loops on a tiny conversation blocks its thread only once after it is opened, for the tries that time-limit.ts
- * allows, twice: it is not rendered again, however many conversations need it. A conversation that is too long to render is refused alone.
+ * Invariant: once a conversation and a tiny one with the same first roles have both exceeded the time limit, nothing more is rendered. So a
+ * template with an infinite loop blocks its thread for these two renderings only, each as long as time-limit.ts allows. A conversation that is
+ * merely too long to render is refused alone.
  */
 import { Template } from "@huggingface/jinja";
 import * as z from "zod";
@@ -31,7 +32,7 @@ export const TokenizerConfig = z.looseObject({
 });
 export type TokenizerConfig = z.infer<typeof TokenizerConfig>;
 
-/** A Jinja comment by which a template declares that its model learned its tools from demonstrations, so that no text describes them. */
+/** A Jinja comment by which a template declares that its model learned its tools from demonstrations, so that prompts need not describe them. */
 const KNOWS_TOOLS = /\{#-?\s*mgrpo: tools learned\b/;
 
 /** Limit on the messages of a tiny conversation, and on the roles that an error names. */
@@ -139,7 +140,7 @@ function templatesIn({ chat_template }: TokenizerConfig): string[] {
   return ["default", "tool_use"].flatMap((name) => chat_template.find((entry) => entry.name === name)?.template ?? []);
 }
 
-/** Whether the files have a template. An adapter's may leave it to their base. */
+/** Whether the files contain a template. An adapter may leave it to its base model. */
 export function hasTemplate(files: CheckpointFiles): boolean {
   const config = files.get(CONFIG);
   const inConfig = config

@@ -132,7 +132,7 @@ export class ObjectFiles {
     const object = await this.open(bucket, key);
     if (!object) return;
     await object.file.close();
-    // Synchronous: another call may have deleted or replaced the object by now, and bytes are released once.
+    // Another call may have deleted or replaced the object meanwhile. No `await` follows, so the released bytes are those of the removed file.
     const path = this.#path(bucket, key);
     const bytes = objectSize(path);
     rmSync(path, { force: true });

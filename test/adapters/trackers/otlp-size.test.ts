@@ -95,7 +95,7 @@ test("a rollout that is too large even alone is left out with one line, and the 
   await send(rollouts.map((one, i) => (i === 2 ? { ...one, models: { ...one.models, main: "huge" } } : one)));
   expect(accepted).toEqual([2, 1, 3]);
   expect(reports).toEqual([
-    `step 1: the OTLP receiver at ${url} refuses large requests: 1 of the step's rollouts is too large even alone, and was left out; raise the receiver's limit for requests`,
+    `step 1: the OTLP receiver at ${url} refuses large requests: 1 of the step's rollouts is too large even alone, and was left out; raise the receiver's request size limit`,
   ]);
 });
 

@@ -176,7 +176,7 @@ test.each<[Record<string, string>, RegExp]>([
       OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318",
       OTEL_EXPORTER_OTLP_HEADERS: "a=1,authorization=Basic 100%",
     },
-    /header 2 of OTEL_EXPORTER_OTLP_HEADERS is not name=value, with the value encoded as in URLs: .* write % as %25$/,
+    /header 2 of OTEL_EXPORTER_OTLP_HEADERS is not name=value, with the value percent-encoded: .* write % as %25$/,
   ],
   [
     { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", OTEL_EXPORTER_OTLP_TRACES_HEADERS: "authorization Basic" },

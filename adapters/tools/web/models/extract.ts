@@ -38,8 +38,8 @@ export function goalExtractor(model: ToolModel, calls: ExternalCalls): BeginExtr
     return async (page) => {
       if (refused) return refused;
       const messages = promptFor(goal, page);
-      const expectedUsd = mostUsdOf(model, messages);
-      if (expectedUsd > heldUsd && Number.isFinite(leftUsd)) return notCovered(expectedUsd, heldUsd);
+      const maxUsd = mostUsdOf(model, messages);
+      if (maxUsd > heldUsd && Number.isFinite(leftUsd)) return notCovered(maxUsd, heldUsd);
       return callToolModel(model, { tool: "extract", messages }, calls, context);
     };
   };

@@ -49,8 +49,8 @@ export function mostUsdOf({ usdPerMillionTokens, maxTokens }: ToolModel, message
 }
 
 /**
- * The model's text, or a message that the model refuses the content. The caller holds what the call may cost. Decoding is greedy if the model
- * allows it, so the cached answer depends little on which caller asks first.
+ * The model's text, or a message saying that the model refuses the content. The caller has reserved the call's maximum cost (`hold`). Decoding
+ * is greedy if the model allows it, so the cached answer depends little on which caller asks first.
  */
 export async function callToolModel(
   toolModel: ToolModel,
@@ -59,7 +59,7 @@ export async function callToolModel(
   context: ToolContext,
 ): Promise<string> {
   const { model, name, usdPerMillionTokens: usd, maxTokens } = toolModel;
-  const expectedUsd = mostUsdOf(toolModel, messages);
+  const maxUsd = mostUsdOf(toolModel, messages);
   const request = {
     tool,
     backend: name,
@@ -71,17 +71,17 @@ export async function callToolModel(
   };
   const complete = async () => {
     const { text, usage } = await completeGreedily(model, { messages, maxTokens, onCutOff }).catch((cause: unknown) =>
-      refusalOf(tool, cause),
+      contentRefusalOf(tool, cause),
     );
     return { text, ...usage };
   };
   const costOf = (counts: TokenUsage) => costUsd(usd, counts);
-  const options = { costOf, mostUsd: expectedUsd, canary: context.question.canary };
+  const options = { costOf, mostUsd: maxUsd, canary: context.question.canary };
   // Only the run pays for requests that were cut off: how often a server is too slow depends on timing, and a rollout's
   // budget must not. The run pays for them last: if they exceed its limit, the answer is already counted and stored.
   const answer = await payAfter(
     () => calls.call(request, Answer, 0, complete, options),
-    () => calls.payMore(cutOff * expectedUsd),
+    () => calls.payMore(cutOff * maxUsd),
   );
   context.budget.addCost(costOf(answer));
   return answer.text.trim();
@@ -109,7 +109,7 @@ function refusesTemperature(error: unknown): boolean {
 }
 
 /** The model refuses the content now and on every retry, or did not finish: an answer, not an outage. Throws any other failure. */
-function refusalOf(tool: string, cause: unknown): { readonly text: string; readonly usage: TokenUsage } {
+function contentRefusalOf(tool: string, cause: unknown): { readonly text: string; readonly usage: TokenUsage } {
   if (!isMgrpoError(cause, "endpoint-unavailable", "endpoint-refused")) throw cause;
   const { contentRefusal, answerFault, usage = NONE } = (cause.evidence ?? {}) as Evidence;
   const reason = contentRefusal ?? answerFault;
