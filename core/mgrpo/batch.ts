@@ -39,8 +39,8 @@ export function lossTerms(batch: AgentBatch, actionTokens_N: readonly number[], 
 }
 
 /**
- * Whether an agent learns from a finalized group: its rewards differ, or those of its turns do. Rewards that differ within one rollout are
- * compared with nothing under `baseline: leave-one-out`.
+ * Whether an agent learns from a finalized group: its rewards differ, or those of its turns do. Under `baseline: leave-one-out`, rewards that
+ * all come from one rollout have nothing to be compared with: they may differ, but all advantages are 0.
  */
 export function hasSignal(batch: AgentBatch | undefined): boolean {
   if (batch === undefined) return false;
@@ -115,7 +115,7 @@ export function tokenWeights(
 
 /**
  * At most `count` minibatches, none empty, each in the order of the entries. The entries are dealt in turn, question by question, so that each
- * question's trajectories are spread evenly; within a question in random order: in the given one, the first calls of all rollouts could be in
+ * question's trajectories are spread evenly. Those of one question are shuffled first: otherwise the first calls of all rollouts could end up in
  * one minibatch and the second calls in another.
  */
 export function splitMinibatches<T extends Pick<WeightedTrajectory, "group">>(

@@ -31,7 +31,7 @@ function sameSubReward(counted: readonly ScoredRollout[], agent: string, batch: 
   const countedCallers = callers.filter(
     (score) => !score.masked && callsOf(score, agent).some(({ masked }) => masked !== "caller"),
   );
-  // Under `baseline: leave-one-out`, rewards that differ within one rollout are compared with nothing.
+  // Under `baseline: leave-one-out`, rewards that all come from one rollout have nothing to be compared with.
   if (batch.std > 0 && countedCallers.length === 1)
     return callers.length === 1 ? "only one rollout called it" : "the invocations of only one rollout count";
   const differs = invocations.some(({ reward }) => reward !== invocations[0]?.reward);

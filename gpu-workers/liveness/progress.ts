@@ -30,9 +30,9 @@ export class EngineProgress {
 
   /** Whether a call hangs and cannot be ended. Samples may wait while a training call runs: both may share a GPU's thread. */
   get isStalled(): boolean {
-    const open = [...this.#calls].filter(({ dueAt }) => dueAt >= this.#now());
+    const onTime = [...this.#calls].filter(({ dueAt }) => dueAt >= this.#now());
     const overdue = [...this.#calls].filter(({ dueAt }) => dueAt < this.#now());
-    const isTraining = open.some(({ work }) => work === "training");
+    const isTraining = onTime.some(({ work }) => work === "training");
     return overdue.some(({ work }) => work === "training" || !isTraining);
   }
 

@@ -46,23 +46,23 @@ const tokenRefused = (url: string, status: number): MgrpoError =>
 
 function refusal(url: string, repository: string, status: number, fault: string): MgrpoError {
   const name = `hf:${repository}`;
-  const token = "set HF_TOKEN to your token, or run hf auth login";
+  const logIn = "set HF_TOKEN to your token, or run hf auth login";
   if (fault === "RevisionNotFound")
     return new MgrpoError("not-found", `${name} has no such revision: write a branch, a tag or a full commit hash`);
   if (fault === "GatedRepo")
-    return new MgrpoError("hub-refused", `${name} is gated: accept its terms at ${url}/${repository} and ${token}`);
+    return new MgrpoError("hub-refused", `${name} is gated: accept its terms at ${url}/${repository} and ${logIn}`);
   if (fault === "RepoNotFound" || status === 404)
     return new MgrpoError(
       "not-found",
-      `${name}: ${url} has no such model, or it is private: check the name, or ${token}`,
+      `${name}: ${url} has no such model, or it is private: check the name, or ${logIn}`,
     );
   if (status === 401 || status === 403)
     return new MgrpoError(
       "hub-refused",
-      `${name}: ${url} refuses access (${status}): it is gated or private: ${token}`,
+      `${name}: ${url} refuses access (${status}): it is gated or private: ${logIn}`,
     );
   if (status === 429) {
-    const limited = `${url} is rate-limiting requests (429): wait a few minutes, or ${token}`;
+    const limited = `${url} is rate-limiting requests (429): wait a few minutes, or ${logIn}`;
     return new MgrpoError("hub-unavailable", limited, { retryable: true });
   }
   if (status >= 500) return hubUnavailable(`${url} responded with ${status}`);

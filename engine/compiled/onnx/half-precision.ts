@@ -82,10 +82,10 @@ class HalfPrecisionRewrite {
 
   /** The name that a product reads in place of `name`; adds the Casts it needs. */
   #productInput(name: string, casts: GraphNode[]): string {
-    const isStored = typeOf(this.#external, name) === "bfloat16";
-    const half = isStored ? name : this.#castOnce(casts, name, `${name}:bfloat16`, BFLOAT16);
+    const isBfloat16 = typeOf(this.#external, name) === "bfloat16";
+    const half = isBfloat16 ? name : this.#castOnce(casts, name, `${name}:bfloat16`, BFLOAT16);
     if (this.#options.multipliesBfloat16) return half;
-    return isStored ? this.#wide(name) : this.#castOnce(casts, half, `${name}:rounded`, FLOAT);
+    return isBfloat16 ? this.#wide(name) : this.#castOnce(casts, half, `${name}:rounded`, FLOAT);
   }
 
   #castOnce(casts: GraphNode[], from: string, to: string, type: number): string {

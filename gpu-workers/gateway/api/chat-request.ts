@@ -38,11 +38,11 @@ const OfferedFunction = z.looseObject({
   }),
 });
 
-const OVERRIDDEN_WHOLE = [
+const OVERRIDDEN_TOP_LEVEL = [
   ...["temperature", "top_p", "frequency_penalty", "presence_penalty"],
   ...["reasoning_effort", "verbosity"],
 ];
-export const CHAT_OVERRIDDEN = [...OVERRIDDEN_WHOLE, "messages.*.name", "tools.*.function.strict"];
+export const CHAT_OVERRIDDEN = [...OVERRIDDEN_TOP_LEVEL, "messages.*.name", "tools.*.function.strict"];
 
 export const ChatCompletionRequest = z.strictObject({
   model: z.string(),
@@ -61,7 +61,7 @@ export const ChatCompletionRequest = z.strictObject({
   user: z.string().max(500).nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
-  ...ignored([...OVERRIDDEN_WHOLE, ...OPENAI_SERVICE]),
+  ...ignored([...OVERRIDDEN_TOP_LEVEL, ...OPENAI_SERVICE]),
 });
 export type ChatCompletionRequest = z.infer<typeof ChatCompletionRequest>;
 
@@ -95,7 +95,7 @@ export const FORMAT_REFUSED =
   "the reply is what the policy samples, and its format cannot be forced: leave the setting out, ask for the format in the prompt, and check the reply";
 export const TOP_LOGPROBS_REFUSED = "only the log-probs of sampled tokens are known: leave top_logprobs out";
 
-/** Refuses what other servers would show the model, or continue: left out in silence, the agent would be trained in another conversation. */
+/** Refuses what other servers would show the model or continue. If it were silently dropped, the agent would be trained on another conversation. */
 function refuseUnreadable(message: Extract<RequestMessage, { role: "assistant" }>, where: string): void {
   if (message.function_call != null)
     throw unsupported(`${where}.function_call`, `${where}.function_call: write the call in tool_calls`);

@@ -8,9 +8,9 @@ import { callOf, History } from "./history.ts";
 import { ignored, readPart } from "./read-request.ts";
 import { requireOfferedTool } from "./tools.ts";
 
-const OVERRIDDEN_WHOLE = ["temperature", "top_p", "top_k", "thinking"];
+const OVERRIDDEN_TOP_LEVEL = ["temperature", "top_p", "top_k", "thinking"];
 export const MESSAGES_OVERRIDDEN = [
-  ...OVERRIDDEN_WHOLE,
+  ...OVERRIDDEN_TOP_LEVEL,
   ...["output_config.effort", "messages.*.content.*.is_error", "tools.*.strict"],
 ];
 
@@ -44,7 +44,7 @@ export const MessagesRequest = z.strictObject({
   tool_choice: z.looseObject({ type: z.string(), disable_parallel_tool_use: z.boolean().nullish() }).nullish(),
   metadata: z.looseObject({ user_id: z.string().max(500).nullish() }).nullish(),
   output_config: z.strictObject({ format: z.unknown().optional(), effort: z.unknown().optional() }).nullish(),
-  ...ignored([...OVERRIDDEN_WHOLE, "service_tier", "cache_control"]),
+  ...ignored([...OVERRIDDEN_TOP_LEVEL, "service_tier", "cache_control"]),
 });
 export type MessagesRequest = z.infer<typeof MessagesRequest>;
 

@@ -8,8 +8,8 @@ import { callOf, History } from "./history.ts";
 import { ignored, OPENAI_SERVICE, readPart } from "./read-request.ts";
 import { refuseForcedCalls, requireOfferedTool } from "./tools.ts";
 
-const OVERRIDDEN_WHOLE = ["temperature", "top_p", "reasoning"];
-export const RESPONSES_OVERRIDDEN = [...OVERRIDDEN_WHOLE, "text.verbosity", "tools.*.strict"];
+const OVERRIDDEN_TOP_LEVEL = ["temperature", "top_p", "reasoning"];
+export const RESPONSES_OVERRIDDEN = [...OVERRIDDEN_TOP_LEVEL, "text.verbosity", "tools.*.strict"];
 
 /** Messages and references may lack the type. */
 const Item = z.looseObject({ type: z.string().nullish(), role: z.string().optional(), id: z.string().nullish() });
@@ -42,7 +42,7 @@ export const ResponsesRequest = z.strictObject({
   user: z.string().max(500).nullish(),
   truncation: z.string().nullish(),
   background: z.boolean().nullish(),
-  ...ignored([...OVERRIDDEN_WHOLE, ...OPENAI_SERVICE, "max_tool_calls", "stream_options"]),
+  ...ignored([...OVERRIDDEN_TOP_LEVEL, ...OPENAI_SERVICE, "max_tool_calls", "stream_options"]),
 });
 export type ResponsesRequest = z.infer<typeof ResponsesRequest>;
 
