@@ -4,9 +4,9 @@
  */
 import * as z from "zod";
 
-const Call = z.looseObject({ function: z.looseObject({ name: z.string() }).transform(withArguments) });
-const Completion = z.looseObject({
-  choices: z.array(z.looseObject({ message: z.looseObject({ tool_calls: z.array(Call) }) })),
+const CallWithArguments = z.looseObject({ function: z.looseObject({ name: z.string() }).transform(withArguments) });
+const CompletionWithCalls = z.looseObject({
+  choices: z.array(z.looseObject({ message: z.looseObject({ tool_calls: z.array(CallWithArguments) }) })),
 });
 
 function withArguments(call: { readonly [key: string]: unknown }) {
@@ -17,7 +17,7 @@ function withArguments(call: { readonly [key: string]: unknown }) {
 /** A body that is anything else is unchanged. */
 export function withWrittenArguments(body: string): string {
   if (!body.includes('"tool_calls"')) return body;
-  const { data } = Completion.safeParse(parsed(body));
+  const { data } = CompletionWithCalls.safeParse(parsed(body));
   return data ? JSON.stringify(data) : body;
 }
 

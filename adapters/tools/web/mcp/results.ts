@@ -10,17 +10,17 @@ type Json = z.infer<ReturnType<typeof z.json>>;
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** It comes from JSON, so its values are JSON. */
-const JsonObject = z
+const JsonRecord = z
   .custom<Record<string, Json>>(isObject, { error: "expected an object", abort: true })
   .refine(isShallow, { error: `more than ${MAX_DEPTH} levels deep` });
 
 /** A tool as the server describes it; `schema` is its JSON Schema, unchanged. */
-export const McpTool = z.strictObject({ name: z.string(), description: z.string(), schema: JsonObject });
+export const McpTool = z.strictObject({ name: z.string(), description: z.string(), schema: JsonRecord });
 export type McpTool = z.infer<typeof McpTool>;
 
 export const ToolsResult = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
 
-const ListedTool = z.object({ name: z.string(), description: z.string().default(""), inputSchema: JsonObject });
+const ListedTool = z.object({ name: z.string(), description: z.string().default(""), inputSchema: JsonRecord });
 
 export function toMcpTool(listed: unknown): McpTool {
   const { name, description, inputSchema: schema } = ListedTool.parse(listed);
@@ -29,7 +29,7 @@ export function toMcpTool(listed: unknown): McpTool {
 
 export const CallResult = z.object({
   content: z.array(z.unknown()).default([]),
-  structuredContent: JsonObject.optional(),
+  structuredContent: JsonRecord.optional(),
 });
 
 const Block = z.discriminatedUnion("type", [
@@ -40,7 +40,7 @@ const Block = z.discriminatedUnion("type", [
 ]);
 
 /** Text content; for other content, a link or only its kind. */
-export function textOf({ content, structuredContent }: z.infer<typeof CallResult>): string {
+export function resultText({ content, structuredContent }: z.infer<typeof CallResult>): string {
   const texts = content.map((item) => {
     const block = Block.parse(item);
     if (block.type === "text") return block.text;

@@ -22,7 +22,7 @@ import type { Redact } from "../external/redact.ts";
 import type { McpSettings } from "../settings.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { keepErrorOutput, lastReason } from "./error-output.ts";
-import { CallResult, type McpTool, ToolsResult, textOf, toMcpTool } from "./results.ts";
+import { CallResult, type McpTool, resultText, ToolsResult, toMcpTool } from "./results.ts";
 
 export interface McpServer {
   tools(): Promise<McpTool[]>;
@@ -117,7 +117,7 @@ class McpConnection implements McpServer {
       try {
         // `client.callTool` also validates structured content against the tool's output schema, and blames the arguments for a mismatch.
         const result = await client.request({ method: "tools/call", params }, CallResult, { timeout });
-        return this.#shown(textOf(result));
+        return this.#shown(resultText(result));
       } catch (error) {
         // The server rejects the arguments: the agent's mistake, and text for the agent.
         if (error instanceof McpError && error.code === ErrorCode.InvalidParams) return this.#shown(error.message);

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
-import { textOf } from "../../../../adapters/tools/web/mcp/results.ts";
+import { resultText } from "../../../../adapters/tools/web/mcp/results.ts";
 import { type McpServer, openMcpServer } from "../../../../adapters/tools/web/mcp/server.ts";
 
 const COMMON = { only: null, without: [], seconds: 60, cached: false, requestsPerSecond: 10, usdPerCall: 0 };
@@ -92,16 +92,16 @@ test("text and links are shown, and of other content its kind", () => {
     { type: "resource_link", name: "three", uri: "https://a.test/" },
     { type: "image", data: "AAAA", mimeType: "image/png" },
   ];
-  expect(textOf({ content }).split("\n")).toEqual([
+  expect(resultText({ content }).split("\n")).toEqual([
     "one",
     "two",
     "(resource that cannot be shown as text)",
     "[three](https://a.test/)",
     "(image that cannot be shown as text)",
   ]);
-  expect(textOf({ content: [], structuredContent: { n: 3 } })).toBe('{"n":3}');
-  expect(textOf({ content: [] })).toBe("(no content)");
-  expect(() => textOf({ content: [{ type: "text" }] })).toThrow();
+  expect(resultText({ content: [], structuredContent: { n: 3 } })).toBe('{"n":3}');
+  expect(resultText({ content: [] })).toBe("(no content)");
+  expect(() => resultText({ content: [{ type: "text" }] })).toThrow();
 });
 
 test("an unpaired surrogate in the arguments, which Python servers drop the message for, is sent as U+FFFD", async () => {
