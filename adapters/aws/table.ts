@@ -53,7 +53,7 @@ export const sdkApi = (dynamo: DynamoDBClient): DynamoApi => ({
   query: (input) => dynamo.send(new QueryCommand(input)),
 });
 
-/** The wait before a batch is requested again, after a response that held none of it; doubles each time. */
+/** The wait before a batch is requested again, after a response without any of its items; doubles each time. */
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 2000;
 

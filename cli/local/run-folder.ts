@@ -230,7 +230,7 @@ export function readStatus(folder: RunFolder): RunStatus {
 export const parseDerived = <S extends z.ZodType>(schema: S, path: string): z.infer<S> =>
   parseDerivedText(schema, readText(path), path);
 
-/** The text of such a file, or of a line of it. `what`: what is parsed, for the message. */
+/** The text of such a file, or one of its lines. `what`: what is parsed, for the message. */
 export function parseDerivedText<S extends z.ZodType>(schema: S, text: string, what: string): z.infer<S> {
   try {
     return parseJson(schema, text, what);

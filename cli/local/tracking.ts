@@ -7,7 +7,6 @@
  *
  * What is unsent at the end is sent by `mgrpo track <run>`, or when the run is resumed.
  */
-import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
@@ -15,6 +14,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
+import { sha256 } from "../../engine/hash.ts";
 import { clean } from "../terminal/clean.ts";
 import { asTyped } from "../terminal/fail.ts";
 import { writeAtomically } from "./run-folder.ts";
@@ -69,7 +69,7 @@ export class Tracking {
 /** The destination is hashed, since an address may hold a key. */
 function keyOf({ name, destination }: Tracker): string {
   if (destination === undefined) return name;
-  return `${name} ${createHash("sha256").update(destination).digest("hex").slice(0, 16)}`;
+  return `${name} ${sha256(destination).slice(0, 16)}`;
 }
 
 /** Sends the lines to one tracker. */

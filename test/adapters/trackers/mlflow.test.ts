@@ -182,10 +182,8 @@ test("a run that was created with only some of its settings gets the missing one
   expect(logged.flatMap(({ params = [] }) => params.map(({ key }) => key))).toEqual(["seed", "agents.main.system"]);
 });
 
-test("a password without a user is also taken from the address", async () => {
-  const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
-  const environment = { MLFLOW_TRACKING_URI: url.replace("//", "//:word@"), MLFLOW_EXPERIMENT_NAME: "" };
-  const [tracker] = openTrackers(
+const trackersOf = (config: RunConfig, environment: Readonly<Record<string, string>>) =>
+  openTrackers(
     config,
     "unused",
     0,
@@ -193,6 +191,11 @@ test("a password without a user is also taken from the address", async () => {
     environment,
     () => {},
   );
+
+test("a password without a user is also taken from the address", async () => {
+  const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
+  const environment = { MLFLOW_TRACKING_URI: url.replace("//", "//:word@"), MLFLOW_EXPERIMENT_NAME: "" };
+  const [tracker] = trackersOf(config, environment);
   await tracker?.send([line(1)], never);
   expect(new Set(authorizations)).toEqual(new Set([`Basic ${Buffer.from(":word").toString("base64")}`]));
   expect(experiments).toEqual(["mgrpo"]);
@@ -201,19 +204,12 @@ test("a password without a user is also taken from the address", async () => {
 test("a user and password come before a token, and a token before a user without a password, as in MLflow's own client", async () => {
   const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
   for (const password of ["word", ""]) {
-    const [tracker] = openTrackers(
-      config,
-      "unused",
-      0,
-      async () => [],
-      {
-        MLFLOW_TRACKING_URI: url,
-        MLFLOW_TRACKING_TOKEN: "token",
-        MLFLOW_TRACKING_USERNAME: "ada",
-        MLFLOW_TRACKING_PASSWORD: password,
-      },
-      () => {},
-    );
+    const [tracker] = trackersOf(config, {
+      MLFLOW_TRACKING_URI: url,
+      MLFLOW_TRACKING_TOKEN: "token",
+      MLFLOW_TRACKING_USERNAME: "ada",
+      MLFLOW_TRACKING_PASSWORD: password,
+    });
     await tracker?.send([line(1)], never);
   }
   const basic = `Basic ${Buffer.from("ada:word").toString("base64")}`;
@@ -224,14 +220,7 @@ test("a user and password in the address become the Authorization header, and ap
   const address = url.replace("//", "//ada:word%40home@");
   const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow", "otlp"] });
   const environment = { MLFLOW_TRACKING_URI: address, OTEL_EXPORTER_OTLP_ENDPOINT: address };
-  const trackers = openTrackers(
-    config,
-    "unused",
-    0,
-    async () => [],
-    environment,
-    () => {},
-  );
+  const trackers = trackersOf(config, environment);
   await trackers[0]?.send([line(1)], never);
   expect(new Set(authorizations)).toEqual(new Set([`Basic ${Buffer.from("ada:word@home").toString("base64")}`]));
   await new Promise((closed) => server.close(closed));
@@ -243,13 +232,6 @@ test("no message has a token that the server repeats", async () => {
   isDown = true;
   const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
   const environment = { MLFLOW_TRACKING_URI: url, MLFLOW_TRACKING_TOKEN: "secret-token-7" };
-  const [tracker] = openTrackers(
-    config,
-    "unused",
-    0,
-    async () => [],
-    environment,
-    () => {},
-  );
+  const [tracker] = trackersOf(config, environment);
   await expect(tracker?.send([line(1)], never)).rejects.toThrow(/with 503: down: \*\*\*$/);
 });
