@@ -17,7 +17,7 @@ import { MODEL_FILE } from "../engine/checkpoint/tensors.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { mappedBytes, planMemory, totalBytes, totalOfProcesses } from "../engine/compiled/memory.ts";
 import { mappedFiles, storedWeights } from "../engine/compiled/open-weights.ts";
-import { resolveGradientCheckpointing } from "../engine/compiled/weight-packing.ts";
+import { resolveGradientCheckpointing } from "../engine/compiled/spare-memory.ts";
 import { isOptimizer } from "../gpu-workers/checkpoints.ts";
 import { print } from "./measurement.ts";
 import { peakOf, requireProc } from "./process-tree.ts";

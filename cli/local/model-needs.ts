@@ -23,11 +23,7 @@ import {
 } from "../../engine/compiled/memory.ts";
 import { mappedFiles, type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
 import { checkQuantization } from "../../engine/compiled/quantization/check.ts";
-import {
-  machineBytes,
-  resolveGradientCheckpointing,
-  resolveWeightPacking,
-} from "../../engine/compiled/weight-packing.ts";
+import { machineBytes, useSpareMemory } from "../../engine/compiled/spare-memory.ts";
 import { engineOptions } from "../../gpu-workers/engine-options.ts";
 import type { Bases } from "./base-models.ts";
 import type { Check } from "./checks.ts";
@@ -160,10 +156,9 @@ function needsOf(
   const lora = agent.lora ?? readAdapterConfig(files)?.lora ?? null;
   const options = engineOptions(agent);
   checkQuantization(config, lora, options, stored);
-  const weightPacking = resolveWeightPacking(config, lora, options, stored);
-  const gradientCheckpointing = resolveGradientCheckpointing(config, lora, { ...options, weightPacking }, stored);
+  const resolved = { ...options, ...useSpareMemory(config, lora, options, stored) };
   return {
-    plan: planMemory(config, lora, { ...options, weightPacking, gradientCheckpointing }, stored, use),
+    plan: planMemory(config, lora, resolved, stored, use),
     mapped: mappedBytes(config, lora, options, stored),
     lora,
   };

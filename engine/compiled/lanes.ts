@@ -1,18 +1,18 @@
 /**
  * @file How an engine uses its threads. A small model is replicated: each lane is a thread that computes whole sequences alone, so it waits for
- * no other thread after each operation, and its arrays stay in its core's cache. A large model has one copy of the weights and one lane, whose
- * operations are large enough to be split over the threads.
+ * no other thread after each operation, and its arrays stay in its core's cache. A large model is trained in one lane, whose operations are large
+ * enough to be split over the threads, and sampled in one or several (spare-memory.ts).
  */
 import type { ExecutionProvider } from "../../core/contracts/engine.ts";
-import type { CheckpointFiles, EngineOptions } from "../../core/ports.ts";
-import { type ModelConfig, readModelConfig } from "../checkpoint/config.ts";
+import type { EngineOptions } from "../../core/ports.ts";
+import type { ModelConfig } from "../checkpoint/config.ts";
 import { parameterLayout } from "../checkpoint/parameters.ts";
 import type { QuantizedBase } from "./quantization/quantized-base.ts";
 
 /** Models with more parameters are not replicated. */
 const MAXIMUM_REPLICA_PARAMETERS = 32_000_000;
 
-/** Engine options with the provider and packing resolved; `divideOptions` turns those of the engine into those of a lane. */
+/** Engine options with the provider and packing resolved; `optionsOfLane` turns those of the engine into those of a lane. */
 export interface LaneOptions extends EngineOptions {
   readonly provider: ExecutionProvider;
   /** The resolved `weightPacking`. Absent: false. */
@@ -23,16 +23,16 @@ export interface LaneOptions extends EngineOptions {
   readonly multipliesCodes?: boolean;
 }
 
-/** A GPU always has one lane: its operations fill the device. */
+/** Lanes of a trainer, and of a small model's sampler. A GPU always has one: its operations fill the device. */
 export const laneCount = (config: ModelConfig, { threads, provider = "cpu" }: EngineOptions): number =>
   provider === "cpu" && parameterLayout(config).length <= MAXIMUM_REPLICA_PARAMETERS ? threads : 1;
 
-/** The number of lanes, and the options of each. */
-export function divideOptions(files: CheckpointFiles, options: LaneOptions): { lanes: number; each: LaneOptions } {
-  const lanes = laneCount(readModelConfig(files), options);
-  const each = { ...options, threads: options.threads / lanes, slots: Math.ceil(options.slots / lanes) };
-  return { lanes, each };
-}
+/** The options of each of several lanes. @param lanes a divisor of `options.threads`. */
+export const optionsOfLane = (options: LaneOptions, lanes: number): LaneOptions => ({
+  ...options,
+  threads: options.threads / lanes,
+  slots: Math.ceil(options.slots / lanes),
+});
 
 /** All lanes, or none: if one fails to open, the others are closed, since the caller never gets them. */
 export async function allOrNone<T extends { close(): Promise<void> }>(opening: readonly Promise<T>[]): Promise<T[]> {

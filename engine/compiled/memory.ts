@@ -26,7 +26,7 @@ export interface MemoryPlan {
    * array for each trainer and each sampler.
    */
   readonly weights: number;
-  /** The sampler's packed copy of a mapped base, shared by all versions: float32, or codes; 0 unless `weightPacking` is on. */
+  /** The packed copy of a mapped base in each lane of the sampler, shared by all versions: float32, or codes; 0 unless `weightPacking` is on. */
   readonly packed: number;
   /** A and B: in each lane, one copy for each trainer and each sampler; 0 without an adapter. */
   readonly adapter: number;
@@ -51,8 +51,8 @@ const FLOAT_BYTES = 4;
 const PROGRAM_BYTES = 400e6;
 /** Share of the [T, T] scores that attention computes: queries in blocks, each with the keys up to its end. */
 const CAUSAL_SHARE = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
-/** The trainer's, the sampler's, and the next version's sampler, which opens before the current one closes. */
-const COPIES = 3;
+/** A version's sampler, and the next version's, which opens before the current one closes. */
+const SAMPLERS = 2;
 
 export interface MemoryUse {
   /** A trainer of the reference policy is also open, for a KL term. */
@@ -64,18 +64,25 @@ export interface MemoryUse {
 /** Up to this much per lane, full training keeps the activations of every layer in one graph, which is faster. */
 const MAXIMUM_WHOLE_BYTES = 2 * 2 ** 30;
 
-/** All numbers are bytes; each `auto` is already resolved (weight-packing.ts). */
+/** Engine options with each `auto` resolved (spare-memory.ts). */
+export interface ResolvedOptions extends EngineOptions {
+  /** Lanes of a sampler. Default: as many as a trainer has. */
+  readonly samplingLanes?: number;
+}
+
+/** All numbers are bytes. */
 export function planMemory(
   config: ModelConfig,
   lora: LoraConfig | null,
-  options: EngineOptions,
+  options: ResolvedOptions,
   stored: StoredWeights,
   { reference = false, staleness = 0 }: MemoryUse = {},
 ): MemoryPlan {
   const parameters = parameterLayout(config).length;
   const trained = lora ? adapterLayout(config, lora).length : parameters;
   const lanes = laneCount(config, options);
-  const copies = lanes * (COPIES + (reference ? 1 : 0) + staleness);
+  const { samplingLanes = lanes } = options;
+  const copies = lanes * (reference ? 2 : 1) + samplingLanes * (SAMPLERS + staleness);
   const whole = !lora && computesWhole(config, options);
   const keeps = !whole && options.gradientCheckpointing === "off";
   const floats = whole ? wholeActivations(config, options) : layeredActivations(config, options);
@@ -84,7 +91,8 @@ export function planMemory(
   return {
     program: PROGRAM_BYTES,
     weights: lora && stored.mapped ? frozenBytes(config, options, stored) : FLOAT_BYTES * parameters * copies,
-    packed: lora && options.weightPacking === "on" ? lanes * packedBytes(config, bitsOf(options.quantization)) : 0,
+    packed:
+      lora && options.weightPacking === "on" ? samplingLanes * packedBytes(config, bitsOf(options.quantization)) : 0,
     adapter: lora ? FLOAT_BYTES * trained * copies : 0,
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,

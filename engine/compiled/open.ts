@@ -6,43 +6,45 @@ import type { CheckpointFiles, EngineOptions, Sampler, Trainer } from "../../cor
 import { readAdapterConfig } from "../checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../checkpoint/config.ts";
 import { gpuThread, providerDecision } from "./device.ts";
-import { allOrNone, divideOptions, type LaneOptions } from "./lanes.ts";
+import { allOrNone, type LaneOptions, laneCount, optionsOfLane } from "./lanes.ts";
 import { openQuantized } from "./open-quantized.ts";
 import { storedWeights } from "./open-weights.ts";
 import { checkQuantization } from "./quantization/check.ts";
 import { bitsOf } from "./quantization/quantized-base.ts";
 import { laneSampler } from "./sampling/lane-sampler.ts";
+import { useSpareMemory } from "./spare-memory.ts";
 import { EngineThread } from "./thread.ts";
 import { openThreadSampler, openThreadTrainer } from "./thread-proxies.ts";
 import { assignBatch } from "./training/batch-plan.ts";
 import { dataParallel } from "./training/data-parallel.ts";
-import { resolveGradientCheckpointing, resolveWeightPacking } from "./weight-packing.ts";
 
-const samplingThreads: EngineThread[] = [];
-const trainingThreads: EngineThread[] = [];
+const threadsOf = { sampling: [] as EngineThread[], training: [] as EngineThread[] };
 
 export async function openSamplerOnLanes(files: CheckpointFiles, options: EngineOptions): Promise<Sampler> {
-  return laneSampler(await openLanes(samplingThreads, openThreadSampler, files, options));
+  return laneSampler(await openLanes("sampling", openThreadSampler, files, options));
 }
 
 export async function openTrainerOnLanes(files: CheckpointFiles, options: EngineOptions): Promise<Trainer> {
   const config = readModelConfig(files);
-  const lanes = await openLanes(trainingThreads, openThreadTrainer, files, options);
+  const lanes = await openLanes("training", openThreadTrainer, files, options);
   return dataParallel(lanes, (sequences, count) => assignBatch(sequences, count, config, options));
 }
 
 type OpenLane<T> = (thread: EngineThread, files: CheckpointFiles, options: LaneOptions) => Promise<T>;
 
 async function openLanes<T extends { close(): Promise<void> }>(
-  threads: EngineThread[],
+  work: keyof typeof threadsOf,
   openLane: OpenLane<T>,
   files: CheckpointFiles,
   options: EngineOptions,
 ) {
   checkContext(files, options.contextTokens);
   const { provider } = await providerDecision(options);
-  const { lanes, each } = divideOptions(files, resolveMemory(files, { ...options, provider }));
+  const resolved = resolveMemory(files, { ...options, provider });
+  const lanes = resolved.lanes[work];
+  const each = optionsOfLane(resolved.options, lanes);
   if (provider !== "cpu") return [await openLane(gpuThread, files, each)];
+  const threads = threadsOf[work];
   while (threads.length < lanes) threads.push(new EngineThread());
   const [first] = threads as [EngineThread];
   const bits = bitsOf(options.quantization);
@@ -52,12 +54,12 @@ async function openLanes<T extends { close(): Promise<void> }>(
 }
 
 /** Decides what the machine's memory allows. Refuses a base that cannot be packed or quantized as the options ask. */
-function resolveMemory(files: CheckpointFiles, options: EngineOptions & Pick<LaneOptions, "provider">): LaneOptions {
+function resolveMemory(files: CheckpointFiles, options: EngineOptions & Pick<LaneOptions, "provider">) {
   const config = readModelConfig(files);
   const lora = readAdapterConfig(files)?.lora ?? null;
   const stored = storedWeights(files, config);
   checkQuantization(config, lora, options, stored);
-  const weightPacking = resolveWeightPacking(config, lora, options, stored);
-  const gradientCheckpointing = resolveGradientCheckpointing(config, lora, { ...options, weightPacking }, stored);
-  return { ...options, gradientCheckpointing, packsWeights: weightPacking === "on" };
+  const { weightPacking, gradientCheckpointing, samplingLanes } = useSpareMemory(config, lora, options, stored);
+  const resolved: LaneOptions = { ...options, gradientCheckpointing, packsWeights: weightPacking === "on" };
+  return { options: resolved, lanes: { sampling: samplingLanes, training: laneCount(config, options) } };
 }

@@ -6,7 +6,7 @@ import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { traceBackward } from "../../engine/compiled/graphs/layered.ts";
 import { computesWhole, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
-import { resolveGradientCheckpointing } from "../../engine/compiled/weight-packing.ts";
+import { resolveGradientCheckpointing } from "../../engine/compiled/spare-memory.ts";
 import { branchingRollouts } from "../fixtures/branching-rollouts.ts";
 import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 

@@ -2,9 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { EngineOptions, SampleRequest } from "../../core/ports.ts";
-import { writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
-import { allOrNone, assignToLanes, divideOptions } from "../../engine/compiled/lanes.ts";
+import { allOrNone, assignToLanes, laneCount, optionsOfLane } from "../../engine/compiled/lanes.ts";
 import { EngineThread } from "../../engine/compiled/thread.ts";
 import { openEngine, openSampler, openTrainer } from "../../engine/index.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
@@ -67,15 +66,12 @@ test("if a lane does not open, those that do are closed, later ones too", async 
   await expect.poll(() => closed).toEqual(["first", "late"]);
 });
 
-test("a large model, or any model on a GPU, is not replicated: its one lane gets all threads", () => {
+test("a large model, or any model on a GPU, is trained in one lane with all threads", () => {
   const options = { ...OPTIONS, threads: 4, slots: 6, provider: "cpu" } as const;
-  expect(divideOptions(tinyCheckpoint(), options)).toMatchObject({ lanes: 4, each: { threads: 1, slots: 2 } });
-  const large = new Map([
-    ["config.json", new TextEncoder().encode(writeModelConfig({ ...TINY, vocabulary: 5_000_000 }, 90))],
-  ]);
-  const alone = { lanes: 1, each: { threads: 4, slots: 6 } };
-  expect(divideOptions(large, options)).toMatchObject(alone);
-  expect(divideOptions(tinyCheckpoint(), { ...options, provider: "webgpu" })).toMatchObject(alone);
+  expect(laneCount(TINY, options)).toBe(4);
+  expect(laneCount({ ...TINY, vocabulary: 5_000_000 }, options)).toBe(1);
+  expect(laneCount(TINY, { ...options, provider: "webgpu" })).toBe(1);
+  expect(optionsOfLane(options, 4)).toEqual({ ...options, threads: 1, slots: 2 });
 });
 
 test("a turn that does not extend its sequence, or follows its release, gives the sample of a new sequence", async () => {

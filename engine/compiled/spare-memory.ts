@@ -1,8 +1,9 @@
 /**
  * @file How a worker uses spare memory. A sampler packs its weights: it reorders them once for the products that read them, which costs a copy,
  * in float32 or in quantized codes. Only weights that never change are packed (a base under an adapter), and only for sampling: a training
- * product has many rows, and gains nothing. With what is left, a trainer keeps activations instead of recomputing them. The choice depends on
- * the machine's memory and never on how much memory is free, so that a resumed run makes the same choice and gets the same bits.
+ * product has many rows, and gains nothing. With what is left, a trainer keeps activations instead of recomputing them, and then a sampler
+ * packs a copy for each of several lanes. The choices depend on the machine's memory and never on how much memory is free, so that a resumed
+ * run makes the same ones and gets the same bits.
  */
 import { totalmem } from "node:os";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
@@ -10,11 +11,67 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { EngineOptions } from "../../core/ports.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
+import { laneCount } from "./lanes.ts";
 import { computesWhole, planMemory, totalBytes } from "./memory.ts";
 import type { StoredWeights } from "./open-weights.ts";
+import { bitsOf } from "./quantization/quantized-base.ts";
 
 /** `auto` packs or keeps activations if a worker then needs at most this share of the machine's memory: a team of two leaves a third free. */
 const AUTO_SHARE = 1 / 3;
+
+/**
+ * A decoding step reads all weights, and each lane reads its own copy: below this many rows per lane, lanes in float32 wait for memory. Quantized
+ * weights are a fraction of the size.
+ */
+const MINIMUM_LANE_SLOTS = { float32: 16, quantized: 4 };
+
+/** What a worker does with the machine's memory: each `auto` resolved. */
+export interface SpareMemoryUse {
+  readonly weightPacking: "on" | "off";
+  readonly gradientCheckpointing: "on" | "off";
+  /** Lanes of a sampler, each with a packed copy of the weights. They do not affect the bits of a sample. */
+  readonly samplingLanes: number;
+}
+
+/** @throws MgrpoError `config-invalid` if packing is on but impossible. */
+export function useSpareMemory(
+  config: ModelConfig,
+  lora: LoraConfig | null,
+  options: EngineOptions,
+  stored: StoredWeights,
+  memoryBytes: number = machineBytes(),
+): SpareMemoryUse {
+  const weightPacking = resolveWeightPacking(config, lora, options, stored, memoryBytes);
+  const packed = { ...options, weightPacking };
+  const gradientCheckpointing = resolveGradientCheckpointing(config, lora, packed, stored, memoryBytes);
+  const resolved = { ...packed, gradientCheckpointing };
+  const samplingLanes = chooseSamplingLanes(config, lora, resolved, stored, memoryBytes);
+  return { weightPacking, gradientCheckpointing, samplingLanes };
+}
+
+/**
+ * As many lanes of a large model as the slots occupy and the memory allows. A lane's threads work together on every operation, so fewer threads
+ * per lane wait for each other less.
+ * @param options with `weightPacking` and `gradientCheckpointing` resolved.
+ */
+export function chooseSamplingLanes(
+  config: ModelConfig,
+  lora: LoraConfig | null,
+  options: EngineOptions,
+  stored: StoredWeights,
+  memoryBytes: number = machineBytes(),
+): number {
+  const { threads, slots, weightPacking } = options;
+  const lanes = laneCount(config, options);
+  if (lanes > 1 || weightPacking !== "on") return lanes;
+  const minimum = bitsOf(options.quantization) ? MINIMUM_LANE_SLOTS.quantized : MINIMUM_LANE_SLOTS.float32;
+  const fits = (samplingLanes: number) => {
+    const needed = planMemory(config, lora, { ...options, samplingLanes, prefixTrees: false }, stored);
+    return totalBytes(needed) <= AUTO_SHARE * memoryBytes;
+  };
+  const divisors = Array.from({ length: threads }, (_, i) => threads - i).filter((count) => threads % count === 0);
+  return divisors.find((count) => count > 1 && slots / count >= minimum && fits(count)) ?? 1;
+}
 
 /** A container may have less memory than its machine. */
 export const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);

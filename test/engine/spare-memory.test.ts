@@ -1,4 +1,4 @@
-/** @file When weights are packed, and that matrix products with packed weights are batch-invariant. */
+/** @file When weights are packed and for how many lanes, and that matrix products with packed weights are batch-invariant. */
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,15 +6,15 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterAll, describe, expect, test } from "vitest";
 import { QWEN3_06B } from "../../bench/qwen3/model.ts";
-import type { CheckpointFiles } from "../../core/ports.ts";
+import type { CheckpointFiles, EngineOptions } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { toBfloat16 } from "../../engine/checkpoint/safetensors.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openGraphSession, tensor } from "../../engine/compiled/graph-session.ts";
 import { planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import type { ExternalTensor } from "../../engine/compiled/onnx/serialize.ts";
+import { chooseSamplingLanes, resolveWeightPacking } from "../../engine/compiled/spare-memory.ts";
 import { traceGraph } from "../../engine/compiled/trace/trace.ts";
-import { resolveWeightPacking } from "../../engine/compiled/weight-packing.ts";
 import { samplerContract } from "../contracts/sampler.ts";
 import { LORA, mappedAdapter, OPTIONS, tinyAdapter, tinyCheckpoint, WIDE } from "./tiny.ts";
 
@@ -39,6 +39,24 @@ test("the packed copy holds every matrix in float32; auto packs only a mapped ba
     resolveWeightPacking(QWEN3_06B, lora, { ...options, provider }, { ...MAPPED, mapped }, 1e12);
   expect(auto(LORA, true, "auto")).toBe("on");
   expect([auto(null, true, "cpu"), auto(LORA, false, "cpu"), auto(LORA, true, "cuda")]).toEqual(["off", "off", "off"]);
+});
+
+const PACKED = { ...OPTIONS, weightPacking: "on", gradientCheckpointing: "on", threads: 8, slots: 64 } as const;
+const lanesOf = (changed: Partial<EngineOptions> = {}, machine = 1e12) =>
+  chooseSamplingLanes(QWEN3_06B, LORA, { ...PACKED, ...changed }, MAPPED, machine);
+
+test("a packed base is sampled in the most lanes of at least 16 slots, or 4 with quantized weights", () => {
+  expect([lanesOf(), lanesOf({ slots: 63 }), lanesOf({ slots: 16 })]).toEqual([4, 2, 1]);
+  expect([lanesOf({ quantization: "int4" }), lanesOf({ quantization: "int8", slots: 16 })]).toEqual([8, 4]);
+  expect([lanesOf({ threads: 3 }), lanesOf({ threads: 5 }), lanesOf({ weightPacking: "off" })]).toEqual([3, 1, 1]);
+});
+
+test("each lane has a packed copy and an adapter for two samplers; fewer lanes are used where they do not fit", () => {
+  const needed = (samplingLanes: number) => planMemory(QWEN3_06B, LORA, { ...PACKED, samplingLanes }, MAPPED);
+  const [one, two, four] = [needed(1), needed(2), needed(4)];
+  expect(four).toEqual({ ...one, packed: 4 * one.packed, adapter: (9 * one.adapter) / 3 });
+  const fits = totalBytes({ ...two, trees: 0 });
+  expect([lanesOf({}, 3 * fits), lanesOf({}, 3 * fits - 3)]).toEqual([2, 1]);
 });
 
 test.each<[string, CheckpointFiles, RegExp]>([
