@@ -11,7 +11,7 @@ export interface TimeLimit {
   end(): number;
 }
 
-/** Expires `seconds` after `start` resolves, but within 25 days; never if it rejects. */
+/** Expires `seconds` after `start` resolves, but after 24.8 days at the latest; never if it rejects. */
 export function timeLimitAfter(start: Promise<unknown>, seconds: number): TimeLimit {
   const expired = new AbortController();
   let timer: NodeJS.Timeout | undefined;

@@ -1,7 +1,7 @@
 /**
  * @file Promises of an app or a tool that reject while nothing waits for them, such as the second of two concurrent requests after the first has
- * failed. Node.js ends the process for one, and with it every rollout there. Those of an app or a tool are reported instead. All others still
- * end the process.
+ * failed. By default, Node.js ends the process for one, and with it every rollout there; here they are reported instead. Any other unhandled
+ * rejection still ends the process.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Tool } from "../core/ports.ts";
@@ -44,7 +44,7 @@ export function reportingToolStrays(
 }
 
 function reportingTool(tool: Tool, report: (error: unknown) => void): Tool {
-  // A tool without a function run is refused where an agent is offered it.
+  // A tool whose `run` is not a function is refused where an agent is offered it.
   if (typeof tool.run !== "function") return tool;
   const { name, description, parameters } = tool;
   return { name, description, parameters, run: (args, context) => reports.run(report, () => tool.run(args, context)) };

@@ -11,9 +11,9 @@ import { getSchemaSerdePlugin } from "@smithy/core/schema";
 import pLimit from "p-limit";
 
 /**
- * One attempt and at most three retries, after random pauses of at most 200 ms, or of seconds if the store throttles. A store that refuses
- * connections becomes an error within a second, one that drops packets after 12 seconds, one that accepts requests and does not answer
- * after four times `idleSeconds`; sooner if many requests fail, since the SDK then stops retrying.
+ * One attempt and at most three retries, after random pauses of at most 200 ms, or of seconds if the store throttles. Refused connections
+ * become an error within a second, dropped packets after 12 seconds, and requests that get no answer after four times `idleSeconds`; sooner
+ * if many requests fail, since the SDK then stops retrying.
  */
 const ATTEMPTS = 4;
 const CONNECT_SECONDS = 3;

@@ -1,6 +1,6 @@
 /**
- * @file Translates the failures of a request to a model, one line each, and decides whether a retry can help. An error contains no key,
- * although servers repeat it, and no more of the request than what the server's quoted reason repeats.
+ * @file Translates the failures of a request to a model, one line each, and decides whether a retry can help. An error never contains
+ * the key, even if the server repeats it, and contains only as much of the request as the server's quoted reason does.
  */
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
 import { MgrpoError } from "../../core/errors.ts";
@@ -14,7 +14,7 @@ const MAX_QUOTED = 300;
 /** The server refuses this content; another conversation would pass. */
 export type ContentRefusal = "too-long" | "filtered";
 
-/** The server withholds what its model generated, with status 400: it used all its tokens before an answer, or made an invalid call or invalid JSON. */
+/** The server withholds what its model generated, with status 400: the model ran out of tokens before it answered, or wrote an invalid call or invalid JSON. */
 export type AnswerFault = "unfinished" | "malformed";
 
 interface Details {
@@ -71,7 +71,7 @@ const UNFINISHED = /could not finish the message because max_tokens/i;
 const MALFORMED = /\b(tool_use_failed|json_validate_failed)\b/;
 /** The codes of OpenAI and of Kimi for an empty account, with status 429 or 403. */
 const UNPAID: readonly string[] = ["insufficient_quota", "exceeded_current_quota_error"];
-/** A tool's name or description is too long, or the list of tools, in the words of OpenAI and DeepSeek: no conversation would pass. */
+/** What OpenAI and DeepSeek say if a tool's name or description, or the list of tools, is too long: no conversation would pass. */
 const INVALID_TOOL = /invalid 'tools['[]/i;
 
 /** Not for attempts that the caller or the timeout ended. */
@@ -93,7 +93,7 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
   if (response.status === undefined) {
     return unavailable(`${name} does not answer (${reason}): check that the server runs, and its URL`);
   }
-  return meaning(response, reason, endpoint, secondsOf(error.responseHeaders));
+  return failureOf(response, reason, endpoint, secondsOf(error.responseHeaders));
 }
 
 /** Whether an answer came, began or was withheld without token counts that can be read: its server may charge for it. */
@@ -106,7 +106,7 @@ export function mayBeCharged(error: unknown): boolean {
   if (responseBody === undefined) return true;
   const body = parsed(responseBody);
   if (body === undefined) return !isHtml(responseBody);
-  // An answer in a form of its server's own.
+  // An answer in the server's own format.
   return errorResponseOf(error).status === 200 && recordOf(body)["choices"] !== undefined;
 }
 
@@ -148,7 +148,7 @@ function messageOf(error: Record<string, unknown>): string | undefined {
 }
 
 /** @param reason the response's message, as it is quoted. */
-function meaning(
+function failureOf(
   { status = 0, message, code }: ErrorResponse,
   reason: string,
   { name, credentialAdvice }: Endpoint,

@@ -14,10 +14,10 @@ function chargedOutput(input: number | undefined, output: number | undefined, to
 }
 
 /** More than any model reads or writes in one request: a larger count is nonsense. */
-const MOST_TOKENS = 1e9;
+const MAX_TOKENS = 1e9;
 
 /** A whole number: some servers report fractions. A negative count is 0, since a refusal would halt the run. Undefined: no usable count. */
 function tokensOf(count: number | undefined): number | undefined {
-  if (count === undefined || !(count <= MOST_TOKENS)) return undefined;
+  if (count === undefined || !(count <= MAX_TOKENS)) return undefined;
   return Math.max(0, Math.ceil(count));
 }

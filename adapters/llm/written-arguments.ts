@@ -1,6 +1,6 @@
 /**
- * @file Completions whose tool calls have an object as their arguments, as text-generation-inference and some versions of llama.cpp send it, or
- * none, as for a tool without parameters: rewritten to OpenAI's form, JSON in a string. The AI SDK refuses any other.
+ * @file Rewrites the arguments of tool calls to OpenAI's form, JSON in a string: the AI SDK refuses any other. text-generation-inference and
+ * some versions of llama.cpp send an object, and a call of a tool without parameters may have no arguments at all.
  */
 import * as z from "zod";
 

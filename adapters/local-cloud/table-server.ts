@@ -41,7 +41,7 @@ export interface TableWrites {
 
 export interface TableServer {
   readonly server: Server;
-  /** A call by this process, without HTTP or a signature. Rejects as the SDK does: the error has the API's name for it. */
+  /** A call by this process, without HTTP or a signature. Rejects as the SDK does, with an error whose name is the API's error code. */
   call(operation: string, input: object): Promise<JsonBody>;
   writes(): TableWrites;
   /** To be called after the server has stopped. */

@@ -50,7 +50,7 @@ export class RolloutsInFlight {
 export interface CrashHistory {
   /** Name -> crashes while it ran alone. */
   readonly suspects: Readonly<Record<string, number>>;
-  /** Crashes alone after which a rollout is given up. */
+  /** Number of crashes, while it ran alone, after which a rollout is given up. */
   readonly limit: number;
   readonly inFlight: RolloutsInFlight;
 }

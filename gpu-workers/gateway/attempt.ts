@@ -42,7 +42,7 @@ export class Attempt {
   /** What the app was told of all limits that agents reached. */
   readonly #limitMessages = new Set<string>();
   /** The main agent has replied to a request that was made after the limit was reached. */
-  #hasGoneOn = false;
+  #hasContinued = false;
   /** Failures that were reported to the app, by request. A later reply to the same request removes its failure. */
   readonly #faults = new Map<string, MgrpoError>();
 
@@ -62,11 +62,11 @@ export class Attempt {
   }
 
   /**
-   * Whether what the app threw is due to a limit that an agent reached. If the app has gone on with the main agent since, only if the
-   * error has the message of such a limit.
+   * Whether what the app threw is due to a limit that an agent reached. If the app has since continued with the main agent, only if
+   * the error has the message of such a limit.
    */
   gaveUp(error: unknown): boolean {
-    if (!this.#hasGoneOn) return this.#limit !== undefined;
+    if (!this.#hasContinued) return this.#limit !== undefined;
     return [...this.#limitMessages].some((message) => mentions(error, message));
   }
 
@@ -94,14 +94,14 @@ export class Attempt {
       const reply = await sessions.turn(session, request, until);
       this.#faults.delete(key);
       unanswered?.delete(key);
-      if (agent === main.name && limit === this.#limit) this.#hasGoneOn = limit !== undefined;
+      if (agent === main.name && limit === this.#limit) this.#hasContinued = limit !== undefined;
       return reply;
     } catch (error) {
       if (error instanceof LimitReached) {
         unanswered?.delete(key);
         this.#limit = error;
         this.#limitMessages.add(error.message);
-        this.#hasGoneOn = false;
+        this.#hasContinued = false;
       } else if (!until.aborted) {
         this.#faults.set(key, faultOf(agent, error));
       }
@@ -209,7 +209,7 @@ function faultOf(agent: string, cause: unknown): MgrpoError {
   return new MgrpoError("session-lost", `a turn of agent '${agent}' failed: ${why}`, { retryable: true, cause });
 }
 
-/** Frameworks wrap errors a few times. A chain of causes may also be a circle. */
+/** Frameworks wrap errors a few times. A chain of causes may also be circular. */
 const MAX_CAUSES = 10;
 
 /** Whether the error, or one that caused it, has the text. */

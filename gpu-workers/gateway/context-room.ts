@@ -6,7 +6,7 @@ import type { AppMessage } from "../../core/contracts/app-chat.ts";
 import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import type { TokenRoom, ToolSchema } from "../../core/ports.ts";
 
-/** Texts with fewer characters per token of the context are left to the count of the whole conversation. */
+/** Texts with at most this many characters per token of room are not probed: the caller counts the tokens of the whole conversation. */
 const PROBE_CHARACTERS_PER_TOKEN = 8;
 
 /** The limit that a conversation exceeds. */
@@ -18,7 +18,7 @@ export interface ContextLimit {
 const settingOf = ({ agent, contextTokens }: ContextLimit) =>
   `agents.${agent}.limits.contextTokens is ${contextTokens}`;
 
-/** Says that a conversation is too long, of which only a part was tokenized. */
+/** Says that a conversation is too long when only a part of it was tokenized. */
 export const overflow = (limit: ContextLimit) => `the conversation takes more tokens than fit: ${settingOf(limit)}`;
 
 /** Why the messages cannot fit, before they are rendered: each takes at least one token. Undefined: they may fit. */

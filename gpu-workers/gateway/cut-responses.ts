@@ -5,8 +5,9 @@ import { presentResponse } from "../../core/conversation/special-tokens.ts";
 import type { Tokenizer } from "../../core/ports.ts";
 
 /**
- * The messages with their tool responses cut. Undefined once those take twice the tokens of the context, if the limits count tokens: a
- * conversation that exceeds it by less may have reached its last turn, too.
+ * The messages with their tool responses cut. Undefined if those take more than twice the tokens of the context, where the limits count
+ * tokens. Shorter ones are left to the caller's own checks: a conversation that exceeds the context by less may also have reached its turn
+ * limit, which is reported first.
  */
 export function withCutResponses(
   messages: readonly AppMessage[],

@@ -101,7 +101,7 @@ export function remoteSubAgent({ pool, client, agents }: RemoteWorkers, agent: s
     discard({ id }) {
       const { asked } = assignments.get(id) ?? {};
       assignments.delete(id);
-      // Without this, a worker whose caller is gone would let its turn go on, for a retry.
+      // Without this, a worker whose caller is gone would let its turn continue, for a retry.
       for (const worker of asked?.values() ?? []) client.delete(worker, `/sessions/${id}`);
     },
   };

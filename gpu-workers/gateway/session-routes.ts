@@ -109,7 +109,7 @@ async function answerTurn(
   const refused = await refusal(host, stop, id, session);
   if (refused) return { response: refused };
   const waiting = new AbortController();
-  // A slow store delays the admission: the caller takes an answer that is late for the worker's death.
+  // A slow store delays the admission, and the caller takes a late answer to mean that the worker died.
   const left = LONGEST_POLL_SECONDS * 1000 - (performance.now() - askedAt);
   const timer = setTimeout(() => waiting.abort(), left);
   try {

@@ -18,9 +18,9 @@ export function untilStop(sample: Sample, stops: readonly string[], tokenizer: P
 }
 
 /**
- * The least length from 1 to `longest` for which `holds` is true, by bisection. `holds` must be true for `longest`, and if it is true for a
- * length, for every greater one. Stop texts satisfy this: a prefix's text grows at its end only, where a character that is not complete
- * yet may change.
+ * The smallest length from 1 to `longest` for which `holds` is true, by bisection. `holds` must be true for `longest`, and if it is true for
+ * a length, for every greater one. Stop texts satisfy this: as tokens are added, the text grows only at its end, where an incomplete
+ * character may change.
  */
 function firstLength(longest: number, holds: (length: number) => boolean): number {
   let [least, most] = [1, longest];

@@ -99,7 +99,7 @@ async function wait({ entries }: RegistryState, id: string, seconds: number): Pr
 
 function cancel({ entries }: RegistryState, id: string): void {
   const entry = entries.get(id);
-  // Nobody waits for a failure any more: the next attempt must not get it.
+  // Nobody is waiting for this failure: the next attempt must not get it.
   if (!entry || entry.result?.state === "done") return;
   entries.delete(id);
   entry.controller.abort();

@@ -65,7 +65,7 @@ export function invocationApp(
     if (result === "step-closed") return context.text("the step is not open for this version", 410);
     const wait = /^wait=(\d+)$/.exec(context.req.header("prefer") ?? "")?.[1];
     if (!wait) return context.body(null, 202);
-    // A slow store delays `put`, which may read the step: the caller takes an answer that is late for the worker's death.
+    // A slow store delays `put`, which may read the step, and the caller takes a late answer to mean that the worker died.
     const seconds = Math.min(Number(wait), LONGEST_POLL_SECONDS) - (performance.now() - putAt) / 1000;
     const status = await registry.wait(id, Math.max(0, seconds));
     return reply(context, status, signatures.signReport);

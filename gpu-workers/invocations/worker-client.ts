@@ -60,7 +60,7 @@ export class TransientFailure extends Error {
   readonly isWorkerAtFault: boolean;
   /** Counts as the worker's death: the connection broke or timed out while it may have been working on the request. */
   readonly workerDied: boolean;
-  /** The worker does not know the work: it was restarted, or has canceled and dropped the work. */
+  /** The worker has no record of the work: it was restarted, or has canceled and dropped the work. */
   readonly isWorkUnknown: boolean;
 
   constructor(message: string, { isWorkerAtFault = false, workerDied = false, isWorkUnknown = false } = {}) {
@@ -191,7 +191,7 @@ function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unk
 /** What a response other than the wanted one means. */
 export function responseFailure(worker: WorkerRecord, { status, text }: WorkerResponse): Error {
   const name = `worker '${worker.worker}'`;
-  if (status === 404) return new TransientFailure(`${name} does not know the work`, { isWorkUnknown: true });
+  if (status === 404) return new TransientFailure(`${name} has no record of the work`, { isWorkUnknown: true });
   if (status === 409) return new TransientFailure(`${name} is loading another version`);
   if (status === 503) return unusable(worker, "is draining");
   if (status === 410) return new MgrpoError("step-closed", `${name}: ${text}`);

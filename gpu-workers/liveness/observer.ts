@@ -33,7 +33,7 @@ export function workersServing(observer: WorkerObserver, agent: string): WorkerR
 /** What this process has observed so far. */
 interface Observation {
   records: readonly WorkerRecord[];
-  /** Worker -> its counter, and the monotonic time from which on it counts as silent. */
+  /** Worker -> its counter, and the monotonic time since which it counts as silent. */
   readonly counters: Map<string, { readonly counter: number; readonly since: number }>;
   /** Monotonic time at which the last read began; -Infinity: the next `refresh` reads. */
   lastReadAt: number;

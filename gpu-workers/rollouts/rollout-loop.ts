@@ -2,7 +2,7 @@
  * @file The main agent's rollouts: as many conversations in flight as there is room for, each ending in one committed outcome. A worker
  * samples several open steps at once; an earlier step claims first.
  *
- *     steps to sample ──> a round of claiming for each ──> attempts start ──> pause ──> next round … until a step is sampled and leaves
+ *     steps to sample ──> a round of claiming for each ──> attempts start ──> pause ──> next round … until a step is no longer open
  *                           claiming.ts                     attempts.ts       pacing.ts
  *
  *     a step   waits for: this agent's version (liveness/opening.ts)   unblocked by: tick, or `markServable`
@@ -64,7 +64,7 @@ const quarantinedCount = ({ steps }: RolloutLoop): number =>
 
 const isIdle = ({ steps }: RolloutLoop, seen: RunSnapshot) => steps.size === 0 && stepsToSample(seen).length === 0;
 
-/** Leaves steps that are sampled, begins those that open, and claims for each. */
+/** Leaves steps that are no longer open, begins those that have opened, and claims rollouts of each. */
 async function runRound(loop: RolloutLoop, seen: RunSnapshot): Promise<void> {
   const { role, slots, pacing, stop } = loop;
   const open = stepsToSample(seen);

@@ -44,7 +44,7 @@ export class TokenLog {
   }
 }
 
-/** How the request differs from the log, or the sample violates the request; undefined if neither is so. */
+/** How the request differs from the log, or the sample violates the request; undefined if neither. */
 function mismatchOf(
   tokens: readonly number[],
   request: SampleRequest,

@@ -90,7 +90,7 @@ export async function runTraining(role: TrainRole, signal: AbortSignal): Promise
   }
 }
 
-/** Halts the run if a service refused, such as to open a version that this worker samples; otherwise throws the error. */
+/** Halts the run if a service refused a call, such as one that opens a version to sample; otherwise throws the error. */
 async function haltOrThrow({ run, watch }: TrainRole, error: unknown): Promise<void> {
   if (!(await haltIfRefused(run, error))) throw error;
   await watch.refresh();

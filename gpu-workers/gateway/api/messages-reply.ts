@@ -77,7 +77,7 @@ function contentOf({ text, thinking, calls }: TurnReply): Block[] {
 /** The whole turn is sampled before the first event: what a client reads is what is trained on. */
 function eventsOf(reply: TurnReply, request: MessagesRequest): ServerEvent[] {
   const message = messageOf(reply, request);
-  const begun = {
+  const opening = {
     ...message,
     content: [],
     stop_reason: null,
@@ -85,7 +85,7 @@ function eventsOf(reply: TurnReply, request: MessagesRequest): ServerEvent[] {
     usage: { ...message.usage, output_tokens: 0 },
   };
   return [
-    { type: "message_start", message: begun },
+    { type: "message_start", message: opening },
     ...message.content.flatMap((block, index) => blockEvents(block, reply).map((event) => ({ ...event, index }))),
     { type: "message_delta", delta: endOf(reply), usage: { output_tokens: reply.usage.outputTokens } },
     { type: "message_stop" },

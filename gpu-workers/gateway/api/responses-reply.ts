@@ -93,7 +93,7 @@ function responseOf(reply: TurnReply, request: ResponsesRequest, output: readonl
   const isCut = reply.stopReason === "length";
   const { inputTokens, outputTokens } = reply.usage;
   return {
-    ...begun(reply, request),
+    ...openingResponse(reply, request),
     status: isCut ? "incomplete" : "completed",
     incomplete_details: isCut ? { reason: "max_output_tokens" } : null,
     output,
@@ -108,7 +108,7 @@ function responseOf(reply: TurnReply, request: ResponsesRequest, output: readonl
 }
 
 /** The response before it has any items. */
-function begun(reply: TurnReply, request: ResponsesRequest) {
+function openingResponse(reply: TurnReply, request: ResponsesRequest) {
   const { model, instructions, previous_response_id: previous, max_output_tokens: maxTokens, tools, user } = request;
   return {
     id: responseId(reply, request),
@@ -142,8 +142,8 @@ function eventsOf(reply: TurnReply, request: ResponsesRequest): ServerEvent[] {
   const output = outputOf(reply, request);
   const response = responseOf(reply, request, output);
   const events = [
-    { type: "response.created", response: begun(reply, request) },
-    { type: "response.in_progress", response: begun(reply, request) },
+    { type: "response.created", response: openingResponse(reply, request) },
+    { type: "response.in_progress", response: openingResponse(reply, request) },
     ...output.flatMap((item, output_index) => itemEvents(item, { item_id: item.id, output_index })),
     { type: reply.stopReason === "length" ? "response.incomplete" : "response.completed", response },
   ];

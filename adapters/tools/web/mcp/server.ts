@@ -28,7 +28,7 @@ export interface McpServer {
   tools(): Promise<McpTool[]>;
   /** The tool's text response, which may report a faulty call. */
   call(name: string, args: Readonly<Record<string, unknown>>): Promise<string>;
-  /** Resolves once all connections are closed, including those that calls have given up. Later calls reject with `canceled`. */
+  /** Resolves once all connections are closed, including those that calls have given up on. Later calls reject with `canceled`. */
   close(): Promise<void>;
 }
 
