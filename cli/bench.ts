@@ -21,8 +21,8 @@ const DEFAULT = [
   "run-memory",
 ];
 /**
- * Those not in DEFAULT run only when named: `gpu` needs a GPU, `create` the npm registry, `pipeline` takes half an hour, `alignment` measures
- * an algorithm and `power` comparisons, not this machine, and `peers` needs other projects installed (bench/peers/README.md).
+ * Those not in DEFAULT run only when named: `gpu` needs a GPU, and `create` the npm registry; `pipeline` takes half an hour; `alignment`
+ * measures an algorithm, and `power` comparisons, rather than this machine; `peers` needs other projects installed (bench/peers/README.md).
  */
 const ALL = [...DEFAULT, "gpu", "create", "pipeline", "alignment", "power", "peers"];
 

@@ -77,7 +77,7 @@ export function plotTop(names: readonly string[]): number {
   return top + rows * ROW_HEIGHT + 14;
 }
 
-/** An upper estimate: the reader's browser picks the font, and names must not run into each other in a wide one. CJK is square. */
+/** An upper estimate: the reader's browser picks the font, and names must not overlap even in a wide one. CJK characters are square. */
 function textWidth(text: string, fontSize: number): number {
   const ems = [...text].reduce((sum, character) => sum + (character > "\u2e80" ? 1 : 0.64), 0);
   return ems * fontSize;

@@ -70,17 +70,18 @@ export function refuseUndeployedRecipe(recipe: string): void {
   const folder = recipeFolder(recipe);
   if (folder === undefined) return;
   const { MGRPO_PROJECT: project } = process.env;
-  if (project && isDown(normalize(recipe)) && realpath(resolve(project, recipe)) === realpath(folder)) return;
+  if (project && isInside(normalize(recipe)) && realpath(resolve(project, recipe)) === realpath(folder)) return;
   const path = project ? relative(realpath(project), realpath(folder)) : "..";
   throw new MgrpoError(
     "config-invalid",
-    isDown(path)
-      ? `recipe '${recipe}': a deployment has it by its path in MGRPO_PROJECT: launch ${path || "."}`
+    isInside(path)
+      ? `recipe '${recipe}': a deployment finds it by its path in MGRPO_PROJECT: launch ${path || "."}`
       : `recipe '${recipe}' is not deployed: set MGRPO_PROJECT to its project for npm run pack, npx sst deploy and launch (docs/recipes.md)`,
   );
 }
 
-const isDown = (path: string): boolean => !isAbsolute(path) && !path.startsWith("..");
+/** Whether a relative path stays inside the folder that it starts from. */
+const isInside = (path: string): boolean => !isAbsolute(path) && !path.startsWith("..");
 
 /** Without links: the working directory has none, where MGRPO_PROJECT may. */
 const realpath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));
@@ -114,7 +115,7 @@ export function refuseUnreachableServers({ agents, evaluation }: RunConfig, { fl
   );
 }
 
-/** Where a deployment's functions and evaluation workers have the judge's key (stacks/secrets.ts). */
+/** The variable in which a deployment's functions and evaluation workers find the judge's key (stacks/secrets.ts). */
 const JUDGE_VARIABLE = "MGRPO_JUDGE_KEY";
 
 /** A judge is asked by functions, or by instances that evaluate. They have neither the keys of this machine nor its AWS credentials. */

@@ -94,19 +94,15 @@ function checkHost(): Check[] {
 
 /** Checks the runs folder as preflight does, then the free space. */
 function checkDisk(): Check {
+  const advice = "a run keeps its checkpoints and rollouts under runs/";
   try {
     checkRunsFolder();
   } catch (error) {
-    return check("disk", describe(error), false, "a run keeps its checkpoints and rollouts under runs/");
+    return check("disk", describe(error), false, advice);
   }
   const disk = statfsSync(".");
   const free = (disk.bavail * disk.bsize) / GIGABYTE;
-  return check(
-    "disk",
-    `${free.toFixed(1)} GB free here`,
-    free > 2,
-    "a run keeps its checkpoints and rollouts under runs/",
-  );
+  return check("disk", `${free.toFixed(1)} GB free here`, free > 2, advice);
 }
 
 function gigabytes(bytes: number): string {

@@ -1,7 +1,7 @@
 /**
  * @file `mgrpo launch`: starts a run on a stage of `sst deploy`, whose fleets then start its workers, or in the store
  * that the environment names, for workers that the user starts. Launching an existing run (`--run`) again resumes it if
- * it is halted, raises its budget if the options do, and queues evaluations that lost answers again.
+ * it is halted, raises its budget if the options do, and requeues evaluations that lost answers.
  */
 import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";

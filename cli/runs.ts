@@ -1,4 +1,4 @@
-/** @file `mgrpo runs`: lists the runs in this folder and in the store that the environment names, with states, scores, costs and waits. */
+/** @file `mgrpo runs`: lists the runs in this folder and in the store that the environment names: states, scores, costs, and what each waits for. */
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
 import { openBookEvaluations } from "../core/monitoring/team-evaluation.ts";

@@ -55,7 +55,7 @@ export interface SftOptions extends SourceOptions {
 }
 
 const FOLDER_IN_USE = { code: "config-invalid", instead: "give another --to" } as const;
-/** In an agent's state: its hub model, with the commit. */
+/** In an agent's state folder: its hub model, with the commit. */
 const STARTED_FILE = "model.json";
 const WARM_UP_SHARE = 0.05;
 /** More would make an evaluation slow, and its loss hardly more precise. */

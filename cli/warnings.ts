@@ -17,7 +17,7 @@ const STREAK = 3;
 
 /** A gradient norm of more than this many times the median of the window is a jump. */
 const GRADIENT_JUMP = 10;
-/** KL between sampler and trainer, in nats per token. At a higher one, the tokens are far from on-policy. */
+/** KL between sampler and trainer, in nats per token. Above it, the sampled tokens are far from on-policy. */
 const RUNAWAY_KL = 0.1;
 /** An entropy has collapsed if it is below both `nats` (per token) and `share` of the median of the first window. */
 const COLLAPSED = { share: 0.1, nats: 0.05 };
@@ -33,11 +33,11 @@ type Stats = StepSummary["training"][string];
 /** What is known of an agent's training before a step. */
 interface AgentPast {
   readonly highestKl: number;
-  /** The last one that was reported as runaway; 0: none was. */
+  /** The last KL that was reported as runaway; 0: none was. */
   readonly reportedKl: number;
-  /** The latest ones, at most a window of them. */
+  /** Of the latest steps, at most a window of them. */
   readonly gradientNorms: readonly number[];
-  /** The first ones, at most a window of them. */
+  /** Of the first steps, at most a window of them. */
   readonly firstEntropies: readonly number[];
   readonly hasCollapsed: boolean;
 }
@@ -202,7 +202,7 @@ function klWarnings(config: RunConfig, { training }: LastSteps): string[] {
     if (!isRunaway(past, kl)) return [];
     const { epochs, tisCap } = algorithmOf(config, agent);
     const remedies = `lower agents.${ownerOf(config.agents, agent)}.optimizer.learningRate${epochs > 1 ? " or algorithm.epochs" : ""}${tisCap === null ? ", or set algorithm.tisCap" : ""}`;
-    return `the KL between sampler and trainer of '${agent}' is ${kl.toPrecision(3)} nats per token, ${past.highestKl.toPrecision(3)} at most before: its policy drifts away from the one that sampled; ${remedies}`;
+    return `the KL between sampler and trainer of '${agent}' is ${kl.toPrecision(3)} nats per token, and was at most ${past.highestKl.toPrecision(3)} before: its policy drifts away from the one that sampled; ${remedies}`;
   });
 }
 

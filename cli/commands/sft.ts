@@ -80,7 +80,7 @@ function addTrainingOptions(command: Command): void {
     .addOption(
       new Option(
         "--learning-rate <x>",
-        "AdamW's highest learning rate (default: 1e-3 for an adapter, 1e-4 for all weights)",
+        "AdamW's peak learning rate (default: 1e-3 for an adapter, 1e-4 for all weights)",
       ).argParser(positive("--learning-rate")),
     )
     .addOption(

@@ -58,7 +58,7 @@ export function keepRecord(results: string, planned: TraceableRun, { report, hel
 
 /**
  * Undefined if there is none. Throws if it is the record of another run or, unless `mixed`, if anything in its settings or provenance but the
- * machine differs. That is found out first: another release may have written the rest in a form that this one cannot read.
+ * machine differs. Both are checked first: another release may have written the rest in a form that this one cannot read.
  */
 export function readRecord(results: string, planned: TraceableRun, mixed: boolean): FinishedRun | undefined {
   const path = recordPath(results, planned.config.run);

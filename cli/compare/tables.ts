@@ -29,7 +29,7 @@ export function stepsCsv(arms: readonly ArmRuns[]): string {
             step: step.step + 1,
             sampled_tokens: sampled[step.step + 1],
             seconds: step.seconds,
-            // Of a step whose rollouts are all lost, both are 0 in the summary.
+            // For a step whose rollouts are all lost, both are 0 in the summary.
             correct: step.rollouts > 0 ? step.correct : null,
             well_formed: step.rollouts > 0 ? step.wellFormed : null,
             rollouts: step.rollouts,

@@ -1,4 +1,4 @@
-/** @file Installs onnxruntime's optional CUDA provider, with the runtime's own script and in the matching version. */
+/** @file Installs onnxruntime's optional CUDA provider in the matching version, with the runtime's own script. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";

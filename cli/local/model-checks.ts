@@ -36,7 +36,7 @@ const TOOL_DISPLAY: Readonly<Record<ToolDisplay, string>> = {
 export async function checkModel(model: string, settings: readonly string[]): Promise<Check[]> {
   const agent = parse(AgentConfig, withSettings({ model }, settings), "--set", "config-invalid");
   const isGguf = model.endsWith(".gguf");
-  const { files, stored, origin } = isGguf ? await readGgufModel(model) : await readFiles(model);
+  const { files, stored, suffix } = isGguf ? await readGgufModel(model) : await readFiles(model);
   checkContext(files, agent.limits.contextTokens);
   const own = readAdapterConfig(files)?.lora;
   // As training does, refuses settings other than those of the adapter in the folder.
@@ -46,7 +46,7 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   const config = readModelConfig(files);
   const millions = Number((parameterLayout(config).length / 1e6).toPrecision(3));
   if (REQUIRED_FILES.every((name) => files.has(name))) checkVocabulary(files, config.vocabulary);
-  const found = `${modelFamily(files)}, ${millions} million parameters${origin}; trained: ${trained}`;
+  const found = `${modelFamily(files)}, ${millions} million parameters${suffix}; trained: ${trained}`;
   const folder = quotedPath(model.replace(/\.gguf$/, ""));
   const advice = isGguf && { advice: `to train it: ${MGRPO} import ${quotedPath(model)} --to ${folder}` };
   return [
@@ -59,15 +59,15 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
 interface ReadModel {
   readonly files: CheckpointFiles;
   readonly stored: StoredWeights;
-  /** Suffix of the description of the model: `" with its adapter"`, or the number formats of a GGUF file, `" as Q4_0"`. Empty for a plain model. */
-  readonly origin: string;
+  /** Ends the model's description: `" with its adapter"`, or the number formats of a GGUF file, `" as Q4_0"`. Empty for a plain model. */
+  readonly suffix: string;
 }
 
 async function readFiles(model: string): Promise<ReadModel> {
   const files = await readModel(model, "--model");
   const config = readModelConfig(files);
   const adapter = readAdapter(files, config);
-  return { files, stored: storedWeights(files, config), origin: adapter ? " with its adapter" : "" };
+  return { files, stored: storedWeights(files, config), suffix: adapter ? " with its adapter" : "" };
 }
 
 /** Describes a GGUF file as the folder that `mgrpo import` would write. */
@@ -79,7 +79,7 @@ async function readGgufModel(path: string): Promise<ReadModel> {
   const texts = [...ggufTexts(path, size, gguf)].map(([name, text]) => [name, new TextEncoder().encode(text)] as const);
   const types = [...new Set(gguf.tensors.map(({ type }) => type.name))].join(", ");
   const bytes = 4 * gguf.tensors.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
-  return { files: new Map(texts), stored: { mapped: bytes > LARGE_FILE_BYTES, bytes }, origin: ` as ${types}` };
+  return { files: new Map(texts), stored: { mapped: bytes > LARGE_FILE_BYTES, bytes }, suffix: ` as ${types}` };
 }
 
 /** Checks the template with a tool and a system message, which most agents have. */

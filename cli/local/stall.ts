@@ -1,4 +1,4 @@
-/** @file Whether a run has stalled. Of a run whose steps nobody timed, the records say how long they take. */
+/** @file Whether a run has stalled. If nobody timed its steps, its records say how long they take. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { ListedRun } from "../../core/contracts/records.ts";
 import type { RunState } from "../../core/monitoring/run-state.ts";

@@ -19,7 +19,7 @@ import { clean } from "../terminal/clean.ts";
 import { asTyped } from "../terminal/fail.ts";
 import { writeAtomically } from "./run-folder.ts";
 
-/** `keyOf` a tracker -> lines of metrics.jsonl that it has. */
+/** `keyOf(tracker)` -> number of lines of metrics.jsonl that it has. */
 const Positions = z.record(z.string(), z.int().nonnegative());
 type Positions = z.infer<typeof Positions>;
 
@@ -76,7 +76,7 @@ function keyOf({ name, destination }: Tracker): string {
 class Feed {
   readonly name: string;
   readonly #tracker: Tracker;
-  /** Of its position. */
+  /** The key of its position. */
   readonly #key: string;
   readonly #lines: readonly MetricLine[];
   readonly #positions: Positions;

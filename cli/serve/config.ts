@@ -30,7 +30,7 @@ const MAX_CONTEXT_TOKENS = 4096;
 const TURN_DIVISOR = 4;
 
 /** `responseCharacters` of such a model: the limit that it was trained with, if any, is unknown. */
-const WHOLE = Number.MAX_SAFE_INTEGER;
+const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {
   const run = findRun(target);
@@ -80,7 +80,7 @@ async function folderTeam(folder: string): Promise<RunConfigInput | undefined> {
     const longest = longestContext(await readModel(model, model)) ?? MAX_CONTEXT_TOKENS;
     const contextTokens = Math.min(longest, MAX_CONTEXT_TOKENS);
     const turnTokens = Math.ceil(contextTokens / TURN_DIVISOR);
-    agents[name] = { model, limits: { contextTokens, turnTokens, responseCharacters: WHOLE } };
+    agents[name] = { model, limits: { contextTokens, turnTokens, responseCharacters: UNLIMITED } };
   }
   const main = names.includes("main") ? "main" : first;
   Object.assign(agents[main] ?? {}, { delegates: names.filter((name) => name !== main) });

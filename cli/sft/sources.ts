@@ -66,7 +66,7 @@ export async function openDemonstrations(
     if (own.length === 0) {
       // A wrong answer is no demonstration at any reward.
       const advice = minReward > 0 ? "lower --min-reward" : "name another run";
-      throw none(
+      throw invalid(
         `'${fromRun}' has no answered conversation of agent '${target.agent}' in a correct rollout of reward ${minReward} or more: ${advice}`,
       );
     }
@@ -85,22 +85,22 @@ export function asSampled(
 ): readonly PlacedExample[] {
   const examples = own.flatMap(({ where, sampled }) => {
     if (!sampled) {
-      throw none(
+      throw invalid(
         `'${run}' did not run the app, so its conversations lack the app's messages and tools: add --set runner=native, or ${USE_TRACES}`,
       );
     }
     if (sampled.tokenizerSha256 === "") {
-      throw none(`agent '${agent}' was behind an API in '${run}', so its tokens are unknown: ${USE_TRACES}`);
+      throw invalid(`agent '${agent}' was behind an API in '${run}', so its tokens are unknown: ${USE_TRACES}`);
     }
     if (sampled.tokenizerSha256 !== tokenizerSha256) {
-      throw none(
+      throw invalid(
         `'${run}' has the app's messages and tools as tokens, and the model of agent '${agent}' has another tokenizer: start from a model with the same one, or ${USE_TRACES}`,
       );
     }
     return sampled.examples.map((example) => ({ example, where }));
   });
   if (examples.length > 0) return examples;
-  throw none(
+  throw invalid(
     `in the correct rollouts of '${run}', the app did not call agent '${agent}': train another with --agent, or ${USE_TRACES}`,
   );
 }
@@ -110,7 +110,7 @@ function fromRecipe({ name, demonstrations }: Recipe, { arm, seed }: RunConfig):
   return ({ agent }) => {
     const found = [...(demonstrations?.(agent, arm, seed) ?? [])];
     if (found.length === 0) {
-      throw none(
+      throw invalid(
         `recipe '${name}' has no demonstrations of agent '${agent}' in arm '${arm}': add them to its recipe.ts, or give --demonstrations, --from-run or another --agent`,
       );
     }
@@ -132,7 +132,7 @@ function fromLines(
   const team = Object.keys(agents);
   const unnamed = lines.find(({ agent }) => agent === undefined);
   if (unnamed && only === undefined) {
-    throw none(`${unnamed.where} does not say which agent it is for: add "agent", or train one with --agent`);
+    throw invalid(`${unnamed.where} does not say which agent it is for: add "agent", or train one with --agent`);
   }
   const stray = lines.find(({ agent }) => only === undefined && agent !== undefined && !team.includes(agent));
   if (stray) {
@@ -148,7 +148,7 @@ function fromLines(
       const advice = isAlone
         ? "add some, or train another with --agent"
         : "add some for every agent that shares its policy";
-      throw none(`${file} has no demonstrations of agent '${target.agent}': ${advice}`);
+      throw invalid(`${file} has no demonstrations of agent '${target.agent}': ${advice}`);
     }
     if (isApp) {
       for (const line of own) refuseMalformedAppLine(line, target.config);
@@ -167,8 +167,8 @@ function readFile(file: string): string {
     return readFileSync(file, "utf8");
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw none(`--demonstrations ${file}: ${code === "ENOENT" ? "no such file" : `cannot be read (${message})`}`);
+    throw invalid(`--demonstrations ${file}: ${code === "ENOENT" ? "no such file" : `cannot be read (${message})`}`);
   }
 }
 
-const none = (message: string) => new MgrpoError("demonstrations-invalid", message);
+const invalid = (message: string) => new MgrpoError("demonstrations-invalid", message);

@@ -1,4 +1,4 @@
-/** @file How a command fails: a message on standard error, and exit code 1. Also parses option values, which must be valid numbers. */
+/** @file How a command fails: a message on standard error, and exit code 1. Also parses the values of options: numbers, ports and paths. */
 import { CommanderError, InvalidArgumentError } from "commander";
 import colors from "picocolors";
 import { boundReason } from "../../core/contracts/bounds.ts";
@@ -22,7 +22,7 @@ export function fail(error: unknown): void {
   process.exitCode = 1;
 }
 
-/** The message of a known error or of a file's fault; how to install a missing runtime; anything else is reported as unexpected, a bug in this program. */
+/** The message of a known error or of a file's fault, or how to install a missing runtime. Anything else is reported as unexpected: a bug in this program. */
 export function describe(error: unknown): string {
   return asTyped(messageOf(fileFault(error)));
 }
@@ -68,7 +68,7 @@ export function integer(option: string): (text: string) => number {
   };
 }
 
-/** Parses an option's path. A shell passes an unset variable in quotes as an empty text, which names the current folder, or no file. */
+/** Parses an option's path. A shell passes an unset variable in quotes as an empty string, which names the current folder, or no file. */
 export function path(option: string): (text: string) => string {
   return (text) => {
     if (text === "") throw new InvalidArgumentError(`${option} takes a path.`);

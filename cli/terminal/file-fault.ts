@@ -1,4 +1,4 @@
-/** @file Faults of files that no command expects at that place: a full disk, a folder without access, a file where a folder belongs. */
+/** @file File errors that no command handles itself: a full disk, a folder without access, a file where a folder belongs. */
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 const FULL = /^(ENOSPC|EDQUOT)$/;

@@ -2,7 +2,10 @@
 import { stripVTControlCharacters } from "node:util";
 import wrapAnsi from "wrap-ansi";
 
-/** A label and its cells, two spaces apart, indented by two. If the row does not fit, the cells follow below the label: on one line if they fit, else one per line. */
+/**
+ * A label and its cells, two spaces apart, indented by two. If the row does not fit, the cells follow below the label: on one line if they fit,
+ * else one per line.
+ */
 export function row(label: string, ...cells: readonly string[]): string {
   const whole = `  ${[label, ...cells].join("  ")}`;
   const width = rowWidth();

@@ -1,4 +1,4 @@
-/** @file The view of a step's time, from what its workers stored (telemetry.ts). Clocks of several machines may differ. */
+/** @file The view of a step's time, from what its workers stored (gpu-workers/step-telemetry.ts). Clocks of several machines may differ. */
 import type { BusyInterval, StepTelemetry } from "../../core/contracts/telemetry.ts";
 import { readTelemetry } from "../../gpu-workers/step-telemetry.ts";
 import type { TimelineView } from "../../ui/timeline-view.ts";

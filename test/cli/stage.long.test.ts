@@ -202,7 +202,7 @@ test("without fleets, or with fleets for some agents, launch prints the commands
 test("a recipe that functions and instances would not find is refused", async () => {
   const { table, close } = await deployed("recipes", FLEETS);
   await expect(launchRecipe(RELAY, "recipes", "far")).rejects.toThrow(
-    /^recipe '.*relay': a deployment has it by its path in MGRPO_PROJECT: launch relay$/,
+    /^recipe '.*relay': a deployment finds it by its path in MGRPO_PROJECT: launch relay$/,
   );
   delete process.env["MGRPO_PROJECT"];
   await expect(launchRecipe(RELAY, "recipes", "far")).rejects.toThrow(

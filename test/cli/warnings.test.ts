@@ -170,7 +170,7 @@ test("a runaway KL is reported when it passes the limit, and again each time it 
   const steps = (...kls: number[]) => kls.map((kl) => summary({ training: { main: { kl } } }));
   expect(stepWarnings(under({}), steps(0.01, 0.2))).toEqual([
     expect.stringMatching(
-      /the KL between sampler and trainer of 'main' is 0\.200 nats per token, 0\.0100 at most before/,
+      /the KL between sampler and trainer of 'main' is 0\.200 nats per token, and was at most 0\.0100 before/,
     ),
   ]);
   const remedies = (algorithm: object) => {
