@@ -20,6 +20,7 @@ import {
   endpointSettings,
   parseEndpointTeam,
 } from "./endpoint-team.ts";
+import { EVALUATION_RUN } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { findRun, type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
@@ -51,7 +52,7 @@ export async function planEvaluation(
   const recipe = await openRecipe(name);
   const advised = stored ? withStoredConfig(recipe, stored) : recipe;
   const choice = {
-    run: "eval",
+    run: EVALUATION_RUN,
     recipe: name,
     seed: options.seed ?? stored?.seed ?? 1,
     arm: options.arm ?? stored?.arm ?? (endpoint ? ENDPOINT_ARM : "mgrpo"),

@@ -46,7 +46,7 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
 }
 
 /**
- * A step that the file lacks gets the time at which its last rollout was scored. An evaluation that it lacks gets the
+ * A step that the file lacks gets the time at which its last rollout was scored, if that is recorded. An evaluation that it lacks gets the
  * current time, since the time of an evaluation is not recorded.
  */
 async function readMetrics(source: Source, path: string): Promise<MetricsFile> {

@@ -28,7 +28,7 @@ import { sha256 } from "../engine/hash.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { refuseSettingsOfTraining } from "./evaluation-config.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/base-models.ts";
-import { describeLosses, evaluateInFolder, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
+import { describeLosses, EVALUATION_RUN, evaluateInFolder, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { readText, writeAtomically } from "./local/run-folder.ts";
 import { type Stop, stopWithin, watchForStop } from "./local/stop.ts";
@@ -235,7 +235,9 @@ async function teamConfig({ recipe: name, arm, seed, agent, models, set }: Watch
   const modelSettings = Object.entries(models).map(([other, model]) => `agents.${other}.model=${model}`);
   const settings = ["budget={}", ...set, ...modelSettings, "steps=1"];
   const recipe = await openRecipe(name);
-  const config = await pinModels(resolveConfig(recipe, { run: "eval", recipe: name, arm, seed, set: settings }));
+  const config = await pinModels(
+    resolveConfig(recipe, { run: EVALUATION_RUN, recipe: name, arm, seed, set: settings }),
+  );
   if (!config.agents[agent] || models[agent] !== undefined) {
     const why = config.agents[agent] ? "is the watched one: leave it out of models" : "is not an agent of the recipe";
     throw new MgrpoError("config-invalid", `--team: agent '${agent}' ${why}`);

@@ -151,7 +151,9 @@ function addAsk(program: Command): void {
 function addServe(program: Command): void {
   program
     .command("serve")
-    .description("serve a trained team to apps, as an API compatible with OpenAI's and Anthropic's, whose models are the agents")
+    .description(
+      "serve a trained team to apps, as an API compatible with OpenAI's and Anthropic's, whose models are the agents",
+    )
     .argument("<team>", "a run that finished here, or a folder with one model per agent, as <folder>/<agent>")
     .addOption(
       new Option("--port <n>", "port to listen on; 0 takes a free one").argParser(port("--port")).default(8080),

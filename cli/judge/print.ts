@@ -34,9 +34,10 @@ export function printJudgeCheck(check: JudgeCheck): void {
   if (cost) console.log(`  cost       ${costText(cost)}`);
 }
 
+const percent = (share: number) => (100 * share).toFixed(1);
+
 function answerLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "answers" }>): string[] {
   const { n, accuracy, interval, kappa, confusion } = agreement;
-  const percent = (share: number) => (100 * share).toFixed(1);
   const word = (correct: boolean) => (correct ? "correct" : "wrong");
   return [
     ...disagreements.flatMap(({ id, question, reference, answer, correct, judged, reason }) => [
@@ -58,7 +59,6 @@ function answerLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "
 
 function workLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "work" }>): string[] {
   const { n, meanAbsoluteError, meanError, close, closeInterval, correlation, correlationInterval } = agreement;
-  const percent = (share: number) => (100 * share).toFixed(1);
   const between = (interval: ConfidenceInterval | null, shown: (value: number) => string) =>
     interval ? ` [${shown(interval.low)}, ${shown(interval.high)}]` : "";
   const two = (value: number) => value.toFixed(2);

@@ -24,8 +24,10 @@ import type { Stop } from "./stop.ts";
 import { evaluatorsOf, inFlightIn, startWorkers, type Workers } from "./workers.ts";
 
 const POLL_SECONDS = 0.25;
+/** The run's name in the store of an evaluation. */
+export const EVALUATION_RUN = "eval";
 /** The evaluation's store, within its folder. */
-const CLOUD = "cloud";
+export const EVALUATION_CLOUD = "cloud";
 
 export interface FinishedJob {
   readonly job: JobRecord;
@@ -65,7 +67,7 @@ export async function evaluateLocally(
     throw error;
   } finally {
     // The error names the log of the worker that failed, so the logs stay.
-    rmSync(isLogNamed ? join(directory, CLOUD) : directory, { recursive: true, force: true });
+    rmSync(isLogNamed ? join(directory, EVALUATION_CLOUD) : directory, { recursive: true, force: true });
   }
 }
 
@@ -88,7 +90,7 @@ export async function evaluateInFolder(
 ): Promise<boolean> {
   const config = withoutWaiting(wanted);
   makeWritable(directory, "name another folder with --results");
-  const cloud = await openEmbeddedCloud(join(directory, CLOUD), join(directory, "functions.log"));
+  const cloud = await openEmbeddedCloud(join(directory, EVALUATION_CLOUD), join(directory, "functions.log"));
   try {
     await startOrResume(
       cloud,

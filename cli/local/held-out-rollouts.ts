@@ -57,7 +57,7 @@ export async function readRollouts(store: Store, config: RunConfig, job: JobReco
       if (!stored) {
         throw new MgrpoError(
           "not-found",
-          `${objectKeys.outcome(address)} or one of its invocations has expired: the store keeps conversations only for some time`,
+          `${objectKeys.outcome(address)} or one of its invocations has expired: the store keeps conversations for a limited time`,
         );
       }
       const { outcome, invocations } = stored;

@@ -27,7 +27,7 @@ import { addressStep } from "../../core/training/evaluation.ts";
 import type { Example } from "../../sft/example.ts";
 import type { PlacedDemonstration } from "../../sft/messages.ts";
 import { readRollout } from "../conversations.ts";
-import { resultOf } from "../local/evaluate-team.ts";
+import { EVALUATION_CLOUD, EVALUATION_RUN, resultOf } from "../local/evaluate-team.ts";
 import { readGroups, readJobs, readManifest, readStep, suiteOf } from "../local/read-records.ts";
 import { openSource } from "../show/source.ts";
 
@@ -43,13 +43,10 @@ export interface SampledBranches {
   readonly tokenizerSha256: string;
 }
 
-/** The run's name in the store of an evaluation. */
-const EVALUATION = "eval";
-const CLOUD = "cloud";
-
 /** @param from a run's name, or the folder of an evaluation. Equal conversations are returned once. */
 export async function correctConversations(from: string, minReward: number): Promise<AgentDemonstration[]> {
-  const found = existsSync(join(from, CLOUD)) ? await ofEvaluation(from, minReward) : await ofRun(from, minReward);
+  const isEvaluation = existsSync(join(from, EVALUATION_CLOUD));
+  const found = await (isEvaluation ? ofEvaluation(from, minReward) : ofRun(from, minReward));
   return [...new Map(found.map((one) => [JSON.stringify([one.agent, one.demonstration, one.sampled]), one])).values()];
 }
 
@@ -83,17 +80,17 @@ function correctRollouts({ rollouts }: GroupRecord, minReward: number): number[]
 
 async function ofEvaluation(folder: string, minReward: number): Promise<AgentDemonstration[]> {
   // Without handlers, unhandled events wait for the command that resumes the evaluation.
-  const cloud = await startLocalCloud({ directory: join(folder, CLOUD) });
+  const cloud = await startLocalCloud({ directory: join(folder, EVALUATION_CLOUD) });
   try {
     const store = cloud.direct;
-    const key = objectKeys.config(EVALUATION);
+    const key = objectKeys.config(EVALUATION_RUN);
     const bytes = await store.objects.get(key);
     if (!bytes) {
       const message = `--from-run ${folder}: no evaluation has begun in this folder; a run is given by its name`;
       throw new MgrpoError("not-found", message);
     }
     const config = parseJson(RunConfig, bytes, key);
-    const jobs = (await readJobs(store, EVALUATION)).filter(({ state }) => state === "done");
+    const jobs = (await readJobs(store, EVALUATION_RUN)).filter(({ state }) => state === "done");
     if (jobs.length === 0) {
       const message = `--from-run ${folder}: the evaluation has not finished: run its command again`;
       throw new MgrpoError("not-found", message);
@@ -124,7 +121,7 @@ async function ofJob(store: Store, config: RunConfig, job: JobRecord, folder: st
     for (const rollout of job.runs.keys()) {
       const step = addressStep(config, job.team);
       found.push(
-        ...(await ofRollout(store, config, { run: EVALUATION, phase: `eval:${job.job}`, step, group, rollout })),
+        ...(await ofRollout(store, config, { run: EVALUATION_RUN, phase: `eval:${job.job}`, step, group, rollout })),
       );
     }
   }
