@@ -90,8 +90,8 @@ export const SessionEnd = z.strictObject({
   /** The exchanges whose replies reached the app. */
   delivered: z.array(z.string()),
   /**
-   * Strings in the arguments of the main agent's calls, in order. Conversations are ordered by the longest of these
-   * strings in their tasks.
+   * Strings in the arguments of the main agent's calls, in order. A conversation takes the place of the longest of them that its task
+   * contains (`byTask` in core/gateway/branch.ts).
    */
   callTexts: z.array(z.string()),
 });

@@ -10,7 +10,7 @@ export const ITEM_BYTES = 400 * 1024;
 /** Maximum bytes of a request to run an invocation. */
 export const REQUEST_BYTES = 1 << 20;
 
-/** Maximum bytes of its task, as JSON: the rest of a request, a few names and numbers, has ample room. */
+/** Maximum bytes of the task in such a request, as JSON. It leaves ample room for the rest: a few names and numbers. */
 export const TASK_BYTES = REQUEST_BYTES - 64 * 1024;
 
 /** Maximum UTF-8 bytes of a recorded reason. */

@@ -92,7 +92,7 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(3600)
     .describe(
-      "Wall-clock seconds that an engine may sample one turn. Then the turn is canceled. An engine thread that has not stopped after the same time again, at most 60 s, is restarted.",
+      "Wall-clock seconds that an engine may take to sample one turn. Then the turn is canceled. An engine thread that has not stopped after the same time again, at most 60 s, is restarted.",
     ),
   toolSeconds: z.number().positive().default(300).describe("Wall-clock seconds of one tool call."),
   // score-rollout may run for 540 seconds.
@@ -123,7 +123,9 @@ const LimitsConfig = z.strictObject({
     .min(0)
     .max(1)
     .default(0.01)
-    .describe("Share of the rollouts of 10 steps that may be lost to infrastructure or judges. More halts the run."),
+    .describe(
+      "Share of the rollouts of 10 steps that may be lost to infrastructure or judges. A larger share halts the run.",
+    ),
 });
 
 const LivenessConfig = z.strictObject({

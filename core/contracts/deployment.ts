@@ -7,13 +7,13 @@ import { AgentName } from "./names.ts";
 import { parse, parseJson } from "./parse.ts";
 import { WorkerRole } from "./records.ts";
 
-/** An autoscaling group of identical instances. No two fleets of a deployment serve the same agent in the same role. */
+/** An Auto Scaling group of identical instances. No two fleets of a deployment serve the same agent in the same role. */
 export const Fleet = z.strictObject({
   name: AgentName,
   /** The agent that the fleet's workers serve. `*`: they evaluate the whole team. */
   agent: z.union([AgentName, z.literal("*")]),
   roles: z.array(WorkerRole).min(1),
-  /** The autoscaling group's name. */
+  /** The Auto Scaling group's name. */
   group: z.string().min(1),
   /** Largest number of instances. */
   max: z.int().positive(),

@@ -50,7 +50,7 @@ export function quotationRedactor({ questions }: SuiteQuestions): (message: stri
   return (message) => {
     const plain = unescaped(message);
     const quoted = new Set(piecesOf(plain).flatMap((piece, from) => (known.has(piece) ? from : [])));
-    return quoted.size === 0 ? message : cut(plain, quoted);
+    return quoted.size === 0 ? message : redacted(plain, quoted);
   };
 }
 
@@ -62,7 +62,7 @@ function piecesOf(text: string): string[] {
 }
 
 /** Replaces quoted text with `…`. @param quoted byte offsets at which quoted pieces start. */
-function cut(text: string, quoted: ReadonlySet<number>): string {
+function redacted(text: string, quoted: ReadonlySet<number>): string {
   let kept = "";
   let byte = 0;
   let covered = 0;

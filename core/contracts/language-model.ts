@@ -34,7 +34,7 @@ const BaseUrl = z.string().refine(isBaseUrl, {
 
 function isBaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
-  // An empty query or fragment is in the text alone.
+  // The text, because a URL object shows an empty query or fragment as none.
   return /^https?:$/.test(new URL(text).protocol) && hasNoCredentials(text) && !/[?#]/.test(text);
 }
 

@@ -8,6 +8,7 @@ const REMEDY: Partial<Record<ErrorCode, string>> = {
   "tokenizer-damaged": ": restore the file from its origin",
 };
 
+/** The parsed value. Throws an error with this code if it does not match. `what`: names the record in the message. */
 export function parse<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -88,6 +89,7 @@ function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[]
   return inner ? keysAt(inner, rest) : [];
 }
 
+/** `parse` of JSON text, in UTF-8 if it is bytes. */
 export function parseJson<S extends z.ZodType>(
   schema: S,
   bytes: Uint8Array | string,

@@ -133,8 +133,8 @@ function compressed(weights: readonly number[]): number[] {
 /** Rounded to the 32-bit float that engines compute with, in the fewest digits that identify it (nine always suffice). */
 function toFloat32(advantage: number): number {
   const float = Math.fround(advantage);
-  const lengths = [6, 7, 8, 9].map((digits) => Number(float.toPrecision(digits)));
-  return lengths.find((short) => Math.fround(short) === float) ?? float;
+  const candidates = [6, 7, 8, 9].map((digits) => Number(float.toPrecision(digits)));
+  return candidates.find((short) => Math.fround(short) === float) ?? float;
 }
 
 /** Shuffled before mean and std are computed. So, under equal weights, the same advantages go to other trajectories. */

@@ -66,7 +66,7 @@ export interface TrajectoryLoss {
   readonly truncated: number;
 }
 
-/** Whether the objective is the engines' one-pass `clipped-token` loss. Aggregation only sets weights, so any qualifies. */
+/** Whether the objective is the engines' one-pass `clipped-token` loss. Every aggregation qualifies, since it only sets weights. */
 export function isClippedTokenLoss(options: EngineLossOptions): boolean {
   const { policyLoss, ratio, kl, tisCap, ratioMask, entropy = null } = options;
   const isPlain = kl.coefficient === 0 && tisCap === null && ratioMask === null && entropy === null;

@@ -5,7 +5,7 @@
 import type { Trajectory } from "../contracts/rollout.ts";
 import { MgrpoError } from "../errors.ts";
 
-/** Positions of the action tokens, ascending. Refuses a trajectory whose spans or behavior log-probs do not fit its tokens. */
+/** Positions of the action tokens, ascending. Throws `record-damaged` if the trajectory's spans or behavior log-probs do not fit its tokens. */
 export function actionPositions_A({ agent, tokens, actions, logProbs }: Trajectory): number[] {
   const positions_A: number[] = [];
   let last = 1;
@@ -38,7 +38,7 @@ export function scatter(values_A: ArrayLike<number>, positions_A: readonly numbe
   return values_T;
 }
 
-/** For each action token, the value of its turn. A turn is one action span. */
+/** For each action token, the value of its turn. A turn is one action span. Throws `record-damaged` if there is not one value per turn. */
 export function spreadTurns({ agent, actions }: Trajectory, turns: readonly number[]): number[] {
   if (turns.length !== actions.length)
     throw damaged(agent, `${turns.length} turns were rewarded, not ${actions.length}`);
