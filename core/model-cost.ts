@@ -1,7 +1,7 @@
 /**
- * @file What requests to a model behind an API cost. A server may charge for a request that was cut off, by its timeout, its caller or the
- * server itself, or that it answers without usage or with a usage of 0, and does not say how much: such a request counts as one that used all
- * its tokens.
+ * @file What requests to a model behind an API cost. A server may charge, without saying how much, for a request that was cut off (by its
+ * timeout, its caller or the server itself), or that it answers without usage or with a usage of 0. Such a request counts as one that used
+ * all its tokens.
  */
 import type { TokenPrices } from "./contracts/language-model.ts";
 import { isMgrpoError, MgrpoError } from "./errors.ts";

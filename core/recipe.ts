@@ -31,7 +31,7 @@ export interface Recipe {
   note?(question: Question): string | undefined;
   /** Behaviors that training should bring about, measured on the held-out questions before and after. */
   readonly caseStudies?: readonly CaseStudy[];
-  /** The base models that `mgrpo pretrain` makes, and `mgrpo train`, `dev` and `compare` where they are missing. */
+  /** The base models that `mgrpo pretrain` makes; `mgrpo train`, `dev` and `compare` make those that are missing. */
   readonly baseModels?: readonly BaseModel[];
   /** What `mgrpo sft` teaches an agent of an arm: a finite sequence, and a pure function of the seed. Absent: the recipe has none. */
   demonstrations?(agent: string, arm: Arm, seed: number): Iterable<Demonstration>;
@@ -77,7 +77,7 @@ export interface BaseModel {
     /** Tokens of demonstrations in total, and per batch. */
     readonly tokens: number;
     readonly batchTokens: number;
-    /** AdamW's peak, after a linear warm-up over the first `warmUp` share; decays to a tenth along a cosine. */
+    /** AdamW's peak learning rate, after a linear warm-up over the first `warmUp` share; it then decays to a tenth along a cosine. */
     readonly learningRate: number;
     readonly warmUp: number;
   };

@@ -7,7 +7,7 @@ export interface Tracker {
   readonly destination?: string;
   /** Set if the tracker is empty whenever it is opened, so that every line must be sent again. */
   readonly startsOver?: true;
-  /** How many lines one `send` gets at most: a failure repeats no more. Default: all there are. */
+  /** Maximum number of lines in one `send`, and so of those that are sent again after a failure. Default: all there are. */
   readonly linesAtOnce?: number;
   /** Sends lines in order. Idempotent: lines that are sent again change nothing. While the run trains, every rejection is retried. */
   send(lines: readonly MetricLine[], signal: AbortSignal): Promise<void>;

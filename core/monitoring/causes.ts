@@ -1,6 +1,6 @@
 /**
- * @file Why a run does not advance, from its records and its disk: which process it waits for, what ends the wait, and how likely it is the
- * cause. Pure. A process at work is a cause too, marked `isWork`; stall.ts judges whether nothing has changed for too long.
+ * @file Why a run does not advance, from its records and its disk: which process it waits for, what ends the wait, and how likely each cause
+ * is. Pure. A process at work is a cause too, marked `isWork`; stall.ts judges whether nothing has changed for too long.
  *
  *     any step      a spent tool budget · a disk that is nearly full · no worker · a silent worker
  *     open step     rollouts (rollout-causes.ts)
@@ -16,7 +16,7 @@ import type { Cause, RunState } from "./run-state.ts";
 
 /** A disk is nearly full if its free space is at most both this share of it and this many bytes. */
 const NEARLY_FULL = { share: 0.05, bytes: 2 ** 31 };
-/** From this many takeovers of one agent's training, its workers are assumed to fail at it: one more halts the run. */
+/** From this many takeovers of one agent's training, its workers are assumed to be failing at it: one more halts the run. */
 const THRASHING_TAKEOVERS = MAX_TAKEOVERS - 1;
 
 /** The causes that hold, those of any step first. `storeTime` in ms. */

@@ -44,7 +44,7 @@ export function openBookEvaluations(evaluations: readonly TeamEvaluation[], team
   return { sampled: open.find((one) => one.temperature > 0), greedy: open.find((one) => one.temperature === 0) };
 }
 
-/** A team's open-book scores, over all runs of a suite; null if it was not evaluated above temperature 0. */
+/** A team's open-book scores on the held-out questions, over all runs of a suite; null if it was not evaluated above temperature 0. */
 export function heldOutScore(evaluations: readonly TeamEvaluation[], team: number): z.infer<typeof HeldOut> | null {
   const { sampled, greedy } = openBookEvaluations(evaluations, team);
   return sampled ? { ...score(sampled), greedy: greedy ? score(greedy) : null } : null;

@@ -59,8 +59,8 @@ export interface VerdictClaim {
 }
 
 /**
- * Over how many JUDGES records the charges of a run are spread. A write costs as much as its whole record, which grows with the requests under
- * way: 640 at once take some 20,000 write units in one record, 2,000 in sixteen.
+ * Number of JUDGES records over which the charges of a run are spread. A write costs as much as its whole record, which grows with the
+ * requests under way: 640 at once take some 20,000 write units in one record, 2,000 in sixteen.
  */
 const JUDGE_SHARDS = 16;
 

@@ -5,7 +5,7 @@
  * share, runs with the same token budget reach the same difficulty after the same number of tokens, however many steps they take.
  *
  * Under dynamic sampling a step also reserves positions for its replacement rounds, since the next steps may be planned before these begin. The
- * positions that it does not use come first in the first step that is planned once it is sampled, if that step is in the same stage.
+ * positions that it does not use come first in the step whose plan waits for it (`PlanBasis.sampled`), if that step is in the same stage.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Question } from "../contracts/question.ts";

@@ -32,8 +32,8 @@ export function namesOfJob(job: string, inFlight: readonly string[]): string[] {
 
 /**
  * The suspects after a crash of a worker that had the rollouts `crashed` in flight. Suspects run first, one at a time. If anything other than
- * one suspect was in flight, all earlier suspects had ended: of them, only those that have been given up on are kept. So there are never more
- * other suspects than a worker has slots.
+ * one suspect was in flight, all earlier suspects had ended: of them, only those that have been given up on are kept. So, besides those, there
+ * are never more suspects than a worker has slots.
  */
 export function suspectsAfter(suspects: Suspects = {}, crashed: readonly string[], crashLimit: number): Suspects {
   const [first] = crashed;

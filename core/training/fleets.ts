@@ -9,7 +9,7 @@
  * A fleet slot is free if no worker or a dead one occupies it. So two live instances never hold the same one, and after a crash, a
  * drain or a spot interruption it can be taken again.
  *
- * Tick raises a capacity, and sets it to 0 once no run needs the fleet. It never lowers it in between, because the autoscaling group would
+ * Tick raises a capacity, and sets it to 0 once no run needs the fleet. It never lowers it in between, because the Auto Scaling group would
  * choose the instance to terminate. An idle instance terminates itself instead.
  *
  * An instance that cannot serve a run (another release than the run's workers, a missing recipe or engine) writes the reason into the FLEET
@@ -70,7 +70,7 @@ function fleetSlotsNeeded(run: RunRecords, fleet: FleetSpec, storeTime: number):
   return trainedAgents(config).includes(fleet.agent) ? 1 : 0;
 }
 
-/** The capacity that an autoscaling group should have. */
+/** The capacity that an Auto Scaling group should have. */
 export function capacityOf(fleet: Fleet, runs: readonly RunRecords[], current: number, storeTime: number): number {
   const needed = runs.reduce((sum, run) => sum + workersNeeded(run, fleet, storeTime), 0);
   return needed === 0 ? 0 : Math.max(current, Math.min(needed, fleet.max));
@@ -111,7 +111,7 @@ export function countCapacityRequests(
 ): StoreCommand[] {
   return requestingRuns(fleet, runs, storeTime).flatMap((run) => [
     insert({ key: tableKeys.fleet(run.record.run, fleet.name), item: emptyFleetRecord(run.record.run, fleet.name) }),
-    update(countCapacityRequest(fleetRecord(run, fleet), progressOf(run, fleet))),
+    update(countCapacityRequest(fleetRecord(run, fleet), fleetProgressOf(run, fleet))),
   ]);
 }
 
@@ -122,7 +122,7 @@ export function uncountCapacityRequests(
   storeTime: number,
 ): StoreCommand[] {
   return requestingRuns(fleet, runs, storeTime).map((run) =>
-    update(uncountCapacityRequest(fleetRecord(run, fleet), progressOf(run, fleet))),
+    update(uncountCapacityRequest(fleetRecord(run, fleet), fleetProgressOf(run, fleet))),
   );
 }
 
@@ -198,11 +198,11 @@ type FleetProgress = Pick<RunRecords, "record" | "jobs" | "fleets">;
 /** Whether the run requests no more instances of this fleet, since those that came up made no progress. */
 export function isGivenUp(run: FleetProgress, fleet: Pick<FleetSpec, "name" | "agent">): boolean {
   const { capacityRequests, progress } = fleetRecord(run, fleet);
-  return capacityRequests > MAX_CAPACITY_REQUESTS && progress === progressOf(run, fleet);
+  return capacityRequests > MAX_CAPACITY_REQUESTS && progress === fleetProgressOf(run, fleet);
 }
 
 /** The run's step. Of a fleet that evaluates: the evaluations done, plus one once the run is finished. */
-function progressOf({ record, jobs }: FleetProgress, { agent }: Pick<FleetSpec, "agent">): number {
+function fleetProgressOf({ record, jobs }: FleetProgress, { agent }: Pick<FleetSpec, "agent">): number {
   if (agent !== "*") return record.step;
   return jobs.filter(({ state }) => state === "done").length + (record.status === "finished" ? 1 : 0);
 }

@@ -5,9 +5,9 @@
  *       └──── lease ────┴──> dead (final)   store's own time, nor for half a lease after tick noticed that. Marking is conditional on
  *                                           the counter, so a late heartbeat wins.
  *
- * A time that lies ahead was recorded before the store's clock was set back: it is recorded again as now.
+ * A time in the future was recorded before the store's clock was set back: the present time replaces it.
  *
- * After an outage of the store, every lease has expired, since nobody could write: the half lease is time for the next heartbeats.
+ * After an outage of the store, every lease has expired, since nobody could write: the half lease leaves time for the next heartbeats.
  *
  * A crash makes every rollout in flight a suspect. Workers run suspects alone, and only a crash while alone counts against a rollout. A dead
  * worker's record names that rollout, so a crash that its observer failed to count is counted later, by another observer or by tick.

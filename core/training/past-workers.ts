@@ -5,11 +5,10 @@
  *     WORKER, dead ──an hour, and nothing needs it──> copied to PAST ──> its heartbeats added to RUN.past ──> WORKER deleted
  *
  * A worker is needed while it holds a rollout, a job or the training of an agent. So are the dead workers of an agent that no live worker
- * serves: they show that its workers died. PAST says which workers measured a step (telemetry), as long as such
- * measurements are kept.
+ * serves: they show that its workers died. PAST says which workers measured a step (telemetry), as long as such measurements are kept.
  *
- * Every worker's heartbeats count once toward the budget. One write adds those of a move to RUN.past and names its workers
- * there. WORKER records of these workers do not count. The next move waits until all of them are deleted.
+ * Every worker's heartbeats count once toward the budget. One write adds those of a move to RUN.past and names its workers there. WORKER
+ * records of these workers do not count. The next move waits until all of them are deleted.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import type {

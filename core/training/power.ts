@@ -55,12 +55,13 @@ export function detectableDifference(components: VarianceComponents, S: number, 
 function halfWidths({ seed, question, noise }: VarianceComponents, S: number, Q: number) {
   const questionSd = Math.sqrt(question / Q + noise / (S * Q));
   if (S === 1) return [{ half: NORMAL_975 * questionSd, weight: 1 }];
-  const shapes = drawnMeans(S);
+  const configurations = drawnMeans(S);
   return chiSquared(S - 1).flatMap(({ value, weight }) => {
     const msSeeds = ((noise + Q * seed) * value) / (S - 1);
     const seedSd = Math.sqrt(Math.max(0, (student975(S - 1) / NORMAL_975) ** 2 * msSeeds - noise) / (S * Q));
-    if (shapes.length === 0) return [{ half: NORMAL_975 * Math.hypot(questionSd, seedSd), weight }];
-    return shapes.map((means) => ({ half: -lowQuantile(means, questionSd, seedSd), weight: weight / shapes.length }));
+    if (configurations.length === 0) return [{ half: NORMAL_975 * Math.hypot(questionSd, seedSd), weight }];
+    const each = weight / configurations.length;
+    return configurations.map((means) => ({ half: -lowQuantile(means, questionSd, seedSd), weight: each }));
   });
 }
 

@@ -29,12 +29,12 @@ export interface RunChoice {
   readonly recipe?: string;
 }
 
-/** Fills in every default. Refusals are `config-invalid`. */
+/** The config of a run, with every default filled in. Throws `config-invalid`. */
 export function resolveConfig(
   recipe: Recommendation,
   { run, seed, arm, set = [], recipe: location = recipe.name }: RunChoice,
 ): RunConfig {
-  refuseGiven(set);
+  refuseCommandSettings(set);
   const advised = typeof recipe.config === "function" ? recipe.config(arm, chosenBy(set)) : recipe.config;
   const recommended: RunConfigInput = { ...advised, run, seed, arm, recipe: location };
   const what = `config of run '${run}'`;
@@ -54,23 +54,23 @@ export function resolveConfig(
   return parse(RunConfig, config, what, "config-invalid");
 }
 
-/** What a command is given otherwise, and how. Not every command takes each of these. */
-const GIVEN: Readonly<Record<string, string>> = {
+/** Settings of the config that come from the command itself, and how to give them. */
+const COMMAND_SETTINGS: Readonly<Record<string, string>> = {
   run: "use --run if this command has it",
-  recipe: "name the recipe itself",
+  recipe: "name it in the command itself",
   arm: "use --arm if this command has it",
   seed: "use --seed if this command has it",
 };
 
 /**
- * Refuses a setting that comes too late: the recipe's advice, the arm's settings and the run's name follow from the command's own. So
- * `arm=main-only` would leave the sub-agents trained.
+ * Refuses `--set` for a setting of the command itself. It would come too late: the recipe's advice, the arm's settings and the run's name
+ * follow from what the command was given, so `--set arm=main-only` would leave the sub-agents trained.
  */
-function refuseGiven(set: readonly string[]): void {
+function refuseCommandSettings(set: readonly string[]): void {
   for (const setting of set) {
     const [name = ""] = setting.split("=", 1);
-    if (Object.hasOwn(GIVEN, name))
-      throw new MgrpoError("config-invalid", `--set ${setting}: '${name}' cannot be set: ${GIVEN[name]}`);
+    if (Object.hasOwn(COMMAND_SETTINGS, name))
+      throw new MgrpoError("config-invalid", `--set ${setting}: '${name}' cannot be set: ${COMMAND_SETTINGS[name]}`);
   }
 }
 

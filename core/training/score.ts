@@ -76,7 +76,7 @@ export function scoreRollout(
     invocations: scoreInvocations(config, outcome, invocations, verdicts),
     ...(judged && { judged }),
     ...maskOf(algorithm, outcome.conversation),
-    ...turnsOf(config, main, verdicts.correct, outcome.conversation),
+    ...turnRewardsOf(config, main, verdicts.correct, outcome.conversation),
   };
 }
 
@@ -154,7 +154,7 @@ function scoreInvocation(
     expert,
     digest: digestOf(sha256),
     ...(isUnknown ? { masked: "caller" } : maskOf(algorithm, conversation)),
-    ...turnsOf(config, request.agent, verdict, conversation),
+    ...turnRewardsOf(config, request.agent, verdict, conversation),
   };
 }
 
@@ -183,7 +183,7 @@ const maskOf = (algorithm: AlgorithmConfig, conversation: Conversation): { maske
   isMasked(algorithm, conversation) ? { masked: true } : {};
 
 /** The rewards of a conversation's turns, if the algorithm uses them for the agent. Throws as `requireTurnRewards` does. */
-function turnsOf(
+function turnRewardsOf(
   config: ScoreConfig,
   agent: string,
   verdict: Verdict,

@@ -28,7 +28,7 @@ const keyOf = ({ run, subject, judge }: VerdictAddress) => tableKeys.verdict(run
 const parseVerdict = (item: TableItem) => parse(VerdictRecord, item, `VERDICT of run '${item["run"]}'`);
 const expiryAt = (now: number) => Math.ceil(now / 1000) + KEPT_SECONDS;
 
-/** Undefined: another caller holds it, or it is paused after a failure. `token`: unique to this call. */
+/** Claims a verdict for this many seconds. Undefined: another caller holds it, or it is paused after a failure. `token`: unique to this call. */
 export async function claimVerdict(
   { table, clock }: ClaimStore,
   address: VerdictAddress,

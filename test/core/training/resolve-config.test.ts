@@ -45,7 +45,7 @@ test.each([
   ["arm=main-only", "'arm' cannot be set: use --arm if this command has it"],
   ["seed=9", "'seed' cannot be set: use --seed if this command has it"],
   ["run=other", "'run' cannot be set: use --run if this command has it"],
-  ["recipe=atlas", "'recipe' cannot be set: name the recipe itself"],
+  ["recipe=atlas", "'recipe' cannot be set: name it in the command itself"],
 ])("what the command is given cannot be set: %s", (setting, fault) => {
   expect(() => resolveConfig(recipe, { ...choice, set: ["steps=2", setting] })).toThrow(`--set ${setting}: ${fault}`);
 });
