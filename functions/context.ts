@@ -54,7 +54,7 @@ export function openContext(
     scoringQueue: new ScoringQueue(),
     stop: stopping.signal,
     stopAsking: () => stopping.abort(),
-    hasStalled: isLongLived ? openStallDetector() : () => true,
+    hasStalled: isLongLived ? openStalledGroupCheck() : () => true,
   };
 }
 
@@ -62,14 +62,14 @@ export function openContext(
 const OPEN_STEPS = 32;
 
 /** A group has stalled when it has no more scores than at the last check. A step takes the place of an older one, so a run's memory stays bounded. */
-function openStallDetector(): Context["hasStalled"] {
+function openStalledGroupCheck(): Context["hasStalled"] {
   const lastSeen = new Map<string, string>();
   return ({ run, step, group, rollouts }) => {
     const name = `${run}/${step % OPEN_STEPS}/${group}`;
     const before = lastSeen.get(name);
-    const now = `${step}/${Object.keys(rollouts).length}`;
-    lastSeen.set(name, now);
-    return before === now;
+    const current = `${step}/${Object.keys(rollouts).length}`;
+    lastSeen.set(name, current);
+    return before === current;
   };
 }
 

@@ -128,7 +128,7 @@ async function scaleFleets(
 const missingGroup = ({ name, group }: Fleet) =>
   new MgrpoError(
     "deployment-unreachable",
-    `fleet ${name}: there is no autoscaling group ${group}: deploy again, which creates it`,
+    `fleet ${name}: there is no Auto Scaling group ${group}: deploy again, which creates it`,
     { retryable: true },
   );
 

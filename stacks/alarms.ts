@@ -148,7 +148,7 @@ interface LoggedValue {
   readonly dimensions?: Record<string, string>;
 }
 
-/** A value of tick's line per run. */
+/** A value in the line that tick logs for each run. */
 const ofRun = (value: string): LoggedValue => ({ what: "run", value, dimensions: { run: "$.run" } });
 
 /**

@@ -17,7 +17,7 @@ export function refuseOtherArchive(archive: string, wanted: string): void {
   const release = `${version}+${packed(archive, HASH_FILE)}`;
   if (release !== wanted)
     throw new Error(
-      `${archive} holds release ${release}, this checkout is ${wanted}: run npm run pack again, then deploy, both with the same MGRPO_PROJECT or both without`,
+      `${archive} holds release ${release}, but this checkout is ${wanted}: run npm run pack again, then deploy, both with the same MGRPO_PROJECT or both without`,
     );
 }
 

@@ -1,7 +1,6 @@
 /**
  * @file The deployment's record in its table, through which launch, tick and the instances find the bucket, the schedule and the fleets. Its
- * shape is in core/contracts/deployment.ts. It is written last: a run of a release can be launched only once all of
- * that release is deployed.
+ * shape is in core/contracts/deployment.ts. It is written last: a run of a release can be launched only once all of that release is deployed.
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 

@@ -4,17 +4,17 @@
 #
 #   booting --checks pass--> server, if the fleet has one --it answers--> worker under systemd, one run after another
 #
-#   a boot step fails; the server does not answer; server or worker fails five times in ten minutes: the instance ends itself, with the reason
-#   no run needs the worker: the instance ends itself. In both cases the group starts no replacement
+#   a boot step fails; the server does not answer; server or worker fails five times in ten minutes: the instance terminates itself and logs the reason
+#   no run needs the worker: the instance terminates itself. In both cases the group starts no replacement
 #   spot notice: the worker drains; the group starts another instance
-#   tick sets the group to 0: the worker drains; AWS ends the instance
+#   tick sets the group to 0: the worker drains; AWS terminates the instance
 set -euo pipefail
 export AWS_REGION AWS_DEFAULT_REGION="$AWS_REGION" HOME=/root
 PROGRAM=/opt/mgrpo/program
 NODE=/opt/node/bin
 mkdir -p /etc/mgrpo "$PROGRAM" /opt/node
 
-# What this script and the units below share: metadata (IMDSv2), the log, and how an instance ends itself.
+# What this script and the units below share: metadata (IMDSv2), the log, and how an instance terminates itself.
 {
   printf "%s='%s'\n" FLEET "$FLEET" MGRPO_BUCKET "$MGRPO_BUCKET"
   echo "export AWS_REGION='$AWS_REGION' AWS_DEFAULT_REGION='$AWS_REGION'"
@@ -32,7 +32,7 @@ ship_log() {
   } |
     aws s3 cp --quiet - "s3://$MGRPO_BUCKET/logs/$FLEET/$(metadata instance-id).log"
 }
-# The reason is the last line of the shipped log. If the autoscaling group cannot be reached, a shutdown ends the instance.
+# The reason is the last line of the shipped log. If the Auto Scaling group cannot be reached, a shutdown terminates the instance.
 end_instance() {
   printf '{"level":"error","what":"instance ended","fleet":"%s","reason":"%s"}\n' "$FLEET" "$1" > /var/log/mgrpo-end.log
   ship_log || true
@@ -40,7 +40,7 @@ end_instance() {
     --instance-id "$(metadata instance-id)" || shutdown -h now
   exit 0
 }
-# Ends the instance for the reason that mgrpo-end@ is started with.
+# Terminates the instance for the reason with which mgrpo-end@ is started.
 end_because() {
   case "$1" in
     done) end_instance "no run needs the worker" ;;
@@ -59,7 +59,7 @@ if [ "$GPU" = yes ]; then
   timeout 60 nvidia-smi -L || end_instance "no NVIDIA driver: nvidia-smi does not run on this image"
 fi
 
-# Node.js, verified by its published checksums. Each try of a download has its own time limit: a stalled one would keep a paid instance
+# Node.js, verified by its published checksums. Each attempt at a download has its own time limit: a stalled one would leave a paid instance
 # without a worker.
 cd /tmp
 NODE_FILE="node-v$NODE_VERSION-linux-x64.tar.xz"

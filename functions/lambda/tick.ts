@@ -24,7 +24,7 @@ const TICK_SECONDS = 40;
 
 /**
  * A run that fails, or takes long, must not silence the alarms of the others, nor keep machines running. Rejects with the first failure and
- * logs the further ones; the first one too if the ticks take long, since a call that Lambda kills at its limit rejects with nothing.
+ * logs the others; the first one too if the ticks take long, since a call that Lambda kills at its limit rejects with nothing.
  */
 async function tickAndReconcile(functions: Functions): Promise<void> {
   const failures: unknown[] = [];

@@ -1,5 +1,5 @@
 /**
- * @file Reconciling a deployment: capacities follow the runs, an autoscaling group is written to only if its capacity changes, and the
+ * @file Reconciling a deployment: capacities follow the runs, an Auto Scaling group is written to only if its capacity changes, and the
  * schedule is turned off when no work is left.
  */
 import { expect, test } from "vitest";
@@ -98,7 +98,7 @@ test("capacity over a run's life: workers when it starts, evaluators while there
   });
 });
 
-test("a fleet whose autoscaling group is gone is reported, and the other fleets are still scaled to zero", async () => {
+test("a fleet whose Auto Scaling group is gone is reported, and the other fleets are still scaled to zero", async () => {
   const { store, functions, plane, start, minute } = await deployed();
   await start();
   expect(await minute()).toEqual(["g-main 1", "g-searcher 1", "g-eval 1"]);
@@ -107,7 +107,7 @@ test("a fleet whose autoscaling group is gone is reported, and the other fleets 
   plane.writes.length = 0;
   const { failures } = await functions.reconcile();
   expect(failures).toMatchObject([
-    { code: "deployment-unreachable", message: expect.stringMatching(/^fleet main: .* no autoscaling group g-main/) },
+    { code: "deployment-unreachable", message: expect.stringMatching(/^fleet main: .* no Auto Scaling group g-main/) },
   ]);
   // The schedule stays on: the failure must keep being reported.
   expect(plane.writes).toEqual(["g-searcher 0", "g-eval 0"]);

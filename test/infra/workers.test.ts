@@ -194,7 +194,7 @@ test("an archive of another release, or of another package, is refused", () => {
   const archive = pack({ "package.json": JSON.stringify({ version: "0.1.0" }), "dist/release": "abc" });
   refuseOtherArchive(archive, "0.1.0+abc");
   expect(() => refuseOtherArchive(archive, "0.1.0+def")).toThrow(
-    /mgrpo.tgz holds release 0.1.0\+abc, this checkout is 0.1.0\+def: run npm run pack again, then deploy, both with the same MGRPO_PROJECT/,
+    /mgrpo.tgz holds release 0.1.0\+abc, but this checkout is 0.1.0\+def: run npm run pack again, then deploy, both with the same MGRPO_PROJECT/,
   );
 });
 
