@@ -120,7 +120,7 @@ export interface Store {
 
 // ---------------------------------------------------------------- deployment
 
-/** The desired capacity of autoscaling groups. All errors of a deployment are MgrpoError `deployment-unreachable`, retryable. */
+/** The desired capacity of Auto Scaling groups. All errors of a deployment are MgrpoError `deployment-unreachable`, retryable. */
 export interface Capacities {
   /** Capacities by group name. A group that does not exist is left out. */
   read(groups: readonly string[]): Promise<ReadonlyMap<string, number>>;

@@ -1,4 +1,4 @@
-/** @file What a deployment's functions control: the capacity of autoscaling groups, the schedule of ticks, and the redelivery of events. */
+/** @file What a deployment's functions control: the capacity of Auto Scaling groups, the schedule of ticks, and the redelivery of events. */
 import {
   AutoScalingClient,
   DescribeAutoScalingGroupsCommand,

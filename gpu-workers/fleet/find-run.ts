@@ -1,7 +1,7 @@
 /**
  * @file Which run an instance of a fleet works on: the oldest one that has a free slot for it (core/training/fleets.ts).
  *
- *     look ──none──> wait, look again ──patience over──> undefined: the instance ends itself
+ *     look ──none──> wait, look again ──patience over──> undefined: the instance terminates itself
  *      '───a run with a free slot──> register there as a worker ──> take the slot, by a conditional write
  *                                                                       '── another instance was faster: leave, look again
  *

@@ -33,7 +33,7 @@ test.each(FLEETS)("%s is empty until a run needs it, and a deployment never chan
 });
 
 test.each(FLEETS)(
-  "%s: AWS terminates no working instance to balance the zones after an idle one has ended itself",
+  "%s: AWS terminates no working instance to balance the zones after an idle one has terminated itself",
   (fleet) => {
     expect(groupOf(fleet).suspendedProcesses).toEqual(["AZRebalance"]);
   },
