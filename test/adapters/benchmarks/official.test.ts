@@ -7,17 +7,21 @@ import { afterAll, expect, test } from "vitest";
 import { isGaiaMatch } from "../../../adapters/benchmarks/gaia-score.ts";
 import { groupsOf } from "../../../adapters/benchmarks/groups.ts";
 import { GymTask, gymScore } from "../../../adapters/benchmarks/reasoning-gym-score.ts";
+import { scorerOf } from "../../../adapters/benchmarks/scorers.ts";
 import { loadWebWalkerQa } from "../../../adapters/benchmarks/webwalkerqa.ts";
 import { loadXbench } from "../../../adapters/benchmarks/xbench.ts";
 import { isExactMatch } from "../../../adapters/judges/judged-rewards.ts";
+import type { Conversation } from "../../../core/contracts/conversation.ts";
 import { decrypt } from "../../../core/contracts/encryption.ts";
+import { mean } from "../../../core/statistics.ts";
+import { type JudgeInputFields, judgeConfig, scriptedJudge } from "../../fakes/scripted-judge.ts";
 import { CANARY, gaiaCases, gymCases, walkerRows, xbenchFile, xbenchMatches } from "./official/cases.ts";
 
 interface Expected {
   readonly gaia: string;
   readonly reasoningGym: readonly number[];
   readonly xbench: { readonly rows: string; readonly matches: string };
-  readonly webwalkerqa: Readonly<Record<string, number>>;
+  readonly webwalkerqa: { readonly scores: string; readonly report: Readonly<Record<string, number>> };
 }
 
 const expected = JSON.parse(readFileSync(join(import.meta.dirname, "official/expected.json"), "utf8")) as Expected;
@@ -80,23 +84,32 @@ test("xbench: our exact matches are its grader's, except for three named differe
   expect(different.length).toBeLessThan(cases.length / 100);
 });
 
-test("WebWalkerQA: our scores by kind and difficulty are those of its own report on 2,000 graded answers", () => {
+/** Accepts an answer that repeats the question and its reference, as the evaluator of run.py does. */
+const repeats = ({ question, reference, answer }: JudgeInputFields) => ({
+  reason: "compared",
+  stated: "",
+  correct: answer === `${question}\n${reference}`,
+});
+
+test("WebWalkerQA: 2,000 answers have the same score from our scorer as from evaluate.py, with a judge that compares question and reference, and by kind and difficulty the means of its report", async () => {
   const rows = walkerRows();
   const { questions } = loadWebWalkerQa(written("walker.json", JSON.stringify(rows.map(({ task }) => task))));
+  const judge = { model: scriptedJudge(repeats), config: judgeConfig() };
+  const scorer = scorerOf({ benchmark: "webwalkerqa" }, "Compare.", () => judge) ?? expect.fail();
+  const scores: number[] = [];
   const groups = new Map<string, number[]>();
   for (const [i, question] of questions.entries()) {
-    for (const group of groupsOf("webwalkerqa", question)) {
-      groups.set(group, [...(groups.get(group) ?? []), rows[i]?.correct ? 1 : 0]);
-    }
+    const verdict = await scorer.correct(question, { answer: rows[i]?.answer ?? null } as Conversation);
+    const score = typeof verdict === "number" ? verdict : verdict.score;
+    scores.push(score);
+    for (const group of groupsOf("webwalkerqa", question)) groups.set(group, [...(groups.get(group) ?? []), score]);
   }
-  const mean = (scores: readonly number[] = []) => scores.reduce((sum, score) => sum + score, 0) / scores.length;
+  expect(scores.join("")).toBe(expected.webwalkerqa.scores);
   for (const kind of ["single_source", "multi_source"]) {
     for (const difficulty of ["easy", "medium", "hard"]) {
-      expect(mean(groups.get(`${kind} ${difficulty}`))).toBeCloseTo(
-        expected.webwalkerqa[`${kind}_${difficulty}`] ?? 9,
-        12,
-      );
+      const reported = expected.webwalkerqa.report[`${kind}_${difficulty}`] ?? Number.NaN;
+      expect(mean(groups.get(`${kind} ${difficulty}`) ?? [])).toBeCloseTo(reported, 12);
     }
   }
-  expect(mean(rows.map(({ correct }) => Number(correct)))).toBeCloseTo(expected.webwalkerqa["overall"] ?? 9, 12);
+  expect(mean(scores)).toBeCloseTo(expected.webwalkerqa.report["overall"] ?? Number.NaN, 12);
 });

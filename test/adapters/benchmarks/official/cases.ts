@@ -158,11 +158,14 @@ export function xbenchMatches(): Pair[] {
   });
 }
 
-/** Made-up rows of WebWalkerQA, and whether the answer to each is graded as correct. */
+/**
+ * Made-up rows of WebWalkerQA, each with an answer: two thirds are the reference, a third the question and the reference. The judge's stand-ins,
+ * here and in run.py, accept only the latter, so a verdict depends on the question and the reference that the judge is given.
+ */
 export function walkerRows() {
   const random = stream("official", "webwalkerqa");
-  return times(2000, (i) => ({
-    task: {
+  return times(2000, (i) => {
+    const task = {
       question: `${plain(random)} ${i}`,
       answer: reference(random),
       root_url: `https://site-${i}.example/`,
@@ -172,7 +175,7 @@ export function walkerRows() {
         lang: anyOf(["en", "zh"], random),
         type: anyOf(["single_source", "multi_source"], random),
       },
-    },
-    correct: random.integer(3) === 0,
-  }));
+    };
+    return { task, answer: random.integer(3) === 0 ? `${task.question}\n${task.answer}` : task.answer };
+  });
 }

@@ -74,8 +74,8 @@ def webwalkerqa(folder, path):
     datasets.load_dataset = lambda *_arguments, **_options: columns
 
     class Evaluator:
-        def evaluate_strings(self, prediction, **_texts):
-            return {"score": 1 if prediction == "right" else 0}
+        def evaluate_strings(self, prediction, input, reference):
+            return {"score": 1 if prediction == f"{input}\n{reference}" else 0}
 
     evaluation = types.ModuleType("langchain.evaluation")
     evaluation.load_evaluator = lambda _name: Evaluator()
@@ -85,7 +85,10 @@ def webwalkerqa(folder, path):
         os.remove(output)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         load("evaluate", path).eval_result(os.path.join(folder, "webwalkerqa-submission.jsonl"), output)
-    return read(folder, "webwalkerqa-graded_report.json")
+    with open(output, encoding="utf-8") as file:
+        scores = {one["question"]: one["score"] for one in map(json.loads, file)}
+    graded = "".join(str(scores[question]) for question in columns["question"])
+    return {"scores": graded, "report": read(folder, "webwalkerqa-graded_report.json")}
 
 
 def main():

@@ -21,5 +21,5 @@ write(
   rows.map(({ task }) => task),
 );
 const set = loadWebWalkerQa(join(folder, "webwalkerqa.json"));
-const answered = rows.map(({ correct }) => ({ answer: correct ? "right" : "wrong" }) as Conversation);
+const answered = rows.map(({ answer }) => ({ answer }) as Conversation);
 write("webwalkerqa-submission.jsonl", submissionFiles("webwalkerqa", set, [answered]).get("submission-run1.jsonl"));
