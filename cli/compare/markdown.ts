@@ -90,8 +90,9 @@ const EXPLANATION = `- With the same seed, every arm samples as many tokens in t
   larger. So no arm asks harder questions earlier because it takes more steps.
 - Brackets are 95% intervals. For arms they come from a bootstrap over seeds and questions, paired by question where two things are
   compared (\`core/training/bootstrap.ts\`): a question that one of the two lost is left out of their difference. From one seed they
-  say nothing about other seeds. For a run they are Wilson intervals over its questions, and so they are for an arm whose answers
-  are all correct or all wrong.
+  say nothing about other seeds. For a run they are Wilson intervals over its questions.
+- Where all resamples are equal, as for an arm whose answers are all correct or all wrong, they show no spread. A share then has a
+  Wilson interval over its questions, as a run has, and a difference extends to both sides by Wilson's upper bound for a share of 0.
 - A difference is significant if its interval does not contain 0. Of many differences that are really 0, about one in
   twenty is significant by chance. One that is not significant need not be 0: \`mgrpo bench power\` says how large a difference would be found.
 - \`shuffled-advantages\` is the control: its advantages are shuffled at random, so its gain should not be significantly above 0. It may be far
