@@ -7,7 +7,9 @@
  * `--tokens` sets the number for all arms, the first included.
  *
  * Arms take different numbers of steps for the same tokens. So that all ask equally hard questions at the same point of training, curriculum
- * stages that begin at a step begin at a share of the run instead: of its tokens or of its steps, whichever is larger.
+ * stages that begin at a step begin at a share of the run instead: of its tokens or of its steps, whichever is larger. Evaluations during
+ * training still come every `evaluation.every` steps: retention and trainers tell by a version's number alone whether it is evaluated, and
+ * only a step's record says which share of a token budget is spent.
  */
 import { Arm, type RunConfig } from "../../core/contracts/config.ts";
 import { ignoredSettings } from "../../core/contracts/ignored-settings.ts";
