@@ -88,7 +88,7 @@ async function appConversation(key: string, base: string, rollout: number): Prom
   }
 }
 
-/** Per turn, the median over rounds of all conversations at once. */
+/** CPU milliseconds per turn: the median over the rounds, in each of which all conversations are in flight at once. */
 async function cpuMilliseconds(conversation: (rollout: number) => Promise<void>): Promise<number> {
   const seconds = await medianOf(ROUNDS, (round) =>
     cpuSecondsOf(() =>

@@ -1,5 +1,5 @@
 /**
- * @file engine.memory: the measured memory of workers compared with the prediction of `mgrpo doctor --model`, or for a team, of `mgrpo train`. Each
+ * @file engine.memory: the measured memory of workers compared with the prediction of `mgrpo doctor --model` or, for a team, of `mgrpo train`. Each
  * worker is a process that samples, trains one step, saves, and opens the next version while the previous one is still open. The model has 4 of
  * Qwen3-0.6B's 28 layers and a third of its vocabulary, so that full training fits into 8 GB. The figure is measured / predicted; in both, a page
  * that two workers map counts once.

@@ -70,7 +70,7 @@ function optionsOf(args: string[]): { folder: string; smoke: boolean } {
   }
 }
 
-/** Where bench/peers/README.md installs everything. */
+/** Where bench/peers/README.md says to install everything. Throws `not-found` if a part is missing. */
 function pathsIn(folder: string) {
   const needed = {
     python: join(folder, "python/bin/python"),

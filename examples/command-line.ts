@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 
 const STEPS = 40;
 
-/** Calls `train` if Node.js was started with this module, its `import.meta.url`. */
+/** Calls `train` if Node.js was started with the caller's module. `module`: the caller's `import.meta.url`. */
 export async function trainIfStarted(module: string, train: (steps: number) => Promise<unknown>): Promise<void> {
   const [, started, text = String(STEPS)] = process.argv;
   if (started !== fileURLToPath(module)) return;

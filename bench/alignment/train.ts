@@ -35,7 +35,7 @@ const [BETA1, BETA2, EPSILON] = [0.9, 0.99, 1e-8];
 export interface TrainingResult {
   /** After each step: the mean quality of the tasks, weighted by their shares of the rollouts. */
   readonly scores: readonly number[];
-  /** At the end: of each of the world's tasks. */
+  /** At the end: the quality of each of the world's tasks, in the order of `tasksOf`. */
   readonly qualities: readonly number[];
 }
 
@@ -77,11 +77,11 @@ export function trainSearcher(
 interface WeightedQuestion {
   readonly reports: readonly SampledReport[];
   readonly terms: readonly LossTerm[];
-  /** Calls of all its rollouts. */
+  /** Number of calls in all its rollouts. */
   readonly calls: number;
 }
 
-/** The group of one question, scored, aligned and normalized as any other. */
+/** The group of one question, scored, aligned and normalized like any other. */
 function weightedQuestion(
   rollouts: readonly (readonly SampledReport[])[],
   algorithm: AlgorithmConfig,

@@ -23,7 +23,8 @@ interface LlamaSequence {
 }
 
 const [, , path = "", modelPath = "", folder = ""] = process.argv;
-const { threads, seed, ...work } = readWork(path);
+const work = readWork(path);
+const { threads, seed } = work;
 const { promptTokens, newTokens } = work.decoding;
 const entry = pathToFileURL(resolve(join(folder, "node_modules/node-llama-cpp/dist/index.js")));
 const { getLlama }: LlamaModule = await import(entry.href);
@@ -36,7 +37,7 @@ const context = await model.createContext({
 });
 const sequences = work.prompts.map(() => context.getSequence());
 await answerLaps(async (lap) => {
-  const prompts = decodingPrompts({ threads, seed, ...work }, lap);
+  const prompts = decodingPrompts(work, lap);
   const start = performance.now();
   const sampledTokens = await generate(prompts, seed + lap * prompts.length);
   const seconds = (performance.now() - start) / 1000;
@@ -44,7 +45,7 @@ await answerLaps(async (lap) => {
 });
 
 /**
- * Samples from the full distribution at temperature 1. Returns the number of tokens. No sequence requests its next token before all have the
+ * Samples from the full distribution at temperature 1. Returns the number of sampled tokens. No sequence requests its next token before all have the
  * current one: left to itself, node-llama-cpp decodes seven of eight sequences at a time, which takes more passes.
  */
 async function generate(prompts: readonly (readonly number[])[], firstSeed: number): Promise<number> {

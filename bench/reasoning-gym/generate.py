@@ -7,7 +7,7 @@
     uv run bench/reasoning-gym/generate.py > bench/reasoning-gym/easy.jsonl
     uv run bench/reasoning-gym/generate.py --seed 1000000 --size 400 --as questions > train.jsonl
 
-Without uv: `pip install reasoning-gym==0.1.25`, then `python` instead of `uv run`. The defaults, seed 45 and 50 entries of each task in the generator's
+Without uv: `pip install reasoning-gym==0.1.25`, then `python` instead of `uv run`. The defaults, seed 45 and 50 entries of each task at the generator's
 default difficulty, are those of the authors' zero-shot evaluation (github.com/open-thought/reasoning-gym-eval), so that scores cover the same questions.
 Entry i of a task is drawn from the seed plus i: seeds that are further apart than the sizes have no entry in common.
 """

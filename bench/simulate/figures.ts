@@ -6,7 +6,7 @@ import type { Load, SimulationPlan } from "./plan.ts";
 import { IDLE_POLLS_PER_SECOND, LOG_BYTES, PRICES } from "./prices.ts";
 import type { MeasurementWindow } from "./run.ts";
 
-/** All totals are for `hours`, scaled from the window; `limits` are of its busiest moments. */
+/** All totals are for `hours`, scaled from the window; `limits` shows the window's busiest moments. */
 export interface Figures extends Load {
   readonly hours: number;
   /** Rollouts per minute that the runs reached together. */

@@ -1,4 +1,4 @@
-/** @file The AWS limits that the simulation compares with: default quotas in us-east-1, from AWS's documentation in November 2026. */
+/** @file The AWS limits against which the simulation checks a load: default quotas in us-east-1, from AWS's documentation in November 2026. */
 import { ITEM_BYTES } from "../../core/contracts/bounds.ts";
 
 interface Limit {

@@ -58,7 +58,7 @@ export interface FunctionUse {
   /** Failed deliveries of events. An event is delivered again until it succeeds or is dead-lettered. */
   failed: number;
   timedOut: number;
-  /** Of all calls, cold starts included. */
+  /** Total seconds of all calls, cold starts included. */
   seconds: number;
   /** Seconds of the longest call, without its cold start. */
   longest: number;

@@ -1,6 +1,7 @@
 /**
- * @file List prices for us-east-1 in US dollars, without free tier, volume tiers, tax or discounts, collected in November 2026: from
- * documentation and articles (`source`, with its date if known), point-in-time recovery from memory, none from an invoice. Check `page`.
+ * @file List prices for us-east-1 in US dollars, without free tier, volume tiers, tax or discounts, collected in November 2026 from
+ * documentation and articles (`source`, with its date if known). That of point-in-time recovery is from memory. None is from an invoice:
+ * check them against `page`.
  */
 
 interface Price {

@@ -13,7 +13,10 @@ export interface DashboardProcess {
   close(): Promise<void>;
 }
 
-/** Starts the dashboard on a free port. @param folder the folder whose `runs` it shows. */
+/**
+ * Starts the dashboard on a free port.
+ * @param folder the folder whose `runs` it shows.
+ */
 export async function spawnDashboard(folder: string): Promise<DashboardProcess> {
   const child = spawn(process.execPath, [COMMAND, "ui", "--port", "0"], {
     cwd: folder,

@@ -59,13 +59,9 @@ interface Size {
   readonly height: number;
 }
 
-function capture(name: string, html: string, size: Size): void {
+function capture(name: string, html: string, { width, height }: Size): void {
   const path = join(folder, `${name}.html`);
   writeFileSync(path, html);
-  chromium(name, path, size);
-}
-
-function chromium(name: string, path: string, { width, height }: Size): void {
   const flags = ["--headless", "--no-sandbox", "--hide-scrollbars", `--window-size=${width},${height}`];
   execFileSync(requireChromium(), [...flags, `--screenshot=${join(DOCS, name)}`, `file://${path}`], { stdio: "pipe" });
 }

@@ -94,7 +94,7 @@ def calculate(expression):
 
 
 def value(node):
-    """Of numbers, + - * / and parentheses; raises KeyError or TypeError for anything else."""
+    """Evaluates numbers, + - * / and parentheses. Raises KeyError, TypeError or ValueError for other nodes."""
     if isinstance(node, ast.Constant):
         return float(node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

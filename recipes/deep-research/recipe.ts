@@ -19,7 +19,7 @@ const D = 8;
 /** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this share of the run and asks all questions. */
 const STAGE_2 = 0.4;
 const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-/** Of atlas's 336 test questions, equally many of each kind. Asking them three times takes about as long as asking all of them once. */
+/** Of atlas's 336 test questions, equally many of each kind. Asking these three times takes about as long as asking all 336 once. */
 const HELD_OUT_QUESTIONS = 108;
 
 function config(arm: Arm, chosenByUser: Chosen): ReturnType<Recipe["config"]> {

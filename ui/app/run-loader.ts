@@ -1,6 +1,6 @@
 /**
- * @file Loads a run's view as the run grows: only new steps, one load at a time. The last revision to arrive during a load is loaded next. Any
- * load that failed is repeated every few seconds: an outage may be over before the stream of pulses notices it.
+ * @file Loads a run's view as the run grows: only new steps, one load at a time. The last revision to arrive during a load is loaded next. A
+ * failed load is repeated every few seconds: an outage may be over before the stream of pulses notices it.
  *
  *     load ──> loading ──view──> loaded, or the next revision
  *                 └──failed──> waits for: a pause     unblocked by: time; after `close`, nothing follows
@@ -49,7 +49,7 @@ export class RunLoader {
     this.#retrySeconds = retrySeconds;
   }
 
-  /** Ends the repeats: nobody sees the run any more. */
+  /** Ends the retries: the page that shows the run is gone. */
   close(): void {
     this.#isClosed = true;
   }

@@ -1,7 +1,7 @@
 /**
  * @file The kinds of questions: how each is drawn from a world and worded. A draw returns a question with the chain of look-ups that
- * answers it, or undefined if it is unusable: it is trivial (but see hopOverConstraints), has no unique answer or one that is easy to
- * guess, or depends on an area that rounds to 0.
+ * answers it, or undefined if it is unusable: it is trivial (but see hopOverConstraints), its answer is not unique or is easy to guess, or
+ * it depends on an area that rounds to 0.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Country } from "../world/countries.ts";
@@ -128,7 +128,7 @@ function compare(world: World, random: Random): Draft | undefined {
   };
 }
 
-/** The draft, or undefined if a look-up has no unique answer, or the last answer is easy to guess or an area that rounds to 0. */
+/** The draft; undefined if a look-up has no unique answer, or if the last answer is easy to guess or is an area that rounds to 0. */
 function draftIfUsable(
   world: World,
   prompt: string,

@@ -27,7 +27,7 @@ export function fillIn(wording: string, values: Readonly<Record<string, string>>
   return wording.replace(SLOT, (_, slot: string) => values[slot] ?? "");
 }
 
-/** What a slot can hold. Other slots hold names without periods and brackets. */
+/** What a slot can hold. Other slots hold names without periods or brackets. */
 const CONTENTS: Readonly<Record<string, string>> = {
   name: String.raw`[^[\]]+?`,
   capital: String.raw`\[[^\]]+\]`,

@@ -1,4 +1,4 @@
-/** @file The timeline of a step: a row per worker, colored while its engine samples or trains. What is left is waiting. */
+/** @file The timeline of a step: a row per worker, colored while its engine samples or trains. The rest is waiting. */
 import type { TimelineView } from "../../timeline-view.ts";
 import { useView } from "../load.ts";
 import { duration } from "./format.ts";
