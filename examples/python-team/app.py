@@ -87,6 +87,8 @@ OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mu
 
 
 def calculate(expression):
+    if not re.fullmatch(r"[0-9\s.()+*/-]+", expression):
+        return "not an arithmetic expression"
     try:
         return f"{value(ast.parse(expression.strip(), mode='eval').body):.12g}"
     except (SyntaxError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError):

@@ -13,7 +13,7 @@ import { agentsOf, isLlm, withArm } from "./agents.ts";
 
 export const recipe: Recipe = { ...atlas, name: "deep-research", config, baseModels: [] };
 
-/** The paper's K, and a d that a rollout's delegations rarely exceed, as eq 11 requires. */
+/** The paper's K and d: few rollouts have more than d delegations (eq 11). */
 const K = 8;
 const D = 8;
 /** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this share of the run and asks all questions. */
