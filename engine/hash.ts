@@ -12,7 +12,7 @@ const TURN_BYTES = 32 * 2 ** 20;
 export const sha256: Hash = (bytes) =>
   typeof bytes === "string" ? createHash("sha256").update(bytes).digest("hex") : sha256InChunks(bytes, CHUNK_BYTES);
 
-/** Of the texts one after another, which together may be longer than a string can be. */
+/** The hash of the concatenated texts, which together may be longer than a string can be. */
 export function sha256OfTexts(texts: Iterable<string>): string {
   const hash = createHash("sha256");
   for (const text of texts) hash.update(text);

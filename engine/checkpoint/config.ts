@@ -57,7 +57,10 @@ type HuggingFaceConfig = z.infer<typeof HuggingFaceConfig>;
 
 const ATTENTION_TYPES = ["full_attention", "sliding_attention"];
 
-/** Llama 3.1's scaling of rotary positions: pairs with a long wavelength turn `factor` times slower; those with a short one are unchanged. */
+/**
+ * Llama 3.1's scaling of rotary positions: dimension pairs with a long wavelength rotate `factor` times slower, those with a short one are
+ * unchanged, and those between are interpolated.
+ */
 export interface RopeScaling {
   readonly factor: number;
   /** Wavelengths above originalContext / lowFrequencyFactor are long, below originalContext / highFrequencyFactor short. */

@@ -1,4 +1,4 @@
-/** @file The weights' type that `config.json` names. transformers loads weights as that type, whatever type they are stored as. */
+/** @file The type that `config.json` names for the weights. transformers loads them as that type, whatever type they are stored as. */
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { wholeFile } from "./files.ts";
 import { locateTensors } from "./tensors.ts";
@@ -7,7 +7,7 @@ export type TorchDtype = "float32" | "bfloat16";
 
 const CONFIG = "config.json";
 
-/** The checkpoint, its config naming this type: as `dtype` since transformers 4.56, as `torch_dtype` before. */
+/** The checkpoint with a config that names this type: as `dtype` since transformers 4.56, as `torch_dtype` before. */
 export function withDtype(files: CheckpointFiles, dtype: TorchDtype): CheckpointFiles {
   const config = configOf(files);
   const key = "dtype" in config ? "dtype" : "torch_dtype";
@@ -18,7 +18,7 @@ export function withDtype(files: CheckpointFiles, dtype: TorchDtype): Checkpoint
 
 /**
  * A trained model's weights are float32, whatever its base's are: if the config still named the base's type, the weights would be rounded when
- * they are loaded. A config that names no type is left alone.
+ * loaded. A config that names no type is left alone.
  */
 export function withStoredDtype(files: CheckpointFiles): CheckpointFiles {
   const { dtype, torch_dtype: named = dtype } = files.has(CONFIG) ? configOf(files) : {};

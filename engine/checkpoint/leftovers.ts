@@ -24,7 +24,7 @@ export function removeLeftovers(parent: string, prefix: string, rest: RegExp = /
 }
 
 function isStale(path: string, pid: number): boolean {
-  // A link is not followed: another user's may lead to a folder of this user, who cannot delete the link.
+  // Links are not followed: another user's link may point to a folder of this user, who cannot delete the link.
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (!found || found.uid !== (process.getuid?.() ?? found.uid)) return false;
   // In a container, a restarted process may have the id of the killed one.

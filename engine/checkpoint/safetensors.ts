@@ -1,5 +1,5 @@
 /**
- * @file The safetensors format: eight bytes of header length, a JSON header with each tensor's offsets, then the tensors' bytes. Tensors are
+ * @file The safetensors format: the header's length in eight bytes, a JSON header with each tensor's offsets, then the tensors' bytes. Tensors are
  * read one by one: F32, F16 and BF16 into float32. Writes F32 or BF16. Equal tensors give equal bytes.
  */
 import * as z from "zod";

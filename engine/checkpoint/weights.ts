@@ -36,7 +36,7 @@ export function locateParameters(
   for (const { name, shape } of layout.parameters) {
     const location = found.get(name);
     if (!location)
-      throw new MgrpoError("checkpoint-damaged", `${fileOf(files)}: no tensor '${name}': config.json asks for it`);
+      throw new MgrpoError("checkpoint-damaged", `${fileOf(files)}: no tensor '${name}', which config.json requires`);
     if (location.entry.shape.join() !== shape.join()) {
       throw new MgrpoError(
         "checkpoint-damaged",

@@ -66,7 +66,7 @@ const MAXIMUM_WHOLE_BYTES = 2 * 2 ** 30;
 
 /** Engine options with each `auto` resolved (spare-memory.ts). */
 export interface ResolvedOptions extends EngineOptions {
-  /** Lanes of a sampler. Default: as many as a trainer has. */
+  /** Lanes of a sampler. Absent: as many as a trainer has. */
   readonly samplingLanes?: number;
 }
 

@@ -64,7 +64,7 @@ async function tryGpu(provider: Gpu, precision: Precision): Promise<ProviderDeci
     throw unusable(provider, fault, "update the driver");
   }
   const products = precision === "fp32" ? "" : `, products in ${precision}`;
-  const reason = `${provider}${products}: a tiny model trained and sampled within ${deviation.toExponential(0)} of the CPU`;
+  const reason = `${provider}${products}: a tiny model's training and samples agree with the CPU's to within ${deviation.toExponential(0)}`;
   return { provider, reason };
 }
 
@@ -80,5 +80,5 @@ function unusable(provider: Gpu, fault: string, remedy: string): MgrpoError {
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-/** Without the source location and the failed condition that the runtime prepends. */
+/** The first line, without the source location and the failed condition that the runtime prepends. */
 const firstLine = (message: string) => message.replace(/^\/.* was false\. /, "").split("\n", 1)[0] ?? "";

@@ -13,7 +13,7 @@ import { type GgufModel, type GgufTensor, readGguf } from "./metadata.ts";
 import { tokenizerFiles } from "./tokenizer.ts";
 
 const ELEMENT_BYTES: Readonly<Record<WrittenType, number>> = { F32: 4, BF16: 2 };
-/** The same types as `torch_dtype` in config.json. */
+/** Each type's name for `torch_dtype` in config.json. */
 const TORCH_DTYPE: Readonly<Record<WrittenType, string>> = { F32: "float32", BF16: "bfloat16" };
 
 export interface ImportedModel {

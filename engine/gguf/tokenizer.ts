@@ -1,5 +1,5 @@
 /**
- * @file A GGUF file's tokenizer as Hugging Face's `tokenizer.json` and `tokenizer_config.json`. GGUF keeps vocabulary, token types, and merges
+ * @file A GGUF file's tokenizer as Hugging Face's `tokenizer.json` and `tokenizer_config.json`. GGUF stores the vocabulary, token types, and merges
  * or scores, but only the name of the pre-tokenizer, which llama.cpp implements in code. The pre-tokenizers here match
  * the originals.
  */

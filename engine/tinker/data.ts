@@ -1,4 +1,4 @@
-/** @file Sequences in the Tinker wire format. n = T - 1 targets: entry t of a `_T` array belongs to target t - 1. */
+/** @file Sequences in the Tinker wire format. N = T - 1 targets: entry t of a `_T` array belongs to target t - 1. */
 import type { Datum, TensorData } from "./client/messages.ts";
 
 const int64 = (data: number[]): TensorData => ({ data, dtype: "int64", shape: [data.length] });
@@ -36,7 +36,7 @@ export function gradientDatum(
   });
 }
 
-/** Log-probs of the n targets -> logProbs_T. */
+/** Log-probs of the N targets -> logProbs_T. */
 export function withLeadingZero(targetLogProbs: readonly number[]): Float32Array {
   const logProbs_T = new Float32Array(targetLogProbs.length + 1);
   logProbs_T.set(targetLogProbs, 1);

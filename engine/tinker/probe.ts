@@ -58,9 +58,7 @@ export function gradientNormOf({ metrics }: OptimizerResult): number {
   );
 }
 
-/**
- * `model` is fresh and belongs to the probe. It is trained on its own greedy continuation of a short prompt.
- */
+/** `model` is fresh and belongs to the probe. It is trained on its own greedy continuation of a short prompt. */
 export async function probeServer(
   client: TinkerClient,
   model: TinkerModel,
@@ -141,7 +139,7 @@ function optimizerOf(moves: readonly number[]): Pick<ServerBehavior, "clips" | "
   // Where epsilon is ignored, the step that tests it is the one from a fresh adapter.
   const rise = followsEpsilon ? free : byEpsilon;
   if (!(rise > 0)) refuse("a step along the gradient does not make its tokens more likely");
-  if (!isStill(byNoRate)) refuse("it steps at a learning rate of its own, whatever it is sent");
+  if (!isStill(byNoRate)) refuse("it uses its own learning rate and ignores the one it is sent");
   return {
     clips: followsEpsilon && isStill(byClipping),
     optimizer: { followsEpsilon, followsBeta1: isStill(byMomentum), rise, learningRate: LEARNING_RATE },

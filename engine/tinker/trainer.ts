@@ -69,8 +69,8 @@ export async function openTinkerTrainer(
   return new TinkerTrainer({ server, base, version, behavior, journal, limits }, model, optimizerProbe);
 }
 
-/** Most log-probs that a trainer keeps. A reference policy takes no steps, which would clear them. */
-const MOST_LOG_PROBS = 2 ** 22;
+/** Maximum number of log-probs that a trainer caches. A step clears them, but a reference policy takes none. */
+const MAXIMUM_CACHED_LOG_PROBS = 2 ** 22;
 
 class TinkerTrainer implements Trainer {
   readonly optimizerProbe?: OptimizerProbe;
@@ -216,7 +216,7 @@ class TinkerTrainer implements Trainer {
     let kept = 0;
     for (const { length } of this.#logProbs.values()) kept += length;
     for (const [key, { length }] of this.#logProbs) {
-      if (kept <= MOST_LOG_PROBS) return;
+      if (kept <= MAXIMUM_CACHED_LOG_PROBS) return;
       this.#logProbs.delete(key);
       kept -= length;
     }

@@ -6,7 +6,7 @@
 import { MgrpoError } from "../../core/errors.ts";
 import type { Tokenizer } from "../../core/ports.ts";
 
-/** A content, by index, and the spaces before it. */
+/** The content with this index, and the spaces before it. */
 interface ContentPiece {
   readonly index: number;
   readonly spaces: string;
@@ -48,7 +48,7 @@ export function fill(tokenizer: Tokenizer, pieces: Pieces, contents: readonly st
 
 /**
  * The template must write each content once, in any order: Mistral's writes the system message into the last user message.
- * @param the names of the contents' placeholders, in the order of the messages.
+ * @param names of the contents' placeholders, in the order of the messages.
  */
 export function piecesOf(tokenizer: Tokenizer, agent: string, text: string, names: readonly string[]): Pieces {
   // Text of the template and names of placeholders alternate.
@@ -82,7 +82,7 @@ const WORD = "x";
 
 /**
  * What to encode with the content in place of a single space at the end of the template's text, so that the tokens are those of the whole text.
- * Two spaces, if the tokenizer puts another one before a text that follows a control token. Empty: nothing gives these tokens.
+ * Two spaces, if the tokenizer puts another one before a text that follows a control token. Empty: there is no such space, or neither gives these tokens.
  */
 function spacesBeforeContent({ encodeTemplate, encodeText }: Tokenizer, text: string): string {
   if (!/(?<! ) $/.test(text)) return "";

@@ -85,7 +85,7 @@ export function requireSystemMessage(
 }
 
 /**
- * Whether the template renders messages of role `tool`. Some raise an error at them, or at those without a call id.
+ * Whether the template renders messages of role `tool`. Some raise an error on them, or on those without a call id.
  * @param shown the tools that the template shows.
  */
 export function hasToolRole(tokenizer: Tokenizer, { thinking }: ChatSettings, shown: readonly ToolSchema[]): boolean {

@@ -40,9 +40,9 @@ const node = (
 const nextStepName = (name: string): string => `next:${name}`;
 
 /**
- * Inputs: those of extend.ts with T = 1, where first:tokens, first:keys and first:values are loop-carried, and block:cos, block:sin and
- * block:mask have a leading axis of N steps; steps, the number N; block:uniform [N, B, 1], draws in (0, 1], or below 0 for the argmax;
- * block:written [N, B, 1, 1, C], 1 at the position that the step writes.
+ * Inputs: those of extend.ts with T = 1, where first:tokens and, per layer, first:keys and first:values are loop-carried, and block:cos,
+ * block:sin and block:mask have a leading axis of N steps; steps, the number N; block:uniform [N, B, 1], draws in (0, 1], or below 0 for the
+ * argmax; block:written [N, B, 1, 1, C], 1 at the position that the step writes.
  * Outputs, with a leading axis N: block:drawn and block:probability [N, B, 1]; block:newKeys and block:newValues per layer, as in extend.ts.
  */
 export function traceBlock(shape: PolicyShape): TracedGraph {

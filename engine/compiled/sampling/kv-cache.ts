@@ -95,7 +95,7 @@ export class KvCache implements SlotStorage {
     return { feeds, width };
   }
 
-  /** Writes new keys and values into a slot, from `position` on: those of the first `tokens` of row `row`'s `stride` tokens in a graph's outputs. */
+  /** Writes keys and values of a graph's outputs into a slot, from `position` on: the first `tokens` of the `stride` tokens that row `row` has. */
   write(
     slot: number,
     position: number,

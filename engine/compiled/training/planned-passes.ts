@@ -22,7 +22,7 @@ export function plannedPasses(
         kind: "log-probs",
         gradientLength: 0,
         contributes: () => true,
-        // The limit on tokens bounds the predictions of all nodes; a sequence adds that of its last token, which has no node.
+        // Each node is predicted at most once, so the limit on tokens bounds those; each sequence adds its last token, which has no node.
         plan: (part, partOptions) => planOf(tokensOf(part), () => 1, partOptions),
         run: (part, plan) => passes.logProbs(tokensOf(part), temperature, plan),
       };

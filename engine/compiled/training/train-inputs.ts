@@ -17,7 +17,7 @@ import { hiddenIndexOf, type MicroBatch, rowCount } from "./batch-plan.ts";
 export const wantedPredictions = (micro: MicroBatch, sequences: Sequences, wanted: WantedPredictions): Predictions =>
   predictions(micro.members, sequences, hiddenIndexOf(micro), wanted);
 
-/** Indices by which the graph picks the R predicting rows out of B * T = `count`, their inverse, and `picks`, the most predictions of one row. */
+/** Indices by which the graph picks the R predicting rows out of B * T = `count`, their inverse, and `picks`, the most predictions from one row. */
 export function pickFeeds({ row, targets, offsets }: Predictions, count: number): { feeds: Feeds; picks: number } {
   const counts = new Int32Array(count);
   const isRead = (r: number) => offsets[r] !== offsets[r + 1];

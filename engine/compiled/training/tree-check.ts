@@ -1,11 +1,12 @@
 /**
  * @file Checks prefix trees the first time that trees of a shape are computed: log-probs and gradient are compared with those of the same
- * sequences computed apart, one per row, before the pass runs. A shape is the combination of the kind of pass, whether a micro-batch has one
+ * sequences computed separately, one per row, before the pass runs. A shape is the combination of the kind of pass, whether a micro-batch has one
  * row or several, and the rows' length rounded up to a power of two. Once a shape has passed, later micro-batches of that shape are not checked.
  * The check does not change the gradient.
  *
- * It computes at most two trees of the micro-batch, and then their sequences apart, into a second gradient, which all shapes of a pass share. It
- * costs at most what the micro-batch costs in trees and apart; where gradients cancel, it also computes these sequences one by one.
+ * It computes at most two trees of the micro-batch, and then their sequences separately, into a second gradient, which all shapes of a pass
+ * share. It costs at most one computation of the micro-batch with trees and one without; where gradients cancel, it also computes these sequences
+ * one by one.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { EngineOptions, TrainingSequence } from "../../../core/ports.ts";
@@ -16,7 +17,7 @@ import type { MicroBatch } from "./batch-plan.ts";
 /**
  * Largest allowed difference of a log-prob, and norm of the gradient's difference relative to the gradient's. Rounding leaves 1e-4 and 1e-5
  * in fp32, a few hundredths in bf16. TF32, emulated on the CPU, leaves 1e-3 in small models. A wrong mask or position changes log-probs by
- * tenths and the gradient by a hundredth or more; what is wrong in the backward pass alone changes only the gradient.
+ * tenths and the gradient by a hundredth or more; an error in the backward pass alone changes only the gradient.
  */
 const TOLERANCE = { fp32: 2e-3, tf32: 1e-2, bf16: 0.2 };
 
@@ -72,7 +73,7 @@ interface Row {
   readonly members: readonly number[];
 }
 
-/** No rows if the sequences are apart. */
+/** No rows if the micro-batch has no trees. */
 function rowsOf({ trees = [], members }: MicroBatch): Row[] {
   let end = 0;
   return trees.map((tree) => {
@@ -106,7 +107,7 @@ function isBranched({ tree, members }: Row, batch: readonly TrainingSequence[], 
   );
 }
 
-/** False if the sequences apart have no finite gradient to compare with. Throws `engine-unsupported` if the trees differ. */
+/** False if the separate sequences have no finite gradient to compare with. Throws `engine-unsupported` if the trees differ. */
 async function confirmTrees(
   { batch, micro }: CheckedSample,
   pass: CheckedPass,

@@ -49,6 +49,7 @@ export interface TinkerClient {
   openSession(): Promise<TinkerSession>;
   /** Resumes the heartbeat of a session that another process opened. Rejects (404) if the server does not know it. */
   resumeSession(id: string): Promise<TinkerSession>;
+  /** One sample that continues `prompt`, a list of token ids. */
   sample(
     model: SampledModel,
     prompt: readonly number[],
@@ -62,7 +63,7 @@ export interface TinkerClient {
 /** Owns models, which the server keeps while the session's heartbeat, every 10 s, goes on. The heartbeat does not keep this process alive. */
 export interface TinkerSession {
   readonly id: string;
-  /** Creates an adapter on the base model. Fails if the server creates one with a different base or rank. */
+  /** Creates an adapter on the base model. Rejects with `endpoint-refused` if the server creates one with a different base or rank. */
   createModel(baseModel: string, lora: TinkerLora, before?: BeforeCall): Promise<TinkerModel>;
   /** A model that another process created in this session; `next` is the number of its next call. Undefined if it was unloaded. */
   resumeModel(id: string, next: number, before?: BeforeCall): Promise<TinkerModel | undefined>;
@@ -73,7 +74,7 @@ export interface TinkerSession {
 /** One adapter with its gradient and optimizer state. Calls are executed in order. */
 export interface TinkerModel {
   readonly id: string;
-  /** Log-probs of every datum's targets, batch after batch. */
+  /** Log-probs of the targets, [N] for each datum, in order. Each batch is one request. */
   forward(batches: readonly (readonly Datum[])[], loss: LossFunction): Promise<number[][]>;
   /** As `forward`, and adds to the gradient. */
   forwardBackward(batches: readonly (readonly Datum[])[], loss: LossFunction): Promise<number[][]>;

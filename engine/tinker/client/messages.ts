@@ -98,7 +98,7 @@ export const RequestFailed = z.object({ error: z.string(), category: z.string() 
 export const ModelCreated = z.object({
   /** Not the one in the response to the submission: if the result expires, the call is submitted again and creates another model. */
   model_id: RecordedText,
-  /** What the server really trains: SkyRL creates every model on its own base and ignores the one in the request. */
+  /** What the server actually trains: SkyRL creates every model on its own base and ignores the one in the request. */
   base_model: z.string().nullish(),
   lora_config: TinkerLora.nullish(),
 });

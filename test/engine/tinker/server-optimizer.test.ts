@@ -38,13 +38,13 @@ test.each<[string, Partial<TinkerRules>, boolean, RegExp]>([
     "has a learning rate of its own (even if declared)",
     { rate: false },
     true,
-    /at a learning rate of its own, whatever it is sent/,
+    /uses its own learning rate and ignores the one it is sent/,
   ],
   [
     "has its own learning rate and Adam (even if declared)",
     { rate: false, adam: "own" },
     true,
-    /at a learning rate of its own/,
+    /uses its own learning rate/,
   ],
 ])("a server that %s is refused", async (_, rules, serverOptimizer, message) => {
   const { engine, files: base, server } = tiny({ ...HOSTED, ...rules });
