@@ -9,13 +9,13 @@ export interface Split {
   readonly heldOut: readonly Example[];
 }
 
-/** What of an example is hashed: all of its tokens, or those of its prompt. */
+/** The part of an example that is hashed: all of its tokens, or those of its prompt. */
 export type HashedPart = "tokens" | "prompt";
 
 /**
- * Holds out an example if its hash, as a number in [0, 1), is below the share. So no other example affects it, and equal examples are on the
- * same side: with `prompt`, all examples of one prompt are. A sub-agent's prompt is its task, so differently worded tasks of one question may be on
- * different sides.
+ * Holds out an example if its hash, as a number in [0, 1), is below the share. So its side does not depend on other examples, and equal examples
+ * are on the same side; with `prompt`, so are all examples of one prompt. A sub-agent's prompt is its task, so differently worded tasks of one
+ * question may be on different sides.
  */
 export function split(examples: readonly Example[], share: number, limit: number, part: HashedPart = "tokens"): Split {
   const hashed = examples.map((example) => ({ example, at: positionOf(example, part) }));

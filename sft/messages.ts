@@ -1,11 +1,11 @@
 /**
- * @file Demonstrations as JSON Lines of OpenAI chat messages, one conversation a line:
+ * @file Demonstrations as JSON Lines of OpenAI chat messages, one conversation per line:
  *
  *     {"messages": [{"role": "user", …}, {"role": "assistant", "tool_calls": […]}, {"role": "tool", …}, {"role": "assistant", …}],
  *      "tools": […], "agent": "searcher"}                                                          the last two are optional
  *
- * A line that contradicts the agent's config, or has a message or key that does not belong in a demonstration, is refused; the error gives its
- * number. Of its tools, only the names are compared with the agent's.
+ * A line that contradicts the agent's config, or has a message or key that does not belong in a demonstration, is refused; the error gives the
+ * line's number. Of its tools, only the names are compared with the agent's.
  * A line of an app's agent has the app's own system message and tools (app-example.ts).
  */
 import * as z from "zod";

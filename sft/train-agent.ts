@@ -38,7 +38,7 @@ export interface AgentTrainingResult {
   readonly hasTrained: boolean;
 }
 
-/** Opens the training's state. Refuses a folder with a result that this training did not write, or with the state of another. */
+/** Opens the training's state. Refuses a result folder that this training did not write, and a state folder of another training. */
 export async function openState(training: AgentTraining): Promise<TrainingState> {
   const state = await openTrainingState(training.stateFolder, await settingsOf(training));
   if (!existsSync(training.folder) || state.saved()?.progress.ended) return state;
