@@ -41,6 +41,19 @@ test("a step in which no agent learned shows no clip fraction and no KL", () => 
   expect(Object.fromEntries(shown)).toMatchObject({ clip: "-", kl: "-", "mask/cut": "-/-" });
 });
 
+test("with staleness, a wide terminal shows the age of the rollouts and the largest shares of masked and truncated tokens", () => {
+  const main = {
+    ...(summary.training["main"] ?? expect.fail()),
+    kl: 0.002,
+    maskedFraction: 0.03,
+    truncatedFraction: 0,
+  };
+  const searcher = { ...main, kl: 0.001, maskedFraction: 0, truncatedFraction: 0.01 };
+  const stale = { ...values, summary: { ...summary, training: { main, searcher }, age: { main: 0, searcher: 1 } } };
+  const shown = columnsOf({ ...config, staleness: 1 }, 200).map((column) => [column.title, column.cell(stale)]);
+  expect(Object.fromEntries(shown)).toMatchObject({ age: "1", "mask/cut": "3%/1%", kl: "2.0e-3" });
+});
+
 test("a step whose rollouts were all lost shows no share of correct ones, rather than 0%", () => {
   const lost = { ...values, summary: { ...summary, rollouts: 0, correct: 0, wellFormed: 0 } };
   expect(

@@ -1,5 +1,6 @@
 /** @file The metrics of steps and evaluations: their values, and the absence of whatever was not measured. */
 import { expect, test } from "vitest";
+import { RunConfig } from "../../../core/contracts/config.ts";
 import { evaluationMetrics, MetricLine, stepMetrics } from "../../../core/monitoring/metrics.ts";
 import { summarizeStep } from "../../../core/monitoring/step-summary.ts";
 import { config, groups, manifests, step } from "../../cli/records.ts";
@@ -18,6 +19,26 @@ test("a step's metrics have the values of its summary, and are logged at the num
   const calls = summary.calls["searcher"] ?? [];
   const total = calls.reduce((sum, count) => sum + count, 0);
   expect(metrics["rollout/searcher/calls"]).toBe(calls.reduce((sum, count, i) => sum + i * count, 0) / total);
+});
+
+test("with staleness, each agent has the age of its rollouts and the shares of masked and truncated tokens", () => {
+  const algorithm = { tisCap: 2, ratioMask: { low: 0.5, high: 2 } };
+  const stale = RunConfig.parse({ ...config, staleness: 2, algorithm });
+  const measured = { kl: 0.002, maskedFraction: 0.03, truncatedFraction: 0.01 };
+  const corrected = manifests.map(
+    (one) => [one.agent, { ...one, stats: one.stats && { ...one.stats, ...measured } }] as const,
+  );
+  // Step 5 trains version 5, on rollouts of version 3. The searcher learns nothing from it.
+  const sixth = { ...step, step: 5, policy: { main: 3, searcher: 3 } };
+  const { metrics } = stepMetrics(summarizeStep(stale, sixth, groups, new Map(corrected), 8));
+  expect(metrics).toMatchObject({
+    "train/main/staleness": 2,
+    "train/main/masked_frac": 0.03,
+    "train/main/truncated_frac": 0.01,
+    "train/main/kl": 0.002,
+  });
+  const searcher = Object.entries(metrics).filter(([name]) => name.startsWith("train/searcher/"));
+  expect(Object.fromEntries(searcher)).toEqual({ "train/searcher/staleness": 2 });
 });
 
 test("what was not measured is absent", () => {
