@@ -265,6 +265,17 @@ test("a write whose target died during it may have taken effect, but never count
   expect(check({ trial: again, reference })).toEqual([`each fact is recorded once: 2 times: ${OUTCOME}`]);
 });
 
+test("a full disk of the table, but not of the objects, excuses a request billed at its maximum", () => {
+  const billed = (channel: Entry["channel"]) =>
+    trialOf([...story(), wrote("", { channel, facts: [], fault: "full", status: 507 })], {
+      runs: [{ ...run, judgesMicroUsd: 14_000 }],
+    });
+  expect(check({ trial: billed("dynamo"), reference })).toEqual([]);
+  expect(check({ trial: billed("s3"), reference })).toEqual([
+    expect.stringMatching(/^the judge's bill exceeds its answers/),
+  ]);
+});
+
 test("a hung request to the judge may be billed and recorded at its maximum", () => {
   const trial = trialOf([...story(), hung()], {
     runs: [{ ...run, records: judgedFor(0.014), judgesMicroUsd: 14_000 }],

@@ -170,9 +170,13 @@ export const LOSES_ANSWERS = /^(functions|cloud|eval-.*)$/;
 const disturbances = (trial: Trial): number =>
   countFaults(trial, ({ channel }) => channel !== "events") + countCutOff(trial);
 
-/** How many requests to the judge may be billed at their maximum. All of them pass the functions' proxy to the world. */
+/**
+ * How many requests to the judge may be billed at their maximum. All of them pass the functions' proxy to the world. If the table's disk is
+ * full when the actual cost is to be written, the maximum stays charged.
+ */
 const unknownCosts = (trial: Trial): number =>
-  countFaults(trial, ({ channel }) => channel === "world") + countCutOff(trial);
+  countFaults(trial, ({ channel, fault }) => channel === "world" || (channel === "dynamo" && fault === "full")) +
+  countCutOff(trial);
 
 const countFaults = ({ history }: Trial, counts: (entry: Entry) => boolean): number =>
   history.filter((entry) => entry.process === "functions" && entry.fault !== undefined && counts(entry)).length;

@@ -1,4 +1,7 @@
-/** @file How real services refuse a request: status, headers and body as DynamoDB, S3 and an OpenAI-compatible server send them. */
+/**
+ * @file How real services refuse a request: status, headers and body as DynamoDB, S3 and an OpenAI-compatible server send them. A full disk
+ * is refused as by the embedded cloud.
+ */
 import type { Channel, FaultKind } from "./schedule.ts";
 
 export interface Refusal {
@@ -29,6 +32,7 @@ const DYNAMO: Refusals = {
     "The level of configured provisioned throughput for the table was exceeded.",
   ),
   error: dynamo(500, "com.amazonaws.dynamodb.v20120810#InternalServerError", "The request processing has failed."),
+  full: dynamo(507, "com.amazonaws.dynamodb.v20120810#InsufficientStorage", "no space is left on the disk"),
 };
 
 const s3 = (status: number, code: string, message: string): Refusal => ({

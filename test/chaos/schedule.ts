@@ -80,8 +80,17 @@ const Sleep = z.strictObject({
 });
 export type Sleep = z.infer<typeof Sleep>;
 
-/** What a page that is made to break its reader does: the reader refuses it, or its process dies. Both give the agent the same text. */
-const HostilePage = z.enum(["refused", "fatal"]);
+/** The page that is made to break its reader, by the function that builds it: see hostile-pages.ts. */
+const HostilePage = z.enum([
+  "farCell",
+  "repeatedString",
+  "manyParts",
+  "longTitle",
+  "longPage",
+  "longBase",
+  "nestedElements",
+  "multipliedElements",
+]);
 export type HostilePage = z.infer<typeof HostilePage>;
 
 export const Schedule = z.strictObject({
@@ -104,14 +113,14 @@ export const STEPS = 3;
 export const undisturbed: Schedule = {
   seed: 0,
   steps: STEPS,
-  page: "refused",
+  page: "farCell",
   clocks: {},
   faults: [],
   deaths: [],
   sleeps: [],
 };
 
-/** What a fault is drawn from, by channel; a kind listed twice is drawn twice as often. The store rarely hangs: see `SILENCES`. */
+/** What a fault is drawn from, by channel; a kind listed twice is drawn twice as often. `kindOf` draws two rare ones. */
 export const KINDS: Record<Channel, readonly FaultKind[]> = {
   dynamo: ["delay", "late", "drop", "lose", "lose", "duplicate", "echo", "throttle", "error", "cut"],
   s3: ["delay", "late", "drop", "lose", "lose", "duplicate", "echo", "throttle", "error", "cut", "full"],
@@ -123,6 +132,8 @@ export const KINDS: Record<Channel, readonly FaultKind[]> = {
 const STORE: readonly Channel[] = ["dynamo", "s3"];
 /** Share of the store's faults that are hanging requests. It is small, since each of them takes half a minute. */
 const SILENCES = 0.01;
+/** Share of the table's faults that are full disks. It is small, since each ends a worker, as a death does: see `drawDeaths`. */
+const FULL_TABLES = 0.03;
 
 /** Requests among which faults are drawn, by channel: about as many as a process sends, or the searcher receives, in a trial of `STEPS` steps. */
 const WORKER_REQUESTS: Record<Channel, number> = { dynamo: 250, s3: 100, world: 60, events: 0, calls: 30 };
@@ -153,8 +164,6 @@ const SLEEP_MINUTES = 60;
 /** Share of the requests that meet a fault. */
 const [MIN_RATE, MAX_RATE] = [0.005, 0.08];
 const MAX_ECHO_SECONDS = 10;
-/** Share of the trials with a fatal page. */
-const FATAL_PAGES = 0.3;
 /** Share of the delayed events that arrive long after their step. */
 const VERY_LATE = 0.2;
 const VERY_LATE_SECONDS = 20;
@@ -168,7 +177,7 @@ export function drawSchedule(seed: number, steps = STEPS): Schedule {
   return {
     seed,
     steps,
-    page: random.uniform() < FATAL_PAGES ? "fatal" : "refused",
+    page: HostilePage.options[random.integer(HostilePage.options.length)] ?? undisturbed.page,
     clocks: Object.fromEntries(
       [...WORKERS, "functions"].map((name) => [name, Math.round((2 * random.uniform() - 1) * CLOCK_MINUTES)]),
     ),
@@ -187,11 +196,16 @@ function drawFaults(random: Random, process: string, channel: Channel, rate: num
   const faults: Fault[] = [];
   for (let request = 0; request < requests; request++) {
     if (random.uniform() >= rate) continue;
-    const drawn = KINDS[channel][random.integer(KINDS[channel].length)] ?? "delay";
-    const kind = STORE.includes(channel) && random.uniform() < SILENCES ? "hang" : drawn;
+    const kind = kindOf(channel, random);
     faults.push({ process, channel, request, kind, seconds: secondsOf(channel, kind, random) });
   }
   return faults;
+}
+
+function kindOf(channel: Channel, random: Random): FaultKind {
+  const kind = KINDS[channel][random.integer(KINDS[channel].length)] ?? "delay";
+  if (STORE.includes(channel) && random.uniform() < SILENCES) return "hang";
+  return channel === "dynamo" && random.uniform() < FULL_TABLES ? "full" : kind;
 }
 
 /** Mostly short, sometimes longer than a lease. */
@@ -223,7 +237,7 @@ function drawDeath(random: Random, process: string, part: number): Death {
 
 /** How many things go wrong. */
 export const sizeOf = ({ page, faults, deaths, sleeps, clocks }: Schedule): number =>
-  Number(page === "fatal") +
+  Number(page !== undisturbed.page) +
   faults.length +
   deaths.length +
   sleeps.length +

@@ -106,7 +106,7 @@ export async function runSmallTrial(sabotage: Sabotage = { isWhole: true }): Pro
     report: () => {},
   });
   const startedAt = performance.now();
-  const world = await openWorld("refused");
+  const world = await openWorld("farCell");
   const { environment, direct } = cloud;
   const opened = { proxies: [], closers: [], history: [], log: [], now: () => performance.now() - startedAt };
   const stage: Stage = { sabotage, limits, environment, ports, world, ...opened };

@@ -6,8 +6,8 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import * as hostile from "../fixtures/hostile-documents.ts";
 import { follows } from "../fixtures/relay/questions.ts";
+import { hostileDocuments } from "./hostile-pages.ts";
 import type { HostilePage } from "./schedule.ts";
 
 /** Tokens of every verdict, and the prices that the config states, in USD per million tokens. */
@@ -24,7 +24,8 @@ export interface World {
 }
 
 export async function openWorld(hostilePage: HostilePage): Promise<World> {
-  const served = hostilePages[hostilePage]();
+  const { type, bytes } = hostileDocuments[hostilePage];
+  const served = { type, bytes: bytes() };
   const server = createServer((request, response) => void answer(served, request, response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -43,11 +44,6 @@ interface Page {
   readonly type: string;
   readonly bytes: Uint8Array;
 }
-
-const hostilePages: Readonly<Record<HostilePage, () => Page>> = {
-  refused: () => ({ type: hostile.XLSX, bytes: hostile.farCell("ZZZZZZ4294967295") }),
-  fatal: () => ({ type: hostile.PDF, bytes: hostile.longTitle(100_000_000) }),
-};
 
 async function answer(hostilePage: Page, request: IncomingMessage, response: ServerResponse): Promise<void> {
   let text = "";

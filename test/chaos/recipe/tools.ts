@@ -8,13 +8,15 @@ import { withAnySignal } from "../../../core/any-signal.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { PolicyEngine, Tool } from "../../../core/ports.ts";
 import { relayEngine } from "../../fixtures/relay/policy.ts";
+import { MAX_CHARACTERS, PAGE_URL, textFor } from "../hostile-pages.ts";
 import { LIMITS } from "../limits.ts";
 import { PLAIN } from "../world.ts";
 
-const MAX_CHARACTERS = 1000;
+/** Short, since a page that misses it is read a second time, within the tool's time limit. */
+const READ_SECONDS = 5;
 
 const world = (path: string) => `${process.env["MGRPO_CHAOS_WORLD"]}${path}`;
-const reader = openReader();
+const reader = openReader(READ_SECONDS);
 
 const lookup: Tool<{ word: string }> = {
   name: "lookup",
@@ -39,8 +41,7 @@ async function lookUp(word: string, signal: AbortSignal): Promise<string> {
   const type = response.headers.get("content-type") ?? "";
   if (type === PLAIN) return response.text();
   const bytes = new Uint8Array(await response.arrayBuffer());
-  const page = await reader.read({ url, type, bytes, maxCharacters: MAX_CHARACTERS });
-  return "text" in page ? page.text : page.unreadable;
+  return textFor(await reader.read({ url: PAGE_URL, type, bytes, maxCharacters: MAX_CHARACTERS }));
 }
 
 /** The relay's engine, which waits for the world before it samples. If the world hangs, so does the engine, until its caller gives up. */
