@@ -32,6 +32,7 @@ test("lost responses, deaths, throttling and wrong clocks do not change a run", 
   const reference = patient(await runTrial(built, { ...undisturbed, steps: STEPS }, DEADLINE_SECONDS));
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
   expect(reference.history.map(({ path }) => path)).toContain(`/page?word=${HOSTILE_WORD}`);
+  expect(Math.min(...reference.runs.map(({ toolsMicroUsd }) => toolsMicroUsd))).toBeGreaterThan(0);
   const trial = patient(await runTrial(built, schedule(), DEADLINE_SECONDS));
   expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);
   expect(trial.history.filter(({ fault }) => fault !== undefined).length).toBeGreaterThan(50);

@@ -41,6 +41,10 @@ const askedAgain = (): Entry[] => [claimed(HELD_MS + 1), asked()];
 /** A request to the judge that is never answered. */
 const hung = (): Entry => wrote("", { channel: "world", facts: [], fault: "hang" });
 
+/** A request of the tool, which costs 1,000 micro-dollars. */
+const lookedUp = (process = "searcher-a"): Entry =>
+  wrote("", { process, channel: "world", path: "/page?word=amber", facts: [] });
+
 const throttled = (): Entry => wrote("", { facts: [], fault: "throttle", status: 400 });
 
 /** A write whose target died during it. */
@@ -68,6 +72,7 @@ const run: RunResult = {
   status: "finished",
   records: { steps: [{ groups: [{ rollouts: { 0: rollout(0.002) } }] }], weights: { main: ["one", "two"] } },
   judgesMicroUsd: 2000,
+  toolsMicroUsd: 1000,
   foreignTrajectories: [],
 };
 
@@ -82,6 +87,7 @@ function trialOf(history: readonly Entry[], more: Partial<Trial> = {}): Trial {
 const story = () => [
   wrote(BASE),
   wrote(OUTCOME),
+  lookedUp(),
   claimed(0),
   asked(),
   wrote(VERDICT),
@@ -114,6 +120,8 @@ const swapped = (one: string, other: string) =>
 test("the undisturbed trial keeps every law", () => {
   expect(check({ trial: reference, reference })).toEqual([]);
 });
+
+const TOOLS_BILL = "the tools' bill is the price of their requests";
 
 const broken: [string, keyof typeof laws, Trial][] = [
   ["a trial that does not end", "the trial ends, every run is finished", trialOf(story(), { isTimely: false })],
@@ -211,6 +219,8 @@ const broken: [string, keyof typeof laws, Trial][] = [
     "the judge's bill exceeds its answers only by requests whose cost is unknown",
     trialOf([...story(), ...Array.from({ length: 10 }, throttled)], { runs: [{ ...run, judgesMicroUsd: 4000 }] }),
   ],
+  ["a tool's request that is not billed", TOOLS_BILL, trialOf([...story(), lookedUp("eval-a")])],
+  ["a tool's request that is billed twice", TOOLS_BILL, withRun({ toolsMicroUsd: 2000 })],
 ];
 
 test.each(broken)("the checker reports %s (law: %s)", (_what, law, trial) => {

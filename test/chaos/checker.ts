@@ -2,6 +2,7 @@
  * @file Checks the history and the records of a trial against the laws of the protocol, as Jepsen does. A law returns its violations, in one
  * line each.
  */
+import { toolBillErrors } from "./bills.ts";
 import { overlappingClaims, unclaimedAnswers } from "./claims.ts";
 import type { Entry, Trial } from "./history.ts";
 import { overdueWaits } from "./waits.ts";
@@ -96,6 +97,8 @@ export const laws: Readonly<Record<string, Law>> = {
       ? [`paid ${paid} micro-dollars, billed ${billed}, ${excused} requests of unknown cost`]
       : [];
   },
+
+  "the tools' bill is the price of their requests": ({ trial }) => toolBillErrors(trial),
 };
 
 /** The violations of each law; empty if the trial keeps every law. */

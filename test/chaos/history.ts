@@ -96,6 +96,7 @@ export interface RunResult {
   /** Scores, finalized groups, hashes of all weights, evaluations. */
   readonly records: unknown;
   readonly judgesMicroUsd: number;
+  readonly toolsMicroUsd: number;
   /** The trajectories that another version sampled, each with the reason. */
   readonly foreignTrajectories: readonly string[];
 }

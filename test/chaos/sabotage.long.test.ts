@@ -3,7 +3,7 @@
  * checker.test.ts breaks histories instead.
  */
 import { beforeAll, expect, test } from "vitest";
-import { objectKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import type { ObjectStore, Store, Table, TableChange } from "../../core/ports.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { mortalStore } from "../kill/mortal-store.ts";
@@ -36,6 +36,10 @@ const swallow = (store: Store, matches: (change: TableChange) => boolean): Store
 const sets = ({ set = [] }: TableChange, attribute: string) => set.some(([[name]]) => name === attribute);
 const ofJudges = ({ key }: TableChange) => key.sk.startsWith(tablePrefixes.judgeSpending);
 const marksDead = ({ set = [] }: TableChange) => set.some(([[name], value]) => name === "state" && value === "dead");
+
+/** A request of a tool, counted in the run's budget. */
+const chargesTool = ({ key, add = [] }: TableChange) =>
+  key.sk === tableKeys.toolSpending("a").sk && add.some(([[name]]) => name === "calls");
 
 const FIRST_OUTCOME = objectKeys.outcome({ run: "a", phase: "train", step: 0, group: 0, rollout: 0 });
 const manifest = (version: number) => objectKeys.manifest("a", "main", version);
@@ -132,6 +136,22 @@ const ignoringClaims = of("functions", (store) =>
   }),
 );
 
+/** The charges of tools are numbered, but their sums are not added. */
+const withoutToolCharges = of("searcher", (store) =>
+  withTable(store, { update: (change) => store.table.update(chargesTool(change) ? { ...change, add: [] } : change) }),
+);
+
+/** The charges of tools are written twice, as after a lost answer, and without the condition that makes the second write harmless. */
+const unconditionalToolCharges = of("searcher", (store) =>
+  withTable(store, {
+    async update(change) {
+      if (!chargesTool(change)) return store.table.update(change);
+      await store.table.update({ ...change, when: [] });
+      return store.table.update({ ...change, when: [] });
+    },
+  }),
+);
+
 /** The main worker dies, and nobody can mark it dead. */
 const undeclaredDeath = (store: Store, process: SmallProcess): Store =>
   swallow(process === "main" ? mortalStore(store, 20).store : store, marksDead);
@@ -216,6 +236,16 @@ const sabotages: [string, readonly string[], Sabotage][] = [
     "a bill that keeps what was reserved",
     ["the judge's bill exceeds its answers only by requests whose cost is unknown"],
     { store: of("functions", (store) => swallow(store, (change) => ofJudges(change) && change.remove !== undefined)) },
+  ],
+  [
+    "a tool's requests that are not billed",
+    ["the tools' bill is the price of their requests"],
+    { store: withoutToolCharges },
+  ],
+  [
+    "a tool's requests that are billed twice",
+    ["the tools' bill is the price of their requests"],
+    { store: unconditionalToolCharges },
   ],
 ];
 

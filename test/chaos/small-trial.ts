@@ -1,9 +1,9 @@
 /**
  * @file A small trial within this process: one run of two steps on an embedded cloud, with the real functions, workers and store adapters,
- * and the proxies of trial.ts in front of the store and the judge. Events and delegations pass no proxy. Any part can be replaced by a
+ * and the proxies of trial.ts in front of the store, the judge and the tool. Events and delegations pass no proxy. Any part can be replaced by a
  * broken one, which the checker must find.
  *
- *     cloud <── proxies <── wire <── store <── functions, main, searcher        the judge <── proxy <── functions
+ *     cloud <── proxies <── wire <── store <── functions, main, searcher        judge, tool <── proxies <── functions, searcher
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import type { CloudHandlers, PolicyEngine, Store } from "../../core/ports.ts";
-import { readApiSpending } from "../../core/training/api-spending.ts";
+import type { OpenedTools } from "../../core/recipe.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import { cloudHandlers } from "../../functions/handler.ts";
 import { createLog } from "../../gpu-workers/log.ts";
@@ -23,11 +23,13 @@ import { closeProxies, freePort, type ProxySettings, startProxy } from "../fakes
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, recordsOf, startWorker } from "../fixtures/relay/world.ts";
+import { readBills } from "./bills.ts";
 import type { Entry, Trial } from "./history.ts";
 import type { WaitLimits } from "./limits.ts";
 import { foreignTrajectories } from "./provenance.ts";
 import { type FaultProxy, openProxy } from "./proxy.ts";
 import { rewards } from "./recipe/rewards.ts";
+import { tools } from "./recipe/tools.ts";
 import type { Channel, Fault } from "./schedule.ts";
 import { endpointsOf } from "./stores.ts";
 import { openWorld, PRICES, type World } from "./world.ts";
@@ -166,9 +168,12 @@ async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers
   instances.push(...opened.map(({ functions }) => cloudHandlers(functions, write)));
   const stop = new AbortController();
   const engine = sabotage.engine ?? relayEngine;
-  const workers = WORKERS.map(async (agent) =>
-    startWorker(await storeOf(stage, agent), RUN, { agent }, stop.signal, createLog(write), { engineOf: () => engine }),
-  );
+  const workers = WORKERS.map(async (agent) => {
+    const store = await storeOf(stage, agent);
+    const opened = await openTools(stage, config, store, agent);
+    const parts = { tools: opened.tools, engineOf: () => engine };
+    await startWorker(store, RUN, { agent }, stop.signal, createLog(write), parts).finally(opened.close);
+  });
   const over = untilOver(stage, stop.signal);
   const isTimely = await Promise.race([Promise.all(workers).then(() => true), over]).catch(async (error: unknown) => {
     write(String(error));
@@ -201,9 +206,14 @@ async function storeOf(stage: Stage, process: SmallProcess): Promise<Store> {
   return sabotage.store?.(store, process) ?? store;
 }
 
+async function openTools(stage: Stage, config: RunConfig, store: Store, agent: SmallProcess): Promise<OpenedTools> {
+  const world = await proxyFor(stage, agent, "world", stage.world.port);
+  return tools({ config, store, environment: { MGRPO_CHAOS_WORLD: `http://127.0.0.1:${world}` } });
+}
+
 async function proxyFor(stage: Stage, process: SmallProcess, channel: Channel, target: number): Promise<number> {
   const { sabotage, history, now, proxies } = stage;
-  const faults = channel === "world" ? (sabotage.faults ?? []) : [];
+  const faults = process === "functions" && channel === "world" ? (sabotage.faults ?? []) : [];
   const proxy = await openProxy({
     process: process === "functions" ? process : `${process}-${RUN}`,
     channel,
@@ -223,7 +233,7 @@ async function resultOf(stage: Stage, config: RunConfig, store: Store, isTimely:
     run: RUN,
     status: RunRecord.parse(await store.table.get(tableKeys.run(RUN))).status,
     records: await recordsOf(store, config),
-    judgesMicroUsd: Math.round((await readApiSpending(store.table, RUN)).judgesUsd * 1e6),
+    ...(await readBills(store.table, RUN)),
     foreignTrajectories: await foreignTrajectories(store, config),
   };
   const seconds = now() / 1000;

@@ -16,11 +16,11 @@ import { builtModule } from "../../built-module.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
-import { readApiSpending } from "../../core/training/api-spending.ts";
 import { closeProxies, freePort } from "../fakes/proxies.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { recordsOf, TOKEN } from "../fixtures/relay/world.ts";
 import { type Built, buildProcesses } from "../kill/build.ts";
+import { readBills } from "./bills.ts";
 import type { Entry, Trial } from "./history.ts";
 import { LIMITS } from "./limits.ts";
 import type { FunctionsArguments } from "./processes/functions.ts";
@@ -266,7 +266,7 @@ async function resultOf(stage: Stage, isTimely: boolean): Promise<Trial> {
         run: config.run,
         status: RunRecord.parse(await store.table.get(tableKeys.run(config.run))).status,
         records: await recordsOf(store, config),
-        judgesMicroUsd: Math.round((await readApiSpending(store.table, config.run)).judgesUsd * 1e6),
+        ...(await readBills(store.table, config.run)),
         foreignTrajectories: await foreignTrajectories(store, config),
       })),
     );

@@ -5,7 +5,7 @@ import { overdueWaits } from "./waits.ts";
 
 const limits = { lease: 2, tick: 1, rollout: 30, invocation: 20, judge: 5, tool: 2, store: 30, slack: 10 };
 
-const run = { run: "a", records: {}, judgesMicroUsd: 0, foreignTrajectories: [] };
+const run = { run: "a", records: {}, judgesMicroUsd: 0, toolsMicroUsd: 0, foreignTrajectories: [] };
 
 function trialOf(history: readonly Entry[], more: Partial<Trial> = {}, status = "running"): Trial {
   const runs = [{ ...run, status }];

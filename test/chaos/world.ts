@@ -13,6 +13,8 @@ import type { HostilePage } from "./schedule.ts";
 /** Tokens of every verdict, and the prices that the config states, in USD per million tokens. */
 const USAGE = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
 export const PRICES = { input: 10, output: 100 };
+/** What the tool pays for a page, in USD. */
+export const PAGE_USD = 0.001;
 const MICRO_USD = USAGE.prompt_tokens * PRICES.input + USAGE.completion_tokens * PRICES.output;
 
 /** The word whose page is hostile. A training question and a held-out one ask about it. */

@@ -1,47 +1,56 @@
 /**
  * @file The relay's tool, whose pages come from the world of the trial, so that it can be slow, fail or hang, and its policy, which waits for
- * that world, so that it can be slow or hang. Documents are read in a separate process, which they can crash.
+ * that world, so that it can be slow or hang. Each page has a price. Documents are read in a separate process, which they can crash.
  */
 import { z } from "zod";
-import { openReader } from "../../../adapters/tools/documents/reader.ts";
-import { withAnySignal } from "../../../core/any-signal.ts";
+import { openReader, type Reader } from "../../../adapters/tools/documents/reader.ts";
+import { openRunBudget } from "../../../adapters/tools/web/external/budget.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { PolicyEngine, Tool } from "../../../core/ports.ts";
+import type { OpenTools } from "../../../core/recipe.ts";
 import { relayEngine } from "../../fixtures/relay/policy.ts";
 import { MAX_CHARACTERS, PAGE_URL, textFor } from "../hostile-pages.ts";
 import { LIMITS } from "../limits.ts";
-import { PLAIN } from "../world.ts";
+import { PAGE_USD, PLAIN } from "../world.ts";
 
 /** Short, since a page that misses it is read a second time, within the tool's time limit. */
 const READ_SECONDS = 5;
 
-const world = (path: string) => `${process.env["MGRPO_CHAOS_WORLD"]}${path}`;
-const reader = openReader(READ_SECONDS);
-
-const lookup: Tool<{ word: string }> = {
-  name: "lookup",
-  description: "What follows a word.",
-  parameters: z.object({ word: z.string() }),
-  async run({ word }, { signal }) {
-    try {
-      return await withAnySignal([signal, AbortSignal.timeout(LIMITS.tool * 1000)], (limit) => lookUp(word, limit));
-    } catch (cause) {
-      throw new MgrpoError("tool-backend", `the look-up failed: ${(cause as Error).message}`, {
-        retryable: true,
-        cause,
+export const tools: OpenTools = async ({ config, environment, store }) => {
+  const reader = openReader(READ_SECONDS);
+  const runBudget = store && (await openRunBudget(config.run, { calls: null, usd: null }, store.table));
+  const lookup: Tool<{ word: string }> = {
+    name: "lookup",
+    description: "What follows a word.",
+    parameters: z.object({ word: z.string() }),
+    async run({ word }, { budget }) {
+      const refusal = budget.take(PAGE_USD);
+      if (refusal !== undefined) return refusal;
+      await runBudget?.charge(PAGE_USD);
+      const url = `${environment["MGRPO_CHAOS_WORLD"]}/page?word=${encodeURIComponent(word)}`;
+      return lookUp(url, reader).catch((cause: Error) => {
+        throw new MgrpoError("tool-backend", `the look-up failed: ${cause.message}`, { retryable: true, cause });
       });
-    }
-  },
+    },
+  };
+  return { tools: new Map([["lookup", lookup as Tool]]), close: () => reader.close() };
 };
 
-async function lookUp(word: string, signal: AbortSignal): Promise<string> {
-  const url = world(`/page?word=${encodeURIComponent(word)}`);
-  const response = await fetch(url, { signal });
-  if (!response.ok) throw new Error(`status ${response.status}`);
-  const type = response.headers.get("content-type") ?? "";
-  if (type === PLAIN) return response.text();
-  const bytes = new Uint8Array(await response.arrayBuffer());
-  return textFor(await reader.read({ url: PAGE_URL, type, bytes, maxCharacters: MAX_CHARACTERS }));
+/** The request is paid for, so it is sent even if its rollout has been canceled. */
+async function lookUp(url: string, reader: Reader): Promise<string> {
+  const limit = new AbortController();
+  // A process that was stopped first sends what it has not sent yet.
+  const timer = setTimeout(() => setImmediate(() => limit.abort()), LIMITS.tool * 1000);
+  try {
+    const response = await fetch(url, { signal: limit.signal });
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    const type = response.headers.get("content-type") ?? "";
+    if (type === PLAIN) return await response.text();
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    return textFor(await reader.read({ url: PAGE_URL, type, bytes, maxCharacters: MAX_CHARACTERS }));
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** The relay's engine, which waits for the world before it samples. If the world hangs, so does the engine, until its caller gives up. */
@@ -52,12 +61,11 @@ const slowEngine: PolicyEngine = {
     return {
       ...sampler,
       async sample(request, signal) {
-        await fetch(world("/think"), signal ? { signal } : {}).catch(() => {});
+        await fetch(`${process.env["MGRPO_CHAOS_WORLD"]}/think`, signal ? { signal } : {}).catch(() => {});
         return sampler.sample(request, signal);
       },
     };
   },
 };
 
-export const tools: ReadonlyMap<string, Tool> = new Map([["lookup", lookup as Tool]]);
 export const policies: ReadonlyMap<string, PolicyEngine> = new Map([["relay", slowEngine]]);

@@ -1,0 +1,47 @@
+/** @file The law on the tools' bill: exact, except for what the end of a process leaves charged and not sent. */
+import { expect, test } from "vitest";
+import { toolBillErrors } from "./bills.ts";
+import type { Entry, RunResult, Trial } from "./history.ts";
+import { LIMITS } from "./limits.ts";
+
+const request = (process: string, path = "/page?word=amber"): Entry => {
+  const more = { method: "GET", channel: "world", fault: undefined, status: 200, facts: [] } as const;
+  return { sentAt: 0, answeredAt: 1, process, path, ...more };
+};
+
+/** Of two requests of run `a`'s tool, one by each worker that has tools, and others that cost nothing. */
+function trialOf(toolsMicroUsd: number, starts: Trial["starts"] = {}): Trial {
+  const run: RunResult = {
+    ...{ run: "a", status: "finished", records: {}, judgesMicroUsd: 0, foreignTrajectories: [] },
+    toolsMicroUsd,
+  };
+  const history = [
+    request("searcher-a"),
+    request("eval-a"),
+    request("searcher-a", "/think"),
+    request("searcher-b"),
+    request("functions", "/v1/chat/completions"),
+  ];
+  return { isTimely: true, seconds: 1, runs: [run], history, log: [], strikes: [], limits: LIMITS, starts };
+}
+
+test("each request of a run's tool costs its price, once", () => {
+  expect(toolBillErrors(trialOf(2000))).toEqual([]);
+  const started = { "searcher-a": 1, "eval-a": 1 };
+  expect(toolBillErrors(trialOf(2000, started))).toEqual([]);
+  for (const wrong of [0, 1000, 1999, 2001, 3000, 4000]) {
+    const found = [expect.stringMatching(`^run a: 2 requests for 2000 micro-dollars, billed ${wrong}, 0 ends`)];
+    expect(toolBillErrors(trialOf(wrong))).toEqual(found);
+    expect(toolBillErrors(trialOf(wrong, started))).toEqual(found);
+  }
+});
+
+test("the end of a process with tools excuses four charges without a request, and none too few", () => {
+  for (const process of ["searcher-a", "eval-a"]) {
+    expect(toolBillErrors(trialOf(6000, { [process]: 2 }))).toEqual([]);
+    expect(toolBillErrors(trialOf(7000, { [process]: 2 }))).toHaveLength(1);
+    expect(toolBillErrors(trialOf(10_000, { [process]: 3 }))).toEqual([]);
+    expect(toolBillErrors(trialOf(1000, { [process]: 2 }))).toHaveLength(1);
+  }
+  expect(toolBillErrors(trialOf(3000, { "main-a": 2, "searcher-b": 2, functions: 2, cloud: 2 }))).toHaveLength(1);
+});
