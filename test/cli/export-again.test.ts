@@ -4,28 +4,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { exportCheckpoints } from "../../cli/local/finish.ts";
-import type { Manifest, TeamManifest } from "../../core/contracts/checkpoint.ts";
-import { objectKeys } from "../../core/contracts/keys.ts";
 import { sha256 } from "../../engine/hash.ts";
-import { recordBytes } from "../../gpu-workers/identity.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { config, RUN } from "./records.ts";
+import { config } from "./records.ts";
+import { commitUntrainedTeam } from "./untrained-team.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-export-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The store of a run whose agents still have the weights of their base model, which is a file on this machine. */
 async function storeOfUntrainedTeam(origin: string, weights: Uint8Array) {
   const store = memoryStore();
-  const files = { "model.safetensors": { sha256: sha256(weights), bytes: weights.length, origin } };
-  const agents: TeamManifest["agents"] = {};
-  for (const agent of Object.keys(config.agents)) {
-    const manifest: Manifest = { run: RUN, agent, version: 0, trained: false, files, stats: null, seconds: null };
-    const key = objectKeys.manifest(RUN, agent, 0);
-    await store.objects.commit(key, recordBytes(manifest));
-    agents[agent] = { version: 0, manifest: key, sha256: sha256(recordBytes(manifest)) };
-  }
-  await store.objects.commit(objectKeys.team(RUN, 1), recordBytes({ run: RUN, team: 1, agents }));
+  await commitUntrainedTeam(store, origin, weights);
   return store;
 }
 

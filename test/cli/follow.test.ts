@@ -5,11 +5,10 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import type { AgentRecord } from "../../core/contracts/records.ts";
-import { ServerOptimizer } from "../../core/contracts/server-optimizer.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
-import { recordOptimizer } from "../../core/training/call-writes.ts";
 import { config, groups, job, RUN, step, storeOfFinishedRun, worker } from "./records.ts";
+import { probe, recordProbe, withServerOptimizer } from "./server-optimizer.ts";
 
 const options = (from: number) => ({ from, pollSeconds: 0.001, signal: new AbortController().signal });
 
@@ -59,23 +58,11 @@ test("after training, the run reports which evaluation it waits for until all ar
 });
 
 test("what was measured about a server's own optimizer is reported once", async () => {
-  const optimizer = {
-    server: "http://gpu1:8000",
-    followsEpsilon: false,
-    followsBeta1: false,
-    rise: 1,
-    learningRate: 0.01,
-  };
-  const { main, ...others } = config.agents;
-  if (!main) throw new Error("no main agent");
-  const declared = { ...main, policy: "tinker:http://gpu1:8000", optimizer: ServerOptimizer.parse({ kind: "server" }) };
   const store = await storeOfFinishedRun();
-  const record: AgentRecord = { run: RUN, agent: "main", version: 1, trainer: "", fence: 1, takeovers: 0 };
-  await store.table.insert(tableKeys.agent(RUN, "main"), { ...record });
-  await store.table.update(recordOptimizer(RUN, "main", optimizer));
-  const seen = await eventsWhileEvaluated(store, { ...unfinished, agents: { ...others, main: declared } });
+  await recordProbe(store);
+  const seen = await eventsWhileEvaluated(store, withServerOptimizer(unfinished));
   expect(ofKind(seen, "waiting")).toHaveLength(1);
-  expect(ofKind(seen, "optimizer")).toEqual([{ kind: "optimizer", agent: "main", optimizer }]);
+  expect(ofKind(seen, "optimizer")).toEqual([{ kind: "optimizer", agent: "main", optimizer: probe }]);
   // Nothing is reported for an agent whose config declares no server optimizer.
   expect(ofKind(await eventsWhileEvaluated(store, unfinished), "optimizer")).toEqual([]);
 });
