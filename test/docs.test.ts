@@ -19,6 +19,7 @@ const DOCUMENTS = [
   "create/README.md",
   "engine/README.md",
   "engine/tinker/README.md",
+  "results/README.md",
   ...readdirSync(join(ROOT, "docs")).flatMap((name) => (name.endsWith(".md") ? [`docs/${name}`] : [])),
   ...readdirSync(join(ROOT, "recipes"), { recursive: true, encoding: "utf8" }).flatMap((name) =>
     name.endsWith("README.md") ? [`recipes/${name}`] : [],

@@ -10,7 +10,7 @@ import { buildProgram } from "../cli/program.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const DOCUMENTS = [
-  ...["README.md", "CONTRIBUTING.md", "create/README.md", "create/template/README.md"],
+  ...["README.md", "CONTRIBUTING.md", "create/README.md", "create/template/README.md", "results/README.md"],
   ...readdirSync(join(ROOT, "docs")).flatMap((name) => (name.endsWith(".md") ? [`docs/${name}`] : [])),
   ...readdirSync(join(ROOT, "recipes")).flatMap((name) => (name.includes(".") ? [] : [`recipes/${name}/README.md`])),
 ].filter((document) => !/small-models|docs\/cli\.md/.test(document));
