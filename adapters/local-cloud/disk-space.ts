@@ -27,49 +27,59 @@ export interface DiskSpace {
   release(bytes: number): void;
 }
 
+interface DiskSpaceState {
+  /** Bytes counted against the quota: the last measurement, plus what was reserved since, minus what was released. */
+  used: number;
+  /** Bytes that fit on the disk, as last measured, minus what was reserved since. */
+  free: { readonly bytes: number; readonly at: number };
+  /** Bytes of all reservations that are not on the disk yet. */
+  unwritten: number;
+}
+
 /**
  * `maxBytes`: a quota for the bytes in the directory's files, in addition to the disk's own limit. A write counts in full from when it begins.
  * What it replaces in the table also counts until the files are measured after the database has dropped it. They are measured before a write
  * is refused.
  */
 export async function openDiskSpace(directory: string, maxBytes = Number.POSITIVE_INFINITY): Promise<DiskSpace> {
-  /** Bytes counted against the quota: the last measurement, plus what was reserved since, minus what was released. */
-  let used = maxBytes === Number.POSITIVE_INFINITY ? 0 : bytesUnder(directory);
-  let free = { bytes: 0, at: Number.NEGATIVE_INFINITY };
-  /** Bytes of all reservations that are not on the disk yet. */
-  let unwritten = 0;
+  const state: DiskSpaceState = {
+    used: maxBytes === Number.POSITIVE_INFINITY ? 0 : bytesUnder(directory),
+    free: { bytes: 0, at: Number.NEGATIVE_INFINITY },
+    unwritten: 0,
+  };
   const openReservation = (bytes: number): Reservation => {
     let rest = bytes;
     const settle = (count: number) => {
       rest -= count;
-      unwritten -= count;
+      state.unwritten -= count;
     };
-    unwritten += bytes;
+    state.unwritten += bytes;
     return { wrote: (count) => settle(Math.min(count, rest)), end: () => settle(rest) };
   };
   return {
     async reserve(bytes) {
-      const known = free;
+      const known = state.free;
       if (performance.now() - known.at > FRESH_MS) {
         // The measurement may miss what is written meanwhile.
-        const reserved = unwritten;
+        const reserved = state.unwritten;
         const { bavail, bsize } = await statfs(directory);
         // A concurrent call may have measured, and reserved, meanwhile.
-        if (free.at === known.at) free = { bytes: bavail * bsize - RESERVE_BYTES - reserved, at: performance.now() };
+        if (state.free.at === known.at)
+          state.free = { bytes: bavail * bsize - RESERVE_BYTES - reserved, at: performance.now() };
       }
-      if (used + bytes > maxBytes) used = bytesUnder(directory) + unwritten;
-      if (bytes > free.bytes)
+      if (state.used + bytes > maxBytes) state.used = bytesUnder(directory) + state.unwritten;
+      if (bytes > state.free.bytes)
         throw insufficient(
           `${directory}: ${bytes} bytes do not fit on the disk, where ${RESERVE_MIB} MiB must stay free`,
         );
-      if (used + bytes > maxBytes)
+      if (state.used + bytes > maxBytes)
         throw insufficient(`${directory}: ${bytes} more bytes would exceed its quota of ${maxBytes}`);
-      free = { ...free, bytes: free.bytes - bytes };
-      used += bytes;
+      state.free = { ...state.free, bytes: state.free.bytes - bytes };
+      state.used += bytes;
       return openReservation(bytes);
     },
     release(bytes) {
-      used -= bytes;
+      state.used -= bytes;
     },
   };
 }

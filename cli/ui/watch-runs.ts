@@ -41,30 +41,40 @@ export function openRunWatcher(report: (line: string) => void): RunWatcher {
   };
 }
 
-function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> {
-  let detector: StallDetector | undefined;
-  let stepSeconds: number | null = null;
-  let recordsAt = Number.NEGATIVE_INFINITY;
+interface RunWatchState {
+  detector: StallDetector | undefined;
+  stepSeconds: number | null;
+  /** When the open step's records were last read. */
+  recordsAt: number;
   /** The version of the local run's status at the last poll: while it is the same, no step has closed. */
-  let knownVersion: string | undefined;
+  version: string | undefined;
+}
+
+function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> {
+  const state: RunWatchState = {
+    detector: undefined,
+    stepSeconds: null,
+    recordsAt: Number.NEGATIVE_INFINITY,
+    version: undefined,
+  };
   return new Watch<RunPulse>({
     seconds: POLL_SECONDS.step,
     report,
     async poll(emit, known) {
-      const isDue = performance.now() - recordsAt >= POLL_SECONDS.records * 1000;
+      const isDue = performance.now() - state.recordsAt >= POLL_SECONDS.records * 1000;
       const version = findRun(run) && statusVersion(runFolder(run));
-      if (!isDue && version !== undefined && version === knownVersion) return;
-      knownVersion = version;
+      if (!isDue && version !== undefined && version === state.version) return;
+      state.version = version;
       const source = await openSource(run);
-      const { state, reason, step: closed } = source;
-      const hasNews = known?.closed !== closed || known.state !== state;
+      const { reason, step: closed } = source;
+      const hasNews = known?.closed !== closed || known.state !== source.state;
       // Emitted before the other records are read, so that a page can load the closed step at once.
-      if (known && hasNews) emit({ ...known, state, reason, closed });
-      if (hasNews) stepSeconds = (await source.summaries()).at(-1)?.seconds ?? null;
+      if (known && hasNews) emit({ ...known, state: source.state, reason, closed });
+      if (hasNews) state.stepSeconds = (await source.summaries()).at(-1)?.seconds ?? null;
       if (!hasNews && !isDue) return;
-      detector ??= new StallDetector(source.config);
-      emit(await runPulse(source, detector, stepSeconds));
-      recordsAt = performance.now();
+      state.detector ??= new StallDetector(source.config);
+      emit(await runPulse(source, state.detector, state.stepSeconds));
+      state.recordsAt = performance.now();
     },
   });
 }

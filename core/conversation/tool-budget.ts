@@ -30,37 +30,40 @@ export interface ToolBudget extends CallBudget {
   spent(): Spent;
 }
 
+interface ToolBudgetState {
+  calls: number;
+  microUsd: number;
+  /** What calls of this turn may still cost, in micro-dollars. */
+  held: number;
+}
+
 /** @param allowance undefined: no limit. */
 export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
   const { calls: maxCalls, microUsd: maxMicroUsd } = allowance ?? { calls: null, microUsd: null };
-  let calls = 0;
-  let microUsd = 0;
-  /** What calls of this turn may still cost. */
-  let held = 0;
+  const state: ToolBudgetState = { calls: 0, microUsd: 0, held: 0 };
   const micro = (usd: number) => Math.round(usd * MICRO_USD);
-  const leftUsd = () =>
-    maxMicroUsd === null ? Number.POSITIVE_INFINITY : Math.max(0, maxMicroUsd - microUsd - held) / MICRO_USD;
+  const leftMicroUsd = () =>
+    maxMicroUsd === null ? Number.POSITIVE_INFINITY : Math.max(0, maxMicroUsd - state.microUsd - state.held);
+  const leftUsd = () => leftMicroUsd() / MICRO_USD;
   return {
     take(usd) {
       const price = micro(usd);
-      if (maxCalls !== null && calls >= maxCalls) return `no calls are left: the limit is ${maxCalls}`;
+      if (maxCalls !== null && state.calls >= maxCalls) return `no calls are left: the limit is ${maxCalls}`;
       // A free call is allowed even after a model's cost has overdrawn the budget.
-      if (maxMicroUsd !== null && price > Math.max(0, maxMicroUsd - microUsd - held)) {
-        return notCovered(usd, leftUsd());
-      }
-      calls += 1;
-      microUsd += price;
+      if (price > leftMicroUsd()) return notCovered(usd, leftUsd());
+      state.calls += 1;
+      state.microUsd += price;
       return undefined;
     },
     hold(mostUsd) {
       if (micro(mostUsd) > micro(leftUsd())) return notCovered(mostUsd, leftUsd());
-      held += micro(mostUsd);
+      state.held += micro(mostUsd);
       return undefined;
     },
     addCost(usd) {
       // What is left stays the same until the turn ends: other calls of the turn do not depend on when this one ended.
-      held = Math.max(0, held - micro(usd));
-      microUsd += micro(usd);
+      state.held = Math.max(0, state.held - micro(usd));
+      state.microUsd += micro(usd);
     },
     leftUsd,
     split(delegations) {
@@ -68,19 +71,19 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
         allowance === undefined
           ? undefined
           : {
-              calls: share(maxCalls, calls, i, delegations),
-              microUsd: share(maxMicroUsd, microUsd + held, i, delegations),
+              calls: share(maxCalls, state.calls, i, delegations),
+              microUsd: share(maxMicroUsd, state.microUsd + state.held, i, delegations),
             },
       );
     },
     settle(spent) {
-      calls += spent.calls;
-      microUsd += spent.microUsd;
+      state.calls += spent.calls;
+      state.microUsd += spent.microUsd;
     },
     endTurn() {
-      held = 0;
+      state.held = 0;
     },
-    spent: () => ({ calls, microUsd }),
+    spent: () => ({ calls: state.calls, microUsd: state.microUsd }),
   };
 }
 

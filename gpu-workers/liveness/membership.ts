@@ -47,6 +47,14 @@ export interface Membership {
   leave(): Promise<void>;
 }
 
+interface MembershipState {
+  state: "alive" | "draining";
+  end: Membership["end"];
+  /** What the WORKER record has. */
+  recorded: RolloutCounts;
+  count: () => RolloutCounts;
+}
+
 export async function register(
   run: RunContext,
   registration: Registration,
@@ -56,13 +64,11 @@ export async function register(
 ): Promise<Membership> {
   const { table, clock } = run.store;
   const id = await enter(run, registration, observer, stop);
-  let state: "alive" | "draining" = "alive";
-  let end: Membership["end"];
+  const none: RolloutCounts = { running: 0, quarantined: 0 };
+  const member: MembershipState = { state: "alive", end: undefined, recorded: none, count: () => member.recorded };
   const endBy = (cause: "lost" | "hung") => {
-    if (state !== "draining") end = cause;
+    if (member.state !== "draining") member.end = cause;
   };
-  let recorded: RolloutCounts = { running: 0, quarantined: 0 };
-  let count = () => recorded;
   const requireProgress = () => {
     if (!isStalled()) return;
     endBy("hung");
@@ -72,7 +78,7 @@ export async function register(
   return {
     id,
     get end() {
-      return end;
+      return member.end;
     },
     async beat(signal) {
       const nextBeat = paced(clock, run.config.liveness.heartbeatSeconds);
@@ -80,10 +86,11 @@ export async function register(
         await nextBeat(signal);
         if (signal.aborted) return "stopped";
         requireProgress();
-        const now = count();
-        const isSame = now.running === recorded.running && now.quarantined === recorded.quarantined;
-        const { item } = await table.update(heartbeat(run.name, id, state, isSame ? undefined : now));
-        recorded = now;
+        const now = member.count();
+        const { running, quarantined } = member.recorded;
+        const isSame = now.running === running && now.quarantined === quarantined;
+        const { item } = await table.update(heartbeat(run.name, id, member.state, isSame ? undefined : now));
+        member.recorded = now;
         if (item === undefined || item["state"] === "dead") {
           run.log.warn("declared dead", { worker: id });
           endBy("lost");
@@ -95,13 +102,13 @@ export async function register(
       for (; !signal.aborted; await clock.sleep(run.config.liveness.heartbeatSeconds, signal)) requireProgress();
     },
     async setInFlight(rollouts) {
-      await table.update(setInFlight(run.name, id, state, rollouts));
+      await table.update(setInFlight(run.name, id, member.state, rollouts));
     },
     setRolloutCounter(counter) {
-      count = counter;
+      member.count = counter;
     },
     async drain() {
-      state = "draining";
+      member.state = "draining";
       await table.update(drainWorker(run.name, id));
     },
     leave: () => leave(run, id),
