@@ -74,7 +74,7 @@ export async function sft(recipeName: string, options: SftOptions): Promise<void
   const module = await openToolsModule(recipeName);
   const { tools, close } = await openTools(module, { config, environment: process.env });
   try {
-    const team: Team = { config, module, tools, source };
+    const team: SftTeam = { config, module, tools, source };
     const trainings: AgentTraining[] = [];
     for (const agent of agents) trainings.push(await prepare(team, agent, options));
     await trainAll(trainings, config);
@@ -134,7 +134,7 @@ function checkOptions({ fromRun, minReward, heldOut, set }: SftOptions): void {
   throw new MgrpoError("config-invalid", `--held-out ${heldOut}: must be a share of the demonstrations, below 1`);
 }
 
-interface Team {
+interface SftTeam {
   readonly config: RunConfig;
   readonly module: ToolsModule;
   readonly tools: ReadonlyMap<string, Tool>;
@@ -175,7 +175,7 @@ function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
   return chosen;
 }
 
-async function prepare(team: Team, agent: string, options: SftOptions): Promise<AgentTraining> {
+async function prepare(team: SftTeam, agent: string, options: SftOptions): Promise<AgentTraining> {
   const { config, module } = team;
   const settings = policySettings(config.agents, agent);
   const { seed } = config;
@@ -197,7 +197,7 @@ async function prepare(team: Team, agent: string, options: SftOptions): Promise<
 }
 
 /** The examples of every agent that shares the owner's policy, each in its agent's own layout. */
-function readExamples(team: Team, owner: string, base: CheckpointFiles, { heldOut, fromRun }: SftOptions): Split {
+function readExamples(team: SftTeam, owner: string, base: CheckpointFiles, { heldOut, fromRun }: SftOptions): Split {
   const roles = rolesOf(team.config.agents, owner);
   const examples = roles.flatMap((agent) => examplesOf(team, agent, base));
   // A run answers a question several times, often almost in the same words.
@@ -209,7 +209,7 @@ function readExamples(team: Team, owner: string, base: CheckpointFiles, { heldOu
   );
 }
 
-function examplesOf({ config, source, tools }: Team, agent: string, base: CheckpointFiles): Example[] {
+function examplesOf({ config, source, tools }: SftTeam, agent: string, base: CheckpointFiles): Example[] {
   const settings = config.agents[agent] as AgentConfig;
   const { thinking, toolPrompt, limits } = settings;
   const tokenizer = openTokenizer(base);

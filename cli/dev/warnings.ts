@@ -10,9 +10,9 @@ import type { AgentShare } from "./shares.ts";
 /** Lines of an error's stack that are shown. */
 const STACK_LINES = 6;
 
-type Team = Pick<RunConfig, "agents" | "main" | "runner">;
+type TriedTeam = Pick<RunConfig, "agents" | "main" | "runner">;
 
-export function groupWarnings(config: Team, tried: TriedGroup, shares: readonly AgentShare[]): string[] {
+export function groupWarnings(config: TriedTeam, tried: TriedGroup, shares: readonly AgentShare[]): string[] {
   return [
     ...lostRolloutWarnings(tried),
     ...varianceWarnings(config, tried),
@@ -49,7 +49,7 @@ function stackOf(error: unknown): string {
   return lines.slice(0, STACK_LINES).join("\n");
 }
 
-function varianceWarnings({ main }: Team, { group }: TriedGroup): string[] {
+function varianceWarnings({ main }: TriedTeam, { group }: TriedGroup): string[] {
   const rewards = Object.values(group.rollouts).flatMap((score) => ("excluded" in score ? [] : [score.reward]));
   if (rewards.length < 2) {
     const scored = `only ${rewards.length} of ${counted(Object.keys(group.rollouts).length, "rollout")}`;
@@ -65,7 +65,7 @@ function varianceWarnings({ main }: Team, { group }: TriedGroup): string[] {
   ];
 }
 
-function agentWarnings(config: Team, { agent, trained, branches }: AgentShare, tried: TriedGroup): string[] {
+function agentWarnings(config: TriedTeam, { agent, trained, branches }: AgentShare, tried: TriedGroup): string[] {
   const { agents, main, runner } = config;
   // A lost rollout has no record of the sub-agents that it called.
   if (branches === 0 && agent !== main && tried.rollouts.every(({ outcome }) => outcome.status === "failed")) return [];

@@ -1,6 +1,7 @@
 /** @file The settings of one agent: its model, tools, limits, optimizer and engine. */
 import * as z from "zod";
 import { AlgorithmOverrides } from "./algorithm-overrides.ts";
+import type { ConfigFault } from "./config-fault.ts";
 import { EngineConfig } from "./engine.ts";
 import { AgentEndpointSettings } from "./language-model.ts";
 import { LoraConfig } from "./lora.ts";
@@ -159,11 +160,9 @@ export const Agents: z.ZodType<
   Record<string, AgentInput | SharedPolicyInput>
 > = z.preprocess((agents) => withInherited(agents), z.record(AgentName, AgentConfig));
 
-type Fault = readonly [path: (string | number)[], message: string];
-
 /** Exclusions from weight decay that would have no effect: path and message. */
-export function decayFaults(agents: Readonly<Record<string, AgentConfig>>): Fault[] {
-  return Object.entries(agents).flatMap(([name, { policy, lora, optimizer }]): Fault[] => {
+export function decayFaults(agents: Readonly<Record<string, AgentConfig>>): ConfigFault[] {
+  return Object.entries(agents).flatMap(([name, { policy, lora, optimizer }]): ConfigFault[] => {
     if (optimizer.kind === "server" || optimizer.decayed !== "matrices") return [];
     const path = ["agents", name, "optimizer", "decayed"];
     if (policy.startsWith("tinker:")) return [[path, "a Tinker server chooses what it decays: remove decayed"]];

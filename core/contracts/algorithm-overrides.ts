@@ -1,6 +1,7 @@
 /** @file Settings of the algorithm that an agent can override, and checks for settings that contradict others or would be ignored. */
 import * as z from "zod";
 import { type AlgorithmConfig, AlgorithmSettings, CLIP_RANGES, MAX_ALIGNED } from "./algorithm-config.ts";
+import type { ConfigFault } from "./config-fault.ts";
 
 const { mainReward, subReward, turnWeight, ratio, policyLoss, clipLow, clipHigh, entropy, tisCap, ratioMask } =
   AlgorithmSettings.shape;
@@ -46,7 +47,7 @@ interface TeamMember extends Overridable {
   readonly limits: { readonly contextTokens: number };
 }
 
-interface Team {
+interface OverridableTeam {
   readonly main: string;
   readonly staleness: number;
   readonly algorithm: AlgorithmConfig;
@@ -66,13 +67,11 @@ export function algorithmOf(
   return { ...algorithm, ...range, ...overrides, alignment: { ...algorithm.alignment, ...alignment } };
 }
 
-type Fault = readonly [path: readonly (string | number)[], message: string];
-
 /** Settings of the algorithm that contradict others, or would be ignored: path and message. */
-export function algorithmFaults(team: Team): Fault[] {
+export function algorithmFaults(team: OverridableTeam): ConfigFault[] {
   const { kl, minibatches, epochs } = team.algorithm;
   const { coefficient, refreshEvery } = kl;
-  const faults: Fault[] = Object.keys(team.agents).flatMap((name) => [
+  const faults: ConfigFault[] = Object.keys(team.agents).flatMap((name) => [
     ...overrideFaults(team, name),
     ...agentFaults(team, name),
     ...ratioFaults(team, name),
@@ -89,14 +88,14 @@ export function algorithmFaults(team: Team): Fault[] {
   return faults;
 }
 
-function controlFaults(team: Team): Fault[] {
+function controlFaults(team: OverridableTeam): ConfigFault[] {
   if (!team.algorithm.shuffleAdvantages) return [];
   const message = "the control would learn from turn rewards, which are not shuffled: set it to 0";
   const withTurns = Object.keys(team.agents).filter((name) => algorithmOf(team, name).turnWeight > 0);
   return withTurns.slice(0, 1).map((name) => [pathOf(team, name, "turnWeight"), message]);
 }
 
-function rewardKlFaults({ kl: { coefficient, estimator, in: place } }: AlgorithmConfig): Fault[] {
+function rewardKlFaults({ kl: { coefficient, estimator, in: place } }: AlgorithmConfig): ConfigFault[] {
   if (place !== "reward") return [];
   const path = (setting: string) => ["algorithm", "kl", setting];
   if (coefficient === 0) return [[path("in"), NO_KL]];
@@ -106,26 +105,26 @@ function rewardKlFaults({ kl: { coefficient, estimator, in: place } }: Algorithm
 }
 
 /** Where the value that holds for an agent is set. */
-function pathOf({ agents }: Team, agent: string, setting: keyof AlgorithmOverrides): string[] {
+function pathOf({ agents }: OverridableTeam, agent: string, setting: keyof AlgorithmOverrides): string[] {
   const isOwn = agents[agent]?.algorithm?.[setting] !== undefined;
   return isOwn ? ["agents", agent, "algorithm", setting] : ["algorithm", setting];
 }
 
-function overrideFaults({ main, agents }: Team, name: string): Fault[] {
+function overrideFaults({ main, agents }: OverridableTeam, name: string): ConfigFault[] {
   const { mainReward: ofMain, subReward: ofSub, alignment } = agents[name]?.algorithm ?? {};
   const path = (setting: string) => ["agents", name, "algorithm", setting];
-  const faults: Fault[] = [];
+  const faults: ConfigFault[] = [];
   if (name === main && ofSub) faults.push([path("subReward"), "does nothing for the main agent: set mainReward"]);
   if (name === main && alignment) faults.push([path("alignment"), "the main agent is not aligned: remove it"]);
   if (name !== main && ofMain) faults.push([path("mainReward"), "does nothing for a sub-agent: set subReward"]);
   return faults;
 }
 
-function agentFaults(team: Team, name: string): Fault[] {
+function agentFaults(team: OverridableTeam, name: string): ConfigFault[] {
   const { policy, trained, limits } = team.agents[name] as TeamMember;
   if (!trained) return [];
   const { overlongPenalty: penalty, entropy: bonus, ratioMask: mask } = algorithmOf(team, name);
-  const faults: Fault[] = [];
+  const faults: ConfigFault[] = [];
   if (mask !== null && (mask.low > 1 || mask.high < 1)) {
     const message = `it masks a ratio of 1, that of an on-policy token: set low (${mask.low}) to at most 1, and high (${mask.high}) to at least 1`;
     faults.push([pathOf(team, name, "ratioMask"), message]);
@@ -142,10 +141,10 @@ function agentFaults(team: Team, name: string): Fault[] {
 }
 
 /** A sequence's ratio has one gradient for all of its tokens: what is weighted or rewarded token by token needs ratios of tokens. */
-function ratioFaults(team: Team, name: string): Fault[] {
+function ratioFaults(team: OverridableTeam, name: string): ConfigFault[] {
   const { policyLoss, ratio, turnWeight, kl } = algorithmOf(team, name);
   if (!team.agents[name]?.trained || ratio === "token") return [];
-  const faults: Fault[] = [];
+  const faults: ConfigFault[] = [];
   if (policyLoss.kind === "cispo") {
     const message = `cispo weights each token of '${name}' by its own ratio, not by '${ratio}': set ratio to token`;
     faults.push([pathOf(team, name, "policyLoss"), message]);
@@ -162,7 +161,7 @@ function ratioFaults(team: Team, name: string): Fault[] {
 }
 
 /** Without a correction, stale rollouts bias the gradient: the bias grows with the learning rate and their age (arXiv 2607.01083). */
-function stalenessFaults(team: Team): Fault[] {
+function stalenessFaults(team: OverridableTeam): ConfigFault[] {
   if (team.staleness === 0) return [];
   const uncorrected = Object.keys(team.agents).filter((name) => {
     const { tisCap, ratioMask } = algorithmOf(team, name);

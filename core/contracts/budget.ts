@@ -1,5 +1,6 @@
 /** @file What a run may spend, and the check that workers, agents behind APIs and the judge have a price if there is a limit in dollars. */
 import * as z from "zod";
+import type { ConfigFault } from "./config-fault.ts";
 import { isEndpointPolicy } from "./language-model.ts";
 import { AgentName } from "./names.ts";
 
@@ -53,17 +54,15 @@ export function unpriced({ agents, judge }: Pick<BudgetedConfig, "agents" | "jud
   ];
 }
 
-type Fault = readonly [path: readonly string[], message: string];
-
 const PRICES_PATH = ["budget", "usdPerWorkerHour"];
 
 /** Settings of a budget that could not be enforced, or would limit nothing: path and message. */
-export function budgetFaults(config: BudgetedConfig): Fault[] {
+export function budgetFaults(config: BudgetedConfig): ConfigFault[] {
   const { agents, evaluation, budget } = config;
   const { usd, usdPerWorkerHour: prices } = budget;
   const names = Object.keys(agents);
   const unknownAgents = Object.keys(prices).filter((name) => name !== "*" && !names.includes(name));
-  const faults = unknownAgents.map((name): Fault => [[...PRICES_PATH, name], "no such agent in agents"]);
+  const faults = unknownAgents.map((name): ConfigFault => [[...PRICES_PATH, name], "no such agent in agents"]);
   if (usd === null) {
     if (Object.keys(prices).length === 0) return faults;
     return [...faults, [PRICES_PATH, "limits nothing without budget.usd: set budget.usd too, or remove it"]];
@@ -76,7 +75,7 @@ export function budgetFaults(config: BudgetedConfig): Fault[] {
     ...faults,
     ...(missing.length > 0 ? [[PRICES_PATH, needed] as const] : []),
     ...unpriced(config).map(
-      (path): Fault => [path, `budget.usd cannot count these tokens without a price: set ${PRICE_ADVICE}`],
+      (path): ConfigFault => [path, `budget.usd cannot count these tokens without a price: set ${PRICE_ADVICE}`],
     ),
   ];
 }

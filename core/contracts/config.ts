@@ -8,6 +8,7 @@ import { AlgorithmConfig, Staleness } from "./algorithm-config.ts";
 import { algorithmFaults } from "./algorithm-overrides.ts";
 import { MIN_ROLLOUTS_PER_QUESTION } from "./bounds.ts";
 import { BudgetConfig, budgetFaults } from "./budget.ts";
+import type { ConfigFault } from "./config-fault.ts";
 import { CurriculumStage, curriculumFaults } from "./curriculum.ts";
 import { delegationFaults } from "./delegation.ts";
 import { engineFaults } from "./engine.ts";
@@ -218,10 +219,8 @@ export type RunConfig = z.infer<typeof RunConfig>;
 /** A config before the defaults are filled in, as a recipe writes it. */
 export type RunConfigInput = z.input<typeof RunConfig>;
 
-type Fault = readonly [path: readonly (string | number)[], message: string];
-
 /** Settings that contradict each other, or would be ignored: path and message. */
-function configFaults(config: RunConfig): Fault[] {
+function configFaults(config: RunConfig): ConfigFault[] {
   const agents = resolvePolicies(config.agents);
   const owners = Object.fromEntries(Object.entries(agents).filter(([name]) => ownsPolicy(config.agents, name)));
   return [
@@ -241,7 +240,7 @@ function configFaults(config: RunConfig): Fault[] {
   ];
 }
 
-function teamFaults(config: RunConfig): Fault[] {
+function teamFaults(config: RunConfig): ConfigFault[] {
   const { main, agents } = config;
   const names = Object.keys(agents);
   const faults = Object.entries(agents).flatMap(([name, agent]) => agentFaults(name, agent));
@@ -254,9 +253,9 @@ function teamFaults(config: RunConfig): Fault[] {
 /** A run's report has times under these names beside the agents'. */
 const RESERVED_NAMES = ["scoring", "total"];
 
-function agentFaults(name: string, agent: AgentConfig): Fault[] {
+function agentFaults(name: string, agent: AgentConfig): ConfigFault[] {
   const { policy, lora } = agent;
-  const faults: Fault[] = endpointFaults(agent).map(([setting, message]) => [["agents", name, setting], message]);
+  const faults: ConfigFault[] = endpointFaults(agent).map(([setting, message]) => [["agents", name, setting], message]);
   if (RESERVED_NAMES.includes(name)) faults.push([["agents", name], "no agent can have this name: choose another"]);
   if (lora !== null && !policy.startsWith("of:") && !supportsLora(policy)) {
     const message = `policy '${policy}' does not take it: set lora to null, or policy to one of ${LORA_POLICIES.join(", ")}, tinker:<url>`;
@@ -265,9 +264,9 @@ function agentFaults(name: string, agent: AgentConfig): Fault[] {
   return faults;
 }
 
-function evaluationFaults({ evaluation, questions, judge }: RunConfig): Fault[] {
+function evaluationFaults({ evaluation, questions, judge }: RunConfig): ConfigFault[] {
   const names = evaluation.suites.map(({ name }) => name);
-  const faults: Fault[] = names.flatMap((name, i): Fault[] =>
+  const faults: ConfigFault[] = names.flatMap((name, i): ConfigFault[] =>
     names.indexOf(name) === i
       ? []
       : [[["evaluation", "suites", i, "name"], `two suites are named '${name}': give this one another name`]],
@@ -285,7 +284,7 @@ function evaluationFaults({ evaluation, questions, judge }: RunConfig): Fault[] 
   return faults;
 }
 
-function timingFaults({ liveness }: RunConfig): Fault[] {
+function timingFaults({ liveness }: RunConfig): ConfigFault[] {
   // Rounded, since 3 * 0.1 is more than 0.3 in floating point.
   if (Math.fround(liveness.leaseSeconds) >= Math.fround(3 * liveness.heartbeatSeconds)) return [];
   return [[["liveness", "leaseSeconds"], "must be at least three heartbeats"]];

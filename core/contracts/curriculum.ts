@@ -1,5 +1,6 @@
 /** @file The stages of a run's curriculum: when each begins, and how difficult its questions are. */
 import * as z from "zod";
+import type { ConfigFault } from "./config-fault.ts";
 
 export const CurriculumStage = z.strictObject({
   from: z
@@ -16,9 +17,7 @@ export const CurriculumStage = z.strictObject({
 export type CurriculumStage = z.infer<typeof CurriculumStage>;
 
 /** Stages that contradict each other: path and message. */
-export function curriculumFaults(
-  stages: readonly CurriculumStage[],
-): [path: readonly (string | number)[], message: string][] {
+export function curriculumFaults(stages: readonly CurriculumStage[]): ConfigFault[] {
   const [share, step] = ["from (a share of the run)", "fromStep (a step)"];
   const unclear = stages.findIndex(({ from, fromStep }) => (from === undefined) === (fromStep === undefined));
   if (unclear >= 0) return [[["curriculum", unclear], `set exactly one of ${share} and ${step}`]];

@@ -3,6 +3,7 @@
  * So each agent has one level, and its groups compare conversations of that level only. A model that works at two levels is two agents with
  * one policy (`policy: "of:<agent>"`), each with groups, statistics and alignment of its own.
  */
+import type { ConfigFault } from "./config-fault.ts";
 
 /** Limit on levels below the main agent. Each runs within the time limits of the level above, and multiplies the number of invocations. */
 export const MAX_LEVELS = 4;
@@ -11,10 +12,10 @@ interface Delegating {
   readonly delegates: readonly string[];
 }
 
-type Team<A extends Delegating = Delegating> = Readonly<Record<string, A>>;
+type DelegatingTeam<A extends Delegating = Delegating> = Readonly<Record<string, A>>;
 
 /** All agents below an agent, itself excluded, each before the agents that it calls. */
-export function agentsBelow(agents: Team, agent: string): string[] {
+export function agentsBelow(agents: DelegatingTeam, agent: string): string[] {
   return (agents[agent]?.delegates ?? []).flatMap((delegate) => [delegate, ...agentsBelow(agents, delegate)]);
 }
 
@@ -23,23 +24,27 @@ interface Limited extends Delegating {
 }
 
 /** An upper bound on the invocations that one conversation of the agent can cause, at all levels. */
-export function maxInvocations(agents: Team<Limited>, agent: string): number {
+export function maxInvocations(agents: DelegatingTeam<Limited>, agent: string): number {
   const { delegates = [], limits } = agents[agent] ?? {};
   if (!limits || delegates.length === 0) return 0;
   return limits.turns * limits.calls * (1 + Math.max(...delegates.map((name) => maxInvocations(agents, name))));
 }
 
-type Fault = readonly [path: readonly (string | number)[], message: string];
-
 /** Delegates that are not sub-agents or are listed twice, agents with no caller or several, cycles, and too many levels: path and message. */
-export function delegationFaults({ main, agents }: { readonly main: string; readonly agents: Team }): Fault[] {
+export function delegationFaults({
+  main,
+  agents,
+}: {
+  readonly main: string;
+  readonly agents: DelegatingTeam;
+}): ConfigFault[] {
   const names = Object.keys(agents);
-  const unknown = names.flatMap((name): Fault[] =>
+  const unknown = names.flatMap((name): ConfigFault[] =>
     (agents[name]?.delegates ?? [])
       .filter((delegate) => !names.includes(delegate) || delegate === main)
       .map((delegate) => [["agents", name, "delegates"], `'${delegate}' is not a sub-agent of this team`]),
   );
-  const repeated = names.flatMap((name): Fault[] => {
+  const repeated = names.flatMap((name): ConfigFault[] => {
     const twice = (agents[name]?.delegates ?? []).find((delegate, i, all) => all.indexOf(delegate) < i);
     return twice === undefined ? [] : [[["agents", name, "delegates"], `lists '${twice}' twice: remove one`]];
   });
@@ -49,10 +54,10 @@ export function delegationFaults({ main, agents }: { readonly main: string; read
   return faults.length > 0 ? faults : subs.flatMap(pathFaults(main, agents));
 }
 
-const callersOf = (agents: Team, name: string): string[] =>
+const callersOf = (agents: DelegatingTeam, name: string): string[] =>
   Object.keys(agents).filter((caller) => agents[caller]?.delegates.includes(name));
 
-function callerFaults(main: string, agents: Team, name: string): Fault[] {
+function callerFaults(main: string, agents: DelegatingTeam, name: string): ConfigFault[] {
   const [first, second] = callersOf(agents, name);
   if (first === undefined) {
     return [[["agents", name], `nobody delegates to '${name}': add it to agents.${main}.delegates or remove it`]];
@@ -62,7 +67,7 @@ function callerFaults(main: string, agents: Team, name: string): Fault[] {
   return [[["agents", second, "delegates"], message]];
 }
 
-function pathFaults(main: string, agents: Team): (name: string) => Fault[] {
+function pathFaults(main: string, agents: DelegatingTeam): (name: string) => ConfigFault[] {
   return (name) => {
     const above = [name];
     for (;;) {

@@ -1,5 +1,6 @@
 /** @file What computes an agent's policy on this machine, and its batch sizes. */
 import * as z from "zod";
+import type { ConfigFault } from "./config-fault.ts";
 
 /** What the compiled engine's graphs run on: onnxruntime's execution providers. */
 export const ExecutionProvider = z.enum(["cpu", "cuda", "webgpu"]);
@@ -82,13 +83,11 @@ interface AgentWithEngine {
   readonly engine: Pick<EngineConfig, "provider" | "precision" | "prefixTrees" | (typeof CPU_ONLY)[number][0]>;
 }
 
-type Fault = readonly [(string | number)[], string];
-
 /** Engine settings that an agent's policy or provider does not take: path and message. */
-export function engineFaults(agents: Readonly<Record<string, AgentWithEngine>>): Fault[] {
+export function engineFaults(agents: Readonly<Record<string, AgentWithEngine>>): ConfigFault[] {
   return Object.entries(agents).flatMap(([name, { policy, engine }]) => {
     const { provider, precision, prefixTrees } = engine;
-    const faults: Fault[] = [];
+    const faults: ConfigFault[] = [];
     const needs = (wanted: ExecutionProvider) =>
       policy === "compiled" ? `engine.provider ${wanted}, not '${provider}'` : `policy 'compiled', not '${policy}'`;
     if (policy !== "compiled" && provider !== "cpu") {

@@ -14,10 +14,10 @@ import { isEndpointPolicy } from "./language-model.ts";
 import { ownsPolicy } from "./shared-policy.ts";
 
 /** The setting's path, and what to do about it. */
-type Fault = readonly [path: string, message: string];
+type IgnoredSetting = readonly [path: string, message: string];
 
 /** One rule for each setting that is refused. */
-export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => Fault[]>> = {
+export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => IgnoredSetting[]>> = {
   constantTokens({ algorithm: { aggregation, constantTokens } }) {
     if (aggregation === "constant" || constantTokens === defaults().constantTokens) return [];
     const message = `does nothing under aggregation ${aggregation}: remove it, or set aggregation to constant`;
@@ -33,7 +33,7 @@ export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => Fa
     return [["algorithm.epsilon", message]];
   },
   threads({ agents }) {
-    return Object.entries(agents).flatMap(([name, { policy, engine }]): Fault[] => {
+    return Object.entries(agents).flatMap(([name, { policy, engine }]): IgnoredSetting[] => {
       const isRead = !ownsPolicy(agents, name) || !hasNoThreads(policy);
       if (isRead || engine.threads === EngineConfig.parse({}).threads) return [];
       return [[`agents.${name}.engine.threads`, `does nothing with policy '${policy}': remove it`]];
@@ -52,5 +52,5 @@ const hasNoThreads = (policy: string): boolean =>
   policy === "eager" || policy === "eager-gpu" || isEndpointPolicy(policy);
 
 /** What to refuse in a config: settings that nothing would read, and a runner's URL with credentials. */
-export const ignoredSettings = (config: RunConfig): Fault[] =>
+export const ignoredSettings = (config: RunConfig): IgnoredSetting[] =>
   Object.values(IGNORED_SETTINGS).flatMap((rule) => rule(config));

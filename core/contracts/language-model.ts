@@ -159,7 +159,7 @@ export function endpointOf({
 }
 
 /** Settings that an agent behind an API must not have, and `endpoint` without an API: path and message. */
-export function endpointFaults(agent: AgentWithPolicy): (readonly [path: string, message: string])[] {
+export function endpointFaults(agent: AgentWithPolicy): (readonly [setting: string, message: string])[] {
   const { policy, trained, thinking, toolPrompt = "auto", limits, endpoint } = agent;
   if (!isEndpointPolicy(policy)) {
     return endpoint

@@ -8,6 +8,7 @@ import {
   maxRolloutsPerQuestion,
   type RewardedTurns,
 } from "./bounds.ts";
+import type { ConfigFault } from "./config-fault.ts";
 import { delegationFaults, maxInvocations } from "./delegation.ts";
 import type { RunnerConfig } from "./runner.ts";
 
@@ -21,12 +22,10 @@ interface Sized {
   readonly dynamicSampling: { readonly rounds: number };
 }
 
-type Fault = readonly [path: readonly (string | number)[], message: string];
-
 /** Settings whose records would not fit in the store: a group's scores are one item, and so are a step's questions. */
-export function sizeFaults(config: Sized): Fault[] {
+export function sizeFaults(config: Sized): ConfigFault[] {
   const { rolloutsPerQuestion, questionsPerStep, dynamicSampling } = config;
-  const faults: Fault[] = [];
+  const faults: ConfigFault[] = [];
   const invocations = mostInvocations(config);
   const turns = rewardedTurns(config);
   const largest = maxRolloutsPerQuestion(invocations, turns);

@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { AgentConfig } from "./agent-config.ts";
 import type { AlgorithmConfig } from "./algorithm-config.ts";
 import { algorithmOf } from "./algorithm-overrides.ts";
+import type { ConfigFault } from "./config-fault.ts";
 import type { EvaluationSuite } from "./evaluation-suite.ts";
 import { isEndpointPolicy } from "./language-model.ts";
 
@@ -33,8 +34,6 @@ export const Draws = z
   );
 export type Draws = z.infer<typeof Draws>;
 
-type Fault = readonly [path: readonly (string | number)[], message: string];
-
 interface RolloutSettings {
   readonly runner: RunnerConfig;
   readonly draws: Draws;
@@ -44,10 +43,10 @@ interface RolloutSettings {
   readonly evaluation: { readonly suites: readonly EvaluationSuite[] };
 }
 
-export const runnerFaults = (config: RolloutSettings): Fault[] => [...appFaults(config), ...drawFaults(config)];
+export const runnerFaults = (config: RolloutSettings): ConfigFault[] => [...appFaults(config), ...drawFaults(config)];
 
 /** Settings that an app makes meaningless: it has its own tools and prompts, and calls models behind APIs itself. */
-function appFaults({ runner, main, agents, algorithm, evaluation }: RolloutSettings): Fault[] {
+function appFaults({ runner, main, agents, algorithm, evaluation }: RolloutSettings): ConfigFault[] {
   if (runner === "native") return [];
   const faults = turnWeightFaults({ algorithm, agents });
   const refuse = (name: string, setting: string, remedy: string) =>
@@ -73,16 +72,16 @@ function appFaults({ runner, main, agents, algorithm, evaluation }: RolloutSetti
 }
 
 /** One fault for each setting of `turnWeight` above 0: agents without a value of their own share that of the run. */
-function turnWeightFaults({ algorithm, agents }: Pick<RolloutSettings, "algorithm" | "agents">): Fault[] {
+function turnWeightFaults({ algorithm, agents }: Pick<RolloutSettings, "algorithm" | "agents">): ConfigFault[] {
   const message = "an app runs the rollouts (runner), and its branches have no turns to reward: set it to 0";
   const withTurns = Object.keys(agents).filter((name) => algorithmOf({ algorithm, agents }, name).turnWeight > 0);
   const own = withTurns.filter((name) => agents[name]?.algorithm?.turnWeight !== undefined);
-  const faults = own.map((name): Fault => [["agents", name, "algorithm", "turnWeight"], message]);
+  const faults = own.map((name): ConfigFault => [["agents", name, "algorithm", "turnWeight"], message]);
   return own.length < withTurns.length ? [[["algorithm", "turnWeight"], message], ...faults] : faults;
 }
 
 /** Only samplers of tokens have draws to name. */
-function drawFaults({ draws, agents }: RolloutSettings): Fault[] {
+function drawFaults({ draws, agents }: RolloutSettings): ConfigFault[] {
   if (draws === "place") return [];
   const behindApi = Object.keys(agents).find((name) => isEndpointPolicy(agents[name]?.policy ?? ""));
   if (behindApi === undefined) return [];

@@ -3,6 +3,7 @@
  * and its schedule are ours: the probe refuses a server that steps at a learning rate of 0.
  */
 import * as z from "zod";
+import type { ConfigFault } from "./config-fault.ts";
 import { Schedule, WarmupRatio } from "./schedule.ts";
 
 /**
@@ -60,11 +61,9 @@ interface AgentWithOptimizer {
   readonly optimizer: { readonly kind?: string };
 }
 
-type Fault = readonly [(string | number)[], string];
-
 /** Agents that have no server whose optimizer could be used. */
-export function serverOptimizerFaults(agents: Readonly<Record<string, AgentWithOptimizer>>): Fault[] {
-  return Object.entries(agents).flatMap(([name, { policy, optimizer }]): Fault[] => {
+export function serverOptimizerFaults(agents: Readonly<Record<string, AgentWithOptimizer>>): ConfigFault[] {
+  return Object.entries(agents).flatMap(([name, { policy, optimizer }]): ConfigFault[] => {
     if (optimizer.kind !== "server" || policy.startsWith("tinker:")) return [];
     return [
       [["agents", name, "optimizer"], `"server" needs policy tinker:<url>, not '${policy}': write AdamW's settings`],

@@ -8,6 +8,7 @@
  */
 import * as z from "zod";
 import { MgrpoError } from "../errors.ts";
+import type { ConfigFault } from "./config-fault.ts";
 import { AgentName } from "./names.ts";
 
 /** Settings that belong to the policy. A role takes them from its owner. */
@@ -19,24 +20,25 @@ interface Sharing {
   readonly policy?: string | undefined;
 }
 
-type Team<A extends Sharing> = Readonly<Record<string, A>>;
+type SharingTeam<A extends Sharing> = Readonly<Record<string, A>>;
 
 /** The agent that `of:<other>` names; undefined for any other policy. */
 const namedOwner = (policy: unknown): string | undefined =>
   typeof policy === "string" && policy.startsWith("of:") ? policy.slice("of:".length) : undefined;
 
 /** The agent whose weights an agent has: its own name, unless it shares another's policy. */
-export const ownerOf = (agents: Team<Sharing>, agent: string): string => namedOwner(agents[agent]?.policy) ?? agent;
+export const ownerOf = (agents: SharingTeam<Sharing>, agent: string): string =>
+  namedOwner(agents[agent]?.policy) ?? agent;
 
 /** Whether an agent owns its weights, even if other agents share them. */
-export const ownsPolicy = (agents: Team<Sharing>, agent: string): boolean => ownerOf(agents, agent) === agent;
+export const ownsPolicy = (agents: SharingTeam<Sharing>, agent: string): boolean => ownerOf(agents, agent) === agent;
 
 /** The agents with the owner's policy, in the order of the config. */
-export const rolesOf = (agents: Team<Sharing>, owner: string): string[] =>
+export const rolesOf = (agents: SharingTeam<Sharing>, owner: string): string[] =>
   Object.keys(agents).filter((name) => ownerOf(agents, name) === owner);
 
 /** Every agent, with its owner's policy in place of `of:<other>`. */
-export function resolvePolicies<A extends Sharing>(agents: Team<A>): Record<string, A> {
+export function resolvePolicies<A extends Sharing>(agents: SharingTeam<A>): Record<string, A> {
   return Object.fromEntries(
     Object.entries(agents).map(([name, agent]) => {
       const { policy } = agents[ownerOf(agents, name)] ?? agent;
@@ -47,7 +49,7 @@ export function resolvePolicies<A extends Sharing>(agents: Team<A>): Record<stri
 
 /** The settings of an agent's policy: its owner's, with a context that holds every role's conversations. */
 export function policySettings<A extends Sharing & { readonly limits: { readonly contextTokens: number } }>(
-  agents: Team<A>,
+  agents: SharingTeam<A>,
   agent: string,
 ): A {
   const owner = ownerOf(agents, agent);
@@ -60,7 +62,10 @@ export function policySettings<A extends Sharing & { readonly limits: { readonly
 }
 
 /** Each role's share of its policy's loss. The shares sum to 1. */
-export function sharesOf(agents: Team<Sharing & { readonly share?: number }>, owner: string): Map<string, number> {
+export function sharesOf(
+  agents: SharingTeam<Sharing & { readonly share?: number }>,
+  owner: string,
+): Map<string, number> {
   const roles = rolesOf(agents, owner).map((role) => [role, agents[role]?.share ?? 1] as const);
   const total = roles.reduce((sum, [, share]) => sum + share, 0);
   return new Map(roles.map(([role, share]) => [role, share / total]));
@@ -116,16 +121,17 @@ const isSettings = (value: unknown): value is RawSettings =>
 const pick = (from: RawSettings, keys: readonly string[]): RawSettings =>
   Object.fromEntries(keys.flatMap((key) => (from[key] === undefined ? [] : [[key, from[key]]])));
 
-type Fault = readonly [path: readonly (string | number)[], message: string];
-
 interface Shareable {
   readonly policy: string;
   readonly share?: number;
 }
 
 /** Policies that cannot be shared, and settings that would be ignored: path and message. */
-export function sharedPolicyFaults(agents: Team<Shareable>, isEndpoint: (policy: string) => boolean): Fault[] {
-  return Object.entries(agents).flatMap(([name, agent]): Fault[] => {
+export function sharedPolicyFaults(
+  agents: SharingTeam<Shareable>,
+  isEndpoint: (policy: string) => boolean,
+): ConfigFault[] {
+  return Object.entries(agents).flatMap(([name, agent]): ConfigFault[] => {
     const owner = namedOwner(agent.policy);
     if (owner !== undefined) return roleFaults(agents, name, owner, isEndpoint);
     if (agent.share === undefined || rolesOf(agents, name).length > 1) return [];
@@ -134,11 +140,11 @@ export function sharedPolicyFaults(agents: Team<Shareable>, isEndpoint: (policy:
 }
 
 function roleFaults(
-  agents: Team<Shareable>,
+  agents: SharingTeam<Shareable>,
   name: string,
   owner: string,
   isEndpoint: (policy: string) => boolean,
-): Fault[] {
+): ConfigFault[] {
   const policy = ["agents", name, "policy"];
   const isShareable = (agent: Shareable) => namedOwner(agent.policy) === undefined && !isEndpoint(agent.policy);
   const others = Object.entries(agents).flatMap(([other, agent]) =>
@@ -155,7 +161,7 @@ function roleFaults(
   if (isEndpoint(ownerSettings.policy)) {
     return [[policy, `'${owner}' is behind an API and has no weights to share: repeat its policy and model here`]];
   }
-  return SHARED_SETTINGS.flatMap((key): Fault[] => {
+  return SHARED_SETTINGS.flatMap((key): ConfigFault[] => {
     const [here, there] = [agents[name], ownerSettings].map((agent) => JSON.stringify(Object(agent)[key]));
     return here === there
       ? []

@@ -1,7 +1,8 @@
 /** @file Settings that do not work with an agent on a Tinker server. */
+import type { ConfigFault } from "./config-fault.ts";
 import { LoraConfig } from "./lora.ts";
 
-interface Team {
+interface TinkerTeam {
   readonly temperature: number;
   readonly agents: Readonly<
     Record<
@@ -17,15 +18,13 @@ interface Team {
   readonly evaluation: { readonly suites: readonly { readonly temperature: number }[] };
 }
 
-type Fault = readonly [path: (string | number)[], message: string];
-
 const IGNORED = "does nothing on a Tinker server: remove it";
 
-export function tinkerFaults({ temperature, agents, evaluation }: Team): Fault[] {
+export function tinkerFaults({ temperature, agents, evaluation }: TinkerTeam): ConfigFault[] {
   return Object.entries(agents).flatMap(([name, { policy, temperature: own, lora, engine }]) => {
     if (!policy.startsWith("tinker:")) return [];
     const why = `agent '${name}' is on a Tinker server, which computes log-probs at temperature 1`;
-    const faults: Fault[] = [];
+    const faults: ConfigFault[] = [];
     if ((own ?? temperature) !== 1) {
       faults.push([own === undefined ? ["temperature"] : ["agents", name, "temperature"], `${why}: set it to 1`]);
     }
@@ -39,10 +38,10 @@ export function tinkerFaults({ temperature, agents, evaluation }: Team): Fault[]
 }
 
 /** The server accepts only the rank, and chooses the scale and target layers itself. */
-function loraFaults(name: string, lora: LoraConfig | null): Fault[] {
+function loraFaults(name: string, lora: LoraConfig | null): ConfigFault[] {
   if (lora === null) return [];
   const defaults = LoraConfig.parse({});
-  const faults: Fault[] = [];
+  const faults: ConfigFault[] = [];
   if (lora.alpha !== defaults.alpha) faults.push([["agents", name, "lora", "alpha"], IGNORED]);
   if (lora.targets.length !== defaults.targets.length) faults.push([["agents", name, "lora", "targets"], IGNORED]);
   return faults;

@@ -7,11 +7,11 @@ import { ownerOf } from "../../core/contracts/shared-policy.ts";
 import type { Chosen } from "../../core/training/resolve-config.ts";
 import { type Role, SYSTEM } from "./system.ts";
 
-type Team = RunConfigInput["agents"];
-type AgentInput = Team[string];
+type AgentInputs = RunConfigInput["agents"];
+type AgentInput = AgentInputs[string];
 
 /** `shipped`: the team with its shipped models. */
-export function agentsOf(shipped: Team, chosen: Chosen): Team {
+export function agentsOf(shipped: AgentInputs, chosen: Chosen): AgentInputs {
   const size = Object.keys(shipped).length;
   const agents = Object.entries(shipped).map(([name, agent]): [string, AgentInput] => {
     const role = roleOf(agent, size);
