@@ -178,6 +178,12 @@ test("several abort signals are linked by core/any-signal.ts: `AbortSignal.any` 
   }
 });
 
+test("no object literal is spread where it is written, except in tests: its properties can be listed", () => {
+  for (const file of LAYERS.flatMap(sourcesOf)) {
+    expect(readFileSync(file, "utf8"), relative(ROOT, file)).not.toMatch(/\.\.\.\{/);
+  }
+});
+
 test.each([...LAYERS, "test"])("every file in %s has a header and at most 300 lines", (layer) => {
   for (const file of sourcesOf(layer)) {
     const source = readFileSync(file, "utf8");

@@ -65,7 +65,9 @@ function createAjv(schema: McpTool["schema"]) {
   // `code`: only needed to compile a schema to a file.
   const regExp = Object.assign(linearPattern, { code: "linearPattern" });
   const options = {
-    ...{ strict: false, validateSchema: false, allErrors: true },
+    strict: false,
+    validateSchema: false,
+    allErrors: true,
     // Otherwise 19.99 is no multiple of 0.01.
     multipleOfPrecision: 9,
     // It would print a warning for each unknown format, and unknown formats are common.
