@@ -192,6 +192,13 @@ test.each([...LAYERS, "test"])("every file in %s has a header and at most 300 li
   }
 });
 
+test("every style sheet has at most 300 lines", () => {
+  const sheets = LAYERS.flatMap(filesOf).filter((name) => name.endsWith(".css"));
+  expect(sheets.length).toBeGreaterThan(0);
+  for (const file of sheets)
+    expect(readFileSync(file, "utf8").split("\n").length, relative(ROOT, file)).toBeLessThanOrEqual(MAX_LINES + 1);
+});
+
 test.each([...LAYERS, "test", "."])("every function in %s has at most 60 lines", (layer) => {
   const files = layer === "." ? readdirSync(ROOT).map((name) => join(ROOT, name)) : filesOf(layer);
   const long = files

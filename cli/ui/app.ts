@@ -19,11 +19,9 @@
  *     Both streams send a Failure as `failure`, and a comment as a heartbeat. A page that reads slowly gets only the newest event.
  *     404 no such thing · 503 an outage that may pass · 422 any other error, such as a damaged record · 500 a bug: each with a Failure
  */
-import { readFile } from "node:fs/promises";
 import { type Context, Hono } from "hono";
 import { compress } from "hono/compress";
 import { type SSEMessage, streamSSE } from "hono/streaming";
-import { builtModule } from "../../built-module.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { groupOrder } from "../../ui/group-order.ts";
@@ -34,6 +32,7 @@ import { type Access, requireKey, strictHeaders } from "./access.ts";
 import { compareView } from "./compare.ts";
 import { answersView, casesView, evaluationsView } from "./evaluations.ts";
 import { EventSender } from "./event-sender.ts";
+import { pageFile, pageStyle } from "./page-files.ts";
 import { runsView, runView } from "./run.ts";
 import { searchStep } from "./search.ts";
 import { groupView, rolloutView, stepView } from "./step.ts";
@@ -151,14 +150,13 @@ function addEvaluations(app: Hono): void {
 
 /** The page and what it loads, all from this server. */
 function addFiles(app: Hono): void {
-  const file = (name: string) => readFile(new URL(name, builtModule("ui/app/main")));
   app.get("/main.js", async (context) =>
-    context.body(await file("main.js"), 200, { "content-type": "text/javascript; charset=utf-8" }),
+    context.body(await pageFile("main.js"), 200, { "content-type": "text/javascript; charset=utf-8" }),
   );
   app.get("/style.css", async (context) =>
-    context.body(await file("style.css"), 200, { "content-type": "text/css; charset=utf-8" }),
+    context.body(await pageStyle(), 200, { "content-type": "text/css; charset=utf-8" }),
   );
-  app.get("*", async (context) => context.html((await file("index.html")).toString("utf8")));
+  app.get("*", async (context) => context.html(await pageFile("index.html")));
 }
 
 const sourceOf = async (context: Context): Promise<Source> => openSource(nameOf(context));

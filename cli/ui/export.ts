@@ -3,9 +3,7 @@
  * models, tools and web pages wrote as text, never as markup.
  */
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { html, raw } from "hono/html";
-import { builtModule } from "../../built-module.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { Export } from "../../ui/export-view.ts";
@@ -14,6 +12,7 @@ import { type NoteOf, notesOf } from "../notes.ts";
 import type { Address } from "../show/load.ts";
 import type { Source } from "../show/source.ts";
 import { casesView } from "./evaluations.ts";
+import { pageFile, pageStyle } from "./page-files.ts";
 import { groupView, rolloutView, stepView } from "./step.ts";
 import { timelineView } from "./timeline.ts";
 import { type TrajectoryAddress, tokenView } from "./tokens.ts";
@@ -85,8 +84,7 @@ async function stepViews(source: Source, path: string, step: number, noteOf: Not
 }
 
 async function drawPage(title: string, page: Export): Promise<string> {
-  const file = async (name: string) => readFile(new URL(name, builtModule("ui/app/main")), "utf8");
-  const [script, style] = [await file("export.js"), await file("style.css")];
+  const [script, style] = [await pageFile("export.js"), await pageStyle()];
   const policy = [
     "default-src 'none'",
     `script-src '${hashOf(script)}'`,
