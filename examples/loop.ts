@@ -1,6 +1,7 @@
 /**
  * @file GRPO from top to bottom: one model with three tools learns to answer questions about the countries of the world. No store, no
- * workers, no config: questions, K rollouts each, rewards, advantages, one optimizer step, print. Change anything.
+ * workers, no config: questions, K rollouts each, rewards, advantages, one optimizer step, print. Change anything. Two parts that GRPO does
+ * not depend on come from elsewhere: core/conversation parses turns and opens the toolbox, recipes/atlas has the questions and the tools.
  *
  *     npm run example:loop [steps]
  */
@@ -51,12 +52,13 @@ interface Rollout {
 
 const toolbox = openToolbox("single", { tools: ["search", "visit", "calculate"], delegates: [] }, tools);
 const training = questionSet(SEED).train.filter(({ level }) => level < 3);
-let checkpoint = await readCheckpoint(MODEL);
-const tokenizer = openTokenizer(checkpoint);
+const base = await readCheckpoint(MODEL);
+const tokenizer = openTokenizer(base);
 const layout = openChatLayout(tokenizer, { agent: "single", system: "", tools: toolbox.schemas });
 
-/** Trains for some steps; returns the mean reward of each. */
-export async function train(steps: number, print: (line: string) => void = console.log): Promise<number[]> {
+/** Trains for some steps; returns the mean reward of each, and the trained model. */
+export async function train(steps: number, print: (line: string) => void = console.log) {
+  let checkpoint = base;
   const trainer = await openTrainer(checkpoint, ENGINE);
   const rewards: number[] = [];
   for (let step = 0; step < steps; step++) {
@@ -87,7 +89,7 @@ export async function train(steps: number, print: (line: string) => void = conso
     );
   }
   await trainer.close();
-  return rewards;
+  return { rewards, checkpoint };
 }
 
 function drawQuestions(step: number): Question[] {
@@ -132,6 +134,7 @@ async function runTool(name: string, args: unknown, question: Question, address:
   const tool = toolbox.tools.get(name);
   const signal = AbortSignal.timeout(10_000);
   const context = { question, address, budget: openToolBudget(undefined), responseCharacters: 800, signal };
+  // Cast: parseTurn has checked the arguments against the tool's schema; a map of tools cannot express their type.
   return (await tool?.run(args as never, context)) ?? "";
 }
 

@@ -1,6 +1,8 @@
 /**
  * @file M-GRPO from top to bottom: a planner delegates to a searcher, two models with separate tokenizers, and both learn. The
- * loop of examples/loop.ts, plus what a team requires: delegation, the sub-agent's reward (eq 5), trajectory alignment (section 4.1).
+ * loop of examples/loop.ts, plus what a team requires: delegation, the sub-agent's reward (eq 5), trajectory alignment (section 4.1). Two
+ * parts that M-GRPO does not depend on come from elsewhere: core/conversation has the turns of a conversation, recipes/atlas the questions,
+ * tools and rewards.
  *
  *     npm run example:team [steps]
  */
@@ -87,45 +89,36 @@ async function openAgent(name: Agent["name"], toolNames: string[], delegates: st
   return { name, toolbox, tokenizer, layout, trainer, checkpoint };
 }
 
-/** Trains both agents for `steps` steps; returns the planner's mean reward of each step. */
-export async function train(steps: number, print: (line: string) => void = console.log): Promise<number[]> {
+/** Trains both agents for `steps` steps; returns the planner's mean reward of each step, and the trained models. */
+export async function train(steps: number, print: (line: string) => void = console.log) {
   const [main, searcher] = await Promise.all([
     openAgent("main", ["calculate"], ["searcher"]),
     openAgent("searcher", ["search", "visit"], []),
   ]);
-  const history: number[] = [];
+  const rewards: number[] = [];
   for (let step = 0; step < steps; step++) {
     const started = performance.now();
-    const questions = stream(SEED, "questions", step)
-      .choose(training.length, QUESTIONS)
-      .flatMap((i) => training[i] ?? []);
+    const drawn = stream(SEED, "questions", step).choose(training.length, QUESTIONS);
+    const questions = drawn.flatMap((i) => training[i] ?? []);
     const groups = await sampleTeam(main, searcher, questions, step);
 
     const scored = groups.map((rollouts, q) => scoreGroup(questions[q] as Question, rollouts, step, q));
+    const [mains, subs] = [scored.flatMap((one) => one.mains), scored.flatMap((one) => one.subs)];
     // Each agent learns only from its own trajectories: no gradient flows between agents.
-    await Promise.all([
-      learn(
-        main,
-        scored.flatMap(({ mains }) => mains),
-      ),
-      learn(
-        searcher,
-        scored.flatMap(({ subs }) => subs),
-      ),
-    ]);
+    await Promise.all([learn(main, mains), learn(searcher, subs)]);
 
     const reward = mean(scored.flatMap(({ rewardsMain }) => rewardsMain));
     const searcherReward = mean(scored.flatMap(({ rewardsSub }) => rewardsSub));
     const calls = groups.flat().reduce((sum, { subs }) => sum + subs.length, 0) / (QUESTIONS * K);
     const seconds = (performance.now() - started) / 1000;
-    history.push(reward);
+    rewards.push(reward);
     print(
       `step ${String(step + 1).padStart(3)}  main ${reward.toFixed(3)}  searcher ${searcherReward.toFixed(3)}` +
         `  calls ${calls.toFixed(2)}  ${seconds.toFixed(1)} s`,
     );
   }
   await Promise.all([main.trainer.close(), searcher.trainer.close()]);
-  return history;
+  return { rewards, checkpoints: { main: main.checkpoint, searcher: searcher.checkpoint } };
 }
 
 /** K rollouts of every question, all at once, with the current weights of both agents. */
@@ -216,6 +209,7 @@ export async function respond(call: PlannedCall, { name, toolbox }: Invoker, que
   const anyRollout = { run: "team", phase: "train", step: 0, group: 0, rollout: 0 };
   const signal = AbortSignal.timeout(10_000);
   const context = { question, address: anyRollout, budget: openToolBudget(undefined), responseCharacters, signal };
+  // Cast: the reducer has checked the arguments against the tool's schema; a map of tools cannot express their type.
   const text = (await toolbox.tools.get(call.name)?.run(call.arguments as never, context)) ?? "";
   return { name: call.name, text: present(text) };
 }
