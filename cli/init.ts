@@ -1,4 +1,7 @@
-/** @file `mgrpo init`: writes the recipe of `npm create mgrpo` into an existing project, and has git ignore what the program writes. */
+/**
+ * @file `mgrpo init`: writes the recipe of `npm create mgrpo` into an existing project, and has git ignore what the program writes. What else a
+ * new project gets changes how the whole project is installed or compiled, so it is printed instead.
+ */
 import { appendFileSync, cpSync, existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
@@ -6,8 +9,12 @@ import { MgrpoError } from "../core/errors.ts";
 import { MGRPO, quotedPath } from "./terminal/name.ts";
 
 const GITIGNORE = ".gitignore";
+const NPMRC = ".npmrc";
+const SKIP_SCRIPTS = "ignore-scripts=true";
 /** What the recipe imports. */
 const IMPORTED = ["mgrpo", "zod"];
+/** What runs the recipe's own test, and checks its types. */
+const TESTING = ["tsx", "typescript"];
 
 /** Throws `config-invalid` when the folder exists, since nothing is overwritten, or cannot be written. */
 export function init(folder: string): void {
@@ -18,7 +25,7 @@ export function init(folder: string): void {
     );
   }
   const template = join(dirname(createRequire(import.meta.url).resolve("mgrpo/package.json")), "create", "template");
-  const before = existsSync(GITIGNORE) ? readFileSync(GITIGNORE, "utf8") : "";
+  const before = contentOf(GITIGNORE);
   const rules = missingRules(before, readFileSync(join(template, "_gitignore"), "utf8"), folder);
   writing(folder, "name a folder that you can write to", () =>
     cpSync(join(template, "team"), folder, { recursive: true }),
@@ -30,12 +37,30 @@ export function init(folder: string): void {
     );
   }
   const added = rules.length === 0 ? "" : `Added to ${GITIGNORE}: ${rules.join(" ")}\n`;
-  const lacking = IMPORTED.filter((name) => !isInstalled(name));
-  const install = lacking.length === 0 ? "" : `  npm install ${lacking.join(" ")}\n`;
   console.log(
-    `Wrote ${folder}: its recipe.ts says what is in it.\n${added}Next:\n\n${install}  ${MGRPO} train ${quotedPath(folder)}\n`,
+    `Wrote ${folder}: its recipe.ts says what is in it.\n${added}${scriptsAdvice()}Next:\n\n` +
+      `${installing("npm install", IMPORTED)}  ${MGRPO} train ${quotedPath(folder)}\n\n` +
+      `The recipe's own test:\n\n` +
+      `${installing("npm install --save-dev", TESTING)}  node --import tsx --test ${quotedPath(join(folder, "recipe.test.ts"))}\n`,
   );
 }
+
+/** What to add to .npmrc. Empty: it is there. */
+function scriptsAdvice(): string {
+  const lines = contentOf(NPMRC)
+    .replaceAll(/[ \t\r]/g, "")
+    .split("\n");
+  if (lines.includes(SKIP_SCRIPTS)) return "";
+  return `Add ${SKIP_SCRIPTS} to ${NPMRC}, unless a package of yours needs its install script: mgrpo's need none, and one downloads CUDA libraries.\n`;
+}
+
+/** The command that installs those of the packages that the project lacks. Empty: it has all. */
+function installing(command: string, packages: readonly string[]): string {
+  const lacking = packages.filter((name) => !isInstalled(name));
+  return lacking.length === 0 ? "" : `  ${command} ${lacking.join(" ")}\n`;
+}
+
+const contentOf = (path: string): string => (existsSync(path) ? readFileSync(path, "utf8") : "");
 
 /** Whether the project finds the package. It may lack mgrpo itself, which npx can run from elsewhere. */
 function isInstalled(name: string): boolean {

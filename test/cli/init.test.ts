@@ -2,7 +2,8 @@
  * @file `mgrpo init` in a folder without a package.json, what it has git ignore, then the first run: it trains the missing base models, here on too few
  * demonstrations to learn anything, and warns that the first step taught nothing.
  */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { mgrpo, workHere } from "./command-line.ts";
@@ -10,6 +11,13 @@ import { printed } from "./printed.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TEMPLATE = join(ROOT, "create/template/team");
+const moduleFolder = (name: string) => join(ROOT, "node_modules", name);
+const PACKAGES = {
+  mgrpo: ROOT,
+  zod: moduleFolder("zod"),
+  tsx: moduleFolder("tsx"),
+  typescript: moduleFolder("typescript"),
+};
 const folder = workHere();
 
 /** What `mgrpo init` prints in another working directory. */
@@ -42,16 +50,41 @@ test("git ignores what the program writes; the project's own rules are kept, and
 });
 
 test("the output names the packages to install, unless the project already has them", async () => {
-  const packages = { mgrpo: ROOT, zod: join(ROOT, "node_modules", "zod") };
-  const initWith = (...installed: (keyof typeof packages)[]) => {
+  const initWith = (...installed: (keyof typeof PACKAGES)[]) => {
     const project = mkdtempSync(join(folder, "project-"));
     mkdirSync(join(project, "node_modules"));
-    for (const name of installed) symlinkSync(packages[name], join(project, "node_modules", name), "junction");
+    for (const name of installed) symlinkSync(PACKAGES[name], join(project, "node_modules", name), "junction");
     return initIn(project);
   };
   expect(await initWith()).toContain("  npm install mgrpo zod\n");
   expect(await initWith("mgrpo")).toContain("  npm install zod\n");
-  expect(await initWith("mgrpo", "zod")).not.toContain("npm install");
+  expect(await initWith()).toContain("  npm install --save-dev tsx typescript\n");
+  expect(await initWith("tsx")).toContain("  npm install --save-dev typescript\n");
+  expect(await initWith("mgrpo", "zod", "tsx", "typescript")).not.toContain("npm install");
+});
+
+test("the output names the line that .npmrc lacks, and .npmrc stays as it is", async () => {
+  const line = "Add ignore-scripts=true to .npmrc, unless a package of yours needs its install script: ";
+  const project = mkdtempSync(join(folder, "project-"));
+  expect(await initIn(project)).toContain(line);
+  expect(existsSync(join(project, ".npmrc"))).toBe(false);
+  writeFileSync(join(project, ".npmrc"), "fund=false\nignore-scripts = true\n");
+  expect(await initIn(project, "other")).not.toContain(".npmrc");
+});
+
+test("the printed command runs the recipe's own test, whether or not the project is an ES module package", async () => {
+  for (const type of ["module", "commonjs"]) {
+    const project = mkdtempSync(join(folder, "project-"));
+    writeFileSync(join(project, "package.json"), JSON.stringify({ type }));
+    mkdirSync(join(project, "node_modules"));
+    for (const [name, path] of Object.entries(PACKAGES))
+      symlinkSync(path, join(project, "node_modules", name), "junction");
+    const [, command = ""] = /^ {2}node (--import tsx --test .*)$/m.exec(await initIn(project, "my team")) ?? [];
+    const args = [...command.matchAll(/"([^"]*)"|\S+/g)].map(([word, quoted]) => quoted ?? word);
+    const { stdout, stderr, status } = spawnSync(process.execPath, args, { cwd: project, encoding: "utf8" });
+    expect(status, `${type}: ${stdout}${stderr}`).toBe(0);
+    expect(stdout, type).toMatch(/ pass [1-9]/);
+  }
 });
 
 test("the command that init prints can be copied, even for a folder with a space", async () => {
