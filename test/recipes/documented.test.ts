@@ -1,6 +1,6 @@
 /**
  * @file docs/recipes.md prints the recipe of `create/template`, every file verbatim: what is documented is what test/package.long.test.ts compiles
- * and tests. After a change to the template, copy its files into the page.
+ * and tests, and documented.long.test.ts trains. After a change to the template, copy its files into the page.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
