@@ -12,7 +12,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { EngineOptions } from "../../core/ports.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";
 import { laneCount } from "./lanes.ts";
-import { computesWhole, planMemory, totalBytes } from "./memory.ts";
+import { computesWhole, planMemory, type ResolvedOptions, totalBytes } from "./memory.ts";
 import type { StoredWeights } from "./open-weights.ts";
 import { bitsOf } from "./quantization/quantized-base.ts";
 
@@ -65,12 +65,23 @@ export function chooseSamplingLanes(
   const lanes = laneCount(config, options);
   if (lanes > 1 || weightPacking !== "on") return lanes;
   const minimum = bitsOf(options.quantization) ? MINIMUM_LANE_SLOTS.quantized : MINIMUM_LANE_SLOTS.float32;
-  const fits = (samplingLanes: number) => {
-    const needed = planMemory(config, lora, { ...options, samplingLanes, prefixTrees: false }, stored);
-    return totalBytes(needed) <= AUTO_SHARE * memoryBytes;
-  };
+  const fits = (samplingLanes: number) => fitsIn(memoryBytes, config, lora, { ...options, samplingLanes }, stored);
   const divisors = Array.from({ length: threads }, (_, i) => threads - i).filter((count) => threads % count === 0);
   return divisors.find((count) => count > 1 && slots / count >= minimum && fits(count)) ?? 1;
+}
+
+/**
+ * Whether a worker needs at most `AUTO_SHARE` of the memory. The estimate leaves out prefix trees: packing affects bits, so a run that resumes
+ * without trees must make the same choice.
+ */
+function fitsIn(
+  memoryBytes: number,
+  config: ModelConfig,
+  lora: LoraConfig | null,
+  options: ResolvedOptions,
+  stored: StoredWeights,
+): boolean {
+  return totalBytes(planMemory(config, lora, { ...options, prefixTrees: false }, stored)) <= AUTO_SHARE * memoryBytes;
 }
 
 /** A container may have less memory than its machine. */
@@ -90,16 +101,8 @@ export function resolveWeightPacking(
     throw new MgrpoError("config-invalid", `engine.weightPacking on: ${obstacle}: remove the setting`);
   if (weightPacking !== "auto") return weightPacking;
   if (obstacle) return "off";
-  // The estimate leaves out prefix trees: the choice affects bits, so a run that resumes without trees must make the same one.
-  const needed = totalBytes(
-    planMemory(
-      config,
-      lora,
-      { ...options, weightPacking: "on", gradientCheckpointing: "on", prefixTrees: false },
-      stored,
-    ),
-  );
-  return needed <= AUTO_SHARE * memoryBytes ? "on" : "off";
+  const packed = { ...options, weightPacking: "on", gradientCheckpointing: "on" } as const;
+  return fitsIn(memoryBytes, config, lora, packed, stored) ? "on" : "off";
 }
 
 function obstacleTo(lora: LoraConfig | null, provider: string, { mapped }: StoredWeights): string | undefined {
@@ -126,6 +129,5 @@ export function resolveGradientCheckpointing(
   if (!lora && computesWhole(config, withoutCheckpointing)) return "off";
   // On a GPU, the kept outputs would cross the bus.
   if (provider !== "cpu") return "on";
-  const needed = totalBytes(planMemory(config, lora, { ...withoutCheckpointing, prefixTrees: false }, stored));
-  return needed <= AUTO_SHARE * memoryBytes ? "off" : "on";
+  return fitsIn(memoryBytes, config, lora, withoutCheckpointing, stored) ? "off" : "on";
 }
