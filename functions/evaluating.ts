@@ -8,7 +8,7 @@ import { EvaluationResult } from "../core/contracts/messages.ts";
 import { parse, parseJson } from "../core/contracts/parse.ts";
 import { JobRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
-import { dueSuites, newJobs } from "../core/training/evaluation.ts";
+import { dueSuites, newJobs, readDueTeam } from "../core/training/evaluation.ts";
 import { finishJob } from "../core/training/job-writes.ts";
 import type { Context } from "./context.ts";
 import { sha256 } from "./run-objects.ts";
@@ -23,7 +23,7 @@ export async function enqueueEvaluation(
   if (!bytes) throw new MgrpoError("not-found", `${key}: no such team manifest`);
   const { run, team } = parseJson(TeamManifest, bytes, key);
   const config = await runObjects.config(run);
-  const suites = dueSuites(config, team, isLast || undefined);
+  const suites = dueSuites(config, team, await readDueTeam(table, config, team), isLast || undefined);
   for (const job of newJobs(config, team, suites, sha256(bytes), sha256)) {
     await table.insert(tableKeys.job(run, job.job), job);
   }

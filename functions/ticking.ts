@@ -10,7 +10,7 @@ import type { RunRecord, StepRecord } from "../core/contracts/records.ts";
 import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { LOST_ROLLOUTS_WINDOW, lostRollouts } from "../core/training/lost-rollouts.ts";
-import { expiredVersion, neighbors } from "../core/training/retention.ts";
+import { readExpiredVersion } from "../core/training/retention.ts";
 import { advance, type ExpiredManifest, type StepSnapshot, type StoredManifest } from "../core/training/step.ts";
 import { type PlanBasis, policyAt, trainedAgents } from "../core/training/step-plan.ts";
 import type { Context } from "./context.ts";
@@ -179,13 +179,18 @@ async function readManifests(
 }
 
 /** Per trained agent, the manifest that version `newest` makes obsolete, and the manifests that may share its parts. */
-async function readExpired({ runObjects }: Context, config: RunConfig, newest: number): Promise<ExpiredManifest[]> {
-  const version = expiredVersion(config, newest);
-  if (version === undefined) return [];
+async function readExpired(
+  { runObjects, table }: Context,
+  config: RunConfig,
+  newest: number,
+): Promise<ExpiredManifest[]> {
+  const found = await readExpiredVersion(table, config, newest);
+  if (!found) return [];
+  const { version, neighbors } = found;
   const read = (agent: string, v: number) => runObjects.manifest(config.run, agent, v);
   const expired = await Promise.all(
     trainedAgents(config).map(async (agent) => {
-      const kept = await Promise.all(neighbors(config, version).map((v) => read(agent, v)));
+      const kept = await Promise.all(neighbors.map((v) => read(agent, v)));
       const stored = await read(agent, version);
       return stored ? [{ manifest: stored.manifest, kept: kept.flatMap((k) => k?.manifest ?? []) }] : [];
     }),

@@ -86,11 +86,8 @@ function foreignRuns(foreign: Comparison["foreign"]): string[] {
 
 const EXPLANATION = `- With the same seed, every arm samples as many tokens in training as the first one, frozen agents included, and ends once it
   has reached that number. "short": it reached its maximum number of steps first.
-- The learning rate and the stages of the curriculum follow each run's share of those tokens or of its steps, whichever is
-  larger. So no arm asks harder questions earlier because it takes more steps.
-- Evaluations during training come every \`evaluation.every\` steps of each run. So arms that take different numbers of steps are
-  evaluated at different shares of their runs, and the chart has each score at its number of tokens. The tables are of the teams
-  before and after training.
+- The learning rate, the stages of the curriculum and the evaluations during training follow each run's share of those tokens or of
+  its steps, whichever is larger. So no arm asks harder questions or is evaluated earlier because it takes more steps.
 - Brackets are 95% intervals. For arms they come from a bootstrap over seeds and questions, paired by question where two things are
   compared (\`core/training/bootstrap.ts\`): a question that one of the two lost is left out of their difference. From one seed they
   say nothing about other seeds. For a run they are Wilson intervals over its questions.

@@ -6,10 +6,9 @@
  * configured steps. Each other run trains until it has sampled as many tokens (`sampledTokens`), in at most MAX_STEP_RATIO times its own.
  * `--tokens` sets the number for all arms, the first included.
  *
- * Arms take different numbers of steps for the same tokens. So that all ask equally hard questions at the same point of training, curriculum
- * stages that begin at a step begin at a share of the run instead: of its tokens or of its steps, whichever is larger. Evaluations during
- * training still come every `evaluation.every` steps: retention and trainers tell by a version's number alone whether it is evaluated, and
- * only a step's record says which share of a token budget is spent.
+ * Arms take different numbers of steps for the same tokens. So that all ask equally hard questions and are evaluated at the same point of
+ * training, stages that begin at a step, and evaluations after a number of steps, come at shares of the run instead: of its tokens or of its
+ * steps, whichever is larger.
  */
 import { Arm, type RunConfig } from "../../core/contracts/config.ts";
 import { ignoredSettings } from "../../core/contracts/ignored-settings.ts";
@@ -100,7 +99,7 @@ export function planRun(
     throw new MgrpoError("config-invalid", `--vary ${varied}: this is the value that ${arm} has anyway; leave it out`);
   }
   const unmatched = resolve(common);
-  const matched = [...common, ...stagesByShare(unmatched)];
+  const matched = [...common, ...stagesByShare(unmatched), ...evaluationsByShare(unmatched)];
   if (budget === undefined) return { entry, config: resolve(matched), set: matched };
   const set = [...matched, `steps=${MAX_STEP_RATIO * unmatched.steps}`, `sampledTokens=${budget}`];
   return { entry, config: resolve(set), set };
@@ -112,6 +111,12 @@ function stagesByShare({ curriculum, steps }: RunConfig): string[] {
   const reached = curriculum.filter(({ fromStep = 0 }) => fromStep < steps);
   const stages = reached.map(({ fromStep = 0, levels }) => ({ from: fromStep / steps, levels }));
   return [`curriculum=${JSON.stringify(stages)}`];
+}
+
+/** The setting that turns evaluations after a number of steps into evaluations after a share of the steps. */
+function evaluationsByShare({ evaluation: { every }, steps }: RunConfig): string[] {
+  if (every < 1) return [];
+  return [`evaluation.every=${every < steps ? every / steps : 0}`];
 }
 
 /**

@@ -158,15 +158,19 @@ export async function readWait(store: Store, config: RunConfig): Promise<string 
 
 /** `evaluation 2 of 6: greedy after 0 steps`, for a finished run; undefined once every due evaluation is done. */
 function evaluationWait(config: RunConfig, last: number, jobs: readonly JobRecord[]): string | undefined {
-  const jobOf = (team: number, suite: string) => jobs.find((job) => job.team === team && job.suite === suite);
-  const teams = Array.from({ length: last + 1 }, (_, team) => team);
-  const due = teams.flatMap((team) =>
-    dueSuites(config, team, team === last).map(({ name }) => ({ name, team, state: jobOf(team, name)?.state })),
+  const suites = config.evaluation.suites.map(({ name }) => name);
+  const isQueued = (team: number, suite: string) => jobs.some((job) => job.team === team && job.suite === suite);
+  // The jobs of the teams in between were queued while the run trained.
+  const missing = [...new Set([0, last])].flatMap((team) =>
+    dueSuites(config, team, team, team === last)
+      .filter(({ name }) => !isQueued(team, name))
+      .map(({ name }) => ({ team, suite: name, state: "queued" })),
   );
-  const open = due.filter(({ state }) => state !== "done");
+  const open = [...jobs, ...missing]
+    .filter(({ state }) => state !== "done")
+    .sort((a, b) => a.team - b.team || suites.indexOf(a.suite) - suites.indexOf(b.suite));
   const current = open.find(({ state }) => state === "leased") ?? open[0];
   if (!current) return undefined;
-  const { name, team } = current;
-  const after = counted(team, "step");
-  return `evaluation ${due.length - open.length + 1} of ${due.length}: ${name} after ${after}`;
+  const total = jobs.length + missing.length;
+  return `evaluation ${total - open.length + 1} of ${total}: ${current.suite} after ${counted(current.team, "step")}`;
 }

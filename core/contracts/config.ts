@@ -53,7 +53,14 @@ const DynamicSampling = z.strictObject({
 });
 
 const EvaluationConfig = z.strictObject({
-  every: z.int().nonnegative().default(0).describe("Steps between evaluations. 0: only before and after training."),
+  every: z
+    .number()
+    .nonnegative()
+    .refine((every) => every < 1 || Number.isInteger(every), "must be a number of steps, or a share of the run below 1")
+    .default(0)
+    .describe(
+      "Steps between evaluations, or, below 1, a share of the run: of its steps or of its sampledTokens, whichever is larger. 0: only before and after training.",
+    ),
   suites: z
     .array(EvaluationSuite)
     .default([])

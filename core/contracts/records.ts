@@ -111,6 +111,8 @@ export const StepRecord = z.strictObject({
   sampledTokens: z.int().nonnegative(),
   /** State after this step's questions were drawn. */
   curriculum: CurriculumState,
+  /** If `evaluation.every` is a share of the run: the newest team to evaluate during training, of those up to the one that this step produces. */
+  dueTeam: Version.exactOptional(),
 });
 export type StepRecord = z.infer<typeof StepRecord>;
 

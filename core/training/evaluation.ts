@@ -1,16 +1,59 @@
-/** @file Which teams are evaluated, on which suites, and as which jobs. Team 0 and the last team always are. */
+/**
+ * @file Which teams are evaluated, on which suites, and as which jobs. Team 0 and the last team always are. In between, `evaluation.every`
+ * names every n-th team, or the first team after each share of the run. Which teams these are depends on the sampled tokens, so the plan of
+ * each step records the newest of them (`dueTeam`), and every process reads it there.
+ */
 import type { RunConfig } from "../contracts/config.ts";
 import type { EvaluationSuite } from "../contracts/evaluation-suite.ts";
-import type { JobRecord, RunRecord } from "../contracts/records.ts";
-import type { Hash } from "../ports.ts";
+import { tableKeys } from "../contracts/keys.ts";
+import { parse } from "../contracts/parse.ts";
+import { type JobRecord, type RunRecord, StepRecord } from "../contracts/records.ts";
+import { MgrpoError } from "../errors.ts";
+import type { Hash, Table } from "../ports.ts";
 import { accuracyInterval } from "./confidence-interval.ts";
+import { runShareAt } from "./progress.ts";
 
-/** The suites that a team is evaluated on. `team`: how many steps had closed before it. */
-export function dueSuites(config: RunConfig, team: number, isLast = team === config.steps): EvaluationSuite[] {
-  const { every, suites } = config.evaluation;
+/** Shares closer than this are equal: k / steps and k · every differ by rounding. */
+const ROUNDING = 1e-9;
+
+/**
+ * What a step's plan records as `dueTeam`: its own team if the run's share at its end is the first to reach a multiple of `evaluation.every`.
+ * Of the tokens, those sampled before the step count, since its own are not known yet. Undefined if `every` is no share.
+ */
+export function dueTeamAfter(
+  config: RunConfig,
+  step: Pick<StepRecord, "step" | "sampledBefore">,
+  previous: Pick<StepRecord, "step" | "sampledBefore" | "dueTeam"> | undefined,
+): number | undefined {
+  const { every } = config.evaluation;
+  if (every === 0 || every >= 1) return undefined;
+  const multiplesAt = ({ step: number, sampledBefore }: Pick<StepRecord, "step" | "sampledBefore">) =>
+    Math.floor(runShareAt(config, { step: number + 1, sampledBefore }) / every + ROUNDING);
+  const before = previous === undefined ? 0 : multiplesAt(previous);
+  return multiplesAt(step) > before ? step.step + 1 : (previous?.dueTeam ?? 0);
+}
+
+/** The newest team up to this one that is evaluated during training, by `evaluation.every`; 0 if none is. */
+export async function readDueTeam(table: Pick<Table, "get">, config: RunConfig, team: number): Promise<number> {
+  const { every } = config.evaluation;
+  if (every >= 1) return team - (team % every);
+  if (every === 0 || team === 0) return 0;
+  const item = await table.get(tableKeys.step(config.run, team - 1));
+  const name = `STEP ${team - 1} of ${config.run}`;
+  if (!item) throw new MgrpoError("record-damaged", `${name} is missing: it says whether team ${team} is evaluated`);
+  return parse(StepRecord, item, name).dueTeam ?? 0;
+}
+
+/** The suites that a team is evaluated on. `team`: how many steps had closed before it. `dueTeam`: what `readDueTeam` says about it. */
+export function dueSuites(
+  config: RunConfig,
+  team: number,
+  dueTeam: number,
+  isLast = team === config.steps,
+): EvaluationSuite[] {
   const isEnd = team === 0 || isLast;
-  const isDue = isEnd || (every > 0 && team % every === 0);
-  return isDue ? suites.filter(({ when }) => isEnd || when === "every") : [];
+  const isDue = isEnd || team === dueTeam;
+  return isDue ? config.evaluation.suites.filter(({ when }) => isEnd || when === "every") : [];
 }
 
 /**

@@ -7,7 +7,8 @@
 import type { Manifest } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
 import { objectKeys } from "../contracts/keys.ts";
-import { dueSuites } from "./evaluation.ts";
+import type { Table } from "../ports.ts";
+import { dueSuites, readDueTeam } from "./evaluation.ts";
 import { isReference } from "./reference.ts";
 
 /** Must equal the number in stacks/storage.ts. */
@@ -21,13 +22,16 @@ export function expiryOf(storeTime: number): number {
 /** When such a record was completed, in ms, rounded up to a second. */
 export const completedAt = (expiresAt: number): number => (expiresAt - CONVERSATION_DAYS * 86_400) * 1000;
 
-/** Whether a version is kept forever: the first and the last, those of evaluated teams, references of the KL term, every `keepEvery`-th. */
-export function isKept(config: RunConfig, version: number): boolean {
+/**
+ * Whether a version is kept forever: the first and the last, those of evaluated teams, references of the KL term, every `keepEvery`-th.
+ * `dueTeam`: the newest team up to this version that is evaluated during training, or up to a later version.
+ */
+export function isKept(config: RunConfig, version: number, dueTeam: number): boolean {
   const { keepEvery } = config.retention;
   return (
     version === 0 ||
     version === config.steps ||
-    dueSuites(config, version).length > 0 ||
+    dueSuites(config, version, dueTeam).length > 0 ||
     isReference(config.algorithm.kl, version) ||
     (keepEvery > 0 && version % keepEvery === 0)
   );
@@ -36,19 +40,32 @@ export function isKept(config: RunConfig, version: number): boolean {
 /** The size of the window of the latest versions: steps in flight are sampled from the versions that `staleness` adds. */
 const windowOf = ({ retention, staleness }: RunConfig): number => retention.last + staleness;
 
+/** A version to delete. */
+export interface ExpiredVersion {
+  readonly version: number;
+  /** Versions whose manifests may name one of its parts. */
+  readonly neighbors: readonly number[];
+}
+
 /** The version that leaves the window of the latest versions when `newest` enters it, unless it is kept forever. */
-export function expiredVersion(config: RunConfig, newest: number): number | undefined {
+export async function readExpiredVersion(
+  table: Pick<Table, "get">,
+  config: RunConfig,
+  newest: number,
+): Promise<ExpiredVersion | undefined> {
   const version = newest - windowOf(config);
-  return version > 0 && !isKept(config, version) ? version : undefined;
+  if (version <= 0) return undefined;
+  const dueTeam = await readDueTeam(table, config, version);
+  return isKept(config, version, dueTeam) ? undefined : { version, neighbors: neighborsOf(config, version, dueTeam) };
 }
 
 /**
  * Versions whose manifests may name a part of the expired one. All manifests name the base files. Weights are shared only by successive
  * versions, across steps that trained nothing. So: version 0, the nearest kept version before it, and the window after it.
  */
-export function neighbors(config: RunConfig, expired: number): number[] {
+function neighborsOf(config: RunConfig, expired: number, dueTeam: number): number[] {
   let before = expired - 1;
-  while (before > 0 && !isKept(config, before)) before--;
+  while (before > 0 && !isKept(config, before, dueTeam)) before--;
   const after = Array.from({ length: windowOf(config) }, (_, i) => expired + 1 + i);
   return [...new Set([0, before, ...after])];
 }

@@ -13,6 +13,7 @@ import type { GroupRecord, StepRecord } from "../contracts/records.ts";
 import { ownsPolicy } from "../contracts/shared-policy.ts";
 import { hasSignal } from "../mgrpo/batch.ts";
 import { drawQuestions, drawReserve, initialCurriculum, stageOf } from "./curriculum.ts";
+import { dueTeamAfter } from "./evaluation.ts";
 import type { Insertion, StoreCommand } from "./store-commands.ts";
 import { replaceGroups } from "./writes.ts";
 
@@ -36,6 +37,7 @@ export function planStep(
     return undefined;
   const stage = stageOf(config, { step, sampledBefore });
   const before = previous?.curriculum ?? initialCurriculum(config);
+  const dueTeam = dueTeamAfter(config, { step, sampledBefore }, previous);
   const { questionsPerStep, dynamicSampling } = config;
   const draw = drawQuestions(config, questions, stage, before, questionsPerStep, {
     reserve: dynamicSampling.rounds * questionsPerStep,
@@ -52,6 +54,7 @@ export function planStep(
     sampledBefore,
     sampledTokens: 0,
     curriculum: draw.curriculum,
+    ...(dueTeam !== undefined && { dueTeam }),
   };
 }
 

@@ -196,5 +196,7 @@ async function readJobs(run: RunContext): Promise<JobRecord[]> {
 /** Whether a finished run has all its jobs, the last team's included, and all are done. */
 function isOver({ config }: RunContext, lastTeam: number, jobs: readonly JobRecord[]): boolean {
   const last = jobs.filter(({ team }) => team === lastTeam);
-  return last.length >= dueSuites(config, lastTeam, true).length && jobs.every(({ state }) => state === "done");
+  return (
+    last.length >= dueSuites(config, lastTeam, lastTeam, true).length && jobs.every(({ state }) => state === "done")
+  );
 }

@@ -19,7 +19,7 @@ import type { Manifest, TrainingStats } from "../../core/contracts/checkpoint.ts
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import { referenceVersion } from "../../core/training/reference.ts";
-import { expiredParts, expiredVersion, neighbors } from "../../core/training/retention.ts";
+import { type ExpiredVersion, expiredParts, readExpiredVersion } from "../../core/training/retention.ts";
 import { ageOf, versionAfter } from "../../core/training/step-plan.ts";
 import { endRun } from "../../core/training/writes.ts";
 import type { BusyMeter } from "../busy.ts";
@@ -231,20 +231,28 @@ function warnOnMismatch({ run, agent }: TrainRole, record: StepRecord, { maxRati
  */
 async function discardExpired(role: TrainRole, next: Manifest): Promise<void> {
   const { run, agent } = role;
-  const version = expiredVersion(run.config, next.version);
-  if (version === undefined) return;
+  if (!role.engine.discard) return;
   try {
-    await discard(role, version, next);
+    const expired = await readExpiredVersion(run.store.table, run.config, next.version);
+    if (expired) await discard(role, expired, next);
   } catch (error) {
-    run.log.warn("an expired version stays on the server", { agent, version, error: String(error) });
+    const version = next.version;
+    run.log.warn("the version that this one makes obsolete stays on the server", {
+      agent,
+      version,
+      error: String(error),
+    });
   }
 }
 
-async function discard({ run, agent, engine, checkpoints }: TrainRole, expired: number, next: Manifest): Promise<void> {
-  if (!engine.discard) return;
-  const others = neighbors(run.config, expired).filter((version) => version < next.version);
+async function discard(
+  { agent, engine, checkpoints }: TrainRole,
+  { version: expired, neighbors }: ExpiredVersion,
+  next: Manifest,
+): Promise<void> {
+  const others = neighbors.filter((version) => version < next.version);
   const kept = await Promise.all(others.map((version) => checkpoints.manifest(agent, version)));
   const old = await checkpoints.manifest(agent, expired);
   if (expiredParts(old, [...kept, next]).length === 0) return;
-  await engine.discard(await checkpoints.files(old, "inference"));
+  await engine.discard?.(await checkpoints.files(old, "inference"));
 }

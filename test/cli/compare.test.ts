@@ -138,6 +138,21 @@ test("every arm asks harder questions after the same share of the run, although 
   expect(planRun(kept, first, 1, undefined).set).toEqual([`curriculum=${shares}`]);
 });
 
+test("every arm is evaluated after the same shares of the run, although all but the first take more steps", () => {
+  const [first = expect.fail(), other = expect.fail()] = entriesOf({ arms: ["mgrpo", "main-only"], vary: [] });
+  const everyOf = (every: number, entry: typeof first, budget?: number) => {
+    const set = ['evaluation.suites=[{"name":"all"}]', `evaluation.every=${every}`];
+    const planned = planRun({ ...source, options: { ...options, steps: 60, set } }, entry, 1, budget);
+    expect(resolveConfig(recipe, { run: "r", seed: 1, arm: entry.arm, set: planned.set }).evaluation.every).toBe(
+      planned.config.evaluation.every,
+    );
+    return planned.config.evaluation.every;
+  };
+  expect([everyOf(20, first), everyOf(20, other, 6000)]).toEqual([20 / 60, 20 / 60]);
+  // A share stays; after 60 steps or more there is no evaluation during training.
+  expect([0.25, 0, 59, 60, 100].map((every) => everyOf(every, other, 6000))).toEqual([0.25, 0, 59 / 60, 0, 0]);
+});
+
 describe("the provenance of a run", () => {
   const ours = provenanceOf(planRun(source, entriesOf(options)[0] ?? expect.fail(), 1, undefined).config, {});
 

@@ -25,6 +25,21 @@ test("with reliable events and no scheduled ticks, the run finishes, no question
   ]);
 });
 
+test("evaluations after a share of the run: the jobs are the same in any order of events", async () => {
+  const byShare = teamConfig({ steps: 4, evaluation: { every: 0.5, suites: [{ name: "all" }] } });
+  const byTokens = { ...byShare, steps: 50, sampledTokens: 60 };
+  for (const shared of [byShare, byTokens]) {
+    const once = await simulate(shared, reliable);
+    const last = once.steps.length;
+    const half = once.steps.findIndex(
+      ({ step, sampledBefore }) => (shared === byShare ? (step + 1) / 4 : sampledBefore / 60) >= 0.5,
+    );
+    expect(half).toBeLessThan(last - 1);
+    expect(once.jobs.map(({ team }) => Number(team)).sort((a, b) => a - b)).toEqual([0, half + 1, last]);
+    expect(await simulate(shared, { seed: 3, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
+  }
+});
+
 test("a run with late, duplicate and reordered events ends with the same records", async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(), async (seed) => {

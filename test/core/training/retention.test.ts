@@ -2,11 +2,12 @@
 import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord } from "../../../core/contracts/records.ts";
-import { dueSuites, jobId } from "../../../core/training/evaluation.ts";
+import { dueSuites, dueTeamAfter, jobId, readDueTeam } from "../../../core/training/evaluation.ts";
 import { lostRollouts, tooManyLostReason } from "../../../core/training/lost-rollouts.ts";
 import { referenceVersion } from "../../../core/training/reference.ts";
-import { expiredParts, expiredVersion, isKept, neighbors } from "../../../core/training/retention.ts";
+import { expiredParts, readExpiredVersion } from "../../../core/training/retention.ts";
 import { policyAt } from "../../../core/training/step-plan.ts";
+import { expired, keptVersions, stepsTable } from "../../fakes/retention.ts";
 import { sha, teamConfig } from "../../fakes/scripted-team.ts";
 
 const groupWith = (step: number, lost: number): GroupRecord => ({
@@ -33,12 +34,61 @@ test("1% of ten steps of 8 x 8 rollouts is 6.4: six lost rollouts are tolerated,
   expect(lostRollouts([groupWith(3, 2)])).toEqual(["3/0/0: tool backend", "3/0/1: tool backend"]);
 });
 
-test("team 0 and the last are evaluated on every suite, and every `every`-th in between on all but those with `when: ends`", () => {
+test("team 0 and the last are evaluated on every suite, and every `every`-th in between on all but those with `when: ends`", async () => {
   const config = teamConfig({ steps: 5 });
-  const names = (team: number) => dueSuites(config, team).map(({ name }) => name);
-  expect([0, 1, 2, 3, 4, 5].map(names)).toEqual([["all", "ends"], [], ["all"], [], ["all"], ["all", "ends"]]);
+  const names = async (of: typeof config, team: number) =>
+    dueSuites(of, team, await readDueTeam(stepsTable([]), of, team)).map(({ name }) => name);
+  expect(await Promise.all([0, 1, 2, 3, 4, 5].map((team) => names(config, team)))).toEqual([
+    ...[["all", "ends"], [], ["all"], [], ["all"]],
+    ["all", "ends"],
+  ]);
   const rare = teamConfig({ steps: 2, evaluation: { suites: [{ name: "all" }] } });
-  expect([0, 1, 2].map((team) => dueSuites(rare, team).length)).toEqual([1, 0, 1]);
+  expect(await Promise.all([0, 1, 2].map((team) => names(rare, team)))).toEqual([["all"], [], ["all"]]);
+});
+
+/** The `dueTeam` of each step of a run in which step s begins after `sampled[s]` tokens. */
+function dueTeams(config: ReturnType<typeof teamConfig>, sampled: readonly number[]): number[] {
+  const steps: { step: number; sampledBefore: number; dueTeam: number }[] = [];
+  for (const [step, sampledBefore] of sampled.entries()) {
+    const dueTeam = dueTeamAfter(config, { step, sampledBefore }, steps.at(-1)) ?? expect.fail();
+    steps.push({ step, sampledBefore, dueTeam });
+  }
+  return steps.map(({ dueTeam }) => dueTeam);
+}
+
+test("`every` below 1 is a share of the steps: a third of six steps is every second team", () => {
+  for (const every of [1 / 3, 0.3333333333333333, 2 / 6]) {
+    const config = teamConfig({ steps: 6, evaluation: { every, suites: [{ name: "all" }] } });
+    expect(dueTeams(config, [0, 0, 0, 0, 0, 0])).toEqual([0, 2, 2, 4, 4, 6]);
+  }
+  const tenths = teamConfig({ steps: 10, evaluation: { every: 0.1, suites: [{ name: "all" }] } });
+  expect(dueTeams(tenths, Array(10).fill(0))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+});
+
+test("with a token budget, the team of the first step that began after each share of the tokens is evaluated, once", () => {
+  const config = teamConfig({
+    steps: 100,
+    sampledTokens: 1000,
+    evaluation: { every: 0.25, suites: [{ name: "all" }] },
+  });
+  // Shares when the steps begin: 0, 0.2, 0.26, 0.49, 0.8 (past two multiples), 0.9.
+  expect(dueTeams(config, [0, 200, 260, 490, 800, 900])).toEqual([0, 0, 3, 3, 5, 5]);
+});
+
+test("a number of steps, or none, needs no record in the steps", () => {
+  for (const every of [0, 1, 2]) {
+    const config = teamConfig({ steps: 6, evaluation: { every, suites: [{ name: "all" }] } });
+    expect(dueTeamAfter(config, { step: 3, sampledBefore: 0 }, undefined)).toBeUndefined();
+  }
+});
+
+test("whether a team is due after a share is read from the step that produced it, which must exist", async () => {
+  const config = teamConfig({ steps: 6, evaluation: { every: 0.5, suites: [{ name: "all" }] } });
+  const table = stepsTable([0, 0, 3, 3]);
+  expect(await Promise.all([0, 1, 2, 3, 4].map((team) => readDueTeam(table, config, team)))).toEqual([0, 0, 0, 3, 3]);
+  await expect(readDueTeam(table, config, 5)).rejects.toThrow(
+    "STEP 4 of test is missing: it says whether team 5 is evaluated",
+  );
 });
 
 test("a job's id depends on the team, is the same each time, and is a valid `phase` of a rollout address", () => {
@@ -48,23 +98,30 @@ test("a job's id depends on the team, is the same each time, and is a valid `pha
   expect(jobId("a", suite, sha)).toMatch(/^[A-Za-z0-9_-]+$/);
 });
 
-test("versions are kept if they are evaluated (0, 4, 8), every third (3, 6) or one of the last two", () => {
+test("versions are kept if they are evaluated (0, 4, 8), every third (3, 6) or one of the last two", async () => {
   const config = teamConfig({
     ...{ steps: 8, evaluation: { every: 4, suites: [{ name: "all" }] }, retention: { keepEvery: 3 } },
   });
-  expect([0, 1, 2, 3, 4, 5, 6, 7, 8].filter((v) => isKept(config, v))).toEqual([0, 3, 4, 6, 8]);
+  expect(await keptVersions(config, 8)).toEqual([0, 3, 4, 6, 8]);
   // When version n appears, version n-2 expires, unless it is kept.
-  expect([1, 2, 3, 4, 5, 6, 7, 8].map((n) => expiredVersion(config, n))).toEqual([
-    ...[undefined, undefined, 1, 2, undefined, undefined, 5, undefined],
-  ]);
-  expect(neighbors(config, 5)).toEqual([0, 4, 6, 7]);
+  expect(await expired(config, 8)).toEqual([undefined, undefined, 1, 2, undefined, undefined, 5, undefined]);
+  expect(await readExpiredVersion(stepsTable([]), config, 7)).toEqual({ version: 5, neighbors: [0, 4, 6, 7] });
 });
 
-test("staleness keeps the versions that steps in flight are sampled from", () => {
+test("versions that are evaluated after a share of the run are kept, and are neighbors of those after them", async () => {
+  const config = teamConfig({ steps: 8, evaluation: { every: 0.3, suites: [{ name: "all" }] } });
+  const table = stepsTable([0, 0, 3, 3, 5, 5, 5, 8]);
+  expect(await keptVersions(config, 8, table)).toEqual([0, 3, 5, 8]);
+  expect(await expired(config, 8, table)).toEqual([undefined, undefined, 1, 2, undefined, 4, undefined, 6]);
+  expect(await readExpiredVersion(table, config, 6)).toEqual({ version: 4, neighbors: [0, 3, 5, 6] });
+  expect(await readExpiredVersion(table, config, 8)).toEqual({ version: 6, neighbors: [0, 5, 7, 8] });
+});
+
+test("staleness keeps the versions that steps in flight are sampled from", async () => {
   for (const staleness of [0, 1, 3]) {
     const config = teamConfig({ steps: 20, staleness, algorithm: { tisCap: 2 }, evaluation: { suites: [] } });
     for (let newest = 1; newest < 20; newest++) {
-      const deleted = Array.from({ length: newest }, (_, i) => expiredVersion(config, i + 1));
+      const deleted = await expired(config, newest);
       // When version v is published, step v - 1 is sampled: steps v to v + n are sampled from versions v - n to v.
       for (let step = newest; step <= newest + staleness; step++)
         expect(deleted).not.toContain(policyAt(config, Math.max(0, step - staleness))["main"]);
@@ -73,18 +130,16 @@ test("staleness keeps the versions that steps in flight are sampled from", () =>
   }
 });
 
-test("a refreshed reference is the newest multiple of refreshEvery, and every multiple is kept", () => {
+test("a refreshed reference is the newest multiple of refreshEvery, and every multiple is kept", async () => {
   const kl = { coefficient: 0.1, estimator: "k3", refreshEvery: 3 } as const;
   expect([0, 1, 2, 3, 4, 5, 6, 7].map((version) => referenceVersion(kl, version))).toEqual([0, 0, 0, 3, 3, 3, 6, 6]);
   expect([0, 5].map((version) => referenceVersion({}, version))).toEqual([0, 0]);
   const plain = teamConfig({ steps: 8, evaluation: { suites: [] } });
   const config = { ...plain, algorithm: { ...plain.algorithm, kl } };
-  expect([0, 1, 2, 3, 4, 5, 6, 7, 8].filter((v) => isKept(config, v))).toEqual([0, 3, 6, 8]);
+  expect(await keptVersions(config, 8)).toEqual([0, 3, 6, 8]);
   // No step's reference has been deleted.
-  for (let newest = 1; newest <= 8; newest++) {
-    const deleted = Array.from({ length: newest }, (_, i) => expiredVersion(config, i + 1));
-    expect(deleted).not.toContain(referenceVersion(kl, newest));
-  }
+  for (let newest = 1; newest <= 8; newest++)
+    expect(await expired(config, newest)).not.toContain(referenceVersion(kl, newest));
 });
 
 test("a part is deleted only if no kept manifest names it: not the base's tokenizer, not unchanged weights", () => {

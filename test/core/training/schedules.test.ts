@@ -5,15 +5,9 @@ import { NO_API_SPENDING } from "../../../core/training/api-spending.ts";
 import { entropyCoefficientAt } from "../../../core/training/entropy-schedule.ts";
 import { optimizerAt } from "../../../core/training/learning-rate.ts";
 import { isReference } from "../../../core/training/reference.ts";
-import {
-  CONVERSATION_DAYS,
-  completedAt,
-  expiredVersion,
-  expiryOf,
-  isKept,
-  neighbors,
-} from "../../../core/training/retention.ts";
+import { CONVERSATION_DAYS, completedAt, expiryOf, readExpiredVersion } from "../../../core/training/retention.ts";
 import { raisedLimits, raisesBudget, shareSpent } from "../../../core/training/run-budget.ts";
+import { expired, keptVersions, stepsTable } from "../../fakes/retention.ts";
 import { runRecord, teamConfig } from "../../fakes/scripted-team.ts";
 
 test("the entropy coefficient changes linearly from its start to its end; it is 0 if `entropy` is null", () => {
@@ -44,30 +38,30 @@ test("a group expires 90 days after it is finalized, rounded up to a second", ()
   expect(completedAt(expiryOf(1001))).toBe(2000);
 });
 
-test("the base and the last version are always kept; without `keepEvery`, evaluations and references, no other is", () => {
+test("the base and the last version are always kept; without `keepEvery`, evaluations and references, no other is", async () => {
   const none = teamConfig({ steps: 9, evaluation: { suites: [] } });
-  const kept = (config: typeof none) => [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].filter((version) => isKept(config, version));
-  expect(kept(none)).toEqual([0, 9]);
+  expect(await keptVersions(none, 9)).toEqual([0, 9]);
   const every = teamConfig({ steps: 9, evaluation: { suites: [] }, retention: { keepEvery: 4 } });
-  expect(kept(every)).toEqual([0, 4, 8, 9]);
+  expect(await keptVersions(every, 9)).toEqual([0, 4, 8, 9]);
 });
 
-test("an expired version's neighbors are the base, the nearest kept one before it, and the window after it", () => {
+test("an expired version's neighbors are the base, the nearest kept one before it, and the window after it", async () => {
   const every = teamConfig({ steps: 20, evaluation: { suites: [] }, retention: { keepEvery: 5 } });
   const { last } = every.retention;
   const window = (version: number) => Array.from({ length: last }, (_, i) => version + 1 + i);
-  expect(neighbors(every, 9)).toEqual([0, 5, ...window(9)]);
-  expect(neighbors(every, 6)).toEqual([0, 5, ...window(6)]);
+  const neighbors = async (version: number) =>
+    (await readExpiredVersion(stepsTable([]), every, version + last))?.neighbors;
+  expect(await neighbors(9)).toEqual([0, 5, ...window(9)]);
+  expect(await neighbors(6)).toEqual([0, 5, ...window(6)]);
   // None kept before it but the base: the search ends there.
-  expect(neighbors(every, 4)).toEqual([0, ...window(4)]);
-  expect(neighbors(every, 1)).toEqual([0, ...window(1)]);
+  expect(await neighbors(4)).toEqual([0, ...window(4)]);
+  expect(await neighbors(1)).toEqual([0, ...window(1)]);
 });
 
-test("nothing expires until version 1 leaves the window", () => {
+test("nothing expires until version 1 leaves the window", async () => {
   const config = teamConfig({ steps: 20, evaluation: { suites: [] } });
   const { last } = config.retention;
-  for (let newest = 0; newest <= last; newest++) expect(expiredVersion(config, newest)).toBeUndefined();
-  expect(expiredVersion(config, last + 1)).toBe(1);
+  expect(await expired(config, last + 1)).toEqual([...Array(last).fill(undefined), 1]);
 });
 
 test("the spent share of a budget is the larger of its shares of hours and of dollars; 0 without a limit", () => {
