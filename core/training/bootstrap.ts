@@ -84,31 +84,29 @@ interface SignedArm {
   readonly tallies_SQ: Tallies_SQ;
 }
 
-const difference = (a_SQ: Tallies_SQ, b_SQ: Tallies_SQ): SignedArm[] => [
+/** At least one; all have the same seeds and questions. */
+type SignedArms = readonly [SignedArm, ...SignedArm[]];
+
+const difference = (a_SQ: Tallies_SQ, b_SQ: Tallies_SQ): SignedArms => [
   { sign: 1, tallies_SQ: a_SQ },
   { sign: -1, tallies_SQ: b_SQ },
 ];
 
-function estimate(
-  arms: readonly SignedArm[],
-  name: StreamName,
-  [least, most]: readonly [number, number],
-): Estimate | undefined {
-  const [S, Q] = [arms[0]?.tallies_SQ.length ?? 0, arms[0]?.tallies_SQ[0]?.length ?? 0];
+function estimate(arms: SignedArms, name: StreamName, [least, most]: readonly [number, number]): Estimate | undefined {
+  const [S, Q] = [arms[0].tallies_SQ.length, arms[0].tallies_SQ[0]?.length ?? 0];
   const perSeed = arms.map(({ sign, tallies_SQ }) => ({ sign, tallies: tallies_SQ.map(sumTallies) }));
   const perQuestion = arms.map(({ sign, tallies_SQ }) => ({ sign, tallies: pooled(tallies_SQ) }));
   const value = signedSum(perSeed, new Uint32Array(S).fill(1));
   if (!Number.isFinite(value)) return undefined;
   const k = S > 1 ? seedFactor(linearized(arms), student975(S - 1)) : 0;
   const random = stream(...name, "bootstrap");
-  const deviations: number[] = [];
-  for (let i = 0; i < RESAMPLES; i++) {
+  const resamples = Array.from({ length: RESAMPLES }, () => {
     const byQuestion = signedSum(perQuestion, draw(Q, random)) - value;
     const bySeed = signedSum(perSeed, draw(S, random)) - value;
-    // A resample may contain nothing that was counted.
-    if (Number.isFinite(byQuestion) && Number.isFinite(bySeed)) deviations.push(byQuestion + k * bySeed);
-  }
-  deviations.sort((a, b) => a - b);
+    return byQuestion + k * bySeed;
+  });
+  // A resample may contain nothing that was counted: NaN.
+  const deviations = resamples.filter(Number.isFinite).sort((a, b) => a - b);
   const bound = (q: number) => Math.min(most, Math.max(least, value + quantile(deviations, q)));
   return { value, low: bound(0.025), high: bound(0.975) };
 }
@@ -161,14 +159,15 @@ export function meanSquares(table_SQ: readonly (readonly number[])[]): {
 }
 
 /** A table whose resampled mean is, to first order, the deviation of the estimate. A pooled share becomes (correct - share * n) / mean n. */
-function linearized(arms: readonly SignedArm[]): number[][] {
+function linearized(arms: SignedArms): number[][] {
   const terms = arms.map(({ sign, tallies_SQ }) => {
     const { n, correct } = sumTallies(tallies_SQ.flat());
     const perCell = n / tallies_SQ.flat().length;
     return tallies_SQ.map((row) => row.map((tally) => (sign * (tally.correct - (correct / n) * tally.n)) / perCell));
   });
-  const [first = []] = terms;
-  return first.map((row, s) => row.map((_, q) => terms.reduce((sum, term) => sum + (term[s]?.[q] ?? 0), 0)));
+  return arms[0].tallies_SQ.map((row, s) =>
+    row.map((_, q) => terms.reduce((sum, term) => sum + (term[s]?.[q] ?? 0), 0)),
+  );
 }
 
 /** Draws n - 1 of n with replacement and counts how often each was drawn. If n is 1, that one is drawn. */

@@ -16,7 +16,7 @@
  *
  * One seed tells nothing about others: what is detected then is a difference between two trained teams, seed_s included, not between arms.
  */
-import { sum } from "../statistics.ts";
+import { mean, sum } from "../statistics.ts";
 import { meanSquares, student975 } from "./bootstrap.ts";
 import { NORMAL_975 } from "./confidence-interval.ts";
 
@@ -42,10 +42,9 @@ export function detectableDifference(components: VarianceComponents, S: number, 
   const sd = Math.sqrt(seed / S + components.question / Q + components.noise / (S * Q));
   if (sd === 0) return 0;
   const widths = halfWidths(components, S, Q);
+  // Intervals that lie on the other side of 0 are left out: where the power is 80%, they are fewer than one in 100,000.
   const power = (difference: number) =>
-    sum(
-      widths.map(({ half, weight }) => weight * (normal((difference - half) / sd) + normal((-difference - half) / sd))),
-    );
+    sum(widths.map(({ half, weight }) => weight * normal((difference - half) / sd)));
   let most = sd;
   while (power(most) < POWER) most *= 2;
   return bisect(0, most, (difference) => power(difference) >= POWER);
@@ -65,37 +64,26 @@ function halfWidths({ seed, question, noise }: VarianceComponents, S: number, Q:
   });
 }
 
-/** A mean of S - 1 draws, in units of its standard deviation, and its probability. */
-interface DrawnMean {
-  readonly value: number;
-  readonly probability: number;
-}
-
 const ANGLES = 6;
 
 /**
- * Of two or three seeds: all means of S - 1 draws, for each configuration of the seeds. Empty for more, whose means are close to normal. Three
- * deviations that sum to 0 lie on a circle, at a uniform angle. `ANGLES` of them up to 60 degrees stand for all, by symmetry.
+ * Of two or three seeds: all means of S - 1 draws, in units of their standard deviation, for each configuration of the seeds. Those of one
+ * configuration are equally likely. Empty for more seeds, whose means are close to normal. Three deviations that sum to 0 lie on a circle,
+ * at a uniform angle. `ANGLES` of them up to 60 degrees stand for all, by symmetry.
  */
-function drawnMeans(S: number): DrawnMean[][] {
-  if (S === 2) return [[-1, 1].map((value) => ({ value, probability: 1 / 2 }))];
+function drawnMeans(S: number): number[][] {
+  if (S === 2) return [[-1, 1]];
   if (S > 3) return [];
-  return Array.from({ length: ANGLES }, (_, i) =>
-    [0, 1, 2].flatMap((s) => {
-      const deviation = 2 * Math.cos(((i + 0.5) / ANGLES) * (Math.PI / 3) + (s * 2 * Math.PI) / 3);
-      // Drawn twice; or the other two, each once, in either order.
-      return [
-        { value: deviation, probability: 1 / 9 },
-        { value: -deviation / 2, probability: 2 / 9 },
-      ];
-    }),
-  );
+  return Array.from({ length: ANGLES }, (_, i) => {
+    const angle = ((i + 0.5) / ANGLES) * (Math.PI / 3);
+    const deviations = [0, 1, 2].map((s) => 2 * Math.cos(angle + (s * 2 * Math.PI) / 3));
+    return deviations.flatMap((first) => deviations.map((second) => (first + second) / 2));
+  });
 }
 
 /** The 2.5% quantile of the sum of both deviations. */
-function lowQuantile(means: readonly DrawnMean[], questionSd: number, seedSd: number): number {
-  const below = (x: number) =>
-    sum(means.map(({ value, probability }) => probability * normal((x - seedSd * value) / questionSd)));
+function lowQuantile(means: readonly number[], questionSd: number, seedSd: number): number {
+  const below = (x: number) => mean(means.map((value) => normal((x - seedSd * value) / questionSd)));
   return bisect(-4 * (questionSd + seedSd), 0, (x) => below(x) >= 0.025);
 }
 

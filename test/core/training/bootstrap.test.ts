@@ -2,7 +2,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Random, stream } from "../../../core/random.ts";
-import { differenceEstimate, shareEstimate, student975, type Tallies_SQ } from "../../../core/training/bootstrap.ts";
+import {
+  differenceEstimate,
+  meanSquares,
+  shareEstimate,
+  student975,
+  type Tallies_SQ,
+} from "../../../core/training/bootstrap.ts";
 import { accuracyInterval, sumTallies, type Tally, wilson } from "../../../core/training/confidence-interval.ts";
 
 const answer = (correct: boolean | number): Tally => ({ n: 1, correct: Number(correct) });
@@ -21,6 +27,18 @@ test("the interval of a share by hand: one seed, four questions, three correct",
   expect(estimate?.value).toBe(0.75);
   expect(estimate?.low).toBeCloseTo(1 / 3, 9);
   expect(estimate?.high).toBe(1);
+});
+
+test("seeds that all answer alike add no width: three have the interval of one", () => {
+  const estimate = shareEstimate(rows([1, 2, 3].map(() => [1, 1, 1, 0])), ["alike"]);
+  expect(estimate).toEqual({ value: 0.75, low: expect.closeTo(1 / 3, 9), high: 1 });
+});
+
+test("by hand: a resample without a counted answer is left out", () => {
+  // Two of three questions are drawn; the third lost its answer. In 1/9 of draws it is drawn twice. Of the others, 3/8 have the correct answer
+  // alone, 3/8 the wrong one alone.
+  const lost = { n: 0, correct: 0 };
+  expect(shareEstimate([[answer(1), answer(0), lost]], ["lost"])).toEqual({ value: 0.5, low: 0, high: 1 });
 });
 
 test("by hand: answers that are all correct, or all wrong, have Wilson's interval over the distinct questions", () => {
@@ -59,6 +77,24 @@ test("by hand: if two seeds differ and the questions do not, only the seeds add 
   expect(estimate?.value).toBeCloseTo(0.51, 12);
   expect(estimate?.low).toBeCloseTo(0.51 - 0.01 * (12.706 / 1.96), 9);
   expect(estimate?.high).toBeCloseTo(0.51 + 0.01 * (12.706 / 1.96), 9);
+});
+
+test("by hand: one seed that is better than two others widens the interval upward", () => {
+  // The mean of two draws from three seeds is 0.50 or 0.53 with probability 4/9 each, or 0.56 with 1/9. Less their mean of 0.52, times
+  // k = t / z = 4.303 / 1.96: the interval is [0.52 - 0.02 k, 0.52 + 0.04 k].
+  const seeds = [0.5, 0.5, 0.56].map((share) => Array<number>(10).fill(share));
+  const { low, high } = shareEstimate(rows(seeds), ["better"]) ?? expect.fail();
+  expect(low).toBeCloseTo(0.52 - 0.02 * (4.303 / 1.96), 9);
+  expect(high).toBeCloseTo(0.52 + 0.04 * (4.303 / 1.96), 9);
+});
+
+test("by hand: one question shows how two seeds differ, and nothing else", () => {
+  // Shares 0.25 and 0.75: MS_seeds = 2 * 0.25^2.
+  expect(meanSquares([[0.25], [0.75]])).toEqual({ seeds: 0.125, questions: 0, noise: 0 });
+  // Shares 0.49 and 0.51, so 0.5 -+ 0.01 k, where k = t / z as above.
+  const { low, high } =
+    shareEstimate([[{ n: 100, correct: 49 }], [{ n: 100, correct: 51 }]], ["one question"]) ?? expect.fail();
+  expect([low, high]).toEqual([-1, 1].map((sign) => expect.closeTo(0.5 + sign * 0.01 * (12.706 / 1.96), 9)));
 });
 
 test("by hand: if seeds and questions differ, their variances add", () => {
@@ -137,6 +173,17 @@ test("two arms with all answers correct may still differ", () => {
     low: expect.closeTo(0.9434, 4),
     high: 1,
   });
+});
+
+test("two arms that never differ: only the questions that both answered bound how often they may", () => {
+  const lost = { n: 0, correct: 0 };
+  const all = rows([[1, 1, 1, 1, 1, 1, 1, 1]]);
+  const without = (...questions: number[]) =>
+    all.map((row) => row.map((tally, q) => (questions.includes(q) ? lost : tally)));
+  // Wilson's upper bound for 0 of the 5 questions left: z^2 / (5 + z^2).
+  const half = 1.96 ** 2 / (5 + 1.96 ** 2);
+  const { value, low, high } = differenceEstimate(without(0), without(1, 2), ["lost"]) ?? expect.fail();
+  expect([value, low, high]).toEqual([0, expect.closeTo(-half, 9), expect.closeTo(half, 9)]);
 });
 
 test("seeds that differ no more than the noise of single answers explains add no width", () => {

@@ -42,13 +42,18 @@ test("differenceTable returns the paired differences, less their mean", () => {
   ];
   // Differences 1, 0, 0 and 0, 1, -1, less their mean of 1/6.
   const expected = [1, 0, 0, 0, 1, -1].map((value) => value - 1 / 6);
-  for (const [i, value] of differenceTable(arm(a), arm(b)).flat().entries())
-    expect(value).toBeCloseTo(expected[i] ?? 0, 12);
+  const twice = (table: Tallies_SQ) => table.map((row) => row.map(({ correct }) => ({ n: 2, correct: 2 * correct })));
+  // However often each arm answers: what is compared is its share.
+  for (const table of [differenceTable(arm(a), arm(b)), differenceTable(twice(arm(a)), arm(b))])
+    expect(table.flat()).toEqual(expected.map((value) => expect.closeTo(value, 12)));
 });
 
-test("by hand: one seed, whose interval is normal: 1.96 + 0.8416 standard deviations; without variance: 0", () => {
+test("by hand: a normal interval of known width: 1.96 + 0.8416 standard deviations; without variance: 0", () => {
   // The seed component is not in the interval of one seed. sqrt((0.03 + 0.13) / 64) = 0.05, and 2.8016 * 0.05 = 0.1401.
   expect(detectableDifference({ seed: 1, question: 0.03, noise: 0.13 }, 1, 64)).toBeCloseTo(0.1401, 4);
+  // Seeds that do not vary add nothing to the interval, however many: sqrt(0.16 / 64) = 0.05 again.
+  for (const S of [2, 3, 5])
+    expect(detectableDifference({ seed: 0, question: 0.16, noise: 0 }, S, 64)).toBeCloseTo(0.1401, 4);
   expect(detectableDifference({ seed: 0, question: 0, noise: 0 }, 3, 64)).toBe(0);
 });
 
@@ -60,17 +65,26 @@ test("by hand: two seeds and no other variance: 8.42 standard deviations", () =>
   expect(detectableDifference({ seed: 1, question: 0, noise: 1e-9 }, 2, 64)).toBeCloseTo(8.42 / Math.SQRT2, 1);
 });
 
-test("three seeds and no other variance: what the interval's own ends detect in 80% of 40,000 draws", () => {
+test("three seeds and no other variance: what the interval's own ends detect in 80% of 200,000 draws", () => {
   // Two draws from three seeds. The mean that is farthest below is the lowest seed drawn twice, with probability 1/9 > 2.5%: the interval of a
   // positive difference excludes 0 if the estimate exceeds (4.303 / 1.96) times the lowest seed's deviation. At the other end it is never found here.
   const random = stream("three seeds");
-  const needed = Array.from({ length: 40_000 }, () => {
+  const needed = Array.from({ length: 200_000 }, () => {
     const seeds = [normal(random), normal(random), normal(random)];
     const center = seeds.reduce((sum, seed) => sum + seed, 0) / 3;
     return (4.303 / 1.96) * (center - Math.min(...seeds)) - center;
   }).toSorted((a, b) => a - b);
   const found = detectableDifference({ seed: 1, question: 0, noise: 1e-9 }, 3, 64);
-  expect(Math.abs(found / (needed[32_000] ?? 0) - 1)).toBeLessThan(0.03);
+  expect(Math.abs(found / (needed[160_000] ?? 0) - 1)).toBeLessThan(0.003);
+});
+
+test.each([
+  [4, 2.1277],
+  [5, 1.6818],
+  [10, 0.9959],
+])("%i seeds and no other variance: %d standard deviations, as Student's t test detects", (S, deviations) => {
+  // P(|t| > its 97.5% quantile) = 0.8, where t has S - 1 degrees of freedom and the noncentrality sqrt(S) * deviations.
+  expect(detectableDifference({ seed: 1, question: 0, noise: 1e-9 }, S, 64)).toBeCloseTo(deviations, 3);
 });
 
 test("many seeds that differ by noise alone: the noise counts once, so 1.96 + 0.8416 standard deviations, and little more", () => {
