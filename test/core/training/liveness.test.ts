@@ -2,8 +2,15 @@
 import { expect, test } from "vitest";
 import type { GroupRecord, WorkerRecord } from "../../../core/contracts/records.ts";
 import { giveUp } from "../../../core/training/give-up.ts";
-import { haltLostTrainers, observeWorkers } from "../../../core/training/liveness.ts";
-import { countCrash, markDead, recordSeenCounter, suspectDeath } from "../../../core/training/writes.ts";
+import { haltLostTrainers, observeWorkers, rolloutAlone } from "../../../core/training/liveness.ts";
+import {
+  countCrash,
+  endRun,
+  markDead,
+  recordSeenCounter,
+  resetTakeovers,
+  suspectDeath,
+} from "../../../core/training/writes.ts";
 import { teamConfig } from "../../fakes/scripted-team.ts";
 
 const config = teamConfig();
@@ -22,7 +29,7 @@ const groupOf = (part: Partial<GroupRecord> = {}): GroupRecord => ({
 
 test("a moving counter is recorded at most twice per lease", () => {
   const moved = workerOf({ counter: 6, seenAt: 1000 });
-  expect(observeWorkers(config, [moved], [], 5999)).toEqual([]);
+  for (const early of [1000, 5999]) expect(observeWorkers(config, [moved], [], early)).toEqual([]);
   expect(observeWorkers(config, [moved], [], 6000)).toEqual([
     { kind: "update", change: recordSeenCounter(moved, 6000) },
   ]);
@@ -35,7 +42,7 @@ test("a worker is marked dead once its counter has not moved for a lease, nor fo
     { kind: "update", change: suspectDeath(still, 11_001) },
   ]);
   const suspected = workerOf({ seenAt: 1000, suspectedAt: 11_001 });
-  expect(observeWorkers(config, [suspected], [], 16_001)).toEqual([]);
+  for (const early of [11_001, 16_001]) expect(observeWorkers(config, [suspected], [], early)).toEqual([]);
   expect(observeWorkers(config, [suspected], [], 16_002)).toEqual([{ kind: "update", change: markDead(suspected) }]);
   expect(observeWorkers(config, [workerOf({ state: "dead" })], [], 99_999)).toEqual([]);
   const draining = workerOf({ state: "draining", inFlight: ["4/1/2"] });
@@ -86,7 +93,16 @@ test("a crash counts only against an undecided rollout that ran alone on a worke
   expect(then({ inFlight: ["4/1/2", "4/1/0"] })).toBeUndefined();
   expect(then({ inFlight: ["4/1/2"], state: "draining" })).toBeUndefined();
   expect(then({ inFlight: ["3/1/2"] })).toBeUndefined();
+  expect(then({ inFlight: ["4/0/2"] })).toBeUndefined();
+  expect(then({ inFlight: ["4/1/2"] }, groupOf({ state: "finalized" }))).toBeUndefined();
   expect(then({ inFlight: ["4/1/2"] }, groupOf({ rollouts: { "2": { excluded: "x" } } }))).toBeUndefined();
+});
+
+test("a training rollout is named by its step, group and number, of any number of digits; nothing else is one", () => {
+  const alone = (name: string) => rolloutAlone(workerOf({ inFlight: [name] }));
+  expect(alone("123/45/67")).toEqual({ step: 123, group: 45, rollout: 67 });
+  for (const other of ["123/45", "123/45/67/8", "123/45/67.json", "eval:123/45/67"])
+    expect(alone(other)).toBeUndefined();
 });
 
 test("a crash that the observer did not count is counted by the next tick, once", () => {
@@ -109,10 +125,17 @@ test("a rollout is given up after three crashes, or limits.attempts if lower: `f
   expect(giveUp(config, [{ ...crashed, state: "finalized" }])).toEqual([]);
 });
 
-test("losing an agent's trainer three times halts the run with the agent's name, and the count is reset", () => {
-  const agent = { run: "test", agent: "main", version: 3, trainer: "w2", fence: 9, takeovers: 2 };
-  expect(haltLostTrainers("test", [agent])).toEqual([]);
-  const commands = haltLostTrainers("test", [{ ...agent, takeovers: 3 }]);
-  expect(JSON.stringify(commands[0])).toContain("the trainer of main was lost 3 times without a new version");
-  expect(commands[1]).toMatchObject({ change: { set: [[["takeovers"], 0]] } });
+test("losing an agent's trainer three times halts the run with the names of such agents, and their counts are reset", () => {
+  const agentOf = (agent: string, takeovers: number) => ({
+    ...{ run: "test", agent, version: 3, trainer: "w2", fence: 9, takeovers },
+  });
+  const [main, coder, searcher] = [agentOf("main", 3), agentOf("coder", 2), agentOf("searcher", 3)];
+  expect(haltLostTrainers("test", [coder])).toEqual([]);
+  const reason =
+    "the trainer of main, searcher was lost 3 times without a new version; read its worker's log, then resume";
+  expect(haltLostTrainers("test", [main, coder, searcher])).toEqual([
+    { kind: "update", change: endRun("test", { code: "trainer-lost", reason }) },
+    { kind: "update", change: resetTakeovers(main) },
+    { kind: "update", change: resetTakeovers(searcher) },
+  ]);
 });
