@@ -49,9 +49,6 @@ export interface RunRecords {
 /** The part of a fleet that determines how many of its instances a run needs. */
 export type FleetSpec = Pick<Fleet, "name" | "agent" | "roles" | "release">;
 
-/** Evaluation by workers that were started by hand, if no fleet evaluates. */
-const MANUAL_EVALUATION: FleetSpec = { name: "eval", agent: "*", roles: ["eval"], release: "" };
-
 /** Number of workers that the run needs from this fleet now; only those it already has, if it gets no new ones. `storeTime` in ms. */
 export function workersNeeded(run: RunRecords, fleet: FleetSpec, storeTime: number): number {
   const needed = fleetSlotsNeeded(run, fleet, storeTime);
@@ -59,15 +56,23 @@ export function workersNeeded(run: RunRecords, fleet: FleetSpec, storeTime: numb
 }
 
 function fleetSlotsNeeded(run: RunRecords, fleet: FleetSpec, storeTime: number): number {
-  const { config, record, jobs, workers, apiSpending } = run;
-  if (record.status === "halted") return 0;
-  // The budget also limits the hourly cost of a finished run.
-  if (overBudgetReason(record, spending(config, record, workers, apiSpending, storeTime)) !== undefined) return 0;
-  if (fleet.agent === "*") return Math.min(config.evaluation.workers, dueJobs(config, record.status, jobs).length);
+  const { config, record } = run;
+  if (fleet.agent === "*") return evaluatorsNeeded(run, storeTime);
   const agent = config.agents[fleet.agent];
-  if (!agent || record.status === "finished") return 0;
+  if (!agent || record.status !== "running" || isOverBudget(run, storeTime)) return 0;
   if (fleet.roles.includes("rollout")) return agent.workers;
   return trainedAgents(config).includes(fleet.agent) ? 1 : 0;
+}
+
+function evaluatorsNeeded(run: RunRecords, storeTime: number): number {
+  const { config, record, jobs } = run;
+  // The budget also limits the hourly cost of a finished run.
+  if (isOverBudget(run, storeTime)) return 0;
+  return Math.min(config.evaluation.workers, dueJobs(config, record.status, jobs).length);
+}
+
+function isOverBudget({ config, record, workers, apiSpending }: RunRecords, storeTime: number): boolean {
+  return overBudgetReason(record, spending(config, record, workers, apiSpending, storeTime)) !== undefined;
 }
 
 /** The capacity that an Auto Scaling group should have. */
@@ -78,20 +83,20 @@ export function capacityOf(fleet: Fleet, runs: readonly RunRecords[], current: n
 
 /** Whether the run needs scheduled ticks. */
 export function isActive(run: RunRecords, fleets: readonly FleetSpec[], storeTime: number): boolean {
+  if (run.record.status === "running") return true;
   const evaluating = fleets.filter(({ agent }) => agent === "*");
-  const needed = (evaluating.length > 0 ? evaluating : [MANUAL_EVALUATION]).some(
-    (fleet) => workersNeeded(run, fleet, storeTime) > 0,
-  );
-  return run.record.status === "running" || needed;
+  // If no fleet evaluates, workers that were started by hand do.
+  if (evaluating.length === 0) return evaluatorsNeeded(run, storeTime) > 0;
+  return evaluating.some((fleet) => workersNeeded(run, fleet, storeTime) > 0);
 }
 
 /** Slots of the run in this fleet that a new instance may take. */
 export function freeFleetSlots(run: RunRecords, fleet: FleetSpec, storeTime: number): string[] {
   if (!getsNewWorkers(run, fleet)) return [];
   const { fleetSlots } = fleetRecord(run, fleet);
-  const holders = new Set(slotHolders(run, fleet));
+  const holders = new Set<string | undefined>(slotHolders(run, fleet));
   const all = Array.from({ length: fleetSlotsNeeded(run, fleet, storeTime) }, (_, i) => String(i));
-  return all.filter((slot) => !holders.has(fleetSlots[slot] ?? ""));
+  return all.filter((slot) => !holders.has(fleetSlots[slot]));
 }
 
 /** The order in which instances serve the runs. */

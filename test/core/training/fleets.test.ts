@@ -1,70 +1,26 @@
-/** @file How many workers runs need from each fleet, the capacity that follows, which slots are free, and when a run is halted. */
+/** @file How many workers runs need from each fleet, the capacity that follows, and which slots are free. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Fleet } from "../../../core/contracts/deployment.ts";
 import type { FleetRecord } from "../../../core/contracts/fleet-record.ts";
-import type { JobRecord, RunRecord, WorkerRecord } from "../../../core/contracts/records.ts";
-import { NO_API_SPENDING } from "../../../core/training/api-spending.ts";
+import { tableKeys } from "../../../core/contracts/keys.ts";
+import type { JobRecord, RunRecord } from "../../../core/contracts/records.ts";
 import { countCapacityRequest } from "../../../core/training/fleet-writes.ts";
 import {
   capacityOf,
   countCapacityRequests,
   emptyFleetRecord,
   freeFleetSlots,
-  haltUnserved,
   isActive,
-  MAX_CAPACITY_REQUESTS,
   oldestFirst,
   type RunRecords,
+  uncountCapacityRequests,
   workersNeeded,
 } from "../../../core/training/fleets.ts";
-import { endRun } from "../../../core/training/writes.ts";
-import { teamConfig } from "../../fakes/scripted-team.ts";
+import type { StoreCommand } from "../../../core/training/store-commands.ts";
+import { memoryTable } from "../../fakes/memory-store.ts";
+import { FLEETS, fleetOf, givenUp, jobOf, MAIN, needs, SEARCHER, viewOf, workerOf } from "./fleet-runs.ts";
 
 const HOUR = 3_600_000;
-const fleetOf = (name: string, agent: string, roles: Fleet["roles"]): Fleet => ({
-  ...{ name, agent, roles, group: `group-${name}`, max: 4, release: "1" },
-});
-const MAIN = fleetOf("main", "main", ["rollout", "train"]);
-const SEARCHER = fleetOf("searcher", "searcher", ["rollout", "train"]);
-const EVAL = fleetOf("eval", "*", ["eval"]);
-const FLEETS = [MAIN, SEARCHER, EVAL];
-
-const jobOf = (suite: string, state: JobRecord["state"], team = 0): JobRecord => ({
-  ...{ run: "test", job: `${suite}-${team}`, team, suite, state, owner: "", fence: 0 },
-  ...{ n: 0, correct: 0, runs: [], interval: { low: 0, high: 1 } },
-});
-const workerOf = (worker: string, state: WorkerRecord["state"], agent = "main"): WorkerRecord => ({
-  ...{ run: "test", worker, agent, roles: ["rollout", "train"], url: "", state, release: "1" },
-  ...{ counter: 1, seenCounter: 1, seenAt: 0, inFlight: [] },
-});
-
-interface Changes {
-  readonly config?: Parameters<typeof teamConfig>[0];
-  readonly record?: Partial<RunRecord>;
-  readonly jobs?: readonly JobRecord[];
-  readonly workers?: readonly WorkerRecord[];
-  readonly fleets?: readonly FleetRecord[];
-}
-function viewOf({ config = {}, record = {}, jobs = [], workers = [], fleets = [] }: Changes = {}): RunRecords {
-  return {
-    config: teamConfig(config),
-    record: {
-      ...{
-        run: "test",
-        status: "running",
-        reason: "",
-        step: 1,
-        configSha256: "0".repeat(64),
-        questionsSha256: "0".repeat(64),
-      },
-      ...{ startedAt: 0, maxHours: null, maxUsd: null },
-      ...record,
-    },
-    ...{ jobs, workers, fleets, apiSpending: NO_API_SPENDING },
-  };
-}
-const needs = (run: RunRecords, storeTime = 0) => FLEETS.map((fleet) => workersNeeded(run, fleet, storeTime));
 
 test("a running run needs the configured workers of each agent, and evaluators only for jobs that are due now", () => {
   expect(needs(viewOf())).toEqual([1, 1, 0]);
@@ -118,9 +74,24 @@ test("a run over its budget needs no workers in any state; a run needs ticks exa
 });
 
 test("without an evaluation fleet, open jobs of a finished run still need ticks", () => {
-  const open = viewOf({ record: { status: "finished" }, jobs: [jobOf("all", "queued")] });
-  expect(isActive(open, [], 0)).toBe(true);
-  expect(isActive(viewOf({ record: { status: "finished" }, jobs: [jobOf("all", "done")] }), [], 0)).toBe(false);
+  const finished = (state: JobRecord["state"], fleets: readonly FleetRecord[] = []) =>
+    viewOf({ record: { status: "finished" }, jobs: [jobOf("all", state)], fleets });
+  for (const deployed of [[], [MAIN, SEARCHER]]) {
+    expect(isActive(finished("queued"), deployed, 0)).toBe(true);
+    expect(isActive(finished("done"), deployed, 0)).toBe(false);
+    // An earlier deployment had one that the run gave up on.
+    expect(isActive(finished("queued", [givenUp("eval", 1)]), deployed, 0)).toBe(true);
+  }
+});
+
+test("a finished run with open jobs needs ticks until it gives up on every evaluation fleet", () => {
+  const run = viewOf({
+    record: { status: "finished" },
+    jobs: [jobOf("all", "queued")],
+    fleets: [givenUp("eval-small", 1)],
+  });
+  const [small, large] = [fleetOf("eval-small", "*", ["eval"]), fleetOf("eval-large", "*", ["eval"])];
+  expect([isActive(run, [small, large], 0), isActive(run, [small], 0)]).toEqual([true, false]);
 });
 
 test("a capacity is 0 if no run needs the fleet; else it is raised to the need, at most to the fleet's max, and never lowered", () => {
@@ -176,80 +147,19 @@ test("a capacity request counts for the runs with a free slot, or, if none has o
   expect(counted([over])).toEqual([]);
 });
 
-test("after too many capacity requests at one step the run gives up on the fleet, and is halted once no worker is left; progress resets the count", () => {
-  const withRequests = (capacityRequests: number, progress: number, workers: readonly WorkerRecord[] = []) =>
-    viewOf({ fleets: [{ ...emptyFleetRecord("test", "searcher"), capacityRequests, progress }], workers });
-  expect(workersNeeded(withRequests(MAX_CAPACITY_REQUESTS, 1), SEARCHER, 0)).toBe(1);
-  expect(haltUnserved(withRequests(MAX_CAPACITY_REQUESTS, 1), FLEETS)).toEqual([]);
-  const lost = withRequests(MAX_CAPACITY_REQUESTS + 1, 1);
-  expect(needs(lost)).toEqual([1, 0, 0]);
-  const [halt] = haltUnserved(lost, FLEETS);
-  const reason = expect.stringMatching(/fleet searcher came up 5 times without completing step 1; .*logs\/searcher\//);
-  expect(halt).toEqual({ kind: "update", change: endRun("test", { code: "unserved", reason }) });
-  const atWork = (state: WorkerRecord["state"]) =>
-    withRequests(MAX_CAPACITY_REQUESTS + 1, 1, [workerOf("w", state, "searcher")]);
-  expect(haltUnserved(atWork("alive"), FLEETS)).toEqual([]);
-  expect(haltUnserved(atWork("dead"), FLEETS)).toEqual([halt]);
-  expect(needs(withRequests(MAX_CAPACITY_REQUESTS + 1, 0))).toEqual([1, 1, 0]);
-  expect(haltUnserved(withRequests(MAX_CAPACITY_REQUESTS + 1, 0), FLEETS)).toEqual([]);
-});
-
-test("giving up on an evaluation fleet halts no run; the end of training resets its count", () => {
-  const jobs = [jobOf("all", "done"), jobOf("all", "queued", 2)];
-  const fleets = [{ ...emptyFleetRecord("test", "eval"), capacityRequests: MAX_CAPACITY_REQUESTS + 1, progress: 1 }];
-  const run = viewOf({ jobs, fleets });
-  expect([needs(run), haltUnserved(run, FLEETS)]).toEqual([[1, 1, 0], []]);
-  expect(needs(viewOf({ jobs, fleets, record: { status: "finished" } }))).toEqual([0, 0, 1]);
-  const again = [{ ...emptyFleetRecord("test", "eval"), capacityRequests: MAX_CAPACITY_REQUESTS + 1, progress: 2 }];
-  const ended = viewOf({ jobs, fleets: again, record: { status: "finished" } });
-  expect([needs(ended), isActive(ended, FLEETS, 0)]).toEqual([[0, 0, 0], false]);
-});
-
-test("an evaluator at work is kept when the run gives up on its fleet; no other takes a slot", () => {
-  const given = { ...emptyFleetRecord("test", "eval"), fleetSlots: { "0": "busy", "1": "gone" } };
-  const fleets = [{ ...given, capacityRequests: MAX_CAPACITY_REQUESTS + 1 }];
-  const config = { evaluation: { every: 1, suites: [{ name: "all" }], workers: 2 } };
-  const jobs = [jobOf("all", "leased"), jobOf("all", "queued", 1)];
-  const after = (state: WorkerRecord["state"]) =>
-    viewOf({ config, jobs, fleets, workers: [workerOf("busy", state, "*"), workerOf("gone", "dead", "*")] });
-  for (const state of ["alive", "draining"] as const) {
-    expect([workersNeeded(after(state), EVAL, 0), capacityOf(EVAL, [after(state)], 1, 0)]).toEqual([1, 1]);
-    expect(freeFleetSlots(after(state), EVAL, 0)).toEqual([]);
-  }
-  expect(capacityOf(EVAL, [after("dead")], 1, 0)).toBe(0);
-});
-
-test("after a refusal, a run keeps its workers and gets no new ones of that release; with none left it is halted", () => {
-  const agents = { main: { model: "m", delegates: ["searcher"], workers: 2 }, searcher: { model: "s" } };
-  const refused = (release: string, workers: readonly WorkerRecord[], agent = "main") =>
-    viewOf({
-      config: { agents },
-      workers,
-      fleets: [
-        {
-          ...emptyFleetRecord("test", agent),
-          fleetSlots: { "0": "gone", "1": "w" },
-          refusal: { release, reason: "why" },
-        },
-      ],
-    });
-  const kept = refused("1", [workerOf("gone", "dead"), workerOf("w", "alive")]);
-  expect([workersNeeded(kept, MAIN, 0), freeFleetSlots(kept, MAIN, 0), haltUnserved(kept, FLEETS)]).toEqual([
-    1,
-    [],
-    [],
-  ]);
-  expect(capacityOf(MAIN, [kept], 1, 0)).toBe(1);
-  const unserved = refused("1", [workerOf("gone", "dead"), workerOf("w", "dead")]);
-  expect([workersNeeded(unserved, MAIN, 0), capacityOf(MAIN, [unserved], 0, 0)]).toEqual([0, 0]);
-  const reason = "instances of fleet main do not serve the run: why; fix it, then launch the run again";
-  expect(haltUnserved(unserved, FLEETS)).toEqual([
-    { kind: "update", change: endRun("test", { code: "unserved", reason }) },
-  ]);
-  // A worker that was started by hand.
-  const byHand = refused("1", [workerOf("gone", "dead"), workerOf("mine", "alive")]);
-  expect(haltUnserved(byHand, FLEETS)).toEqual([]);
-  // Another release is not refused.
-  const deployed = refused("0", [workerOf("gone", "dead"), workerOf("w", "alive")]);
-  expect([workersNeeded(deployed, MAIN, 0), freeFleetSlots(deployed, MAIN, 0)]).toEqual([2, ["0"]]);
+test("a run's first capacity request creates the fleet's record; taking it back leaves a count of 0", async () => {
+  const table = memoryTable();
+  const execute = async (commands: readonly StoreCommand[]) => {
+    for (const command of commands) {
+      if (command.kind === "insert") for (const { key, item } of command.items) await table.insert(key, item);
+      else if (command.kind === "update") await table.update(command.change);
+      else expect.fail(command.kind);
+    }
+    return table.get(tableKeys.fleet("test", "main"));
+  };
+  const run = viewOf({ record: { step: 7 } });
+  const empty = emptyFleetRecord("test", "main");
+  const counted = await execute(countCapacityRequests(MAIN, [run], 0));
+  expect(counted).toEqual({ ...empty, progress: 7, capacityRequests: 1 });
+  expect(await execute(uncountCapacityRequests(MAIN, [run], 0))).toEqual(empty);
 });
