@@ -1,4 +1,5 @@
 /** @file Numbered payments: each counts once, however often and however late it is sent; sums are never too low; the record stays small. */
+import { setImmediate as turn } from "node:timers/promises";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { itemBytes } from "../../../adapters/aws/item-bytes.ts";
@@ -75,6 +76,25 @@ test("a payment that fails also fails those that wait for it, unsent; the next o
   expect(await table.get(KEY)).toEqual({ ...NONE, microUsd: 1011, payers: 2, payments: { 1: 2, 2: 1 } });
 });
 
+test("a payer sends one write at a time, even if callers repeat payments as soon as they fail", async () => {
+  const table = memoryTable();
+  let [sent, underWay, most] = [0, 0, 0];
+  const payments = payer({
+    ...table,
+    async update(change) {
+      most = Math.max(most, ++underWay);
+      await turn();
+      underWay--;
+      if (sent++ === 0) throw new Error("no answer");
+      return table.update(change);
+    },
+  });
+  const pay = (sums: Record<string, number>) => payments.add(sums).catch(() => payments.add(sums));
+  await Promise.allSettled([pay({ turns: 1 }), pay({ turns: 1 }), pay({ turns: 1 })]);
+  await payments.add({ turns: 1 });
+  expect(most).toBe(1);
+});
+
 test("the payment after one that failed and never arrived counts", async () => {
   const table = memoryTable();
   let fails = true;
@@ -110,22 +130,42 @@ test("numbers that were skipped do not keep forgotten payers in the record", asy
   expect(Object.keys((await table.get(KEY))?.["payments"] as object)).toHaveLength(1);
 });
 
+test("one write removes at most 100 forgotten payers", async () => {
+  const table = memoryTable();
+  const payments = Object.fromEntries(Array.from({ length: 150 }, (_, i) => [i + 1, 1]));
+  await table.insert(KEY, { ...NONE, payers: 1000, payments });
+  const kept = async () => Object.keys((await table.get(KEY))?.["payments"] as object).length;
+  await registered(table, 1);
+  expect(await kept()).toBe(50 + 1);
+  await registered(table, 1);
+  expect(await kept()).toBe(2);
+});
+
+test("a damaged count of payers is refused with the record's key", async () => {
+  const table = memoryTable();
+  await table.insert(KEY, { ...NONE, payers: 1, payments: { 1: "one" } });
+  await expect(payer(table).add({ turns: 1 })).rejects.toMatchObject({
+    code: "record-damaged",
+    message: "payers of RUN#r AGENTS: payments.1: Invalid input: expected number, received string",
+  });
+});
+
 test("a forgotten payer registers again and repeats its payment, which counts once", async () => {
   const table = memoryTable();
   const idle = payer(table);
   await idle.add({ microUsd: 50 });
   await registered(table, PAYERS_KEPT);
-  expect(await idle.add({ microUsd: 7 })).toMatchObject({ microUsd: 57, payers: PAYERS_KEPT + 2 });
+  expect(await idle.add({ turns: 0, microUsd: 7 })).toMatchObject({ microUsd: 57, payers: PAYERS_KEPT + 2 });
   await idle.add({ microUsd: 3 });
   expect(await table.get(KEY)).toMatchObject({ microUsd: 60, turns: PAYERS_KEPT });
 });
 
-test("a forgotten payer's payment that lowers the sums does not count; its next payment registers it again and counts", async () => {
+test("a forgotten payer's payment that lowers a sum does not count; its next payment registers it again and counts", async () => {
   const table = memoryTable();
   const idle = payer(table);
   await idle.add({ microUsd: 50 });
   await registered(table, PAYERS_KEPT);
-  expect(await idle.add({ microUsd: -20 })).toMatchObject({ microUsd: 50 });
+  expect(await idle.add({ turns: 1, microUsd: -20 })).toMatchObject({ turns: PAYERS_KEPT, microUsd: 50 });
   await idle.add({ microUsd: 7 });
   await idle.add({ microUsd: -3 });
   expect(await table.get(KEY)).toMatchObject({ microUsd: 54 });
