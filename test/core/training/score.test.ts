@@ -4,7 +4,7 @@ import type { Conversation, StopReason, ToolResponse } from "../../../core/contr
 import { digestOf } from "../../../core/contracts/names.ts";
 import type { GroupRecord } from "../../../core/contracts/records.ts";
 import type { FinishedOutcome, Invocation } from "../../../core/contracts/rollout.ts";
-import { givenVerdict, isComplete, scoreRollout, validateOutcome } from "../../../core/training/score.ts";
+import { givenVerdict, isComplete, scoreRollout, UNJUDGED, validateOutcome } from "../../../core/training/score.ts";
 import { conversationOf, teamConfig } from "../../fakes/scripted-team.ts";
 
 const address = { run: "test", phase: "train", step: 0, group: 0, rollout: 0 };
@@ -70,6 +70,29 @@ test("eq 5, level by level: a reader's correctness is what its searcher passes o
   });
 });
 
+/** main -> searcher 0 -> readers 0 and 10 -> a reader each. */
+function deepTree() {
+  const [low, high] = [invocation([0, 0, 0]), invocation([0, 10, 0])];
+  const [first, tenth] = [invocation([0, 0], "answered", [low]), invocation([0, 10], "answered", [high])];
+  return [invocation([0], "answered", [first, tenth]), first, low, tenth, high];
+}
+
+test("each call inherits from the call that made it, however deep, and whatever the numbers of the calls", () => {
+  // The searcher passes on (0.4*1 + 0.5*1) / 0.9 = 1; reader 0, with expert 0, (0.4*1 + 0) / 0.9 = 0.444444; reader 10 1.
+  // Their readers: 0.1 + 0.4*0.444444 + 0.5*1 = 0.777778, and 0.1 + 0.4*1 + 0.5*1 = 1
+  const rewards = [0.5, 0.777778, 1, 1];
+  expect(rewardsOf(deepTree(), 1, [1, 0, 1, 1, 1]).reader).toEqual(rewards.map((reward) => [reward, undefined]));
+});
+
+test("a malformed conversation scores 0, unjudged", () => {
+  const sub = invocation([0], "malformed");
+  const outcome = { ...outcomeOf([sub]), conversation: conversationOf("q", null, "malformed") };
+  expect(scoreRollout(config, outcome, [sub], { correct: UNJUDGED, experts: [UNJUDGED] }, hash)).toMatchObject({
+    ...{ reward: 0, correct: 0, wellFormed: false },
+    invocations: { searcher: [{ reward: 0, expert: 0 }] },
+  });
+});
+
 test("a malformed caller passes on nothing: nobody read its report", () => {
   // readers: 0.1 + 0 + 0.5*1
   expect(rewardsOf(tree("malformed"), 1, [0, 1, 1, 1])).toEqual({
@@ -105,17 +128,20 @@ test.each([
 
 test("responses that overflow the context cost the whole overlong penalty, though they are in no trajectory", () => {
   const settings = teamConfig({ agents, algorithm: { overlongPenalty: { bufferTokens: 100, factor: 0.5 } } });
-  const rewardsWith = (responses: ToolResponse[]) => {
-    const turns = [{ text: "a turn", calls: [], responses }];
-    const conversation = { ...conversationOf("q", null, "token-limit"), turns };
+  const rewardsWith = (responses?: ToolResponse[], stop: StopReason = "token-limit") => {
+    const turns = responses ? [{ text: "a turn", calls: [], responses }] : [];
+    const conversation = { ...conversationOf("q", null, stop), turns };
     const sub = { ...invocation([0]), conversation };
     const verdicts = { correct: { score: 0 }, experts: [{ score: 0 }] };
     const scored = scoreRollout(settings, { ...outcomeOf([sub]), conversation }, [sub], verdicts, hash);
     return [scored.reward, scored.invocations["searcher"]?.[0]?.reward];
   };
-  // Each trajectory has 1 token of 512. A turn that limits.turnTokens cut leaves room in the context.
+  // Each trajectory has 1 token of 512. A turn that limits.turnTokens cut leaves room in the context, and so does the last of limits.turns.
+  const page = [{ name: "visit", text: "a long page" }];
+  expect(rewardsWith()).toEqual([0, 0]);
   expect(rewardsWith([])).toEqual([0, 0]);
-  expect(rewardsWith([{ name: "visit", text: "a long page" }])).toEqual([-0.5, -0.5]);
+  expect(rewardsWith(page, "turn-limit")).toEqual([0, 0]);
+  expect(rewardsWith(page)).toEqual([-0.5, -0.5]);
 });
 
 test("scored invocations are in call order, whatever their order in the outcome", () => {
@@ -168,6 +194,7 @@ test("an app's own rewards are its rollout's verdicts, and its sub-agents'; with
   expect(givenVerdict(given)).toEqual({ score: 0 });
   expect(givenVerdict(given, "searcher")).toEqual({ score: 0.25 });
   expect(givenVerdict(given, "reader")).toBeUndefined();
+  expect(givenVerdict({ ...outcome, app: { branches: [], counts: {}, reward: 1 } }, "searcher")).toBeUndefined();
 });
 
 /** The main agent and one searcher have two turns each. Null: the conversation is not well-formed. */
@@ -202,14 +229,13 @@ test("an agent that is not trained needs no turn rewards", () => {
 });
 
 test("a verdict without an entry for each turn is refused, with the agent, the method of the rewards and the remedy", () => {
-  const remedy = (method: string) =>
-    `and turnWeight is 0.5: return { score, turns } from ${method}() of the recipe's rewards, with a number from 0 to 1 or null per turn, or set turnWeight to 0`;
-  expect(() => scoreTurns(0.5, undefined, [0, 1])).toThrow(
-    `the verdict on 'main' rewards no turns, ${remedy("correct")}`,
-  );
-  expect(() => scoreTurns(0.5, [1, 0], [0])).toThrow(
-    `the verdict on 'searcher' rewards 1 turns of 2, ${remedy("expert")}`,
-  );
+  const refusal = (fault: string, method: string) =>
+    expect.objectContaining({
+      code: "rewards-invalid",
+      message: `the verdict on ${fault}, and turnWeight is 0.5: return { score, turns } from ${method}() of the recipe's rewards, with a number from 0 to 1 or null per turn, or set turnWeight to 0`,
+    });
+  expect(() => scoreTurns(0.5, undefined, [0, 1])).toThrow(refusal("'main' rewards no turns", "correct"));
+  expect(() => scoreTurns(0.5, [1, 0], [0])).toThrow(refusal("'searcher' rewards 1 turns of 2", "expert"));
 });
 
 const faultIn = (outcome: FinishedOutcome, invocations: readonly Invocation[]) =>
@@ -262,4 +288,6 @@ test("an outcome without an invocation that another one names, or with one that 
   expect(faultOf([first, a, second])).toBe(`invocation ${first.id} names ${b.id}, which the outcome does not`);
   expect(faultOf([first, a, b, invocation([1, 0]), second])).toMatch(/^no caller names invocation 10x/);
   expect(faultOf([a, b])).toMatch(/^no caller names invocation 00x/);
+  expect(faultOf([{ ...first, invocations: [refOf(a)] }, a, b, second])).toMatch(/^no caller names invocation 01x/);
+  expect(faultOf(deepTree())).toBeUndefined();
 });
