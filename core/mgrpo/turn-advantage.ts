@@ -22,9 +22,8 @@ export function turnOffsets(
     const rewarded = rewards.filter((reward) => reward !== null);
     return rewarded.map((reward) => ({ reward, weight: (weights_N[i] ?? 0) / rewarded.length }));
   });
-  if (turns.length === 0) return rewards_N.map((rewards) => rewards.map(() => 0));
   // Turn rewards of other groups say nothing about the scale of these: under `batch` they are divided by their own std.
-  const scale = advantageScale === "none" ? "none" : "std";
+  const scale = advantageScale === "batch" ? "std" : advantageScale;
   const { advantages_N } = groupAdvantages(
     turns.map(({ reward }) => reward),
     turns.map(({ weight }) => weight),
