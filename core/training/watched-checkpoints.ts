@@ -19,7 +19,7 @@ const REQUIRED = [
   ["adapter_config.json", "adapter_model.safetensors"],
 ];
 /** The usual names of shards. Each includes the total. */
-const SHARD = /^(.+)-(\d+)-of-(\d+)\.safetensors$/;
+const SHARD = /(.+)-(\d+)-of-(\d+)\.safetensors$/;
 /** A file of this name marks the checkpoint as complete. */
 export const MARKER = "_SUCCESS";
 
@@ -40,8 +40,9 @@ export function completeCheckpoints(before: CheckpointListing, now: CheckpointLi
 function hasAllShards(files: ReadonlyMap<string, FileState>): boolean {
   const sets = new Map<string, { readonly total: number; readonly numbers: Set<number> }>();
   for (const [file, { bytes }] of files) {
-    const [, stem, number, count] = SHARD.exec(file) ?? [];
-    if (stem === undefined) continue;
+    const shard = SHARD.exec(file);
+    if (!shard) continue;
+    const [, stem, number, count] = shard;
     const { total, numbers } = sets.get(`${stem} ${count}`) ?? { total: Number(count), numbers: new Set<number>() };
     sets.set(`${stem} ${count}`, { total, numbers });
     const i = Number(number);

@@ -23,7 +23,19 @@ test("a checkpoint is complete with all required files, and the marker or no cha
   expect(completeCheckpoints(listing({ a: { ...whole, "model.safetensors": 999 } }), now)).toEqual([]);
   expect(completeCheckpoints(new Map([["a", files(whole, "earlier")]]), now)).toEqual([]);
   expect(completeCheckpoints(listing({ b: whole }), now)).toEqual([]);
-  expect(completeCheckpoints(nothing, listing({ a: { ...whole, [MARKER]: 0 } }))).toEqual(["a"]);
+  expect(completeCheckpoints(nothing, listing({ a: { ...whole, _SUCCESS: 0 } }))).toEqual(["a"]);
+});
+
+test("the complete checkpoints are sorted by name, whatever their order at the location", () => {
+  const now = listing({ "step-3": whole, "step-1": whole, half: { "config.json": 10 }, "step-2": whole });
+  expect(completeCheckpoints(now, now)).toEqual(["step-1", "step-2", "step-3"]);
+});
+
+test("an adapter is complete with its config and its weights", () => {
+  const adapter = { "adapter_config.json": 5, "adapter_model.safetensors": 100, [MARKER]: 0 };
+  expect(completeCheckpoints(nothing, listing({ a: adapter }))).toEqual(["a"]);
+  for (const file of ["adapter_config.json", "adapter_model.safetensors"])
+    expect(completeCheckpoints(nothing, listing({ a: { ...adapter, [file]: 0 } }))).toEqual([]);
 });
 
 test("a sharded model is complete only with its index and as many shards as their names state", () => {
@@ -40,10 +52,21 @@ test("a sharded model is complete only with its index and as many shards as thei
 });
 
 test("a set that lacks shards makes the checkpoint incomplete, however many shards its names state", () => {
-  for (const file of ["model-1-of-99999999999.safetensors", "model-4-of-3.safetensors"]) {
-    const now = listing({ a: { ...whole, [file]: 5, [MARKER]: 0 }, b: { ...whole, [MARKER]: 0 } });
+  for (const shards of [
+    ["1-of-99999999999"],
+    ["4-of-3"],
+    ["0-of-3", "1-of-3", "2-of-3"],
+    ["1-of-3", "2-of-3", "4-of-3"],
+  ]) {
+    const part = Object.fromEntries(shards.map((shard) => [`model-${shard}.safetensors`, 5]));
+    const now = listing({ a: { ...whole, ...part, [MARKER]: 0 }, b: { ...whole, [MARKER]: 0 } });
     expect(completeCheckpoints(nothing, now)).toEqual(["b"]);
   }
+});
+
+test("a file whose name only begins like a shard's is none", () => {
+  const now = listing({ a: { ...whole, "model-1-of-3.safetensors.lock": 0, [MARKER]: 0 } });
+  expect(completeCheckpoints(nothing, now)).toEqual(["a"]);
 });
 
 test("a missing or empty required file makes the checkpoint incomplete, even with the marker", () => {
