@@ -1,23 +1,15 @@
 /** @file The steps and evaluations of a local run, saved to disk as they end, so that a resumed run reports all of them. */
-import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StoreWrites } from "../../core/contracts/store-writes.ts";
-import { StepSummary } from "../../core/monitoring/step-summary.ts";
+import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { heldOutShare, sortEvaluations, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import type { EmbeddedCloud } from "./embedded-cloud.ts";
 import type { RunEvent } from "./follow.ts";
 import { MetricsFile } from "./metrics-file.ts";
 import { startOfProcess } from "./process-identity.ts";
-import {
-  parseDerivedText,
-  type RunFolder,
-  type RunStatus,
-  readStatus,
-  readText,
-  unreadable,
-  writeAtomically,
-  writeStatus,
-} from "./run-folder.ts";
+import { readSteps } from "./recorded-steps.ts";
+import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatus } from "./run-folder.ts";
 
 export class RunHistory {
   readonly steps: StepSummary[];
@@ -98,42 +90,6 @@ export class RunHistory {
     return status;
   }
 }
-
-/** The recorded steps. A line that a kill cut short is dropped: its step is read from the records again. */
-export function readSteps(folder: RunFolder): StepSummary[] {
-  if (!existsSync(folder.steps)) return [];
-  const lines = readText(folder.steps).split("\n").slice(0, -1);
-  return lines.map((line, i) => parseDerivedText(StepSummary, line, `${folder.steps}, line ${i + 1}`));
-}
-
-/** The newest step, from the end of the file: a list of runs need not read all steps of each. */
-export function readNewestStep(folder: RunFolder): StepSummary | undefined {
-  if (!existsSync(folder.steps)) return undefined;
-  const file = openToRead(folder.steps);
-  try {
-    const { size } = fstatSync(file);
-    const end = Buffer.alloc(Math.min(size, TAIL_BYTES));
-    readSync(file, end, 0, end.length, size - end.length);
-    const lines = end.toString("utf8").split("\n");
-    const isWhole = lines.length > 2 || size <= TAIL_BYTES;
-    if (!isWhole) return readSteps(folder).at(-1);
-    const line = lines.at(-2);
-    return line === undefined ? undefined : parseDerivedText(StepSummary, line, `${folder.steps}, last line`);
-  } finally {
-    closeSync(file);
-  }
-}
-
-function openToRead(path: string): number {
-  try {
-    return openSync(path, "r");
-  } catch (cause) {
-    throw unreadable(path, cause);
-  }
-}
-
-/** More than the length of a line with the histograms of a large team. */
-const TAIL_BYTES = 1 << 16;
 
 function lineOf(step: StepSummary): string {
   return `${JSON.stringify(step)}\n`;

@@ -1,7 +1,8 @@
 /** @file Watches single runs and the list of runs for the dashboard pages that show them. */
 import { StallDetector } from "../../core/monitoring/stall.ts";
 import type { RunPulse, RunsView } from "../../ui/views.ts";
-import { findRun, runFolder, statusVersion } from "../local/run-folder.ts";
+import { readNewestStep } from "../local/recorded-steps.ts";
+import { findRun, statusVersion } from "../local/run-folder.ts";
 import { openSource } from "../show/source.ts";
 import { runPulse, runsView } from "./run.ts";
 import { type Listener, Watch } from "./watch.ts";
@@ -43,6 +44,7 @@ export function openRunWatcher(report: (line: string) => void): RunWatcher {
 
 interface RunWatchState {
   detector: StallDetector | undefined;
+  /** How long the newest closed step took; null: unknown, as it is for a run in a store. */
   stepSeconds: number | null;
   /** When the open step's records were last read. */
   recordsAt: number;
@@ -62,7 +64,8 @@ function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> 
     report,
     async poll(emit, known) {
       const isDue = performance.now() - state.recordsAt >= POLL_SECONDS.records * 1000;
-      const version = findRun(run) && statusVersion(runFolder(run));
+      const folder = findRun(run);
+      const version = folder && statusVersion(folder);
       if (!isDue && version !== undefined && version === state.version) return;
       state.version = version;
       const source = await openSource(run);
@@ -70,7 +73,7 @@ function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> 
       const hasNews = known?.closed !== closed || known.state !== source.state;
       // Emitted before the other records are read, so that a page can load the closed step at once.
       if (known && hasNews) emit({ ...known, state: source.state, reason, closed });
-      if (hasNews) state.stepSeconds = (await source.summaries()).at(-1)?.seconds ?? null;
+      if (hasNews) state.stepSeconds = (folder && readNewestStep(folder)?.seconds) ?? null;
       if (!hasNews && !isDue) return;
       state.detector ??= new StallDetector(source.config);
       emit(await runPulse(source, state.detector, state.stepSeconds));

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, inject } from "vitest";
-import type { readSteps } from "../../cli/local/history.ts";
+import type { readSteps } from "../../cli/local/recorded-steps.ts";
 import type { RunReport } from "../../cli/run-report.ts";
 import { amount, percent } from "../../ui/app/parts/format.ts";
 import type { StepView } from "../../ui/views.ts";
