@@ -16,7 +16,7 @@ const ALONE = [
   "test/cli/{ask-app,bad-store,bench,cloud,cloud-check,cloud-stores,doctor,models,named-run,preflight,train}.test.ts",
   "test/cli/{evaluate-team,suite-stop}.test.ts",
   "test/engine/*float64.test.ts",
-  "test/engine/hung-{driver,thread}.test.ts",
+  "test/engine/{checkpoint-versions,hung-driver,hung-thread}.test.ts",
   "test/functions/scheduled-tick.test.ts",
   "test/gpu-workers/heartbeats.test.ts",
 ];

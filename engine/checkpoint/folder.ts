@@ -6,6 +6,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
 import { ADAPTER_CONFIG_FILE, ADAPTER_FILE } from "./adapter.ts";
 import { removeLeftovers, temporaryName } from "./leftovers.ts";
+import { OPTIMIZER_FILE_NAMES } from "./shards.ts";
 import { INDEX_FILE, indexFileOf, MODEL_FILE } from "./tensors.ts";
 
 /**
@@ -26,9 +27,11 @@ export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
 }
 
 /**
- * Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced, all others stay. All
- * files are written before the first is replaced, so a full disk leaves the earlier checkpoint as it is, not a mixture of two. Rejects with
- * MgrpoError `config-invalid`, before it writes, if a file that stays would be read in place of the new weights, or with them.
+ * Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced. With weights, the state
+ * of an optimizer that trained others is deleted; all other files stay. All files are written before the first is replaced, so a full disk
+ * leaves the earlier checkpoint as it is. The old weights are deleted first and the new ones come last, so what a kill leaves in between has no
+ * weights and cannot be opened: it is never a mixture of two. Rejects with MgrpoError `config-invalid`, before it writes, if a file that stays
+ * would be read in place of the new weights, or with them.
  */
 export async function writeCheckpoint(folder: string, files: CheckpointFiles): Promise<void> {
   await mkdir(folder, { recursive: true });
@@ -36,12 +39,34 @@ export async function writeCheckpoint(folder: string, files: CheckpointFiles): P
   const names = [...files.keys()];
   for (const name of names) removeLeftovers(folder, partialPrefix(name));
   const partialPath = (name: string) => join(folder, temporaryName(partialPrefix(name)));
+  const isLast = (name: string) => Number(WEIGHTS_FILES.includes(name));
+  let hasRemoved = false;
   try {
     for (const [name, file] of files) await writeOne(partialPath(name), file);
-    for (const name of names) await rename(partialPath(name), join(folder, name));
-  } finally {
-    for (const name of names) await rm(partialPath(name), { force: true });
+    for (const name of await oldWeights(folder, files)) {
+      await rm(join(folder, name));
+      hasRemoved = true;
+    }
+    for (const name of names.toSorted((a, b) => isLast(a) - isLast(b)))
+      await rename(partialPath(name), join(folder, name));
+  } catch (error) {
+    // Once old weights are gone, the new ones may be the only ones.
+    if (!hasRemoved) for (const name of names) await rm(partialPath(name), { force: true });
+    throw error;
   }
+}
+
+/** The files that weights are found by. */
+const WEIGHTS_FILES = [MODEL_FILE, INDEX_FILE, ADAPTER_FILE];
+
+/** The files that the new weights replace, the optimizer's last: without weights, nothing opens them. */
+async function oldWeights(folder: string, files: CheckpointFiles): Promise<string[]> {
+  if (!WEIGHTS_FILES.some((name) => files.has(name))) return [];
+  const present = await readdir(folder);
+  // A single file also replaces shards, which nothing reads without their index.
+  const isReplaced = (name: string) => files.has(name) || (name === INDEX_FILE && files.has(MODEL_FILE));
+  const weights = WEIGHTS_FILES.filter((name) => present.includes(name) && isReplaced(name));
+  return [...weights, ...present.filter((name) => OPTIMIZER_FILE_NAMES.test(name))];
 }
 
 const partialPrefix = (name: string) => `${name}.partial-`;
