@@ -1,8 +1,8 @@
 /** @file Shows the progress of a comparison: one live line per active run on a terminal, one JSON object per line elsewhere. */
-import { createLogUpdate } from "log-update";
 import colors from "picocolors";
 import * as z from "zod";
 import { duration, percent } from "../terminal/columns.ts";
+import { openLiveText } from "../terminal/live-text.ts";
 import { hanging, row } from "../terminal/rows.ts";
 
 export interface ComparisonDisplay {
@@ -45,7 +45,7 @@ function jsonLines(output: NodeJS.WritableStream): ComparisonDisplay {
 }
 
 function liveLines(total: number, output: NodeJS.WriteStream): ComparisonDisplay {
-  const live = createLogUpdate(output);
+  const live = openLiveText(output);
   const running = new Map<string, ActiveRun>();
   let finished = 0;
   const draw = () =>

@@ -2,7 +2,6 @@
  * @file Shows a run's progress. On a terminal: a table that grows by a row per step, above a live line with the progress and what the run
  * does or waits for. Elsewhere: one JSON object per line, for other programs.
  */
-import { createLogUpdate } from "log-update";
 import colors from "picocolors";
 import wrapAnsi from "wrap-ansi";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -12,6 +11,7 @@ import { type TeamEvaluation, trackedSuite } from "../../core/monitoring/team-ev
 import { clean } from "../terminal/clean.ts";
 import { accuracy, type Column, columnsOf, counted, padded, type StepRow } from "../terminal/columns.ts";
 import { flow, terminalWidth } from "../terminal/flow.ts";
+import { type LiveText, openLiveText } from "../terminal/live-text.ts";
 import { afterStep, progressLine, type RunProgress, runProgressOf, secondsLeft } from "../terminal/progress.ts";
 import type { RunEvent } from "./follow.ts";
 
@@ -68,7 +68,7 @@ class JsonLines implements Display {
 class LiveTable implements Display {
   readonly #config: RunConfig;
   readonly #output: NodeJS.WriteStream;
-  readonly #live: ReturnType<typeof createLogUpdate>;
+  readonly #live: LiveText;
   readonly #columns: readonly Column[];
   #progress: RunProgress;
   /** The latest score of the tracked suite. */
@@ -80,7 +80,7 @@ class LiveTable implements Display {
   constructor(config: RunConfig, progress: RunProgress, output: NodeJS.WriteStream) {
     this.#config = config;
     this.#output = output;
-    this.#live = createLogUpdate(output);
+    this.#live = openLiveText(output);
     this.#columns = columnsOf(config, terminalWidth(output));
     this.#progress = progress;
   }

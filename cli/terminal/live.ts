@@ -1,6 +1,7 @@
 /** @file A line at the bottom of the terminal that shows what a long command is doing. Without a terminal, only printed lines appear. */
-import { createLogUpdate } from "log-update";
 import colors from "picocolors";
+import { terminalWidth } from "./flow.ts";
+import { openLiveText } from "./live-text.ts";
 
 const REDRAW_MILLISECONDS = 1000;
 
@@ -14,9 +15,9 @@ export interface LiveLine {
 
 export function openLiveLine(output: NodeJS.WriteStream): LiveLine {
   if (!output.isTTY) return { show() {}, print: (line) => void output.write(`${line}\n`), close() {} };
-  const live = createLogUpdate(output);
+  const live = openLiveText(output);
   let current = () => "";
-  const draw = () => live(colors.dim(`  ${current()}`.slice(0, output.columns)));
+  const draw = () => live(colors.dim(`  ${current()}`.slice(0, terminalWidth(output))));
   const timer = setInterval(draw, REDRAW_MILLISECONDS);
   timer.unref();
   return {

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { openDisplay } from "../../cli/local/display.ts";
 import { runFolder } from "../../cli/local/run-folder.ts";
 import { accuracy, columnsOf, duration, padded } from "../../cli/terminal/columns.ts";
+import { openLiveLine } from "../../cli/terminal/live.ts";
 import { opening } from "../../cli/train/opening.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
@@ -179,6 +180,13 @@ test("a terminal that reports no width shows lines as one of 80 columns does", (
   display.event({ kind: "step", summary: { ...summary, step: 0 } });
   expect(lines().filter((line) => line.includes("warning: the schedule is off"))).toHaveLength(1);
   expect(lines().filter((line) => line.includes("1/6") && line.includes("0.700"))).toHaveLength(1);
+  display.event({ kind: "waiting", step: 1, for: "rollouts 1/4" });
+  expect(lines().filter((line) => line.includes("rollouts 1/4"))).toHaveLength(1);
+  const other = terminal(0);
+  const line = openLiveLine(other.output);
+  line.show(() => "2 of 3 files");
+  line.close();
+  expect(other.lines().filter((one) => one.includes("2 of 3 files"))).toHaveLength(1);
 });
 
 test("the opening is a few lines: the run, each agent's model with its size, and where the settings are", () => {
