@@ -38,7 +38,7 @@ export async function peakOf(children: readonly ChildProcess[], everyMillisecond
     const ends = await Promise.all(children.map((child) => once(child, "exit")));
     for (const [code, signal] of ends) {
       if (code === 0) continue;
-      throw new MgrpoError("canceled", `a measured process ended with ${signal ?? `exit code ${code}`}`);
+      throw new MgrpoError("process-failed", `a measured process ended with ${signal ?? `exit code ${code}`}`);
     }
     return peak;
   } finally {

@@ -37,6 +37,6 @@ export async function bench(names: readonly string[]): Promise<void> {
     const [code, killed] = await once(child, "exit");
     if (code === 0) continue;
     const how = killed ? `was killed by ${killed}` : `ended with exit code ${code}`;
-    throw new MgrpoError("canceled", `benchmark '${name}' ${how}`);
+    throw new MgrpoError("process-failed", `benchmark '${name}' ${how}`);
   }
 }

@@ -20,6 +20,7 @@ export type ErrorCode =
   | "storage-unwritable"
   | "cannot-listen"
   | "worker-unavailable"
+  | "process-failed"
   | "session-lost"
   | "request-refused"
   | "claim-lost"

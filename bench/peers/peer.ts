@@ -41,7 +41,7 @@ export function openPeer(name: string, program: string, args: readonly string[])
     async lap() {
       stdin.write("lap\n");
       const { value, done } = await lines.next();
-      if (done) throw new MgrpoError("canceled", `${name} ${await ended}`);
+      if (done) throw new MgrpoError("process-failed", `${name} ${await ended}`);
       return parseJson(Lap, Buffer.from(value), `an answer from ${name}`);
     },
     peakBytes() {

@@ -18,5 +18,5 @@ test.each([
     setImmediate(() => child.emit("exit", code, signal));
     return child as unknown as ChildProcess;
   });
-  await expect(bench(["memory"])).rejects.toThrow(message);
+  await expect(bench(["memory"])).rejects.toMatchObject({ code: "process-failed", message });
 });
