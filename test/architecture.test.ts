@@ -161,6 +161,14 @@ test.each(ONE_WAY)("the folders of %s import each other in one direction", (laye
   expect(cyclesIn(new Map([...imports].map(([part, targets]) => [part, [...targets]])))).toEqual([]);
 });
 
+test.each([
+  ["tools", "trackers"],
+  ["trackers", "tools"],
+])("no file of adapters/%s imports one of adapters/%s: what both need lies beside these folders", (folder, other) => {
+  const targets = sourcesOf(`adapters/${folder}`).flatMap(targetsOf);
+  expect(targets.filter((target) => isWithin(target, `adapters/${other}`))).toEqual([]);
+});
+
 test("an import cycle of any length is found", () => {
   const imports = { a: ["b", "d"], b: ["c"], c: ["b"], d: ["e"], e: ["f"], f: ["d", "c"] };
   expect(cyclesIn(new Map(Object.entries(imports)))).toEqual(["b -> c -> b", "d -> e -> f -> d"]);

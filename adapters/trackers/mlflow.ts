@@ -10,8 +10,8 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
-import { clip } from "../tools/documents/parts.ts";
-import { redactor } from "../tools/web/external/redact.ts";
+import { clip } from "../../core/well-formed.ts";
+import { redactor } from "../redact.ts";
 
 export interface MlflowOptions {
   /** MLFLOW_TRACKING_URI: http or https. */

@@ -9,7 +9,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { type Span, type SpanAttributes, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { toWellFormed } from "../../core/well-formed.ts";
-import { redactor } from "../tools/web/external/redact.ts";
+import { redactor } from "../redact.ts";
 import { ExportTraceRequest } from "./otlp-request.ts";
 import { type RejectedSpans, rejectedSpans } from "./otlp-response.ts";
 

@@ -4,8 +4,8 @@
  * PDF and Excel are loaded when a document first needs them.
  */
 import sniff from "html-encoding-sniffer";
+import { clip } from "../../../core/well-formed.ts";
 import { type Document, type Extracted, MAX_REASON, MAX_TITLE } from "./document.ts";
-import { clip } from "./parts.ts";
 
 const PDF = "application/pdf";
 const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";

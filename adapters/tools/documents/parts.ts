@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { partsWithin } from "../../../core/conversation/token-room.ts";
 import type { ToolContext } from "../../../core/ports.ts";
+import { clip } from "../../../core/well-formed.ts";
 
 /** Characters of the heading above a part, besides title and source. */
 const NOTE_CHARACTERS = 40;
@@ -80,11 +81,4 @@ export function partsOf(text: string, characters: number): string[] {
     from += part.length;
   }
   return parts;
-}
-
-/** The longest prefix of at most `characters`. It does not split a surrogate pair, unless only one character is allowed. */
-export function clip(text: string, characters: number): string {
-  if (text.length <= characters) return text;
-  const end = characters > 1 && /[\uD800-\uDBFF]/.test(text[characters - 1] ?? "") ? characters - 1 : characters;
-  return text.slice(0, end);
 }

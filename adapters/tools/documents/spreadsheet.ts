@@ -1,8 +1,8 @@
 /** @file The cells of an Excel workbook (.xlsx), sheet by sheet, one row per line. */
 import { unzipSync, zipSync } from "fflate";
 import readWorkbook from "read-excel-file/universal";
+import { clip } from "../../../core/well-formed.ts";
 import { type Document, type Extracted, MAX_SHEET_NAME, TOO_COMPLEX } from "./document.ts";
-import { clip } from "./parts.ts";
 
 /** Maximum total size of the parts that contain text, as the archive declares it: they are inflated into buffers of that size. */
 const MAX_BYTES = 200e6;

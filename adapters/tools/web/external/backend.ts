@@ -11,7 +11,7 @@ import { parseJson } from "../../../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { Clock } from "../../../../core/ports.ts";
 import { toWellFormedJson } from "../../../../core/well-formed.ts";
-import type { Redact } from "./redact.ts";
+import type { Redact } from "../../../redact.ts";
 
 export interface BackendRequest<T> {
   /** For messages: `Serper`. */

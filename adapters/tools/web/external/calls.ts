@@ -9,11 +9,11 @@
  */
 import type { TokenBucket } from "limiter";
 import type { z } from "zod";
+import { type Redact, redactError, redactJson } from "../../../redact.ts";
 import type { LeakageGuard } from "../visit/leakage.ts";
 import { type Backends, openTokenBucket } from "./backend.ts";
 import type { RunBudget } from "./budget.ts";
 import type { AnswerCache, CachedRequest } from "./cache.ts";
-import { type Redact, redactError, redactJson } from "./redact.ts";
 
 export interface ExternalCallsOptions {
   readonly cache: AnswerCache;

@@ -9,7 +9,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import * as z from "zod";
 import { MgrpoError } from "../../../../core/errors.ts";
-import { clip } from "../../documents/parts.ts";
+import { clip } from "../../../../core/well-formed.ts";
 import { linearPattern } from "./patterns.ts";
 import type { McpTool } from "./results.ts";
 

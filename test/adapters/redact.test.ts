@@ -1,6 +1,6 @@
 /** @file A secret is removed from a text however it is written there. */
 import { expect, test } from "vitest";
-import { redactor } from "../../../../adapters/tools/web/external/redact.ts";
+import { redactor } from "../../adapters/redact.ts";
 
 const KEY = 'k+y/9Zq3"vX=';
 
