@@ -105,28 +105,38 @@ const OF_TRAINING = [
   "retention",
   "track",
   "trackContent",
+  "evaluation.every",
 ];
 
-const isOfTraining = (setting: string): boolean =>
-  OF_TRAINING.includes(setting.split(/[.=]/, 1).join()) ||
-  /^agents\.[^.=]+\.(?:optimizer|temperature|share)[.=]/.test(setting) ||
-  setting.startsWith("evaluation.every=");
+/** Those of an agent. */
+const OF_TRAINED_AGENTS = ["optimizer", "temperature", "share"];
+
+/** The path of what a setting, or the JSON that it gives, changes in training alone. Undefined: nothing. */
+function pathOfTraining(setting: string): string | undefined {
+  const chosen = chosenBy([setting]);
+  const ofAgents = Object.keys(chosen("agents") ?? {}).flatMap((agent) =>
+    OF_TRAINED_AGENTS.map((name) => `agents.${agent}.${name}`),
+  );
+  return [...OF_TRAINING, ...ofAgents].find((path) => chosen(path) !== undefined);
+}
 
 /** `option`: where the settings are given. */
 export function refuseSettingsOfTraining(set: readonly string[], option = "--set"): void {
-  const setting = set.find(isOfTraining);
-  if (setting === undefined) return;
-  const isTemperature = /^(?:agents\.[^.=]+\.)?temperature=/.test(setting);
-  const own = isTemperature ? "; a suite has its own (evaluation.suites.0.temperature)" : "";
-  throw new MgrpoError("config-invalid", `${option} ${setting} changes training alone: leave it out${own}`);
+  for (const setting of set) {
+    const path = pathOfTraining(setting);
+    if (path === undefined) continue;
+    const what = setting.startsWith(path) ? `${option} ${setting}` : `${option} ${setting}: ${path}`;
+    const own = path.endsWith("temperature") ? "; a suite has its own (evaluation.suites.0.temperature)" : "";
+    throw new MgrpoError("config-invalid", `${what} changes training alone: leave it out${own}`);
+  }
 }
 
 /** Refuses settings of suites other than the chosen one, which would change nothing. */
 function refuseIgnored(set: readonly string[], chosen: string, suites: readonly EvaluationSuite[]): void {
   const own = suites.findIndex(({ name }) => name === chosen);
   for (const setting of set) {
-    const [, suite = own] = /^evaluation\.suites(?:\.([^.=]+))?[.=]/.exec(setting) ?? [];
-    const isOfSuites = setting.startsWith("evaluation.suites");
+    const [, suite = own] = /^evaluation\.suites\.([^.=]+)[.=]/.exec(setting) ?? [];
+    const isOfSuites = chosenBy([setting])("evaluation.suites") !== undefined;
     if (!isOfSuites || (own >= 0 && String(suite) === String(own))) continue;
     throw new MgrpoError(
       "config-invalid",

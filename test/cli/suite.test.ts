@@ -8,7 +8,6 @@ import { withBenchmarks } from "../../adapters/benchmarks/load.ts";
 import { submissionFiles } from "../../adapters/benchmarks/submission.ts";
 import { loadWebWalkerQa } from "../../adapters/benchmarks/webwalkerqa.ts";
 import { loadXbench } from "../../adapters/benchmarks/xbench.ts";
-import { planEvaluation } from "../../cli/evaluation-config.ts";
 import { refuseSkippedSuites } from "../../cli/questions.ts";
 import { chooseSuite } from "../../cli/suite/choose.ts";
 import { evaluateSuite } from "../../cli/suite/evaluate.ts";
@@ -156,42 +155,6 @@ test.each([
 test("a suite of the run or recipe is asked as declared; options may change its data and runs", () => {
   expect(chooseSuite("greedy", "relay", DECLARED, {})).toEqual(GREEDY);
   expect(chooseSuite("mine", "relay", DECLARED, { data: "e", runs: 5 })).toEqual({ ...MINE, data: "e", runs: 5 });
-});
-
-test("--set is refused for suites that --suite does not evaluate, and applies to the one that it evaluates", async () => {
-  const plan = (recipe: string, name: string, ...set: string[]) =>
-    planEvaluation(join(folder, "models"), { recipe, set }, { name });
-  const suites = 'evaluation.suites=[{"name":"a"},{"name":"b"}]';
-  const first = "evaluation.suites.0.temperature=0";
-  const refused = (setting: string, name: string) =>
-    `--set ${setting} does not change --suite ${name}, the only suite that is evaluated: leave out one of the two`;
-  await expect(plan("atlas", "atlas", first)).rejects.toThrow(refused(first, "atlas"));
-  await expect(plan(RELAY, "relay", suites)).rejects.toThrow(refused(suites, "relay"));
-  await expect(plan(RELAY, "b", suites, first)).rejects.toThrow(refused(first, "b"));
-  const { config } = await plan(RELAY, "b", suites, "evaluation.suites.1.temperature=0");
-  expect(config.evaluation.suites).toMatchObject([{ name: "b", temperature: 0 }]);
-});
-
-test("settings that only training reads are refused; a temperature is a suite's", async () => {
-  const plan = (setting: string) => planEvaluation(join(folder, "models"), { recipe: RELAY, set: [setting] });
-  for (const setting of ["temperature=0.5", "agents.main.temperature=0.5"])
-    await expect(plan(setting)).rejects.toThrow(
-      `--set ${setting} changes training alone: leave it out; a suite has its own (evaluation.suites.0.temperature)`,
-    );
-  const ofAgents = ["agents.main.optimizer.learningRate=1", "agents.main.share=2"];
-  const others = ["staleness=1", "curriculum=[]", "steps=9", "track=[]", "evaluation.every=4", ...ofAgents];
-  for (const setting of others)
-    await expect(plan(setting)).rejects.toThrow(`--set ${setting} changes training alone: leave it out`);
-});
-
-test("an agent has its checkpoint as model, unless --set names another one", async () => {
-  const models = join(folder, "models");
-  const set = ["agents.main.model=elsewhere"];
-  const { config } = await planEvaluation(models, { recipe: RELAY, set }, { name: "relay" });
-  expect([config.agents["main"]?.model, config.agents["searcher"]?.model]).toEqual([
-    "elsewhere",
-    join(models, "searcher"),
-  ]);
 });
 
 test("--suite with the recipe's name means its held-out questions, run three times by default; with a file, the file's questions", () => {

@@ -1,0 +1,55 @@
+/** @file The settings of an evaluation: those that it reads, and those that are refused since it would ignore them. */
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { planEvaluation } from "../../cli/evaluation-config.ts";
+import { projectOfFile, RELAY } from "./command-line.ts";
+
+const folder = projectOfFile();
+
+test("--set is refused for suites that --suite does not evaluate, and applies to the one that it evaluates", async () => {
+  const plan = (recipe: string, name: string, ...set: string[]) =>
+    planEvaluation(join(folder, "models"), { recipe, set }, { name });
+  const suites = 'evaluation.suites=[{"name":"a"},{"name":"b"}]';
+  const first = "evaluation.suites.0.temperature=0";
+  const refused = (setting: string, name: string) =>
+    `--set ${setting} does not change --suite ${name}, the only suite that is evaluated: leave out one of the two`;
+  await expect(plan("atlas", "atlas", first)).rejects.toThrow(refused(first, "atlas"));
+  await expect(plan(RELAY, "relay", suites)).rejects.toThrow(refused(suites, "relay"));
+  const all = 'evaluation={"suites":[{"name":"a"}]}';
+  await expect(plan(RELAY, "relay", all)).rejects.toThrow(refused(all, "relay"));
+  await expect(plan(RELAY, "b", suites, first)).rejects.toThrow(refused(first, "b"));
+  const { config } = await plan(RELAY, "b", suites, "evaluation.suites.1.temperature=0");
+  expect(config.evaluation.suites).toMatchObject([{ name: "b", temperature: 0 }]);
+});
+
+test("settings that only training reads are refused; a temperature is a suite's", async () => {
+  const plan = (setting: string) => planEvaluation(join(folder, "models"), { recipe: RELAY, set: [setting] });
+  for (const setting of ["temperature=0.5", "agents.main.temperature=0.5"])
+    await expect(plan(setting)).rejects.toThrow(
+      `--set ${setting} changes training alone: leave it out; a suite has its own (evaluation.suites.0.temperature)`,
+    );
+  const ofAgents = ["agents.main.optimizer.learningRate=1", "agents.main.share=2"];
+  const others = ["staleness=1", "curriculum=[]", "steps=9", "track=[]", "evaluation.every=4", ...ofAgents];
+  for (const setting of others)
+    await expect(plan(setting)).rejects.toThrow(`--set ${setting} changes training alone: leave it out`);
+});
+
+test.each([
+  ['evaluation={"every":8}', "evaluation.every"],
+  ['agents.main={"optimizer":{"learningRate":1}}', "agents.main.optimizer"],
+  ['agents={"main":{"share":2}}', "agents.main.share"],
+])("a setting that only training reads is refused in JSON too: %s", async (setting, path) => {
+  await expect(planEvaluation(join(folder, "models"), { recipe: RELAY, set: [setting] })).rejects.toThrow(
+    `--set ${setting}: ${path} changes training alone: leave it out`,
+  );
+});
+
+test("an agent has its checkpoint as model, unless --set names another one", async () => {
+  const models = join(folder, "models");
+  const set = ["agents.main.model=elsewhere"];
+  const { config } = await planEvaluation(models, { recipe: RELAY, set }, { name: "relay" });
+  expect([config.agents["main"]?.model, config.agents["searcher"]?.model]).toEqual([
+    "elsewhere",
+    join(models, "searcher"),
+  ]);
+});
