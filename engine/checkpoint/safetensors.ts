@@ -13,11 +13,6 @@ export interface NamedTensor {
   readonly values: Float32Array;
 }
 
-export interface Safetensors {
-  readonly tensors: ReadonlyMap<string, NamedTensor>;
-  readonly metadata: Readonly<Record<string, string>>;
-}
-
 export type TensorType = "F32" | "F16" | "BF16";
 
 /** A tensor's type and location; begin and end are bytes from the file's start. */
@@ -122,17 +117,6 @@ export function readTensor(file: CheckpointFile, { type, begin }: TensorEntry, i
       for (let i = 0; i < halves.length; i++) part[i] = values[halves[i] as number] as number;
     }
   }
-}
-
-/** Reads all tensors of a small file. */
-export function readSafetensors(file: CheckpointFile, what: string): Safetensors {
-  const { tensors, metadata } = readHeader(file, what);
-  const read = ([name, entry]: [string, TensorEntry]): [string, NamedTensor] => {
-    const values = new Float32Array(entry.length);
-    readTensor(file, entry, values);
-    return [name, { shape: entry.shape, values }];
-  };
-  return { tensors: new Map([...tensors].map(read)), metadata };
 }
 
 /** Types that `writeSafetensors` writes. */

@@ -12,9 +12,10 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import { readAdapter, readAdapterConfig, writeAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
-import { readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
+import { writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { sha256 } from "../../engine/hash.ts";
+import { readSafetensors } from "../engine/read-safetensors.ts";
 import { LORA, TINY, tinyAdapter, tinyCheckpoint } from "../engine/tiny.ts";
 
 const agent = (settings: object) => AgentConfig.parse({ model: "models/tiny", ...settings });

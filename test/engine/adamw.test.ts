@@ -4,13 +4,13 @@ import type { CheckpointFiles, Trainer } from "../../core/ports.ts";
 import { freshAdamState } from "../../engine/checkpoint/adam-state.ts";
 import { initializeWeights } from "../../engine/checkpoint/initialize.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
-import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { writeModel } from "../../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openBackend } from "../../engine/eager/backend.ts";
 import { openEagerTrainer } from "../../engine/eager/trainer.ts";
 import { adamStep } from "../../engine/model/adamw.ts";
+import { readSafetensors } from "./read-safetensors.ts";
 import { OPTIONS, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const CONFIG = { learningRate: 0.1, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0.5, maxGradientNorm: 1 };

@@ -4,11 +4,12 @@ import { describe, expect, test } from "vitest";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
 import { checkContext, type ModelConfig, parseModelConfig, writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { initializeWeights } from "../../engine/checkpoint/initialize.ts";
-import { readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
+import { writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { readOptimizer } from "../../engine/checkpoint/shards.ts";
 import { INDEX_FILE, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { checkpointFiles, checkpointPath, localFiles } from "../fixtures/checkpoints.ts";
+import { readSafetensors } from "./read-safetensors.ts";
 import { TINY, tinyCheckpoint } from "./tiny.ts";
 
 /** The tiny checkpoint with one file added or replaced. */

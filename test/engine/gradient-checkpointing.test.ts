@@ -2,12 +2,12 @@
 import { expect, test } from "vitest";
 import { QWEN3_06B } from "../../bench/qwen3/model.ts";
 import type { EngineOptions, TrainingSequence } from "../../core/ports.ts";
-import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { traceBackward } from "../../engine/compiled/graphs/layered.ts";
 import { computesWhole, planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import { resolveGradientCheckpointing } from "../../engine/compiled/spare-memory.ts";
 import { branchingRollouts } from "../fixtures/branching-rollouts.ts";
+import { readSafetensors } from "./read-safetensors.ts";
 import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const BIASED = { ...UNTIED, queryKeyNorm: false, projectionBias: true };

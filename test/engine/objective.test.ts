@@ -4,13 +4,13 @@ import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
-import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openBackend } from "../../engine/eager/backend.ts";
 import { openEagerTrainer } from "../../engine/eager/trainer.ts";
 import type { TrainingEntry } from "../../gpu-workers/training/train-step.ts";
 import { trainAlone } from "../gpu-workers/train-alone.ts";
+import { readSafetensors } from "./read-safetensors.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 beforeAll(() => openBackend("cpu"));

@@ -18,10 +18,11 @@ import {
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { withLora } from "../../engine/checkpoint/lora.ts";
 import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
-import { readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
+import { writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
+import { readSafetensors } from "./read-safetensors.ts";
 import { LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const FIXTURE = join(import.meta.dirname, "../fixtures/peft");

@@ -3,11 +3,11 @@ import { expect, test } from "vitest";
 import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
 import { readAdapter } from "../../engine/checkpoint/adapter.ts";
 import type { ModelConfig } from "../../engine/checkpoint/config.ts";
-import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { planMicroBatches } from "../../engine/compiled/training/batch-plan.ts";
 import { branchingRollouts } from "../fixtures/branching-rollouts.ts";
+import { readSafetensors } from "./read-safetensors.ts";
 import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const CLIPPED: Loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 };

@@ -5,7 +5,7 @@ import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { writeAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { readModelConfig, writeModelConfig } from "../../engine/checkpoint/config.ts";
 import { layoutOf } from "../../engine/checkpoint/parameters.ts";
-import { readHeader, readSafetensors, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
+import { readHeader, writeSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import {
   planModelFiles,
   planOptimizerFiles,
@@ -17,6 +17,7 @@ import {
 import { INDEX_FILE, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { openTrainer, updated, withLora } from "../../engine/index.ts";
+import { readSafetensors } from "./read-safetensors.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 const files = tinyCheckpoint();

@@ -1,10 +1,10 @@
 /** @file Two steps of each example: rewards and weights are numbers, and the weights change. examples.long.test.ts tests that rewards rise. */
 import { expect, test } from "vitest";
-import { readSafetensors } from "../../engine/checkpoint/safetensors.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { type CheckpointFiles, readCheckpoint } from "../../engine/index.ts";
 import * as loop from "../../examples/loop.ts";
 import * as team from "../../examples/team.ts";
+import { readSafetensors } from "../engine/read-safetensors.ts";
 
 const STEPS = 2;
 
