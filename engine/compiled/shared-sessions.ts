@@ -53,7 +53,10 @@ export function sharedSession(
   const opening = open();
   sessions.set(key, { opening, users: external.size > 0 ? new Set([external]) : undefined });
   // A later attempt may succeed, for instance once another process has freed its memory.
-  opening.catch(() => sessions.delete(key));
+  opening.catch(() => {
+    // Once it is released, another one may have its key.
+    if (sessions.get(key)?.opening === opening) sessions.delete(key);
+  });
   return opening;
 }
 
@@ -65,7 +68,11 @@ export function endUse(external: MappedTensors): void {
 async function releaseUnused(): Promise<void> {
   const unused = [...sessions].filter(([, { users }]) => users?.size === 0);
   for (const [key] of unused) sessions.delete(key);
-  for (const [, { opening }] of unused) await (await opening).release();
+  for (const [, { opening }] of unused) {
+    // One that fails to open fails only the calls that asked for it, and has nothing to release.
+    const session = await opening.catch(() => undefined);
+    await session?.release();
+  }
 }
 
 /** A session may open long after the weights: it must not map another file's bytes. */

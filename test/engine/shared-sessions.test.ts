@@ -84,6 +84,21 @@ test("a session stays while it has a user and until other weights are mapped; th
   expect(await doubled(openWeights(files))).toBeDefined();
 });
 
+test("a session that fails to open after its last user has ended fails no other one, and does not end its successor", async () => {
+  const files = model("gone", 1);
+  const [gone, again] = [openWeights(files), openWeights(files)];
+  const open = (trace: () => TracedGraph, { external }: OpenWeights) =>
+    sharedSession("failing", shape, options, trace, external);
+  const failure = expect(open(() => traceNothing(shape), gone)).rejects.toThrow();
+  endUse(gone.external);
+  const unrelated = doubled(openWeights(model("unrelated", 2)));
+  const successor = open(traceDouble, again);
+  expect(await unrelated).toBeDefined();
+  await failure;
+  expect(await open(traceDouble, again)).toBe(await successor);
+  endUse(again.external);
+});
+
 const REQUEST = { sequence: "a", tokens: [5, 6], maxTokens: 2, stop: [], stream: [1] };
 const GREEDY = { temperature: 0, topP: 1, topK: 0 };
 
