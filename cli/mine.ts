@@ -108,7 +108,7 @@ function refuseOtherSuites(set: readonly string[]): void {
   if (other === undefined) return;
   throw new MgrpoError(
     "config-invalid",
-    `--set ${other}: with --train, the only suite asks the training questions, as often as --samples says: set its temperature, closedBook, skip or questions, such as evaluation.suites.0.temperature, or leave it out`,
+    `--set ${other}: with --train, the only suite asks the training questions, as often as --samples says: set only evaluation.suites.0.temperature, closedBook, skip or questions`,
   );
 }
 

@@ -118,7 +118,7 @@ function firstStepWarnings({ run, recipe, main, agents }: RunConfig, { count, ne
     ];
   }
   return [
-    `the first step taught '${main}' nothing: no rollout is well-formed, so all have the same reward. ${agents[main]?.model} does not know how to call tools and answer; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${quotedPath(recipe)} --to <folder> (docs/sft.md), or take a model that knows tool calls and describe its role in agents.${main}.system`,
+    `the first step taught '${main}' nothing: no rollout is well-formed; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${quotedPath(recipe)} --to <folder> (docs/sft.md), or take a model that knows tool calls`,
   ];
 }
 
@@ -137,18 +137,18 @@ function streakWarnings({ run, recipe, main, agents }: RunConfig, { recent, newe
   const look = `look at the rollouts: ${MGRPO} show ${run} ${newest.step}`;
   if (streak(recent, isWrong) === STREAK) {
     return [
-      `since step ${since} (counted from 0), every rollout is wrong, though ${share}% are well-formed: no group has variance, so '${main}' learns nothing and does not recover by itself; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${quotedPath(recipe)} --to <folder>, docs/sft.md), or easier levels first (curriculum)`,
+      `since step ${since} (counted from 0), every rollout is wrong, though ${share}% are well-formed, so '${main}' learns nothing; ${look}; then start again with a lower agents.${main}.optimizer.learningRate, a longer warm start (${MGRPO} sft ${quotedPath(recipe)} --to <folder>), or easier levels first (curriculum)`,
     ];
   }
   if (streak(recent, isCorrect) === STREAK) {
     return [
-      `since step ${since} (counted from 0), every rollout is correct: no group has variance, so '${main}' learns nothing: the questions are too easy; ask harder ones (curriculum), or end the run here`,
+      `since step ${since} (counted from 0), every rollout is correct, so '${main}' learns nothing: the questions are too easy; ask harder ones (curriculum), or end the run`,
     ];
   }
   if (streak(recent, isConstant) === STREAK) {
     const reward = newest.reward[main]?.toFixed(3);
     return [
-      `since step ${since} (counted from 0), the rewards of a question's rollouts are all equal, ${reward} on average, and ${share}% of the rollouts are well-formed: '${main}' learns nothing; ${look}; a reward with partial credit, or a longer warm start, makes them differ`,
+      `since step ${since} (counted from 0), the rewards of a question's rollouts are all equal, ${reward} on average, and ${share}% are well-formed, so '${main}' learns nothing; ${look}; then give partial credit, or a longer warm start`,
     ];
   }
   return [];
@@ -170,7 +170,7 @@ function alignmentWarnings(config: RunConfig, { count, recent }: LastSteps): str
     const share = shareAboveTarget(totals(latest.map(({ calls }) => calls[sub] ?? [])), d);
     if (share <= MAX_SHARE_ABOVE_TARGET) return [];
     const percent = (100 * share).toFixed(1);
-    return `${percent}% of the rollouts of the last ${latest.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1%); alignment randomly drops all but d calls of each: raise ${setting}`;
+    return `${percent}% of the rollouts of the last ${latest.length} steps called '${sub}' more than d = ${d} times (eq 11 allows 1%); alignment randomly drops all but d of them: raise ${setting}`;
   });
 }
 
@@ -181,7 +181,7 @@ function quantizationWarnings(config: RunConfig, { training }: LastSteps): strin
     const kl = stats?.kl ?? 0;
     if (engine.quantization === "none" || algorithmOf(config, agent).tisCap !== null) return [];
     if (kl <= MAX_QUANTIZED_KL || past.highestKl > MAX_QUANTIZED_KL) return [];
-    return `the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl.toPrecision(2)} nats per token from its trainer: set algorithm.tisCap, to 2 for example, or agents.${ownerOf(config.agents, agent)}.engine.quantization to none`;
+    return `the sampler of '${agent}', whose base is ${engine.quantization}, is ${kl.toPrecision(2)} nats per token from its trainer: set algorithm.tisCap=2 or agents.${ownerOf(config.agents, agent)}.engine.quantization=none`;
   });
 }
 
@@ -213,7 +213,7 @@ const isRunaway = ({ reportedKl }: AgentPast, kl: number): boolean => kl > RUNAW
 function entropyWarnings({ agents }: RunConfig, { training }: LastSteps): string[] {
   return [...training].flatMap(([agent, { stats, past }]) => {
     if (past.hasCollapsed || !isCollapsed(past, stats?.entropy)) return [];
-    return `the entropy of '${agent}' collapsed to ${stats?.entropy?.toPrecision(2)} nats per token, from ${median(past.firstEntropies).toPrecision(2)} in its first ${WINDOW} steps: its rollouts hardly differ any more; set algorithm.entropy, or lower agents.${ownerOf(agents, agent)}.optimizer.learningRate`;
+    return `the entropy of '${agent}' collapsed to ${stats?.entropy?.toPrecision(2)} nats per token, from ${median(past.firstEntropies).toPrecision(2)} in its first ${WINDOW} steps: set algorithm.entropy, or lower agents.${ownerOf(agents, agent)}.optimizer.learningRate`;
   });
 }
 
@@ -228,7 +228,7 @@ function captureWarnings(config: RunConfig, { count, recent }: LastSteps): strin
   if (count % WINDOW > 0) return [];
   return captures(config, recent).map(({ owner, dominant, part, loser, from, to }) => {
     const share = Math.round(100 * part);
-    return `'${dominant}' has ${share}% of the sum of the gradient norms of the agents that share the policy of '${owner}', and the reward of '${loser}' fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
+    return `'${dominant}' has ${share}% of the gradient norms in the policy of '${owner}', and the reward of '${loser}' fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
   });
 }
 

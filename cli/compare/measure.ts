@@ -101,7 +101,7 @@ export function refuseOtherQuestions(runs: readonly EvaluatedRun[]): void {
     if (known.ids === ids) continue;
     throw new MgrpoError(
       "config-invalid",
-      `suite ${suite}: runs '${known.run}' and '${run}' were asked different questions, and cannot be compared: give both the same held-out questions, which must not depend on the seed`,
+      `suite ${suite}: runs '${known.run}' and '${run}' were asked different questions: give both the same held-out questions, which must not depend on the seed`,
     );
   }
 }

@@ -61,7 +61,7 @@ function varianceWarnings({ main }: TriedTeam, { group }: TriedGroup): string[] 
   }
   if (hasSignal(batch)) return [];
   return [
-    `no variance: all ${rewards.length} rollouts have reward ${rewards[0]?.toFixed(3)}, so '${main}' learns nothing from this question. Try others (--question) and more rollouts; if most are like this, ask easier ones (harder ones if all are right) or give partial credit`,
+    `no variance: all ${rewards.length} rollouts have reward ${rewards[0]?.toFixed(3)}, so '${main}' learns nothing from this question: try others (--question) and more rollouts; if most are like this, ask easier or harder ones, or give partial credit`,
   ];
 }
 
@@ -92,7 +92,7 @@ function agentWarnings(config: TriedTeam, { agent, trained, branches }: AgentSha
     ],
     [
       (counts?.rewritten ?? 0) > 0,
-      `${counted(counts?.rewritten ?? 0, "request")} to '${agent}' had a history with replies that it did not generate: each begins a new branch, and its earlier turns are context there. Does the app shorten or edit messages, or offer other tools than before?`,
+      `${counted(counts?.rewritten ?? 0, "request")} to '${agent}' had a history with replies that it did not generate, so each begins a new branch: does the app shorten or edit messages, or offer other tools than before?`,
     ],
     [
       cut > 0,

@@ -155,7 +155,7 @@ export function readConfig({ path, config: file }: RunFolder): RunConfig {
   if (config.run === basename(path)) return config;
   throw new MgrpoError(
     "config-invalid",
-    `${path} holds run '${config.run}', but a run's folder must have the run's name: rename it to ${config.run}, or, if runs/ already has that name, move it, under that name, to another project's runs/`,
+    `${path} holds run '${config.run}', but a run's folder must have the run's name: rename it to ${config.run}, or move it to another project's runs/ under that name`,
   );
 }
 

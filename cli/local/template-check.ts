@@ -71,7 +71,7 @@ export function noteOnTools(
 ): void {
   if (toolPrompt !== "auto" || display !== "system") return;
   note(
-    `agents.${agent}: its chat template does not show tools, or asks for calls in another format than JSON in <tool_call> tags, so its system message describes the tools ` +
+    `agents.${agent}: its chat template does not show tools, or wants calls in another form than <tool_call> JSON, so its system message describes them ` +
       `(for a model that learned them from demonstrations: agents.${agent}.toolPrompt: "none")`,
   );
 }

@@ -113,7 +113,7 @@ export function noteChangedRecipe(folder: string, recipe: string): void {
   if (!existsSync(file)) writeAtomically(file, `${hash}\n`);
   if (readText(file).trim() === hash) return;
   console.error(
-    `recipe '${recipe}' has changed since this evaluation began: its answers, and its scores once it is complete, are those of the earlier code; to ask again, remove ${folder}`,
+    `recipe '${recipe}' has changed since this evaluation began: what it has answered and scored is of the earlier code; to ask again, remove ${folder}`,
   );
 }
 

@@ -45,7 +45,7 @@ function suggestionOf({ unknownNames = [] }: MgrpoError): string {
 }
 
 const NO_RUNTIME =
-  "onnxruntime-node is not installed: npm leaves it out when its install script cannot download CUDA libraries, which are not needed; get it with: npm install --ignore-scripts";
+  "onnxruntime-node is not installed: npm leaves it out if its CUDA libraries, which are optional, cannot be downloaded; get it with: npm install --ignore-scripts";
 
 /** The runtime is an optional dependency, so that the algorithm installs where the runtime cannot. */
 function lacksRuntime(error: unknown): boolean {

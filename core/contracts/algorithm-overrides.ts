@@ -169,6 +169,6 @@ function stalenessFaults(team: OverridableTeam): ConfigFault[] {
   });
   if (uncorrected.length === 0) return [];
   const names = uncorrected.map((name) => `'${name}'`).join(" and ");
-  const message = `at ${team.staleness}, ${names} would train on rollouts of older versions without a correction: set algorithm.tisCap=2, or algorithm.ratioMask, for the team or in agents.<name>.algorithm`;
+  const message = `at ${team.staleness}, ${names} would train on rollouts of older versions without a correction: set algorithm.tisCap=2, or algorithm.ratioMask (docs/staleness.md)`;
   return [[["staleness"], message]];
 }

@@ -73,7 +73,7 @@ export function tinkerBase(
   if (version.baseModel !== (baseModel ?? version.baseModel) || version.rank !== (rank ?? version.rank)) {
     throw new MgrpoError(
       "config-invalid",
-      `${TINKER_FILE} is rank ${version.rank} on '${version.baseModel}', but the config says otherwise: set lora.rank to ${version.rank} and the model of policy '${policy}' to '${version.baseModel}', or leave out both lora and that model`,
+      `${TINKER_FILE} is rank ${version.rank} on '${version.baseModel}', but the config says otherwise: set lora.rank and the model of policy '${policy}' to these, or leave both out`,
     );
   }
   return new Map([...kept, [TINKER_FILE, writeTinkerVersion(version)]]);

@@ -20,7 +20,7 @@ setInterval(() => {
 }, LOOK_MILLISECONDS);
 
 function endProcess({ maxSilentLooks, who }: Watched): void {
-  const error = `synchronous code has blocked the main thread for ${maxSilentLooks} seconds, so no heartbeat or time limit can run: the process ends. Correct the tool that loops or blocks; if the work needs this time, move it to a thread or process, or raise liveness.leaseSeconds`;
+  const error = `synchronous code has blocked the main thread for ${maxSilentLooks} seconds, so this process ends: correct the tool that loops or blocks, move its work to a thread or process, or raise liveness.leaseSeconds`;
   try {
     // This thread's `process.stderr` writes through the main thread.
     createLog((line) => writeSync(2, line), who).error("worker failed", { code: CODE, error });

@@ -25,7 +25,7 @@ test("a recipe that changes after its evaluation began is reported, each time it
     rewards("export const correct = 0;");
     for (const _ of [1, 2])
       expect(noted()).toEqual([
-        `recipe '${recipe}' has changed since this evaluation began: its answers, and its scores once it is complete, are those of the earlier code; to ask again, remove ${folder}`,
+        `recipe '${recipe}' has changed since this evaluation began: what it has answered and scored is of the earlier code; to ask again, remove ${folder}`,
       ]);
     expect(noted("atlas")).toEqual([]);
     rewards("export const correct = 1;");

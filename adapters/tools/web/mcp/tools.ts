@@ -86,7 +86,7 @@ function refuseMarkers(server: string, tool: McpTool): void {
   if (escapeSpecialTokens(text) === text && !PLACEHOLDER.test(text)) return;
   throw new MgrpoError(
     "config-invalid",
-    `tools.mcp.${server}: the definition of its tool '${escapeSpecialTokens(tool.name)}' contains role markers or protocol tags, which would take effect, invisible characters, or characters that templates reserve (U+E000, U+E001): exclude the tool with tools.mcp.${server}.without`,
+    `tools.mcp.${server}: the definition of its tool '${escapeSpecialTokens(tool.name)}' contains role markers or protocol tags, invisible characters, or characters that templates reserve (U+E000, U+E001): exclude the tool with tools.mcp.${server}.without`,
   );
 }
 
