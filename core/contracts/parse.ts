@@ -4,8 +4,8 @@ import { type ErrorCode, MgrpoError, type UnknownName } from "../errors.ts";
 
 /** How to fix the fault, by error code. */
 const REMEDY: Partial<Record<ErrorCode, string>> = {
-  "checkpoint-damaged": ": restore the file from its origin",
-  "tokenizer-damaged": ": restore the file from its origin",
+  "checkpoint-damaged": ": download the file again, or restore it from a backup",
+  "tokenizer-damaged": ": download the file again, or restore it from a backup",
 };
 
 /** The parsed value. Throws an error with this code if it does not match. `what`: names the record in the message. */

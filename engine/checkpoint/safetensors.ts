@@ -48,7 +48,7 @@ const BYTES: Readonly<Record<TensorType, number>> = { F32: 4, F16: 2, BF16: 2 };
 const CHUNK_ELEMENTS = 1 << 22;
 
 const damagedIn = (what: string) => (fault: string) =>
-  new MgrpoError("checkpoint-damaged", `${what}: ${fault}: restore the file from its origin`);
+  new MgrpoError("checkpoint-damaged", `${what}: ${fault}: download the file again, or restore it from a backup`);
 
 /** `what` names the file in errors. Tensors must fill the file without overlap or gap, as in the reference implementation. */
 export function readHeader(file: CheckpointFile, what: string): SafetensorsHeader {

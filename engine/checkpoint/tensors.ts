@@ -45,7 +45,7 @@ export function locateTensors(files: CheckpointFiles, single = MODEL_FILE): Map<
   }
   for (const [name, fileName] of Object.entries(weight_map)) {
     if (locations.has(name)) continue;
-    const fault = `${fileName}: no tensor '${name}', which ${indexFile} lists there: restore both from their origin`;
+    const fault = `${fileName}: no tensor '${name}', which ${indexFile} lists there: download both again, or restore them from a backup`;
     throw new MgrpoError("checkpoint-damaged", fault);
   }
   return locations;

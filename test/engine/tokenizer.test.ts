@@ -154,7 +154,7 @@ test.each<[string, CheckpointFiles, RegExp]>([
   [
     "a truncated tokenizer.json",
     withFile(bpeFiles(), "tokenizer.json", '{"model":'),
-    /^tokenizer\.json: not JSON: restore the file from its origin$/,
+    /^tokenizer\.json: not JSON: download the file again, or restore it from a backup$/,
   ],
   ["no model", withFile(bpeFiles(), "tokenizer.json", '{"added_tokens":[]}'), /^tokenizer\.json: model: /],
   [
