@@ -1,19 +1,26 @@
-/** @file When weights are packed and for how many lanes, and that matrix products with packed weights are batch-invariant. */
+/** @file When weights are packed and for how many lanes, and that neither the lanes nor the batch affect the bits of packed products. */
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { QWEN3_06B } from "../../bench/qwen3/model.ts";
-import type { CheckpointFiles, EngineOptions } from "../../core/ports.ts";
+import { withFreshAdapter } from "../../bench/qwen3/work.ts";
+import type { CheckpointFile, CheckpointFiles, EngineOptions } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
+import { writeModelConfig } from "../../engine/checkpoint/config.ts";
+import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { toBfloat16 } from "../../engine/checkpoint/safetensors.ts";
+import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openGraphSession, tensor } from "../../engine/compiled/graph-session.ts";
+import { optionsOfLane } from "../../engine/compiled/lanes.ts";
 import { planMemory, totalBytes } from "../../engine/compiled/memory.ts";
 import type { ExternalTensor } from "../../engine/compiled/onnx/serialize.ts";
+import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
 import { chooseSamplingLanes, resolveWeightPacking } from "../../engine/compiled/spare-memory.ts";
+import { EngineThread } from "../../engine/compiled/thread.ts";
 import { traceGraph } from "../../engine/compiled/trace/trace.ts";
 import { samplerContract } from "../contracts/sampler.ts";
 import { LORA, mappedAdapter, OPTIONS, tinyAdapter, tinyCheckpoint, WIDE } from "./tiny.ts";
@@ -57,6 +64,60 @@ test("each lane has a packed copy and an adapter for two samplers; fewer lanes a
   expect(four).toEqual({ ...one, packed: 4 * one.packed, adapter: (9 * one.adapter) / 3 });
   const fits = totalBytes({ ...two, trees: 0 });
   expect([lanesOf({}, 3 * fits), lanesOf({}, 3 * fits - 3)]).toEqual([2, 1]);
+});
+
+/** A large model with an adapter. No byte of its weights is written: the file has a hole in their place. */
+function largeModel(): CheckpointFiles {
+  const large = { ...WIDE, width: 1024, ffnWidth: 12_000 };
+  const { parameters, length } = parameterLayout(large);
+  const tensors = parameters.map(({ name, shape, offset, length: count }) => {
+    return [name, { dtype: "F32", shape, data_offsets: [4 * offset, 4 * (offset + count)] }];
+  });
+  const header = JSON.stringify(Object.fromEntries(tensors));
+  const head = Buffer.from(`${" ".repeat(8)}${header.padEnd(Math.ceil(header.length / 8) * 8)}`);
+  head.writeBigUInt64LE(BigInt(head.length - 8));
+  const path = join(folder, "large");
+  writeFileSync(path, head);
+  truncateSync(path, head.length + 4 * length);
+  const config = new TextEncoder().encode(writeModelConfig(large, 64));
+  const base = new Map<string, CheckpointFile>([
+    ["config.json", config],
+    [MODEL_FILE, { path, bytes: head.length + 4 * length }],
+  ]);
+  return withFreshAdapter(base, large, LORA);
+}
+
+test("a large packed base is sampled in several lanes and trained in one", async () => {
+  const calls = vi.spyOn(EngineThread.prototype, "call").mockResolvedValue(undefined);
+  onTestFinished(() => calls.mockRestore());
+  const options = { ...OPTIONS, contextTokens: 64, threads: 2, slots: 32, weightPacking: "on" } as const;
+  const files = largeModel();
+  await compiledEngine.openSampler(files, options);
+  await compiledEngine.openTrainer(files, options);
+  const opened = (method: string, threads: number, slots: number) =>
+    expect.objectContaining({ method, options: expect.objectContaining({ packsWeights: true, threads, slots }) });
+  expect(calls.mock.calls.map(([, call]) => call)).toEqual([
+    opened("openSampler", 1, 16),
+    opened("openSampler", 1, 16),
+    opened("openTrainer", 2, 32),
+  ]);
+  expect(new Set(calls.mock.contexts).size).toBe(3);
+});
+
+test("a sample with packed weights has the same bits in one lane on four threads as in two or four lanes", async () => {
+  const files = mappedAdapter({ ...WIDE, width: 576, ffnWidth: 1536 }, folder);
+  const options = { ...OPTIONS, provider: "cpu", packsWeights: true, threads: 4, slots: 16 } as const;
+  const tokens = Array.from({ length: 150 }, (_, t) => (7 * t) % 30);
+  const sampling = { temperature: 1, topP: 1, topK: 0 };
+  const sampled = [1, 2, 4].map(async (lanes) => {
+    const sampler = await openCompiledSampler(files, optionsOfLane(options, lanes));
+    const sample = await sampler.sample({ sequence: "s", tokens, maxTokens: 8, stop: [], sampling, stream: ["lanes"] });
+    await sampler.close();
+    return sample;
+  });
+  const [one, two, four] = await Promise.all(sampled);
+  expect(one?.tokens).toHaveLength(8);
+  expect([two, four]).toEqual([one, one]);
 });
 
 test.each<[string, CheckpointFiles, RegExp]>([
