@@ -33,6 +33,11 @@ export type Attend = (heads: Heads) => tf.Tensor2D;
 /** Called with the output [B * T, out] of each linear layer and the name of its weight. Returns the tensor to use in place of the output. */
 export type OnProduct = (name: string, product: tf.Tensor2D) => tf.Tensor2D;
 
+/** x [N, in] and an adapter's A [rank, in] -> x A^T [N, rank]. */
+export type LowProduct = (x: tf.Tensor2D, a: tf.Tensor2D) => tf.Tensor2D;
+
+const wholeProduct: LowProduct = (x, a) => tf.matMul(x, a, false, true);
+
 /** Embedded tokens [B, T, D] -> hidden states [B * T, D] after the final norm. */
 export function transformer(
   config: ModelConfig,
@@ -41,10 +46,11 @@ export function transformer(
   angles: RotaryAngles,
   attend: Attend,
   lora: LoraConfig | null = null,
+  lowProduct: LowProduct = wholeProduct,
 ): tf.Tensor2D {
   const [batch, tokens] = embedded.shape;
   let x = tf.reshape(embedded, [batch * tokens, config.width]) as tf.Tensor2D;
-  const run = decoder(config, weights, [batch, tokens], angles, attend, lora);
+  const run = decoder(config, weights, [batch, tokens], angles, attend, lora, undefined, lowProduct);
   for (let layer = 0; layer < config.layers; layer++) x = run(layer, x);
   return finalNorm(config, weights, x);
 }
@@ -61,6 +67,7 @@ export function decoder(
   attend: Attend,
   lora: LoraConfig | null,
   onProduct: OnProduct = (_name, product) => product,
+  lowProduct: LowProduct = wholeProduct,
 ): (layer: number, x: tf.Tensor2D) => tf.Tensor2D {
   const weight = (name: string) => weightNamed(weights, name);
   const linear = (x: tf.Tensor2D, name: string): tf.Tensor2D => onProduct(name, linearProduct(x, name));
@@ -70,7 +77,7 @@ export function decoder(
     const biased = bias ? tf.add<tf.Tensor2D>(product, bias) : product;
     const { down, up } = adapterNames(name);
     if (!lora || !weights[down]) return biased;
-    const low = tf.matMul<tf.Tensor2D>(x, weight(down) as tf.Tensor2D, false, true);
+    const low = lowProduct(x, weight(down) as tf.Tensor2D);
     const scaled = tf.mul<tf.Tensor2D>(low, lora.alpha / lora.rank);
     return tf.add(biased, tf.matMul(scaled, weight(up) as tf.Tensor2D, false, true));
   };

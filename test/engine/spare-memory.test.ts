@@ -23,7 +23,7 @@ import { chooseSamplingLanes, resolveWeightPacking } from "../../engine/compiled
 import { EngineThread } from "../../engine/compiled/thread.ts";
 import { traceGraph } from "../../engine/compiled/trace/trace.ts";
 import { samplerContract } from "../contracts/sampler.ts";
-import { LORA, mappedAdapter, OPTIONS, tinyAdapter, tinyCheckpoint, WIDE } from "./tiny.ts";
+import { LORA, mapped, mappedAdapter, OPTIONS, tinyAdapter, tinyCheckpoint, WIDE } from "./tiny.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-packing-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -104,21 +104,30 @@ test("a large packed base is sampled in several lanes and trained in one", async
   expect(new Set(calls.mock.contexts).size).toBe(3);
 });
 
-test("a sample with packed weights has the same bits in one lane on four threads as in two or four lanes", async () => {
-  const files = mappedAdapter({ ...WIDE, width: 576, ffnWidth: 1536 }, folder);
-  const options = { ...OPTIONS, provider: "cpu", packsWeights: true, threads: 4, slots: 16 } as const;
-  const tokens = Array.from({ length: 150 }, (_, t) => (7 * t) % 30);
-  const sampling = { temperature: 1, topP: 1, topK: 0 };
-  const sampled = [1, 2, 4].map(async (lanes) => {
-    const sampler = await openCompiledSampler(files, optionsOfLane(options, lanes));
-    const sample = await sampler.sample({ sequence: "s", tokens, maxTokens: 8, stop: [], sampling, stream: ["lanes"] });
-    await sampler.close();
-    return sample;
-  });
-  const [one, two, four] = await Promise.all(sampled);
-  expect(one?.tokens).toHaveLength(8);
-  expect([two, four]).toEqual([one, one]);
-});
+const AT_5 = { temperature: 5, topP: 1, topK: 0 };
+const promptOf = (i: number) => Array.from({ length: 1 + i * i }, (_, t) => (1 + 7 * t + i) % 37);
+
+test.each([16, 32, 40])(
+  "with packed weights and an adapter of rank %i, samples have the same bits alone and together, in one, two or four lanes",
+  async (rank) => {
+    const wide = { ...WIDE, tied: false, width: 576, ffnWidth: 1536 };
+    const files = mapped(tinyAdapter(wide, { ...LORA, rank, alpha: 0.05 }), join(folder, `rank${rank}`));
+    const options = { ...OPTIONS, provider: "cpu", packsWeights: true, threads: 4, slots: 64 } as const;
+    const results = [];
+    for (const lanes of [1, 2, 4]) {
+      const sampler = await openCompiledSampler(files, optionsOfLane(options, lanes));
+      const sample = (sequence: string, i: number) =>
+        sampler.sample({ sequence, tokens: promptOf(i), maxTokens: 8, stop: [], sampling: AT_5, stream: ["lanes", i] });
+      const alone = [];
+      for (let i = 0; i < 12; i++) alone.push(await sample(`alone ${i}`, i));
+      results.push(alone, await Promise.all(alone.map((_, i) => sample(`together ${i}`, i))));
+      await sampler.close();
+    }
+    const [first] = results;
+    expect(new Set(first?.flatMap(({ logProbs }) => logProbs)).size).toBeGreaterThan(50);
+    for (const result of results) expect(result).toEqual(first);
+  },
+);
 
 test.each<[string, CheckpointFiles, RegExp]>([
   [

@@ -8,7 +8,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { EMBEDDING, headName } from "../../checkpoint/parameters.ts";
 import { splitHeads } from "../../model/attention.ts";
-import { type Attend, transformer, weightNamed } from "../../model/transformer.ts";
+import { type Attend, type LowProduct, transformer, weightNamed } from "../../model/transformer.ts";
 import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
@@ -47,6 +47,24 @@ export function traceExtend(shape: PolicyShape): TracedGraph {
     }),
   );
 }
+
+/** The runtime gives a thread at least this many columns of a product. */
+const THREAD_COLUMNS = 16;
+
+/**
+ * The product in parts that threads do not divide. They divide more columns if there are few rows, and the rounding depends on how many columns
+ * a thread gets: a sequence's bits would depend on its neighbors.
+ */
+const columnwise: LowProduct = (x, a) => {
+  const [rank, width] = a.shape;
+  if (rank <= THREAD_COLUMNS) return tf.matMul(x, a, false, true);
+  const starts = Array.from({ length: Math.ceil(rank / THREAD_COLUMNS) }, (_, i) => i * THREAD_COLUMNS);
+  const products = starts.map((start): tf.Tensor2D => {
+    const part = tf.slice(a, [start, 0], [Math.min(THREAD_COLUMNS, rank - start), width]);
+    return tf.matMul(x, part, false, true);
+  });
+  return tf.concat(products, 1);
+};
 
 /** How a graph reads its KV cache and what it does with new rows. */
 export interface CacheAccess {
@@ -96,7 +114,7 @@ export function extend(shape: PolicyShape, scope: TraceScope, { cacheOf, put }: 
     return tf.reshape(tf.transpose(read, [0, 3, 1, 2, 4]), [batch * tokens, heads * headWidth]);
   };
   const embedded = tf.gather(weightNamed(weights, EMBEDDING), ids) as tf.Tensor3D;
-  const hidden = transformer(config, weights, embedded, { cos, sin }, attend, lora);
+  const hidden = transformer(config, weights, embedded, { cos, sin }, attend, lora, columnwise);
   const chosen = tf.mul<tf.Tensor2D>(tf.gather(hidden, last), inverseTemperature);
   const head = weightNamed(weights, headName(config)) as tf.Tensor2D;
   scope.output("probabilities", tf.softmax(logitsOf(chosen, head)));
