@@ -16,7 +16,10 @@ import { computesWhole, planMemory, type ResolvedOptions, totalBytes } from "./m
 import type { StoredWeights } from "./open-weights.ts";
 import { bitsOf } from "./quantization/quantized-base.ts";
 
-/** `auto` packs or keeps activations if a worker then needs at most this share of the machine's memory: a team of two leaves a third free. */
+/**
+ * `auto` packs or keeps activations, and lanes are added, only if a worker then needs at most this share of the machine's memory: a team of two
+ * leaves a third free.
+ */
 const AUTO_SHARE = 1 / 3;
 
 /**
