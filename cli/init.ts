@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo init`: writes the recipe of `npm create mgrpo` into an existing project, and has git ignore what the program writes. What else a
- * new project gets changes how the whole project is installed or compiled, so it is printed instead.
+ * @file `mgrpo init`: writes the recipe of `npm create mgrpo` into an existing project, and has git ignore what the program writes. It leaves
+ * package.json, .npmrc and tsconfig.json alone, which apply to the whole project, and prints what to install and to add to .npmrc.
  */
 import { appendFileSync, cpSync, existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -51,7 +51,7 @@ function scriptsAdvice(): string {
     .replaceAll(/[ \t\r]/g, "")
     .split("\n");
   if (lines.includes(SKIP_SCRIPTS)) return "";
-  return `Add ${SKIP_SCRIPTS} to ${NPMRC}, unless a package of yours needs its install script: mgrpo's need none, and one downloads CUDA libraries.\n`;
+  return `Add ${SKIP_SCRIPTS} to ${NPMRC}, unless a package of yours needs its install script: mgrpo's dependencies need none, and one of them would download CUDA libraries.\n`;
 }
 
 /** The command that installs those of the packages that the project lacks. Empty: it has all. */
