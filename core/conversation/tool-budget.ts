@@ -56,7 +56,7 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
       return undefined;
     },
     hold(mostUsd) {
-      if (micro(mostUsd) > micro(leftUsd())) return notCovered(mostUsd, leftUsd());
+      if (micro(mostUsd) > leftMicroUsd()) return notCovered(mostUsd, leftUsd());
       state.held += micro(mostUsd);
       return undefined;
     },
