@@ -77,10 +77,10 @@ function refuseCommandSettings(set: readonly string[]): void {
 /** A setting may add an agent if a setting makes it the main agent, or one that another delegates to. Otherwise its name is mistyped. */
 function refuseUnknownAgents(set: readonly string[], recommended: readonly string[], config: object): void {
   const team = Object.values(valueAt(config, "agents") ?? {});
-  const reached = team.flatMap((agent: unknown) => (isConfigNode(agent) ? agent["delegates"] : undefined) ?? []);
+  const reached = team.flatMap((agent) => valueAt(agent, "delegates") ?? []);
   const known = [...recommended, valueAt(config, "main"), ...reached];
   for (const setting of set) {
-    const [, name] = /^agents\.([^.=]+)[.=]/.exec(setting) ?? [];
+    const name = /^agents\.([^.=]+)[.=]/.exec(setting)?.[1];
     if (name === undefined || known.includes(name)) continue;
     throw new MgrpoError(
       "config-invalid",
@@ -104,7 +104,7 @@ export function chosenBy(set: readonly string[]): Chosen {
 }
 
 /** The value at a path such as `agents.main.model`. Undefined if there is none. */
-export function valueAt(value: object, path: string): unknown {
+export function valueAt(value: unknown, path: string): unknown {
   return path
     .split(".")
     .reduce<unknown>(
@@ -148,15 +148,9 @@ function settingsOf(arm: Arm, { main = "main", agents }: AdvisedConfig): string[
  * and prompts. So `runner` alone switches a team to an app; with an app, contracts/runner.ts refuses any of these that the user sets.
  */
 function appSettings({ agents, evaluation }: RunConfigInput): string[] {
-  const { suites = [] } = evaluation ?? {};
-  const open = suites.filter(({ closedBook }) => !closedBook);
-  return [
-    ...Object.entries(agents).flatMap(([name, { tools = [], system = "" }]) => [
-      ...(tools.length > 0 ? [`agents.${name}.tools=[]`] : []),
-      ...(system !== "" ? [`agents.${name}.system=""`] : []),
-    ]),
-    ...(open.length < suites.length ? [`evaluation.suites=${JSON.stringify(open)}`] : []),
-  ];
+  const settings = Object.keys(agents).flatMap((name) => [`agents.${name}.tools=[]`, `agents.${name}.system=""`]);
+  const open = evaluation?.suites?.filter(({ closedBook }) => !closedBook);
+  return open ? [...settings, `evaluation.suites=${JSON.stringify(open)}`] : settings;
 }
 
 /** A copy with the settings `path=value` applied in order. The result is not checked. */
@@ -179,34 +173,34 @@ function copyOf(value: object): object {
 type ConfigNode = { [key: string]: unknown };
 
 function assign(config: ConfigNode, setting: string): void {
-  const [, path, text] = /^([^=]+)=(.*)$/s.exec(setting) ?? [];
-  if (path === undefined || text === undefined) {
+  const pathLength = setting.indexOf("=");
+  if (pathLength < 1) {
     throw new MgrpoError(
       "config-invalid",
       `--set ${setting}: write path=value, such as --set algorithm.alignment.mode=none`,
     );
   }
-  const keys = path.split(".");
-  const last = keys.pop() ?? "";
+  const keys = setting.slice(0, pathLength).split(".");
   let parent = config;
   for (const [depth, key] of keys.entries()) {
     refuseName(parent, key, setting, keys.slice(0, depth));
+    const next = keys[depth + 1];
+    if (next === undefined) {
+      parent[key] = readValue(setting.slice(pathLength + 1));
+      return;
+    }
     parent[key] ??= {};
     const child = parent[key];
-    if (!isConfigNode(child)) {
-      const next = keys[depth + 1] ?? last;
+    if (!isConfigNode(child))
       throw new MgrpoError("config-invalid", `--set ${setting}: '${key}' is a value and has no '${next}'`);
-    }
     parent = child;
   }
-  refuseName(parent, last, setting, keys);
-  parent[last] = readValue(text);
 }
 
 /** Refuses a key that names no setting: `__proto__`, and in a list anything but the index of an entry or of the next one. */
 function refuseName(parent: ConfigNode, key: string, setting: string, path: readonly string[]): void {
   if (key === "__proto__") throw new MgrpoError("config-invalid", `--set ${setting}: there is no setting '${key}'`);
-  if (!Array.isArray(parent) || (/^(?:0|[1-9]\d*)$/.test(key) && Number(key) <= parent.length)) return;
+  if (!Array.isArray(parent) || [...parent.keys(), parent.length].map(String).includes(key)) return;
   const list = path.join(".");
   throw new MgrpoError(
     "config-invalid",

@@ -2,13 +2,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { JobRecord } from "../../../core/contracts/records.ts";
-import { inFlightNames, namesOfJob, suspectsAfter } from "../../../core/training/evaluation-suspects.ts";
+import { inFlightNames, nameInJob, namesOfJob, suspectsAfter } from "../../../core/training/evaluation-suspects.ts";
 import { finishJob, leaseJob, releaseJob } from "../../../core/training/job-writes.ts";
 import { rolloutAlone } from "../../../core/training/liveness.ts";
 import { memoryTable } from "../../fakes/memory-store.ts";
 
 test.each([
   ["nothing in flight: nothing is known", undefined, [], {}],
+  ["nothing in flight: earlier suspects are kept", { "0/0": 1, "1/0": 3 }, [], { "0/0": 1, "1/0": 3 }],
   ["several in flight: each is a suspect, and none is to blame", undefined, ["0/0", "1/0"], { "0/0": 0, "1/0": 0 }],
   [
     "a suspect that ran alone: one more crash, and the others are still suspects",
@@ -36,8 +37,9 @@ test("however often workers crash, there are no more suspects than slots, not co
 });
 
 test("a worker's record names the rollouts of its job, and a crash in them counts against no training rollout", () => {
-  const inFlight = inFlightNames("suite-1", ["3/0"]);
-  expect(namesOfJob("suite-1", [...inFlight, "0/1/2"])).toEqual(["3/0"]);
+  const inFlight = inFlightNames("suite-1", [nameInJob({ group: 3, rollout: 1 })]);
+  expect(inFlight).toEqual(["eval:suite-1/3/1"]);
+  expect(namesOfJob("suite-1", [...inFlight, "0/1/2"])).toEqual(["3/1"]);
   expect(namesOfJob("suite-2", inFlight)).toEqual([]);
   const worker = { run: "r", worker: "w", agent: "*", roles: ["eval" as const], url: "", state: "dead" as const };
   const seen = { counter: 1, seenCounter: 1, seenAt: 0, release: "1" };

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { Recipe } from "../../../core/recipe.ts";
 import { differences } from "../../../core/training/differences.ts";
-import { policiesOf, resolveConfig } from "../../../core/training/resolve-config.ts";
+import { chosenBy, policiesOf, resolveConfig } from "../../../core/training/resolve-config.ts";
 import { recipe as gazetteer } from "../../../recipes/gazetteer/recipe.ts";
 
 const recipe: Recipe = {
@@ -13,18 +13,15 @@ const recipe: Recipe = {
   }),
   questions: () => ({ train: [], heldOut: [] }),
 };
-const withTools: Recipe = {
-  ...recipe,
-  config: () => ({
-    steps: 4,
-    agents: {
-      main: { model: "m", delegates: ["searcher"], system: "Plan." },
-      searcher: { model: "s", tools: ["search"] },
-    },
-    evaluation: { suites: [{ name: "test" }, { name: "closed-book", closedBook: true }] },
-  }),
-};
+const single = { name: "alone", config: { steps: 1, agents: { main: { model: "m" } } } };
 const choice = { run: "r", seed: 3, arm: "mgrpo" } as const;
+
+/** The error of a config that is refused. */
+const refusal = (message: string | RegExp) =>
+  expect.objectContaining({
+    code: "config-invalid",
+    message: typeof message === "string" ? expect.stringContaining(message) : expect.stringMatching(message),
+  });
 
 test("defaults are filled in; settings reach any depth; the last one wins; text needs no quotes", () => {
   const set = [
@@ -47,7 +44,9 @@ test.each([
   ["run=other", "'run' cannot be set: use --run if this command has it"],
   ["recipe=atlas", "'recipe' cannot be set: name it in the command itself"],
 ])("what the command is given cannot be set: %s", (setting, fault) => {
-  expect(() => resolveConfig(recipe, { ...choice, set: ["steps=2", setting] })).toThrow(`--set ${setting}: ${fault}`);
+  expect(() => resolveConfig(recipe, { ...choice, set: ["steps=2", setting] })).toThrow(
+    refusal(`--set ${setting}: ${fault}`),
+  );
 });
 
 test("an invalid name of a run or an agent is refused with the reason", () => {
@@ -92,7 +91,10 @@ test.each([
     /agents\.main\.optimizer: Unrecognized key: "maxGradientNorm"/,
   ],
   [["stepz=3"], /config of run 'r': Unrecognized key: "stepz" \(known keys: run, recipe, seed, arm, steps, /],
-  [["steps"], /--set steps: write path=value/],
+  [["steps"], /^--set steps: write path=value, such as --set algorithm\.alignment\.mode=none$/],
+  [["=3"], /^--set =3: write path=value/],
+  [["x=3"], /Unrecognized key: "x"/],
+  [["agents=null"], /config of run 'r': agents: /],
   [["steps.count=3"], /--set steps.count=3: 'steps' is a value and has no 'count'/],
   [["steps.count.first=3"], /--set steps.count.first=3: 'steps' is a value and has no 'count'/],
   [
@@ -104,7 +106,7 @@ test.each([
   [["__proto__.polluted=1"], /there is no setting '__proto__'/],
   [['agents.main.__proto__={"polluted":1}'], /there is no setting '__proto__'/],
 ])("refused: --set %s", (set, message) => {
-  expect(() => resolveConfig(recipe, { ...choice, set })).toThrow(message);
+  expect(() => resolveConfig(recipe, { ...choice, set })).toThrow(refusal(message));
   expect(({} as { polluted?: number }).polluted).toBeUndefined();
 });
 
@@ -113,18 +115,18 @@ test.each([
     "evaluation.suites.test.closedBook=true",
     "evaluation.suites is a list: write an index, such as evaluation.suites.0,",
   ],
-  ["agents.searcher.tools.x=1", "agents.searcher.tools is a list: write an index, such as agents.searcher.tools.0,"],
+  ["agents.main.tools.x=1", "agents.main.tools is a list: write an index, such as agents.main.tools.0,"],
   ["evaluation.suites.-1.closedBook=true", "in place of '-1'"],
-  ["agents.searcher.tools.00=visit", "in place of '00'"],
+  ["agents.main.tools.00=visit", "in place of '00'"],
   ["evaluation.suites.7.closedBook=true", "in place of '7'; the next free one is 2"],
 ])("a list is set as a whole or by index: --set %s is refused", (setting, message) => {
-  expect(() => resolveConfig(withTools, { ...choice, set: [setting] })).toThrow(message);
-  const { evaluation, agents } = resolveConfig(withTools, {
+  expect(() => resolveConfig(gazetteer, { ...choice, set: [setting] })).toThrow(refusal(message));
+  const { evaluation, agents } = resolveConfig(gazetteer, {
     ...choice,
-    set: ["evaluation.suites.0.closedBook=true", "agents.searcher.tools.0=visit"],
+    set: ["evaluation.suites.0.closedBook=true", "agents.main.tools.0=visit", "agents.main.tools.1=browse"],
   });
-  expect(evaluation.suites.map(({ closedBook }) => closedBook)).toEqual([true, true]);
-  expect(agents["searcher"]?.tools).toEqual(["visit"]);
+  expect(evaluation.suites.map(({ closedBook }) => closedBook)).toEqual([true, false]);
+  expect(agents["main"]?.tools).toEqual(["visit", "browse"]);
 });
 
 test.each([
@@ -146,14 +148,20 @@ test("server is short for the server's optimizer at the default learning rate", 
 });
 
 test("single-agent needs a recipe with one agent", () => {
+  const alone = resolveConfig(single, { ...choice, arm: "single-agent" });
+  expect(Object.keys(alone.agents)).toEqual(["main"]);
   expect(() => resolveConfig(recipe, { ...choice, arm: "single-agent" })).toThrow(
-    "the recipe gives 2 agents (main, searcher), not one: leave the arm out",
+    refusal(
+      "arm single-agent: the recipe gives 2 agents (main, searcher), not one: leave the arm out, or have config(arm) give one agent with all tools",
+    ),
   );
 });
 
 test("a recipe whose team is under a mistyped key is refused like any other unknown key", () => {
   const mistyped = { name: "tiny", config: { steps: 4, agent: { main: { model: "m" } } } } as unknown as Recipe;
-  expect(() => resolveConfig(mistyped, choice)).toThrow(/config of run 'r': .*agents: .*Unrecognized key: "agent"/);
+  expect(() => resolveConfig(mistyped, choice)).toThrow(
+    refusal(/config of run 'r': .*agents: .*Unrecognized key: "agent"/),
+  );
   // A comparison with --from calls policiesOf on a config that is not yet checked.
   expect(policiesOf(mistyped, "mgrpo")).toEqual([]);
 });
@@ -161,7 +169,13 @@ test("a recipe whose team is under a mistyped key is refused like any other unkn
 test("a tool in place of its name is refused", () => {
   const tools = [{ name: "search", run: () => "" }];
   const withTool = { name: "tiny", config: { steps: 4, agents: { main: { model: "m", tools } } } } as unknown as Recipe;
-  expect(() => resolveConfig(withTool, choice)).toThrow("a tool, for instance, is given by its name");
+  expect(() => resolveConfig(withTool, choice)).toThrow(
+    expect.objectContaining({
+      code: "config-invalid",
+      message: "the recipe's config has a value that is not JSON: a tool, for instance, is given by its name",
+      cause: expect.objectContaining({ name: "DataCloneError" }),
+    }),
+  );
 });
 
 test("shared-policy gives every sub-agent the main agent's policy, whose settings apply to all of them", () => {
@@ -176,9 +190,8 @@ test("shared-policy gives every sub-agent the main agent's policy, whose setting
   expect(() => resolveConfig(recipe, { ...choice, arm: "shared-policy", set: ["agents.searcher.lora={}"] })).toThrow(
     /agents\.searcher\.lora: differs from that of 'main'/,
   );
-  const single = { name: "alone", config: { steps: 1, agents: { main: { model: "m" } } } };
   expect(() => resolveConfig(single, { ...choice, arm: "shared-policy" })).toThrow(
-    "the recipe has one agent, 'main', and no other to share with",
+    refusal("arm shared-policy: the recipe has one agent, 'main', and no other to share with"),
   );
 });
 
@@ -190,8 +203,50 @@ test("--set may give an agent another's policy, with its settings; different set
     /agents\.searcher\.model: differs from that of 'main'/,
   );
   expect(() => resolveConfig(recipe, { ...choice, set: ["agents.sercher.policy=of:main"] })).toThrow(
-    "there is no agent 'sercher': the agents are main, searcher",
+    expect.objectContaining({
+      code: "config-invalid",
+      message: "--set agents.sercher.policy=of:main: there is no agent 'sercher': the agents are main, searcher",
+      unknownNames: [{ unknown: "sercher", known: ["main", "searcher"] }],
+    }),
   );
+});
+
+test("a setting may add the main agent, and agents to which others delegate", () => {
+  const planner = 'agents.planner={"model":"p","delegates":["searcher","main","reader"]}';
+  const set = ["main=planner", planner, "agents.main.delegates=[]", "agents.reader.model=r"];
+  expect(Object.keys(resolveConfig(recipe, { ...choice, set }).agents)).toEqual([
+    ...["main", "searcher", "planner", "reader"],
+  ]);
+});
+
+test("a value may look like a setting of an agent", () => {
+  const runner = "runner.url=https://agents.acme.com/";
+  expect(resolveConfig(recipe, { ...choice, set: [runner] }).runner).toMatchObject({ url: "https://agents.acme.com/" });
+  const model = "sweep/agents.main.policy=compiled/main";
+  const { agents } = resolveConfig(gazetteer, {
+    ...choice,
+    set: ["agents.searcher.policy=of:main", `agents.main.model=${model}`],
+  });
+  expect(agents["searcher"]?.model).toBe(model);
+});
+
+test("a recipe's advice may depend on what the user sets, and only on that", () => {
+  const byModel: Recipe = {
+    ...recipe,
+    config: (_arm, chosen) => ({ steps: chosen("agents.main.model") === "big" ? 2 : 4, agents: single.config.agents }),
+  };
+  expect(resolveConfig(byModel, choice).steps).toBe(4);
+  expect(resolveConfig(byModel, { ...choice, set: ["agents.main.model=big"] }).steps).toBe(2);
+  const chosen = chosenBy(["agents.main.model=big", "agents.main.lora=null"]);
+  expect(chosen("agents.main")).toEqual({ model: "big", lora: null });
+  for (const path of [
+    "steps.count",
+    "agents.searcher.model",
+    "agents.main.lora.rank",
+    "agents.main.model.length",
+    "constructor",
+  ])
+    expect(chosen(path), path).toBeUndefined();
 });
 
 test.each<[string[], string]>([
@@ -226,28 +281,4 @@ test("differences name each path and both values", () => {
     'lora: {"rank":8} (stored), null (requested)',
     "seed: 1 (stored), nothing (requested)",
   ]);
-});
-
-test("one setting switches a team between this program's loop and an app, which has its own tools and prompts", () => {
-  const native = resolveConfig(withTools, choice);
-  expect(native.agents["searcher"]?.tools).toEqual(["search"]);
-  for (const set of [["runner=recipe"], ["runner.url=https://app.example/"]]) {
-    const { agents, evaluation } = resolveConfig(withTools, { ...choice, set });
-    expect(agents).toMatchObject({ main: { system: "", tools: [] }, searcher: { tools: [] } });
-    expect(evaluation.suites.map(({ name }) => name)).toEqual(["test"]);
-  }
-  const app = {
-    ...withTools,
-    config: () => ({ ...withTools.config("mgrpo", () => undefined), runner: "recipe" as const }),
-  };
-  expect(resolveConfig(app, choice).agents["searcher"]?.tools).toEqual([]);
-  expect({ ...resolveConfig(app, { ...choice, set: ["runner=native"] }) }).toEqual(native);
-});
-
-test.each([
-  ['agents.searcher.tools=["search"]', /agents\.searcher\.tools: an app runs the rollouts/],
-  ["agents.main.system=Plan.", /agents\.main\.system: an app runs the rollouts/],
-  ['evaluation.suites=[{"name":"blind","closedBook":true}]', /suite 'blind': the tools are the app's/],
-])("with an app, --set %s is refused: it would be ignored", (setting, message) => {
-  expect(() => resolveConfig(withTools, { ...choice, set: ["runner=recipe", setting] })).toThrow(message);
 });

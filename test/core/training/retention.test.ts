@@ -2,7 +2,15 @@
 import { expect, test } from "vitest";
 import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { GroupRecord } from "../../../core/contracts/records.ts";
-import { dueSuites, dueTeamAfter, jobId, readDueTeam } from "../../../core/training/evaluation.ts";
+import {
+  addressStep,
+  dueJobs,
+  dueSuites,
+  dueTeamAfter,
+  jobId,
+  newJobs,
+  readDueTeam,
+} from "../../../core/training/evaluation.ts";
 import { lostRollouts, tooManyLostReason } from "../../../core/training/lost-rollouts.ts";
 import { referenceVersion } from "../../../core/training/reference.ts";
 import { expiredParts, readExpiredVersion } from "../../../core/training/retention.ts";
@@ -95,7 +103,27 @@ test("a job's id depends on the team, is the same each time, and is a valid `pha
   const suite = teamConfig().evaluation.suites[0] ?? expect.fail();
   expect(jobId("a", suite, sha)).toBe(jobId("a", suite, sha));
   expect(jobId("a", suite, sha)).not.toBe(jobId("b", suite, sha));
-  expect(jobId("a", suite, sha)).toMatch(/^[A-Za-z0-9_-]+$/);
+  expect(jobId("a", suite, sha)).toMatch(/^all-[0-9a-f]{16}$/);
+});
+
+test("jobs are done while a run trains, but those of suites with `when: ends` only after it, and none once it is halted", () => {
+  const config = teamConfig();
+  const jobs = newJobs(config, 2, config.evaluation.suites, "a", sha);
+  const unscored = { n: 0, correct: 0, runs: [], interval: { low: 0, high: 1 } };
+  expect(jobs).toMatchObject([
+    { run: "test", team: 2, suite: "all", state: "queued", owner: "", fence: 0, ...unscored },
+    { run: "test", team: 2, suite: "ends", state: "queued", owner: "", fence: 0, ...unscored },
+  ]);
+  const done = jobs.map((job) => ({ ...job, state: "done" as const }));
+  const leased = jobs.map((job) => ({ ...job, state: "leased" as const }));
+  expect(dueJobs(config, "running", [...jobs, ...done, ...leased])).toEqual([jobs[0], leased[0]]);
+  expect(dueJobs(config, "finished", [...jobs, ...done])).toEqual(jobs);
+  expect(dueJobs(config, "halted", jobs)).toEqual([]);
+});
+
+test("an evaluation after a run repeats the draws of the run's own: its first team has the number that it had there", () => {
+  expect(addressStep(teamConfig(), 3)).toBe(3);
+  expect(addressStep(teamConfig({ evaluation: { firstTeam: 40 } }), 3)).toBe(43);
 });
 
 test("versions are kept if they are evaluated (0, 4, 8), every third (3, 6) or one of the last two", async () => {
