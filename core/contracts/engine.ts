@@ -41,7 +41,7 @@ export const EngineConfig = z.strictObject({
     "Precision of matrix products: fp32, or bf16 with fp32 accumulation, which needs provider cuda.",
   ),
   weightPacking: WeightPacking.default("auto").describe(
-    "Whether the sampler packs the weights under an adapter for its matrix products: faster, at the cost of another copy in memory, or one per lane. " +
+    "Whether the sampler packs the weights under an adapter for its matrix products: faster, with another copy in memory per lane. " +
       "auto: on if a worker then needs at most a third of the machine's memory.",
   ),
   quantization: Quantization.default("none").describe(
