@@ -1,7 +1,7 @@
 /**
  * @file Both packages as users get them: packed, then unpacked into empty folders, with links to this repository's dependencies. The
- * algorithm and a recipe's types need nothing but zod; a created project compiles and passes its own test. No created project is trained
- * here. test/package.test.ts checks, in every run of the tests, what needs no declarations.
+ * algorithm and a recipe's types need nothing but zod; a created project compiles and passes its own test. test/new-project.long.test.ts
+ * installs and trains one with npm. test/package.test.ts checks, in every run of the tests, what needs no declarations.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
+import { packArchives } from "../bench/new-project.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const TSC = join(ROOT, "node_modules", ".bin", "tsc");
@@ -77,12 +78,6 @@ const tsconfigOf = (libraries: object) => ({
   include: ["*.ts"],
 });
 
-/** Packs the package in a folder of this repository. Returns its archive. */
-function pack(location: string): string {
-  const output = run(location, "npm", "pack", "--ignore-scripts=false", "--pack-destination", folder, "--silent");
-  return join(folder, output.trimEnd().split("\n").at(-1) ?? "");
-}
-
 function run(cwd: string, command: string, ...args: string[]): string {
   return execFileSync(command, args, { cwd, encoding: "utf8", stdio: "pipe" });
 }
@@ -107,8 +102,7 @@ function createProject(location: string, dependencies: readonly string[], tsconf
 }
 
 beforeAll(() => {
-  tarball = pack(ROOT);
-  creator = pack(join(ROOT, "create"));
+  ({ mgrpo: tarball, creator } = packArchives(folder));
   createProject(algorithm, ["zod"], tsconfigOf({ skipLibCheck: false, types: [] }));
   writeFileSync(join(algorithm, "consumer.ts"), CONSUMER);
   copyFileSync(join(ROOT, "test/fixtures/misspelled-config.ts"), join(algorithm, "misspelled-config.ts"));
