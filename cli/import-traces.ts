@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
 import { importTraces, type TraceFile, type TraceImportOptions } from "../sft/traces/import.ts";
-import type { ImportReport } from "../sft/traces/report.ts";
+import type { ImportReport } from "../sft/traces/import-report.ts";
 import { writeNamedFile } from "./local/run-folder.ts";
 import { clean } from "./terminal/clean.ts";
 import { MGRPO } from "./terminal/name.ts";

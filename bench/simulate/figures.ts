@@ -4,7 +4,7 @@ import { LIMITS } from "./limits.ts";
 import type { Meter, Rates } from "./meter.ts";
 import type { Load, SimulationPlan } from "./plan.ts";
 import { IDLE_POLLS_PER_SECOND, LOG_BYTES, PRICES } from "./prices.ts";
-import type { MeasurementWindow } from "./run.ts";
+import type { MeasurementWindow } from "./simulation.ts";
 
 /** All totals are for `hours`, scaled from the window; `limits` shows the window's busiest moments. */
 export interface Figures extends Load {

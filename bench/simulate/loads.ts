@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { builtModule } from "../../built-module.ts";
 import type { Figures } from "./figures.ts";
 import type { Load } from "./plan.ts";
-import { count, firstLimit } from "./report.ts";
+import { count, firstLimit } from "./simulation-report.ts";
 
 type LoadSettings = Omit<Load, "rolloutsPerMinute" | "runs">;
 

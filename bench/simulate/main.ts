@@ -8,8 +8,8 @@ import { readArguments } from "./arguments.ts";
 import { figuresOf } from "./figures.ts";
 import { printLoadTable } from "./loads.ts";
 import { planOf } from "./plan.ts";
-import { formatReport } from "./report.ts";
-import { simulate } from "./run.ts";
+import { simulate } from "./simulation.ts";
+import { formatReport } from "./simulation-report.ts";
 import { installVirtualTime } from "./virtual-time.ts";
 
 async function main() {

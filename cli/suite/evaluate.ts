@@ -20,7 +20,7 @@ import { readQuestions, refuseEmpty } from "../questions.ts";
 import { accuracy, costText } from "../terminal/columns.ts";
 import { hanging, row } from "../terminal/rows.ts";
 import { evaluationId } from "./identity.ts";
-import { reportSuite, type SuiteReport } from "./report.ts";
+import { reportSuite, type SuiteReport } from "./suite-report.ts";
 
 export interface PlannedEvaluation {
   readonly config: RunConfig;

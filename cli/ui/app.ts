@@ -33,7 +33,7 @@ import { compareView } from "./compare.ts";
 import { answersView, casesView, evaluationsView } from "./evaluations.ts";
 import { EventSender } from "./event-sender.ts";
 import { pageFile, pageStyle } from "./page-files.ts";
-import { runsView, runView } from "./run.ts";
+import { runsView, runView } from "./run-view.ts";
 import { searchStep } from "./search.ts";
 import { groupView, rolloutView, stepView } from "./step.ts";
 import { timelineView } from "./timeline.ts";

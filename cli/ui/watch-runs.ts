@@ -4,7 +4,7 @@ import type { RunPulse, RunsView } from "../../ui/views.ts";
 import { readNewestStep } from "../local/recorded-steps.ts";
 import { findRun, statusVersion } from "../local/run-folder.ts";
 import { openSource } from "../show/source.ts";
-import { runPulse, runsView } from "./run.ts";
+import { runPulse, runsView } from "./run-view.ts";
 import { type Listener, Watch } from "./watch.ts";
 
 export interface RunWatcher {

@@ -4,13 +4,13 @@
  */
 import { isModelCall, readCall, refuseCutOff } from "./conventions.ts";
 import { conversationOf, demonstrationLine, type TracedConversation } from "./conversation.ts";
+import { ImportReport } from "./import-report.ts";
 import { type Joined, joinConversations, withThinking } from "./join.ts";
 import { type JsonValue, Unusable } from "./json.ts";
 import { isEmpty, isRedacted, type Message, messagesOf, type RawMessage } from "./message.ts";
 import { type OtlpSpan, Traces } from "./otlp.ts";
 import { type RawMessagesLine, readTraceFile } from "./read.ts";
 import type { RecordedCall } from "./recorded-call.ts";
-import { ImportReport } from "./report.ts";
 import { ownTools, type ToolDefinition } from "./tools.ts";
 
 export interface TraceImportOptions {

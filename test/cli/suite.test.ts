@@ -12,7 +12,7 @@ import { refuseSkippedSuites } from "../../cli/questions.ts";
 import { chooseSuite } from "../../cli/suite/choose.ts";
 import { evaluateSuite } from "../../cli/suite/evaluate.ts";
 import { evaluationId } from "../../cli/suite/identity.ts";
-import { SuiteReport } from "../../cli/suite/report.ts";
+import { SuiteReport } from "../../cli/suite/suite-report.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import { decrypt, encrypt } from "../../core/contracts/encryption.ts";

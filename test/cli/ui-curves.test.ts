@@ -1,6 +1,6 @@
 /** @file The dashboard's curves of a run. */
 import { expect, test } from "vitest";
-import { runView } from "../../cli/ui/run.ts";
+import { runView } from "../../cli/ui/run-view.ts";
 import type { GroupRecord } from "../../core/contracts/records.ts";
 import { type StepSummary, summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { curvesOf } from "../../ui/app/parts/curves.ts";

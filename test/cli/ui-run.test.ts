@@ -1,7 +1,7 @@
 /** @file The page of a run, from the records in its store: scores, steps, the evaluation that is left, and silent workers. */
 import { expect, test } from "vitest";
 import type { Source } from "../../cli/show/source.ts";
-import { runPulse, runView, workerView } from "../../cli/ui/run.ts";
+import { runPulse, runView, workerView } from "../../cli/ui/run-view.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { StallDetector } from "../../core/monitoring/stall.ts";

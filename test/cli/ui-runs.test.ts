@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { runsView } from "../../cli/ui/run.ts";
+import { runsView } from "../../cli/ui/run-view.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { workHere } from "./command-line.ts";

@@ -11,7 +11,7 @@ import { readBases } from "../../../cli/local/base-models.ts";
 import { openEmbeddedCloud } from "../../../cli/local/embedded-cloud.ts";
 import { readJobs } from "../../../cli/local/read-records.ts";
 import { startOrResume } from "../../../cli/local/start-or-resume.ts";
-import { reportSuite, type SuiteReport } from "../../../cli/suite/report.ts";
+import { reportSuite, type SuiteReport } from "../../../cli/suite/suite-report.ts";
 import { encrypt } from "../../../core/contracts/encryption.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
 import { compose } from "../../../gpu-workers/compose.ts";

@@ -2,7 +2,7 @@
 import type { Figures } from "./figures.ts";
 import type { Meter, SizeStatistics } from "./meter.ts";
 import type { SimulationPlan } from "./plan.ts";
-import type { MeasurementWindow } from "./run.ts";
+import type { MeasurementWindow } from "./simulation.ts";
 
 const MAX_REQUEST_ROWS = 14;
 /** Below this share of the requested rate, the runs have not reached it. */
