@@ -120,7 +120,7 @@ export function checkRunsFolder(): void {
   const code = faultOfWriting(existing);
   if (code === undefined) return;
   throw new MgrpoError(
-    "config-invalid",
+    "storage-unwritable",
     `${existing} cannot be written (${code}): run mgrpo in a folder that you can write to`,
   );
 }

@@ -40,6 +40,7 @@ test("one pass finds a missing model, an unknown tool, an unknown engine and a r
   expect(lines.join("\n")).toMatch(/the recipe's tools\.ts has no tool 'sextant'/);
   expect(lines.join("\n")).toMatch(/'torch'/);
   expect(lines.join("\n")).toMatch(/runs cannot be written \(ENOTDIR\): run mgrpo in a folder that you can write to/);
+  expect(findings.all.map(({ code }) => code)).toContain("storage-unwritable");
   expect(() => findings.settle()).toThrow(lines.join("\n"));
 });
 
