@@ -19,6 +19,7 @@ import { type Entry, factsOf } from "./history.ts";
 import { leaseChange } from "./leases.ts";
 import { refusal } from "./refusals.ts";
 import type { Channel, Fault } from "./schedule.ts";
+import type { TurnBack } from "./store-clock.ts";
 import { writeOf } from "./writes.ts";
 
 export interface ProxyOptions {
@@ -32,6 +33,8 @@ export interface ProxyOptions {
   readonly now: () => number;
   /** Milliseconds by which the time in the target's answers is ahead. Absent: 0. */
   readonly aheadMs?: () => number;
+  /** If the target verifies the dates of requests: turns them back by as much. */
+  readonly turnBack?: TurnBack;
   readonly record: (entry: Entry) => void;
   /** Called before each request. What it returns is called when the request is over. A process can die at both points. */
   readonly onRequest: () => () => void;
@@ -148,16 +151,18 @@ function deliver({ status, headers, body }: Answer, outgoing: ServerResponse, fa
 }
 
 async function forward(
-  { process, channel, target, now, aheadMs = () => 0, record }: ProxyOptions,
-  { method = "GET", url: path = "/", headers }: IncomingMessage,
+  { process, channel, target, now, aheadMs = () => 0, turnBack, record }: ProxyOptions,
+  { method = "GET", url: path = "/", headers: received }: IncomingMessage,
   body: Buffer,
   fault: Fault | undefined,
 ): Promise<Answer> {
   const sentAt = now();
-  const write = writeOf({ channel, method, path, headers, body });
+  const request = { channel, method, path, headers: received, body };
+  const write = writeOf(request);
   const facts = write ? factsOf(write) : [];
   const entry = { sentAt, process, channel, method, path, fault: fault?.kind };
   try {
+    const headers = turnBack ? await turnBack(request, aheadMs()) : received;
     const sent = httpRequest({ host: "127.0.0.1", port: target(), method, path, headers, agent: false });
     sent.end(body);
     const [found] = (await once(sent, "response")) as [IncomingMessage];

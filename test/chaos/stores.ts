@@ -14,6 +14,7 @@ import { freePort } from "../fakes/proxies.ts";
 import type { Built } from "../kill/build.ts";
 import { LIMITS } from "./limits.ts";
 import type { CloudArguments } from "./processes/cloud.ts";
+import { openTurnBack, type TurnBack } from "./store-clock.ts";
 import type { Supervisor } from "./supervisor.ts";
 
 /** Where a store's two APIs listen, on 127.0.0.1. */
@@ -26,6 +27,8 @@ export interface TrialStore {
   readonly ports: StorePorts;
   /** The names of the table and the bucket, the region and the keys, as environment variables. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Absent: the store does not verify the dates of requests. */
+  readonly turnBack?: TurnBack;
   /** @param functions the port that events and ticks are sent to. */
   start(functions: number): Promise<void>;
   close(): Promise<void>;
@@ -66,6 +69,7 @@ export async function openOtherStore(ports: StorePorts): Promise<TrialStore> {
   return {
     ports,
     environment: { ...keys, MGRPO_TABLE: name, MGRPO_BUCKET: name },
+    turnBack: openTurnBack(keys),
     async start(functions) {
       await Promise.all([createTable(clients.dynamo, name), createBucket(clients.s3, name)]);
       void tickUntil(stop.signal, functions);

@@ -210,16 +210,18 @@ async function proxyFor(stage: Stage, process: string, channel: Channel, target:
   const { schedule, supervisor, history, proxies, startedAt, clock } = stage;
   const faults = schedule.faults.filter((fault) => fault.process === process && fault.channel === channel);
   const sends = channel !== "events" && channel !== "calls";
+  const isStore = channel === "dynamo" || channel === "s3";
   const proxy = await openProxy({
     process,
     channel,
     target,
     faults: new Map(faults.map((fault) => [fault.request, fault])),
     now: () => performance.now() - startedAt,
-    aheadMs: () => (channel === "dynamo" || channel === "s3" ? clock.aheadMs : 0),
+    aheadMs: () => (isStore ? clock.aheadMs : 0),
+    ...(isStore && stage.store.turnBack && { turnBack: stage.store.turnBack }),
     record: (entry) => history.push(entry),
     onRequest() {
-      const mortal = [...(sends ? [process] : []), ...(channel === "dynamo" || channel === "s3" ? ["cloud"] : [])];
+      const mortal = [...(sends ? [process] : []), ...(isStore ? ["cloud"] : [])];
       const afterwards = mortal.map((name) => supervisor.onRequest(name));
       return () => {
         for (const after of afterwards) after();
