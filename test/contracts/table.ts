@@ -8,7 +8,7 @@ import type { TableKey } from "../../core/contracts/keys.ts";
 import type { Table, TableCondition, TableItem } from "../../core/ports.ts";
 import { claimRollouts } from "../../core/training/writes.ts";
 
-const keys = openFreshKeys(`CONTRACT#${process.pid}#${Date.now()}`);
+const keys = openFreshKeys(`CHECK#contract#${process.pid}#${Date.now()}`);
 
 const REFUSED = { code: "record-damaged", retryable: false };
 
