@@ -94,9 +94,10 @@ test("whether a team is due after a share is read from the step that produced it
   const config = teamConfig({ steps: 6, evaluation: { every: 0.5, suites: [{ name: "all" }] } });
   const table = stepsTable([0, 0, 3, 3]);
   expect(await Promise.all([0, 1, 2, 3, 4].map((team) => readDueTeam(table, config, team)))).toEqual([0, 0, 0, 3, 3]);
-  await expect(readDueTeam(table, config, 5)).rejects.toThrow(
-    "STEP 4 of test is missing: it says whether team 5 is evaluated",
-  );
+  const message = "STEP 4 of test is missing: it says whether team 5 is evaluated";
+  await expect(readDueTeam(table, config, 5)).rejects.toMatchObject({ code: "record-damaged", message });
+  const each = teamConfig({ steps: 6, evaluation: { every: 1, suites: [{ name: "all" }] } });
+  expect(await readDueTeam(stepsTable([]), each, 5)).toBe(5);
 });
 
 test("a job's id depends on the team, is the same each time, and is a valid `phase` of a rollout address", () => {

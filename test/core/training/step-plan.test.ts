@@ -15,6 +15,7 @@ import {
   policyAt,
   replaceZeroVarianceGroups,
   trainedAgents,
+  versionAfter,
 } from "../../../core/training/step-plan.ts";
 import { replaceGroups } from "../../../core/training/writes.ts";
 import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
@@ -91,6 +92,24 @@ test("a run ends after its last step, or once its tokens are sampled", () => {
   expect([isPlanned(3, 0, 0), isPlanned(4, 0, 0), isPlanned(1, 60, 39), isPlanned(1, 60, 40)]).toEqual([
     ...[true, false, true, false],
   ]);
+});
+
+test("if evaluations come after shares of the run, each plan names the newest team that is due, by steps or by tokens", () => {
+  const byShare = teamConfig({ steps: 4, evaluation: { every: 0.5, suites: [{ name: "all" }] } });
+  const byTokens = { ...byShare, steps: 100, sampledTokens: 100 };
+  const teamsOf = (config: RunConfig, tokens: readonly number[]) => {
+    const plans: StepRecord[] = [];
+    for (const [step, sampledTokens] of tokens.entries())
+      plans.push({ ...planned(config, step, after(plans.at(-1))), sampledTokens });
+    return plans.map(({ dueTeam }) => dueTeam);
+  };
+  expect(teamsOf(byShare, [1, 1, 1, 1])).toEqual([0, 2, 2, 4]);
+  expect(teamsOf(byTokens, [30, 25, 20, 10])).toEqual([0, 0, 3, 3]);
+  expect(planned(teamConfig({ steps: 4 }), 0, after(undefined))).not.toHaveProperty("dueTeam");
+});
+
+test("step s makes version s + 1 of every trained agent", () => {
+  expect([0, 6].map((step) => versionAfter({ step }))).toEqual([1, 7]);
 });
 
 test("a frozen main agent: a group fills its place if any trained agent learns from it, and replacements follow the old groups", () => {
