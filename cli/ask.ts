@@ -27,14 +27,10 @@ export async function ask(prompt: string, options: AskOptions): Promise<void> {
   const seconds = Math.round((performance.now() - started) / 100) / 10;
   const tokens = tokensOf(trajectories);
   if (isTerminal) {
-    const counts = Object.values(tokens).map(({ asked, sampled, read }) =>
-      [
-        counted(asked, "conversation"),
-        `${sampled} sampled tokens`,
-        ...(read > 0 ? [`${read} prompt tokens`] : []),
-      ].join(", "),
-    );
-    const agents = Object.keys(tokens).map((agent, i) => `${agent}: ${counts[i]}`);
+    const agents = Object.entries(tokens).map(([agent, { asked, sampled, read }]) => {
+      const prompts = read > 0 ? `, ${read} prompt tokens` : "";
+      return `${agent}: ${counted(asked, "conversation")}, ${sampled} sampled tokens${prompts}`;
+    });
     for (const line of hanging("  ", [`${seconds} s`, ...agents].join("; "))) console.log(colors.dim(line));
   } else {
     const { stop: end, answer: text, fault } = conversation;

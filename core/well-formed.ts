@@ -16,7 +16,7 @@ export function toWellFormedJson<T>(value: T): T {
   return JSON.parse(text) as T;
 }
 
-/** The longest prefix of at most `characters`. It does not split a surrogate pair, unless only one character is allowed. */
+/** The longest prefix of at most `characters` UTF-16 code units. It does not split a surrogate pair, unless only one unit is allowed. */
 export function clip(text: string, characters: number): string {
   if (text.length <= characters) return text;
   const end = characters > 1 && /[\uD800-\uDBFF]/.test(text[characters - 1] ?? "") ? characters - 1 : characters;

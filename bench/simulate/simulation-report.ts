@@ -5,7 +5,7 @@ import type { SimulationPlan } from "./plan.ts";
 import type { MeasurementWindow } from "./simulation.ts";
 
 const MAX_REQUEST_ROWS = 14;
-/** Below this share of the requested rate, the runs have not reached it. */
+/** Runs below this share of the requested rate have not reached it. */
 const MIN_RATE_SHARE = 0.95;
 
 type Scale = (n: number) => string;
@@ -119,7 +119,7 @@ function dollarTable({ usd: lines, hours, factor }: Figures, rollouts: number): 
   );
 }
 
-/** The limit that this load exceeds most, or comes closest to. */
+/** The limit that this load exceeds most, or comes closest to, after a note if the runs did not reach the requested rate. */
 export function firstLimit({ limits: [first], rolloutsPerMinute, reached }: Figures): string {
   const slow =
     reached < MIN_RATE_SHARE * rolloutsPerMinute

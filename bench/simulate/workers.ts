@@ -12,7 +12,7 @@ import { type Cloud, openSimulatedStore, pause } from "./cloud/store.ts";
 import type { SimulationPlan } from "./plan.ts";
 import { simulatedRewards, simulatedTools } from "./team.ts";
 
-/** Workers start spread over this many seconds, as machines do. */
+/** The workers' starts are spread over this many seconds: machines do not start all at once. */
 const STAGGER_SECONDS = 5;
 
 /**

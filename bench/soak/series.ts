@@ -17,10 +17,10 @@ export interface Series {
 type Value = (sample: SoakSample, before: SoakSample | undefined) => number | undefined;
 
 const MEGABYTE = 1e6;
-/** Kinds of record of which a run keeps one per step, or per evaluation. */
+/** Kinds of record that accumulate: a run keeps one per step, or one per evaluation. */
 const ADDED_BY_STEPS: ReadonlySet<string> = new Set(["STEP", "JOB"]);
 
-/** By the name of the chart's file. */
+/** The charts, by file name without extension. */
 export function seriesOf(samples: readonly SoakSample[]): Readonly<Record<string, Series>> {
   const processes = namesOf(samples, "bytes");
   const perProcess = (key: "bytes" | "openFiles", divisor: number) =>

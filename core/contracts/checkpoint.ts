@@ -31,7 +31,7 @@ export const TrainingStats = z.strictObject({
   maskedFraction: z.number().exactOptional(),
   /** Share of action tokens whose importance weight was capped at `tisCap`. Absent: there is no cap. */
   truncatedFraction: z.number().exactOptional(),
-  /** k3 estimate of KL(behavior || current) over action tokens: the sampler's log-probs against the trainer's before the step. */
+  /** k3 estimate of KL(behavior || current), mean over action tokens, in nats: sampler's log-probs against the trainer's before the step. */
   kl: z.number(),
   /** max |ratio - 1| over action tokens before the step. A worker warns above 1e-3, unless the rollouts are stale or the base is quantized. */
   maxRatioDeviation: z.number(),

@@ -1,11 +1,11 @@
 /**
- * @file A run's progress, which drives the curriculum and the schedules of the learning rate and the entropy bonus. It depends only on
- * the config and the STEP records, so every process agrees on it.
+ * @file A run's progress, which drives the curriculum, the schedules of the learning rate and the entropy bonus, and evaluations at shares of the
+ * run. It depends only on the config and the STEP records, so every process agrees on it.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { StepRecord } from "../contracts/records.ts";
 
-/** How far the run is when a step begins, in [0, 1): the share of `steps` or of `sampledTokens` that is done, whichever is larger. */
+/** How far along the run is before a step, in [0, 1]: the share of `steps` or of `sampledTokens` that is done, whichever is larger. */
 export function runShareAt(
   { steps, sampledTokens }: Pick<RunConfig, "steps" | "sampledTokens">,
   { step, sampledBefore }: Pick<StepRecord, "step" | "sampledBefore">,

@@ -1,4 +1,4 @@
-/** @file A limit of an agent that a request of the app runs into. */
+/** @file The error of a request from the app that would exceed one of an agent's limits. */
 import type { StopReason } from "../../core/contracts/conversation.ts";
 
 export type SessionLimit = Extract<StopReason, "token-limit" | "turn-limit">;

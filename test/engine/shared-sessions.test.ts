@@ -1,6 +1,6 @@
 /**
- * @file Callers with the same graph, policy shape and options share a session. One that maps weights maps those of its caller's files, and ends
- * once nobody uses it and others are mapped.
+ * @file Callers with the same graph, policy shape and options share a session. A session with memory-mapped weights is shared only by callers of
+ * the same files, and is released when it has no users and a session on other weights opens.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,7 +53,7 @@ const embeddingOf = (seed: number) =>
 
 const doubled = async (weights: OpenWeights) => (await (await doubleSession(weights)).run({}, {}))["doubled"];
 
-test("a model that replaces another in the same file is the one that is computed", async () => {
+test("after a model is replaced in its file, a session computes with the new one", async () => {
   for (const seed of [1, 2]) {
     const expected = embeddingOf(seed).map((value) => 2 * value);
     expect(await doubled(openWeights(model("replaced", seed)))).toEqual(expected);
@@ -67,7 +67,7 @@ test("a file that was replaced after its model was opened is not mapped", async 
   await expect(doubleSession(weights)).rejects.toThrow(message);
 });
 
-test("a session stays while it has a user and until other weights are mapped; then it is released", async () => {
+test("a session is released when it has no users and other weights are mapped, not before", async () => {
   const files = model("used", 1);
   const [first, second] = [openWeights(files), openWeights(files)];
   const session = await doubleSession(first);
@@ -84,7 +84,7 @@ test("a session stays while it has a user and until other weights are mapped; th
   expect(await doubled(openWeights(files))).toBeDefined();
 });
 
-test("a session that fails to open after its last user has ended fails no other one, and does not end its successor", async () => {
+test("a session that fails to open after its last use neither makes another one fail nor removes its successor", async () => {
   const files = model("gone", 1);
   const [gone, again] = [openWeights(files), openWeights(files)];
   const open = (trace: () => TracedGraph, { external }: OpenWeights) =>

@@ -26,7 +26,7 @@ export interface MicroBatchLimits {
   readonly predictions: number;
 }
 
-/** `scores` and `predictions` are those of the largest micro-batch of whole sequences: they bound trees. */
+/** `scores` and `predictions` are those of the largest micro-batch of whole sequences, so that micro-batches of trees take no more memory. */
 export function limitsOf({ microBatchTokens, contextTokens }: EngineOptions): MicroBatchLimits {
   const largest = Math.max(microBatchTokens, contextTokens);
   return { tokens: microBatchTokens, scores: largest * contextTokens, predictions: largest };

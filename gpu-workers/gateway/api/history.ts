@@ -61,7 +61,7 @@ export class History {
   }
 }
 
-/** A call without arguments has an empty object. */
+/** The call as the app wrote it, except that blank arguments become `{}`. */
 export const callOf = (id: string, name: string, written: string): AppToolCall => ({
   id,
   name,

@@ -36,13 +36,10 @@ function* settingsOf(schema: z.ZodType, path = ""): Generator<[path: string, des
 test.each([
   ["the run config", RunConfig],
   ["the web tools", WebSettings],
-])(
-  "every setting of %s has a description: one line of up to 200 characters that ends with a full stop",
-  (_, schema) => {
-    const faults = [...settingsOf(schema)].filter(([, text]) => text === undefined || !/^[^\n]{5,199}\.$/.test(text));
-    expect(faults).toEqual([]);
-  },
-);
+])("every setting of %s has a description: one line of up to 200 characters that ends with a period", (_, schema) => {
+  const faults = [...settingsOf(schema)].filter(([, text]) => text === undefined || !/^[^\n]{5,199}\.$/.test(text));
+  expect(faults).toEqual([]);
+});
 
 test("settingsOf finds settings in lists, records, unions and defaults", () => {
   const paths = [...settingsOf(RunConfig)].map(([path]) => path);
