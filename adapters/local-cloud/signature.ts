@@ -143,7 +143,7 @@ function requireHash(header: string | string[] | undefined, service: Service, bo
     throw new AuthenticationError("mismatch", "the body is not the one that was signed");
 }
 
-/** Decodes names and values as the S3 server does, so that the signature covers what it acts on: a plus is a space. */
+/** Decodes names and values as the S3 server does (a plus is a space), so that the signature covers the query that the server acts on. */
 function readQuery(search: string): Record<string, string[]> {
   const query: Record<string, string[]> = Object.create(null);
   for (const [name, value] of new URLSearchParams(search)) query[name] = [...(query[name] ?? []), value];

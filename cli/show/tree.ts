@@ -88,7 +88,7 @@ export function heldOutTree(
   };
 }
 
-/** The invocations that the main agent made. An app may not say from which turns: those are placed by their tasks. */
+/** The invocations that the main agent made. An app's record does not say in which turns: then they are placed by their tasks. */
 const invocationsOfMain = (invocations: ReadonlyMap<string, Invocation>): ReadonlyMap<string, Invocation> =>
   new Map([...invocations].filter(([, { request }]) => request.callers === undefined));
 
@@ -150,7 +150,7 @@ function trainedTags(
   return finalized && tags.length === 0 ? [{ text: "dropped by alignment", tone: "faint" }] : tags;
 }
 
-const MASKED = { true: "masked", caller: "reward unknown: its caller was truncated" };
+const MASKED = { true: "masked", caller: "reward unknown: a conversation that led to it was truncated" };
 
 function invocationTag(
   { config, invocations }: RolloutParts,

@@ -1,6 +1,6 @@
 /**
- * @file Gives up rollouts that keep crashing their workers. Tick commits `failed` at the outcome's own key, so a late success and a
- * give-up cannot both count. The loser of that race uses the stored outcome.
+ * @file Gives up rollouts that keep crashing their workers. `failed` is committed at the outcome's own key, so a late success and a give-up
+ * cannot both count. The loser of that race uses the stored outcome.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import { objectKeys } from "../contracts/keys.ts";
@@ -11,7 +11,7 @@ import type { StoreCommand } from "./store-commands.ts";
 /** A rollout that crashes its worker this often while it runs alone is the cause of the crashes. */
 const POISON_CRASHES = 3;
 
-/** Crashes of a rollout that ran alone after which it is given up. */
+/** A rollout is given up after this many crashes while it runs alone. */
 export const crashLimit = ({ limits }: Pick<RunConfig, "limits">): number => Math.min(POISON_CRASHES, limits.attempts);
 
 /** Gives up the rollouts of open groups that crashed too often, then scores them as lost. */

@@ -26,16 +26,20 @@ const VERSION = 0;
 /**
  * A request that sets no temperature is sampled as in training.
  *
- * @param training the temperature of training, for agents without one of their own.
+ * @param trainingTemperature for agents without a temperature of their own.
  * @param override replaces the temperature of training, for every agent.
  */
-export function servedTeam(agents: ReadonlyMap<string, ServedAgent>, training: number, override?: number): ChatTeam {
+export function servedTeam(
+  agents: ReadonlyMap<string, ServedAgent>,
+  trainingTemperature: number,
+  override?: number,
+): ChatTeam {
   return {
     agents: [...agents.keys()],
     async turn(name, request, signal, requested) {
       const agent = agents.get(name);
       if (!agent) throw new MgrpoError("config-invalid", `this team has no agent '${name}'`);
-      const sampling = samplingOf(requested, override ?? agent.config.temperature ?? training);
+      const sampling = samplingOf(requested, override ?? agent.config.temperature ?? trainingTemperature);
       return answer(agent, request, { sampling, seed: requested.seed }, signal);
     },
     delivering() {},

@@ -170,7 +170,7 @@ test("a server is installed and responds before its worker is started, and gets 
   expect(calls.filter((call) => call.includes("autoscaling"))).toEqual([]);
 });
 
-test("every request of curl has a time limit: one that stalls would keep a paid instance without a worker", () => {
+test("every curl request has a time limit: one that stalls would keep a paid instance without a worker", () => {
   const { calls, start } = boot("", "FleetMain", "served");
   const requests = [...calls, ...start("mgrpo-interruption")].filter((call) => call.startsWith("curl "));
   for (const part of ["api/token", "local-ipv4", "SHASUMS256", "linux-x64", ".whl", "healthz", "instance-action"])
