@@ -1,7 +1,7 @@
 /**
- * @file ui.*: a run of 100,000 rollouts in the dashboard, as a browser requests it: how long a view takes, the first time and again,
- * and what share of a core the dashboard and the store take to follow it as if it were running. The run's records are made up: nothing is sampled
- * or trained.
+ * @file ui.*: the dashboard, requested as by a browser, with a run of 100,000 rollouts. Measures how long each view takes, on the first request
+ * and on the second, and what share of a core the dashboard and the store use to follow the run as if it were running. The run's records are made
+ * up: nothing is sampled or trained.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -22,7 +22,7 @@ import { print } from "./measurement.ts";
 
 const RUN = "large";
 const [STEPS, GROUPS, K] = [782, 16, 8];
-/** How many of the last steps have GROUP records: the view of a step reads no other step's. */
+/** Only this many of the last steps have GROUP records: the view of a step reads no other step's. */
 const SCORED_STEPS = 8;
 const FOLLOW_SECONDS = 20;
 
@@ -60,7 +60,7 @@ function groupOf(step: number, group: number): GroupRecord {
   const scored = (k: number) => ({ reward: k % 2, correct: k % 2, wellFormed: true, tokens: 100, invocations: {} });
   const indices = Array.from({ length: K }, (_, k) => k);
   const advantages = indices.map((k) => (k % 2 === 0 ? -1 : 1));
-  const sums = { mean: 0.5, std: 0.5, duplicated: 0, dropped: 0 };
+  const statistics = { mean: 0.5, std: 0.5, duplicated: 0, dropped: 0 };
   return {
     run: RUN,
     step,
@@ -70,7 +70,7 @@ function groupOf(step: number, group: number): GroupRecord {
     state: "finalized",
     crashes: {},
     rollouts: Object.fromEntries(indices.map((k) => [String(k), scored(k)])),
-    finalized: { main: { trajectories: indices, advantages, weights: [1 / K], ...sums } },
+    finalized: { main: { trajectories: indices, advantages, weights: [1 / K], ...statistics } },
   };
 }
 

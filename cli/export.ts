@@ -1,8 +1,8 @@
 /**
- * @file `mgrpo export`: writes a run's weights after its last finished step as Hugging Face folders, runs/<run>/checkpoints/<agent>/. `mgrpo
- * train` has already written them for its own finished runs. This command is for runs in the store that the environment names, for halted
+ * @file `mgrpo export`: writes a run's weights after its last finished step as Hugging Face folders, runs/<run>/checkpoints/<agent>/.
+ * `mgrpo train` has already written them for its own finished runs. This command is for runs in the store that the environment names, for halted
  * and running ones, and for merged or converted weights. Weights of an unfinished run, merged weights and converted weights each go into a
- * folder of their own next to that one.
+ * folder of their own next to `checkpoints`.
  */
 import { MgrpoError } from "../core/errors.ts";
 import type { ExportForm } from "./local/export-form.ts";

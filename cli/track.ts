@@ -11,6 +11,7 @@ import { Tracking } from "./local/tracking.ts";
 import { notesOf } from "./notes.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { clean } from "./terminal/clean.ts";
+import { counted } from "./terminal/columns.ts";
 
 export interface TrackOptions {
   /** Instead of those that the run's config names. */
@@ -42,7 +43,7 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   // No time limit on the whole: the user waits for it, and each request has a limit of its own.
   const incomplete = await tracking.finish(endOf(source.state), new AbortController().signal);
   if (incomplete.length > 0) throw new MgrpoError("tracker-unavailable", failures.join("; "), { retryable: true });
-  console.log(`${metrics.lines.length} lines of metrics are in ${config.track.join(" and ")}`);
+  console.log(`metrics in ${config.track.join(", ")}: ${counted(metrics.lines.length, "line")}`);
 }
 
 /**

@@ -6,9 +6,9 @@ import { sha256 } from "../../engine/hash.ts";
 import { type Bases, hashesOf } from "../local/base-models.ts";
 
 /**
- * Same team, same questions, same settings: same evaluation. The content of models, questions, criteria and benchmark data matters, not where
- * it is read from; the prices of agents and the judge do not matter. The recipe's folder, the cache folder of the tools
- * and the prices of tools do: a resumed evaluation uses those that it started with.
+ * Same team, questions and settings: same evaluation. Models, questions, a benchmark's criteria and its data count by their content, wherever they
+ * are read from. The prices of agents and the judge do not count. The recipe's folder, the tools' cache folder and the prices of tools do count: a
+ * resumed evaluation uses those that it started with.
  */
 export async function evaluationId(config: RunConfig, bases: Bases, questions: QuestionSet): Promise<string> {
   const { questions: _, ...settings } = config;

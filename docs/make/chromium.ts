@@ -15,7 +15,7 @@ export function findChromium(): string | undefined {
   return paths.find(isExecutable);
 }
 
-/** As `findChromium`, but throws if there is none, and says how to get one. */
+/** Like `findChromium`, but throws if there is none, and says how to get one. */
 export function requireChromium(): string {
   const found = findChromium();
   if (found) return found;

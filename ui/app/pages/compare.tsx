@@ -199,8 +199,8 @@ function firstAndNewest({ evaluations }: RunView, suite: string): string {
   const [first, last] = [own[0], own.at(-1)];
   if (!first || !last) return "–";
   const share = percent(last.correct / last.n);
-  const interval = `[${(100 * last.interval.low).toFixed(1)}, ${(100 * last.interval.high).toFixed(1)}]`;
-  return first === last ? `${share} ${interval}` : `${percent(first.correct / first.n)} → ${share} ${interval}`;
+  const range = `[${(100 * last.interval.low).toFixed(1)}, ${(100 * last.interval.high).toFixed(1)}]`;
+  return first === last ? `${share} ${range}` : `${percent(first.correct / first.n)} → ${share} ${range}`;
 }
 
 function Settings({ runs }: { readonly runs: readonly RunView[] }) {

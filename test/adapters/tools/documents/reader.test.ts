@@ -91,7 +91,7 @@ test("a document that ended two processes is remembered, and not read again", as
   reader = openReader(2);
   const slow = { ...page(""), type: PDF, bytes: longPage(98_000_000) };
   expect(await reader.read(slow)).toEqual(TOO_COMPLEX);
-  // Another document is read by a new process, which a refusal does not wait for.
+  // The ordinary document needs a new process; the refusal does not wait for it.
   const order: string[] = [];
   const ordinary = reader.read({ ...page("ordinary"), type: "text/plain" }).finally(() => order.push("ordinary"));
   const again = reader.read({ ...slow }).finally(() => order.push("again"));
@@ -100,7 +100,7 @@ test("a document that ended two processes is remembered, and not read again", as
   expect(order).toEqual(["again", "ordinary"]);
 });
 
-test.runIf(LINUX)("a process that uses too much memory after a document is ended", async () => {
+test.runIf(LINUX)("a process is ended if it uses too much memory after it has read a document", async () => {
   const others = childrenOf(process.pid);
   reader = openReader();
   await reader.read(page("<p>small</p>"));
@@ -162,7 +162,7 @@ test.skipIf(!LINUX)(
   },
 );
 
-test.skipIf(!LINUX)("a document whose process is killed from outside while it is read is read again", async () => {
+test.skipIf(!LINUX)("a document is read again if its process is killed from outside while reading it", async () => {
   const others = childrenOf(process.pid);
   reader = openReader();
   await reader.read(page("<p>warm</p>"));
