@@ -14,10 +14,11 @@ export const Bits = z.strictObject({
   recipe: z.string(),
   arm: Arm,
   seed: z.int(),
-  /** What computed them (`thisMachine`). */
-  machine: z.string(),
-  /** Steps of the run -> agent -> SHA-256 of its final weights. No run is the start of a longer one: the learning rate falls to 0 in each. */
-  sha256: z.record(z.string().regex(/^\d+$/), z.record(AgentName, Sha256)),
+  /**
+   * By what computed them (`thisMachine`): steps of the run -> agent -> SHA-256 of its final weights. No run is the start of a longer one: the
+   * learning rate falls to 0 in each.
+   */
+  machines: z.record(z.string(), z.record(z.string().regex(/^\d+$/), z.record(AgentName, Sha256))),
 });
 export type Bits = z.infer<typeof Bits>;
 
@@ -26,29 +27,30 @@ export interface Verdict {
   readonly message: string;
 }
 
-export function compareBits(
-  recorded: Bits,
-  run: Pick<RunReport, "recipe" | "arm" | "seed" | "steps" | "agents">,
-  machine: string,
-): Verdict {
-  const expected = recorded.sha256[run.steps];
-  const keys = ["recipe", "arm", "seed"] as const;
-  const other = keys.find((key) => run[key] !== recorded[key]);
+type ComparedRun = Pick<RunReport, "recipe" | "arm" | "seed" | "steps" | "agents">;
+
+export function compareBits(recorded: Bits, run: ComparedRun, machine: string): Verdict {
+  const other = (["recipe", "arm", "seed"] as const).find((key) => run[key] !== recorded[key]);
   if (other) return { is: "another run", message: `its ${other} is ${run[other]}, and ${recorded[other]} is recorded` };
-  if (!expected) {
-    const steps = Object.keys(recorded.sha256).join(" and ");
-    return { is: "another run", message: `it has ${run.steps} steps, and ${steps} are recorded` };
-  }
-  const agents = [...new Set([...Object.keys(expected), ...Object.keys(run.agents)])];
-  const differing = agents.flatMap((agent) => {
-    const [before, now] = [expected[agent] ?? "no weights", run.agents[agent]?.sha256 ?? "no weights"];
+  const known = Object.entries(recorded.machines).flatMap(([name, bySteps]) => {
+    const expected = bySteps[run.steps];
+    return expected ? [{ name, differing: differingAgents(expected, run) }] : [];
+  });
+  if (known.length === 0) return { is: "another run", message: `it has ${run.steps} steps, which are not recorded` };
+  const message = `different weights after ${run.steps} steps`;
+  const own = known.find(({ name }) => name === machine);
+  const same = own ? own.differing.length === 0 : known.some(({ differing }) => differing.length === 0);
+  if (same) return { is: "same", message: `the weights after ${run.steps} steps are those recorded` };
+  if (own) return { is: "changed", message: [message, ...own.differing].join("\n  ") };
+  const machines = `this is ${machine}, which may round differently; recorded:`;
+  return { is: "another machine", message: [message, machines, ...known.map(({ name }) => name)].join("\n  ") };
+}
+
+function differingAgents(expected: Readonly<Record<string, string>>, { agents }: ComparedRun): string[] {
+  return [...new Set([...Object.keys(expected), ...Object.keys(agents)])].flatMap((agent) => {
+    const [before, now] = [expected[agent] ?? "no weights", agents[agent]?.sha256 ?? "no weights"];
     return before === now ? [] : [`${agent}: ${now}, recorded: ${before}`];
   });
-  if (differing.length === 0) return { is: "same", message: `the weights after ${run.steps} steps are those recorded` };
-  const message = [`different weights after ${run.steps} steps`, ...differing].join("\n  ");
-  if (machine === recorded.machine) return { is: "changed", message };
-  const machines = `this is ${machine}, and they are recorded on ${recorded.machine}: it may round differently`;
-  return { is: "another machine", message: `${message}\n  ${machines}` };
 }
 
 /** Vector instructions that the runtime's kernels use, by their names in Linux. */

@@ -1,7 +1,7 @@
 /**
  * @file `npm run bits -- runs/<run>`: compares the weights of a finished run of `npm start -- --seed 7`, by its report, with those that
- * results/bits.json records for its number of steps. Exit code 1 if they differ on the kind of machine that made the record, 2 if the run
- * is not one that is recorded.
+ * results/bits.json records for its number of steps. Exit code 1 if they differ on a kind of machine that is recorded, 2 if the run is not
+ * one that is recorded.
  */
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
