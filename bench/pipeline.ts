@@ -2,6 +2,9 @@
  * @file pipeline.rollouts: training rollouts per hour of the atlas team at `staleness` 0, 1 and 2, with tools that take seconds, with a long
  * tail (tool-latency.ts), for one worker per agent and for two; pipeline.gain: the rate at 1 and 2, relative to that at 0. Runs at different settings
  * alternate, because other processes change this machine's speed. Takes about half an hour.
+ *
+ * MGRPO_TINKER_TEAM=<main's url>,<searcher's url> puts both models on Tinker servers (docs/staleness.md), with one worker per agent. A first
+ * run, which is not counted, makes the servers compile.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,14 +19,14 @@ import { print } from "./measurement.ts";
 import type { ToolLatency } from "./tool-latency.ts";
 
 const STALENESS = [0, 1, 2];
+const SERVERS = process.env["MGRPO_TINKER_TEAM"]?.split(",");
 /** Per agent. */
-const WORKERS = [1, 2];
+const WORKERS = SERVERS ? [1] : [1, 2];
 const REPETITIONS = 2;
-/**
- * The first steps, which trace graphs and warm caches, are left out. The 12 measured steps are a multiple of staleness + 1, the number of steps in
- * flight, at each staleness.
- */
-const [STEPS, WARM_UP_STEPS] = [15, 3];
+/** The first steps, which trace graphs and warm caches, are left out. */
+const WARM_UP_STEPS = 3;
+/** A multiple of staleness + 1, the number of steps in flight, at each staleness. */
+const MEASURED_STEPS = SERVERS ? 6 : 12;
 const BATCH = { questionsPerStep: 4, rolloutsPerQuestion: 8 };
 const LATENCY: ToolLatency = { medianSeconds: 1, sigma: 1 };
 
@@ -49,12 +52,13 @@ try {
   writeRecipe(join(folder, "slow-tools"));
   const settings = WORKERS.flatMap((workers) => STALENESS.map((staleness) => ({ staleness, workers })));
   const rates = settings.map((): number[] => []);
+  if (SERVERS) train(folder, { staleness: 0, workers: 1 }, "warm-up");
   for (let repetition = 0; repetition < REPETITIONS; repetition++) {
     for (const [i, setting] of settings.entries()) {
       const report = train(folder, setting, repetition);
       const perHour = rolloutsPerHour(report);
       rates[i]?.push(perHour);
-      const config = { recipe: "atlas", ...BATCH, latency: LATENCY, ...setting, repetition };
+      const config = { recipe: "atlas", ...BATCH, latency: LATENCY, ...setting, repetition, servers: SERVERS };
       const stale = { kl: worst(report, "kl"), truncated: worst(report, "truncatedFraction") };
       print("pipeline.rollouts", perHour, "rollouts/hour", { ...config, ...stale });
     }
@@ -88,12 +92,21 @@ function writeRecipe(path: string): void {
  * All runs use truncated importance sampling (`algorithm.tisCap`), at staleness 0 too: those with equal `workers`
  * differ in `staleness` alone.
  */
-function train(cwd: string, { staleness, workers }: Setting, repetition: number): Report {
+function train(cwd: string, { staleness, workers }: Setting, repetition: number | "warm-up"): Report {
   const run = `n${staleness}-w${workers}-${repetition}`;
   const perAgent = Object.fromEntries(["main", "searcher"].map((agent) => [`agents.${agent}.workers`, workers]));
-  const settings = { ...BATCH, ...perAgent, staleness, "algorithm.tisCap": 2, "evaluation.suites": "[]" };
+  const settings = {
+    ...BATCH,
+    ...perAgent,
+    ...onServers(),
+    staleness,
+    "algorithm.tisCap": 2,
+    "evaluation.suites": "[]",
+  };
   const set = Object.entries(settings).flatMap(([path, value]) => ["--set", `${path}=${value}`]);
-  const command = ["train", "./slow-tools", "--steps", String(STEPS), "--seed", "1", "--run", run, ...set];
+  // The last `staleness` steps are not measured: no later step is sampled beside them.
+  const steps = String(WARM_UP_STEPS + MEASURED_STEPS + staleness);
+  const command = ["train", "./slow-tools", "--steps", steps, "--seed", "1", "--run", run, ...set];
   execFileSync(process.execPath, [fileURLToPath(builtModule("cli/mgrpo")), ...command], {
     cwd,
     stdio: ["ignore", "ignore", "inherit"],
@@ -101,8 +114,19 @@ function train(cwd: string, { staleness, workers }: Setting, repetition: number)
   return parseJson(Report, readFileSync(join(cwd, "runs", run, "report.json")), "report.json");
 }
 
+/** The limits leave room for a server that compiles. */
+function onServers(): Record<string, string | number> {
+  if (!SERVERS) return {};
+  const perAgent = ["main", "searcher"].flatMap((agent, i) => [
+    [`agents.${agent}.policy`, `tinker:${SERVERS[i]}`],
+    [`agents.${agent}.optimizer.maxGradientNorm`, "null"],
+    [`agents.${agent}.lora`, '{"rank":8}'],
+  ]);
+  return { ...Object.fromEntries(perAgent), "limits.rolloutSeconds": 3600, "limits.invocationSeconds": 1800 };
+}
+
 function rolloutsPerHour({ perStep }: Report): number {
-  const measured = perStep.slice(WARM_UP_STEPS);
+  const measured = perStep.slice(WARM_UP_STEPS, WARM_UP_STEPS + MEASURED_STEPS);
   const rollouts = sum(measured.map((step) => step.rollouts));
   const seconds = sum(measured.map((step) => step.seconds ?? Number.NaN));
   return Math.round((3600 * rollouts) / seconds);
