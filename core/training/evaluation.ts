@@ -1,7 +1,7 @@
 /**
  * @file Which teams are evaluated, on which suites, and as which jobs. Team 0 and the last team always are. In between, `evaluation.every`
- * names every n-th team, or the first team after each share of the run. Which teams these are depends on the sampled tokens, so the plan of
- * each step records the newest of them (`dueTeam`), and every process reads it there.
+ * names every n-th team, or the first team after each share of the run. Which team is the first after a share depends on the sampled tokens, so
+ * the plan of each step records the newest one (`dueTeam`), and every process reads it there.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { EvaluationSuite } from "../contracts/evaluation-suite.ts";
