@@ -232,16 +232,13 @@ function warnOnMismatch({ run, agent }: TrainRole, record: StepRecord, { maxRati
 async function discardExpired(role: TrainRole, next: Manifest): Promise<void> {
   const { run, agent } = role;
   if (!role.engine.discard) return;
+  const expired = await readExpiredVersion(run.store.table, run.config, next.version);
+  if (!expired) return;
   try {
-    const expired = await readExpiredVersion(run.store.table, run.config, next.version);
-    if (expired) await discard(role, expired, next);
+    await discard(role, expired, next);
   } catch (error) {
-    const version = next.version;
-    run.log.warn("the version that this one makes obsolete stays on the server", {
-      agent,
-      version,
-      error: String(error),
-    });
+    const { version } = expired;
+    run.log.warn("an expired version stays on the server", { agent, version, error: String(error) });
   }
 }
 

@@ -264,7 +264,7 @@ test("version 0 is the folder without its weights, plus a tinker.json; an export
   // An exported version continues with its own model and rank.
   expect(tinkerBase("tinker:http://gpu2:8000", "main", base, [8, "main"])).toEqual(base);
   expect(() => tinkerBase("tinker:http://gpu2:8000", "main", base, [8, "main"], 8)).toThrow(
-    /rank 16 on 'Qwen3-0.6B', .*: set lora\.rank to 16 and the model of policy .* to 'Qwen3-0.6B', or leave out both/,
+    /rank 16 on 'Qwen3-0.6B', .*: set lora\.rank and the model of policy .* to these, or leave both out/,
   );
 });
 
