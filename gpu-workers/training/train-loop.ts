@@ -18,6 +18,7 @@
 import type { Manifest, TrainingStats } from "../../core/contracts/checkpoint.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError } from "../../core/errors.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
 import { referenceVersion } from "../../core/training/reference.ts";
 import { type ExpiredVersion, expiredParts, readExpiredVersion } from "../../core/training/retention.ts";
 import { ageOf, versionAfter } from "../../core/training/step-plan.ts";
@@ -235,21 +236,23 @@ async function discardExpired(role: TrainRole, next: Manifest): Promise<void> {
   const expired = await readExpiredVersion(run.store.table, run.config, next.version);
   if (!expired) return;
   try {
-    await discard(role, expired, next);
+    const files = await filesToDiscard(role, expired, next);
+    if (files) await role.engine.discard(files);
   } catch (error) {
     const { version } = expired;
     run.log.warn("an expired version stays on the server", { agent, version, error: String(error) });
   }
 }
 
-async function discard(
-  { agent, engine, checkpoints }: TrainRole,
-  { version: expired, neighbors }: ExpiredVersion,
+/** The expired version's files. Undefined if kept versions, or the next one, have all its parts. */
+async function filesToDiscard(
+  { agent, checkpoints }: TrainRole,
+  { version, neighbors }: ExpiredVersion,
   next: Manifest,
-): Promise<void> {
-  const others = neighbors.filter((version) => version < next.version);
-  const kept = await Promise.all(others.map((version) => checkpoints.manifest(agent, version)));
-  const old = await checkpoints.manifest(agent, expired);
-  if (expiredParts(old, [...kept, next]).length === 0) return;
-  await engine.discard?.(await checkpoints.files(old, "inference"));
+): Promise<CheckpointFiles | undefined> {
+  const others = neighbors.filter((other) => other < next.version);
+  const kept = await Promise.all(others.map((other) => checkpoints.manifest(agent, other)));
+  const old = await checkpoints.manifest(agent, version);
+  if (expiredParts(old, [...kept, next]).length === 0) return undefined;
+  return await checkpoints.files(old, "inference");
 }
