@@ -14,12 +14,15 @@ import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { builtModule } from "../built-module.ts";
 import { parseJson } from "../core/contracts/parse.ts";
+import { MgrpoError } from "../core/errors.ts";
 import { median, sum } from "../core/statistics.ts";
 import { print } from "./measurement.ts";
 import type { ToolLatency } from "./tool-latency.ts";
 
 const STALENESS = [0, 1, 2];
 const SERVERS = process.env["MGRPO_TINKER_TEAM"]?.split(",");
+if (SERVERS && SERVERS.length !== 2)
+  throw new MgrpoError("config-invalid", "MGRPO_TINKER_TEAM must be two URLs: <main's>,<searcher's>");
 /** Per agent. */
 const WORKERS = SERVERS ? [1] : [1, 2];
 const REPETITIONS = 2;
