@@ -33,7 +33,7 @@ export function sharedSession(
   graph: string,
   shape: PolicyShape,
   options: LaneOptions,
-  trace: (shape: PolicyShape) => TracedGraph,
+  trace: (shape: PolicyShape, options: LaneOptions) => TracedGraph,
   external: MappedTensors = new Map(),
   staysOnDevice: (output: string) => boolean = () => false,
 ): Promise<GraphSession> {
@@ -46,7 +46,7 @@ export function sharedSession(
   const open = async () => {
     if (external.size > 0) await releaseUnused();
     refuseReplaced(external);
-    const traced = trace(shape);
+    const traced = trace(shape, options);
     const onDevice = traced.graph.outputs.map(({ name }) => name).filter(staysOnDevice);
     return openGraphSession(traced, options, external, onDevice);
   };

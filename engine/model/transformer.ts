@@ -33,10 +33,13 @@ export type Attend = (heads: Heads) => tf.Tensor2D;
 /** Called with the output [B * T, out] of each linear layer and the name of its weight. Returns the tensor to use in place of the output. */
 export type OnProduct = (name: string, product: tf.Tensor2D) => tf.Tensor2D;
 
-/** x [N, in] and an adapter's A [rank, in] -> x A^T [N, rank]. */
-export type LowProduct = (x: tf.Tensor2D, a: tf.Tensor2D) => tf.Tensor2D;
+/** A linear layer's weight, or the A [rank, in] or B [out, rank] of its adapter. */
+export type Factor = "weight" | "A" | "B";
 
-const wholeProduct: LowProduct = (x, a) => tf.matMul(x, a, false, true);
+/** x [N, in] and w [out, in] -> x w^T [N, out]. */
+export type Product = (x: tf.Tensor2D, w: tf.Tensor2D, factor: Factor) => tf.Tensor2D;
+
+const plainProduct: Product = (x, w) => tf.matMul(x, w, false, true);
 
 /** Embedded tokens [B, T, D] -> hidden states [B * T, D] after the final norm. */
 export function transformer(
@@ -46,11 +49,11 @@ export function transformer(
   angles: RotaryAngles,
   attend: Attend,
   lora: LoraConfig | null = null,
-  lowProduct: LowProduct = wholeProduct,
+  multiply: Product = plainProduct,
 ): tf.Tensor2D {
   const [batch, tokens] = embedded.shape;
   let x = tf.reshape(embedded, [batch * tokens, config.width]) as tf.Tensor2D;
-  const run = decoder(config, weights, [batch, tokens], angles, attend, lora, undefined, lowProduct);
+  const run = decoder(config, weights, [batch, tokens], angles, attend, lora, undefined, multiply);
   for (let layer = 0; layer < config.layers; layer++) x = run(layer, x);
   return finalNorm(config, weights, x);
 }
@@ -67,19 +70,19 @@ export function decoder(
   attend: Attend,
   lora: LoraConfig | null,
   onProduct: OnProduct = (_name, product) => product,
-  lowProduct: LowProduct = wholeProduct,
+  multiply: Product = plainProduct,
 ): (layer: number, x: tf.Tensor2D) => tf.Tensor2D {
   const weight = (name: string) => weightNamed(weights, name);
   const linear = (x: tf.Tensor2D, name: string): tf.Tensor2D => onProduct(name, linearProduct(x, name));
   const linearProduct = (x: tf.Tensor2D, name: string): tf.Tensor2D => {
-    const product: tf.Tensor2D = tf.matMul(x, weight(name) as tf.Tensor2D, false, true);
+    const product = multiply(x, weight(name) as tf.Tensor2D, "weight");
     const bias = weights[biasOf(name)];
     const biased = bias ? tf.add<tf.Tensor2D>(product, bias) : product;
     const { down, up } = adapterNames(name);
     if (!lora || !weights[down]) return biased;
-    const low = lowProduct(x, weight(down) as tf.Tensor2D);
+    const low = multiply(x, weight(down) as tf.Tensor2D, "A");
     const scaled = tf.mul<tf.Tensor2D>(low, lora.alpha / lora.rank);
-    return tf.add(biased, tf.matMul(scaled, weight(up) as tf.Tensor2D, false, true));
+    return tf.add(biased, multiply(scaled, weight(up) as tf.Tensor2D, "B"));
   };
   // Attention's 1/sqrt(hd) is applied to the queries' cosines and sines, the smallest arrays that it can be applied to.
   const scale = 1 / Math.sqrt(config.headWidth);

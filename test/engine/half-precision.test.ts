@@ -18,6 +18,7 @@ import { OPTIONS, TINY, tinyAdapter, tinyCheckpoint } from "./tiny.ts";
 const FLOAT = 1;
 const BFLOAT16 = 16;
 const ON_GPU = { gathersBeforeCast: true, precision: "bf16", multipliesBfloat16: true } as const;
+const ON_CUDA = { ...OPTIONS, provider: "cuda" } as const;
 const isMatmul = ({ op }: GraphNode) => op === "MatMul" || op === "FusedMatMul";
 const bodiesOf = ({ attributes }: GraphNode): Graph[] =>
   Object.values(attributes).flatMap((value: Attribute) =>
@@ -31,7 +32,7 @@ const castsOf = (nodes: readonly GraphNode[]) =>
 
 test.each([
   ["training", traceTrain("sequences")({ config: TINY, lora: null }).graph],
-  ["decoding in blocks", traceBlock({ config: TINY, lora: null }).graph],
+  ["decoding in blocks", traceBlock({ config: TINY, lora: null }, ON_CUDA).graph],
 ])("%s: matmuls read and write bfloat16, except for logits and sums", (_name, traced) => {
   const nodes = flat(withHalfPrecision(traced, new Map(), ON_GPU).nodes);
   const casts = castsOf(nodes);
@@ -51,7 +52,7 @@ test.each([
 
 test("logits stay in fp32 in both graphs, and so do the two sums in the gradient of each norm in training", () => {
   const exactOf = ({ nodes }: Graph) => flat(nodes).filter((node) => isMatmul(node) && node.exact).length;
-  expect(exactOf(traceBlock({ config: TINY, lora: null }).graph)).toBe(1);
+  expect(exactOf(traceBlock({ config: TINY, lora: null }, ON_CUDA).graph)).toBe(1);
   const norms = TINY.layers * 4 + 1;
   expect(exactOf(traceTrain("sequences")({ config: TINY, lora: null }).graph)).toBeGreaterThanOrEqual(1 + 2 * norms);
 });

@@ -25,7 +25,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 /** A graph whose outputs no node computes, which the runtime refuses. */
 function traceNothing(of: PolicyShape): TracedGraph {
-  const traced = traceExtend(of);
+  const traced = traceExtend(of, options);
   return { ...traced, graph: { ...traced.graph, nodes: [] } };
 }
 

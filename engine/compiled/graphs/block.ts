@@ -2,6 +2,7 @@
  * @file The sampler's graph for a block of tokens: extend.ts with one token, in a loop that draws from each prediction and feeds the drawn
  * token back. The KV cache enters once per block and stays with the loop; only drawn tokens, their probabilities and new cache rows come out.
  */
+import type { LaneOptions } from "../lanes.ts";
 import type { Constant, Graph, GraphNode, Port } from "../onnx/serialize.ts";
 import type { PolicyShape } from "../policy-shape.ts";
 import { portDims, symbolic } from "../trace/dimensions.ts";
@@ -45,8 +46,8 @@ const nextStepName = (name: string): string => `next:${name}`;
  * argmax; block:written [N, B, 1, 1, C], 1 at the position that the step writes.
  * Outputs, with a leading axis N: block:drawn and block:probability [N, B, 1]; block:newKeys and block:newValues per layer, as in extend.ts.
  */
-export function traceBlock(shape: PolicyShape): TracedGraph {
-  const { graph, shapeInputs } = traceExtend(shape);
+export function traceBlock(shape: PolicyShape, options: LaneOptions): TracedGraph {
+  const { graph, shapeInputs } = traceExtend(shape, options);
   const layers = Array.from({ length: shape.config.layers }, (_, layer) => cacheNames(layer));
   const carried = ["tokens", ...layers.flatMap(({ keys, values }) => [keys, values])];
   const collected = ["drawn", "probability", ...layers.flatMap(({ newKeys, newValues }) => [newKeys, newValues])];

@@ -3,6 +3,7 @@
  * the device. In the output, the new rows are written and the slots are reordered.
  */
 import * as tf from "@tensorflow/tfjs-core";
+import type { LaneOptions } from "../lanes.ts";
 import type { PolicyShape } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, traceGraph } from "../trace/trace.ts";
@@ -17,7 +18,7 @@ export const updatedCacheName = (name: string): string => `next:${name}`;
  * source [S, C], the index of that row among the B * T new rows. Outputs: next:keys and next:values per layer;
  * probabilities [B, V].
  */
-export function traceExtendOnDevice(shape: PolicyShape): TracedGraph {
+export function traceExtendOnDevice(shape: PolicyShape, options: LaneOptions): TracedGraph {
   const { kvHeads, headWidth } = shape.config;
   const { batch, cached, rows: slotCount } = symbolic;
   return traceGraph("extend-on-device", (scope) => {
@@ -41,7 +42,7 @@ export function traceExtendOnDevice(shape: PolicyShape): TracedGraph {
       };
     };
     const layers = Array.from({ length: shape.config.layers }, (_, layer) => caches(layer));
-    extend(shape, scope, {
+    extend(shape, options, scope, {
       cacheOf(layer) {
         const { keys, values } = layers[layer] as ReturnType<typeof caches>;
         return { keys: tf.gather(keys, slots), values: tf.gather(values, slots) };

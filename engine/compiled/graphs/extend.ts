@@ -8,11 +8,12 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { EMBEDDING, headName } from "../../checkpoint/parameters.ts";
 import { splitHeads } from "../../model/attention.ts";
-import { type Attend, type LowProduct, transformer, weightNamed } from "../../model/transformer.ts";
+import { type Attend, transformer, weightNamed } from "../../model/transformer.ts";
+import type { LaneOptions } from "../lanes.ts";
 import { type PolicyShape, shapeParameters } from "../policy-shape.ts";
 import { symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
-import { logitsOf } from "./head.ts";
+import { rowProduct } from "./row-product.ts";
 import { declareWeights } from "./weights.ts";
 
 export const cacheNames = (layer: number) => ({
@@ -27,11 +28,11 @@ export const cacheNames = (layer: number) => ({
  * mask [B, 1, 1, T, C + T], cache positions first; last [B], the row of B * T to predict from; inverseTemperature [B, 1].
  * Outputs: per layer newKeys [B, KV, hd, T] and newValues [B, KV, T, hd]; probabilities [B, V].
  */
-export function traceExtend(shape: PolicyShape): TracedGraph {
+export function traceExtend(shape: PolicyShape, options: LaneOptions): TracedGraph {
   const { kvHeads, headWidth } = shape.config;
   const { batch, cached } = symbolic;
   return traceGraph("extend", (scope) =>
-    extend(shape, scope, {
+    extend(shape, options, scope, {
       cacheOf: (layer) => {
         const { keys, values } = cacheNames(layer);
         return {
@@ -48,24 +49,6 @@ export function traceExtend(shape: PolicyShape): TracedGraph {
   );
 }
 
-/** The runtime gives a thread at least this many columns of a product. */
-const THREAD_COLUMNS = 16;
-
-/**
- * The product in parts that threads do not divide. They divide more columns if there are few rows, and the rounding depends on how many columns
- * a thread gets: a sequence's bits would depend on its neighbors.
- */
-const columnwise: LowProduct = (x, a) => {
-  const [rank, width] = a.shape;
-  if (rank <= THREAD_COLUMNS) return tf.matMul(x, a, false, true);
-  const starts = Array.from({ length: Math.ceil(rank / THREAD_COLUMNS) }, (_, i) => i * THREAD_COLUMNS);
-  const products = starts.map((start): tf.Tensor2D => {
-    const part = tf.slice(a, [start, 0], [Math.min(THREAD_COLUMNS, rank - start), width]);
-    return tf.matMul(x, part, false, true);
-  });
-  return tf.concat(products, 1);
-};
-
 /** How a graph reads its KV cache and what it does with new rows. */
 export interface CacheAccess {
   /** keys [B, KV, hd, C] and values [B, KV, C, hd]. */
@@ -75,7 +58,12 @@ export interface CacheAccess {
 }
 
 /** Declares every input but the cache, and the output `probabilities`. */
-export function extend(shape: PolicyShape, scope: TraceScope, { cacheOf, put }: CacheAccess): void {
+export function extend(
+  shape: PolicyShape,
+  options: LaneOptions,
+  scope: TraceScope,
+  { cacheOf, put }: CacheAccess,
+): void {
   const { config, lora } = shape;
   const { batch, tokens, cached, seen } = symbolic;
   const { heads, kvHeads, headWidth } = config;
@@ -113,9 +101,10 @@ export function extend(shape: PolicyShape, scope: TraceScope, { cacheOf, put }: 
     );
     return tf.reshape(tf.transpose(read, [0, 3, 1, 2, 4]), [batch * tokens, heads * headWidth]);
   };
+  const product = rowProduct(options);
   const embedded = tf.gather(weightNamed(weights, EMBEDDING), ids) as tf.Tensor3D;
-  const hidden = transformer(config, weights, embedded, { cos, sin }, attend, lora, columnwise);
+  const hidden = transformer(config, weights, embedded, { cos, sin }, attend, lora, product);
   const chosen = tf.mul<tf.Tensor2D>(tf.gather(hidden, last), inverseTemperature);
   const head = weightNamed(weights, headName(config)) as tf.Tensor2D;
-  scope.output("probabilities", tf.softmax(logitsOf(chosen, head)));
+  scope.output("probabilities", tf.softmax(product(chosen, head, "head")));
 }

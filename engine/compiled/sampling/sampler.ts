@@ -27,8 +27,10 @@ export async function openCompiledSampler(
   laneOptions: LaneOptions,
   mode: DecodeMode = DECODE_MODES[laneOptions.provider],
 ): Promise<Sampler> {
-  const options = { ...laneOptions, multipliesCodes: true };
-  const { config, external, feeds: base } = openWeights(files, options.quantized);
+  const { config, external, feeds: base } = openWeights(files, laneOptions.quantized);
+  // More threads than heads would divide a head's product with the cache, and its rounding would depend on the number of rows (row-product.ts).
+  const threads = Math.min(laneOptions.threads, config.heads);
+  const options = { ...laneOptions, threads, multipliesCodes: true };
   const adapter = readAdapter(files, config);
   const shape = { config, lora: adapter?.lora ?? null };
   const feeds = { ...base, ...(adapter && parameterTensors(adapter.layout, adapter.weights)) };

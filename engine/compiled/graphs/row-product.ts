@@ -1,0 +1,59 @@
+/**
+ * @file Products of the sampler's graph whose rounding depends on a row alone, never on how many rows there are.
+ *
+ * The runtime (MLAS) divides a product that has fewer rows than columns by columns, 16 or more to a thread, among more threads the larger the
+ * product is. It sums the inner dimension in parts of 128, and in longer parts where a thread has at most 64 columns. So a narrow product of
+ * two rows and of 200 can round differently. Two things exclude that: parts of the columns that threads do not divide, and parts of the inner
+ * dimension that need no other parts. A packed weight is always summed in the same parts.
+ */
+import * as tf from "@tensorflow/tfjs-core";
+import type { Factor } from "../../model/transformer.ts";
+import type { LaneOptions } from "../lanes.ts";
+import { logitsOf } from "./head.ts";
+
+/** Columns are divided among threads in multiples of this. */
+const BLOCK_COLUMNS = 16;
+/** A thread with more blocks than this sums in parts of `PART`. */
+const NARROW_BLOCKS = 4;
+/** Inner dimensions up to this are summed at once. */
+const PART = 128;
+
+/** x [N, in] and w [out, in], which is a factor of a linear layer or the output head -> x w^T [N, out]. */
+export type RowProduct = (x: tf.Tensor2D, w: tf.Tensor2D, factor: Factor | "head") => tf.Tensor2D;
+
+/** A GPU has plain products, and so has a quantized base that is not packed, whose rounding can depend on the number of rows. */
+export function rowProduct({ provider, threads, packsWeights, quantized }: LaneOptions): RowProduct {
+  const hasPlainWeights = packsWeights || quantized !== undefined || threads === 1;
+  return (x, w, factor) => {
+    const [columns] = w.shape;
+    const whole = factor === "head" ? logitsOf : plain;
+    if (provider !== "cpu") return whole(x, w);
+    if (factor === "A") return columns > BLOCK_COLUMNS ? inColumns(x, w) : plain(x, w);
+    // The lanes of a packed base have one thread or several, and the same bits.
+    if (factor === "B") return inParts(x, w);
+    const isWide = Math.floor(Math.ceil(columns / BLOCK_COLUMNS) / threads) > NARROW_BLOCKS;
+    return hasPlainWeights || isWide ? whole(x, w) : inParts(x, w);
+  };
+}
+
+const plain = (x: tf.Tensor2D, w: tf.Tensor2D): tf.Tensor2D => tf.matMul(x, w, false, true);
+
+function inColumns(x: tf.Tensor2D, w: tf.Tensor2D): tf.Tensor2D {
+  const [columns, inner] = w.shape;
+  const parts = partsOf(columns, BLOCK_COLUMNS).map(([start, size]) =>
+    plain(x, tf.slice(w, [start, 0], [size, inner])),
+  );
+  return tf.concat(parts, 1);
+}
+
+function inParts(x: tf.Tensor2D, w: tf.Tensor2D): tf.Tensor2D {
+  const [rows] = x.shape;
+  const [columns, inner] = w.shape;
+  if (inner <= PART) return plain(x, w);
+  return partsOf(inner, PART)
+    .map(([start, size]) => plain(tf.slice(x, [0, start], [rows, size]), tf.slice(w, [0, start], [columns, size])))
+    .reduce((sum, part) => tf.add<tf.Tensor2D>(sum, part));
+}
+
+const partsOf = (length: number, size: number): [start: number, size: number][] =>
+  Array.from({ length: Math.ceil(length / size) }, (_, i) => [i * size, Math.min(size, length - i * size)]);
