@@ -20,7 +20,7 @@ export type RunsTableRow = Pick<
 > & {
   /** Base model by agent. */
   readonly models: Readonly<Record<string, string>>;
-  /** Absent for runs that were not trained in this folder. */
+  /** Total over all sessions. Absent for runs that were not trained in this folder. */
   readonly seconds?: number;
   /** Mean reward of the newest closed step by agent; empty before the first, and if its scores have expired. */
   readonly reward: StepSummary["reward"];
@@ -65,7 +65,7 @@ async function localRow(name: string): Promise<RunsTableRow | DamagedRow> {
   }
 }
 
-/** Only a running run's records are read: the store of any other would have to be opened. */
+/** Reads the records only while the run is running: otherwise, an embedded cloud would have to be started for them. */
 async function localLive(
   folder: RunFolder,
   { state, usd }: Pick<RunStatus, "state" | "usd">,

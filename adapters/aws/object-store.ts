@@ -65,7 +65,7 @@ export function openObjectStore({ s3, bucket: name, endpoint, parts = PARTS }: O
   };
 }
 
-/** Passes hashes that callers already know to the signer, which would otherwise recompute them. The store refuses a wrong one. */
+/** Gives the signer the hashes that callers already know: it would otherwise compute them again. The store refuses a wrong one. */
 function passKnownHashes(s3: S3Client): WeakMap<Uint8Array, string> {
   const hashes = new WeakMap<Uint8Array, string>();
   s3.middlewareStack.add(

@@ -20,7 +20,7 @@ const JsonlTask = z.strictObject({
 export function loadJsonl(file: string): SuiteQuestions {
   const rows = jsonRows(file, "name a question file by its path, absolute or relative to the working directory");
   for (const row of rows) refuseQuestionKey(row);
-  const tasks = parseRows(rows, JsonlTask, "JSON Lines of id, prompt, answer, level, kind and facts");
+  const tasks = parseRows(rows, JsonlTask);
   requireDistinct(
     file,
     rows,

@@ -10,8 +10,8 @@ export interface BenchmarkRow {
   readonly value: unknown;
 }
 
-export function rejectRow({ file, row }: Pick<BenchmarkRow, "file" | "row">, fault: string, cause?: unknown): never {
-  throw new MgrpoError("benchmark-damaged", `${file}, row ${row}: ${fault}`, { cause });
+export function rejectRow({ file, row }: Pick<BenchmarkRow, "file" | "row">, fault: string): never {
+  throw new MgrpoError("benchmark-damaged", `${file}, row ${row}: ${fault}`);
 }
 
 /** `remedy`: for a file that is missing or cannot be read. */
@@ -57,17 +57,20 @@ function parseJson(text: string, failed: () => never): unknown {
   }
 }
 
-/** Parses every row. `what` names the expected benchmark: a missing column means another benchmark, or another version. */
-export function parseRows<S extends z.ZodObject>(rows: readonly BenchmarkRow[], schema: S, what: string): z.infer<S>[] {
+/** Parses every row. `benchmark`: the one expected, for the message about a missing column; undefined for custom questions. */
+export function parseRows<S extends z.ZodObject>(
+  rows: readonly BenchmarkRow[],
+  schema: S,
+  benchmark?: string,
+): z.infer<S>[] {
+  const mismatch = benchmark === undefined ? "" : `: this is not ${benchmark}, or it is another version`;
   const required = Object.entries(schema.shape).flatMap(([name, column]) =>
     (column as z.ZodType).safeParse(undefined).success ? [] : [name],
   );
   return rows.map((at) => {
     const columns = at.value !== null && typeof at.value === "object" ? Object.keys(at.value) : [];
     const missing = required.filter((name) => !columns.includes(name));
-    if (missing.length > 0) {
-      rejectRow(at, `it has no ${missing.join(", ")}: this is not ${what}, or it is another version`);
-    }
+    if (missing.length > 0) rejectRow(at, `it has no ${missing.join(", ")}${mismatch}`);
     const result = schema.safeParse(at.value);
     if (result.success) return result.data;
     const [issue] = result.error.issues;

@@ -6,6 +6,10 @@ import type { ChatOpenAI } from "@langchain/openai";
 import * as z from "zod";
 import { type Sources, taggedAnswer } from "../atlas-app/sources.ts";
 
+/** Maximum number of steps: a model call is one, the execution of its tool calls another. */
+const SEARCHER_STEPS = 9;
+const PLANNER_STEPS = 11;
+
 /** The team's answer; undefined if it gave none. */
 export async function answerQuestion(
   question: string,
@@ -30,7 +34,10 @@ export async function answerQuestion(
   });
   const delegate = tool(
     async ({ task }) => {
-      const { messages } = await searcher.invoke({ messages: [asUser(task)] }, { recursionLimit: 9, signal });
+      const { messages } = await searcher.invoke(
+        { messages: [asUser(task)] },
+        { recursionLimit: SEARCHER_STEPS, signal },
+      );
       return taggedAnswer(lastText(messages)) ?? "no report";
     },
     {
@@ -45,7 +52,10 @@ export async function answerQuestion(
     schema: z.object({ expression: z.string() }),
   });
   const planner = createReactAgent({ llm: models.planner, tools: [delegate, calculate] });
-  const { messages } = await planner.invoke({ messages: [asUser(question)] }, { recursionLimit: 11, signal });
+  const { messages } = await planner.invoke(
+    { messages: [asUser(question)] },
+    { recursionLimit: PLANNER_STEPS, signal },
+  );
   return taggedAnswer(lastText(messages));
 }
 

@@ -3,6 +3,7 @@
  * the same directory, it resumes the run. Argument: `ParentOptions` as JSON.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -99,7 +100,10 @@ for (;;) {
 }
 over = true;
 process.stdout.write(`${JSON.stringify({ records: await recordsOf(store, config) })}\n`);
-for (const child of children.values()) child.kill("SIGTERM");
-await Promise.all([...children.values()].map((child) => new Promise((resolve) => child.once("exit", resolve))));
+// A worker may have exited while the records were read.
+const running = [...children.values()].filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+const exits = running.map((child) => once(child, "exit"));
+for (const child of running) child.kill("SIGTERM");
+await Promise.all(exits);
 await cloud.close();
 process.exit(0);

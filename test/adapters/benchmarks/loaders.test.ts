@@ -280,6 +280,7 @@ test.each<[string, Load, string | Uint8Array, RegExp]>([
     '{"id":"1","question":"?","answer":"!"}',
     /row 1: it has the key 'question': write 'prompt' instead$/,
   ],
+  ["custom questions without answers", loadJsonl, '{"id":"1","prompt":"?"}', /row 1: it has no answer$/],
   ["an unknown key", loadJsonl, '{"id":"1","prompt":"?","answer":"!","anwser":"!"}', /row 1: \w+ key: "anwser"$/],
 ])("refused with one line that starts with the file and holds no plaintext: %s", async (name, load, content, line) => {
   const attached = join(folder, name.replaceAll(" ", "-"));

@@ -248,7 +248,7 @@ test("a run has stalled only after ten minutes if processes at work are the only
   );
 });
 
-test("rollouts that wait until a worker has room, while it runs others, do not make a minute without a score a stall", () => {
+test("while unclaimed rollouts wait for a worker that runs others, a run has stalled only after ten minutes", () => {
   const stallAfter = (seconds: number, running: number) => {
     const workers = (at: number) => [
       seen(worker("main"), { running, seenAt: at }),
@@ -260,9 +260,9 @@ test("rollouts that wait until a worker has room, while it runs others, do not m
     const later = NOW + seconds * 1000;
     return detector.look({ ...state, workers: workers(later) }, later, null)?.causes.map(({ what }) => what);
   };
-  const causes = ["main-1 runs 1 rollout", "1 rollout is not claimed by any worker"];
+  const atWork = ["main-1 runs 1 rollout", "1 rollout is not claimed by any worker"];
   expect(stallAfter(90, 1)).toBeUndefined();
-  expect(stallAfter(601, 1)).toEqual(causes);
+  expect(stallAfter(601, 1)).toEqual(atWork);
   // The claimed one is not running: its worker has room.
   expect(stallAfter(90, 0)).toContain("1 rollout is not claimed by any worker");
 });
