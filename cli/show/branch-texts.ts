@@ -51,7 +51,7 @@ export async function readTokenizer(
   const agent = ownerOf(agents, branch.agent);
   const manifest = await checkpoints.find(agent, branch.version);
   if (!manifest) return undefined;
-  // Retention deletes what a version alone has: weights, or their name on a server.
+  // A tokenizer needs neither weights nor Adam's state, and retention may have deleted them.
   const files = Object.entries(manifest.files).filter(([name]) => !isWeights(name) && !isOptimizer(name));
   return openTokenizer(await checkpoints.files({ agent, files: Object.fromEntries(files) }, "inference"));
 }

@@ -88,7 +88,7 @@ export function heldOutTree(
   };
 }
 
-/** The invocations that the main agent made. An app's record does not say in which turns: then they are placed by their tasks. */
+/** The invocations that the main agent made. An app's record does not say which turn made each: there they are placed by their tasks. */
 const invocationsOfMain = (invocations: ReadonlyMap<string, Invocation>): ReadonlyMap<string, Invocation> =>
   new Map([...invocations].filter(([, { request }]) => request.callers === undefined));
 

@@ -94,7 +94,7 @@ export async function evaluateAndKeep(
   } finally {
     stop.dispose();
   }
-  // A stop that comes while the workers end interrupts nothing.
+  // A stop that comes while the workers exit interrupts nothing.
   if (!isComplete) {
     console.error(`stopped; answers so far are kept in ${folder}; run the same command to resume`);
     process.exitCode = 130;
@@ -113,7 +113,7 @@ export function noteChangedRecipe(folder: string, recipe: string): void {
   if (!existsSync(file)) writeAtomically(file, `${hash}\n`);
   if (readText(file).trim() === hash) return;
   console.error(
-    `recipe '${recipe}' has changed since this evaluation began: what it has answered and scored is of the earlier code; to ask again, remove ${folder}`,
+    `recipe '${recipe}' has changed since this evaluation began: its answers and scores so far come from the earlier code; to ask again, remove ${folder}`,
   );
 }
 

@@ -1,10 +1,10 @@
 /**
  * @file Runs an app: in this process (a recipe's rollout.ts), or elsewhere, by one signed POST per attempt.
  *
- *     POST <runner.url>   body: AppCall, signed as calls between workers are (invocations/signature.ts), the path being the URL's
+ *     POST <runner.url>   body: AppCall, signed like a call between workers (invocations/signature.ts), with the path and query of the URL
  *                         200 AppResult as JSON, signed with the call's nonce
  *                         401, 413, 200 without a valid signature, or JSON other than an AppResult: an error that no retry fixes
- *                         anything else, and 401 to a call that is old, as on a machine that slept: the attempt failed, and is tried again
+ *                         anything else, and 401 to a call that arrived late, e.g. because the machine slept: the attempt fails and is retried
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -125,7 +125,7 @@ function refused(url: string, { status, reason, location, bytes }: RefusedCall, 
   const remedies = new Map([
     [
       401,
-      `does the app have the workers' secret (${secretVariable}), the right time, and the whole path of the call, ${pathname}${search}?`,
+      `does the app have the workers' secret (${secretVariable}) and the right time, and does it see the whole path of the call, ${pathname}${search}?`,
     ],
     [413, `the call has ${bytes} bytes: raise the limit of the app, or of the proxy in front of it`],
   ]);

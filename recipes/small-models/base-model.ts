@@ -37,7 +37,7 @@ export interface SmallModel {
   readonly contextTokens?: number;
 }
 
-/** Demonstrations that a tokenizer is trained on. */
+/** Number of demonstrations that a tokenizer is trained on. */
 const TOKENIZER_SAMPLE = 3000;
 
 const DEFAULT_SHAPE: ModelShape = { layers: 2, width: 64, heads: 4, keyValueHeads: 2, ffn: 128 };

@@ -38,7 +38,7 @@ const lookUpsOf = (question: Question): LookUp[] =>
   factsOf(question).lookUps.map(({ task }) => parseTask(task) as LookUp);
 const heldOutLookUps = set.heldOut.flatMap(lookUpsOf);
 const heldOutKeys = new Set(heldOutLookUps.map(lookUpKey));
-const isOfHeldOut = (lookUp: LookUp): boolean => heldOutKeys.has(lookUpKey(lookUp));
+const isInHeldOutQuestion = (lookUp: LookUp): boolean => heldOutKeys.has(lookUpKey(lookUp));
 
 function sample(agent: string, seed: number, count = 500): Demonstration[] {
   const demonstrations: Demonstration[] = [];
@@ -131,7 +131,7 @@ test("no two held-out questions have the same chain, so development and test sha
 test("no look-up of a held-out question is in a training question, whatever the seed", () => {
   fc.assert(
     fc.property(fc.nat(), (seed) => {
-      expect(questionSet(seed).train.flatMap(lookUpsOf).filter(isOfHeldOut)).toEqual([]);
+      expect(questionSet(seed).train.flatMap(lookUpsOf).filter(isInHeldOutQuestion)).toEqual([]);
     }),
     { numRuns: 3 },
   );
@@ -144,7 +144,7 @@ test("no look-up of a held-out question is in a demonstration of a team's agent,
     fc.property(agent, fc.nat(), (name, seed) => {
       const tasks = sample(name, seed).flatMap(tasksIn);
       expect(tasks.length).toBeGreaterThan(100);
-      expect(tasks.filter(isOfHeldOut).map(taskOf)).toEqual([]);
+      expect(tasks.filter(isInHeldOutQuestion).map(taskOf)).toEqual([]);
     }),
     { numRuns: 6 },
   );

@@ -1,4 +1,4 @@
-/** @file Tavily: a search API made for language models. POST with a bearer token; 432 and 433 mean an exceeded plan or limit; https://docs.tavily.com. */
+/** @file Tavily: a search API made for language models. POST with a bearer token; 432 and 433 mean that a usage limit is exceeded; https://docs.tavily.com. */
 import * as z from "zod";
 import { OptionalText, type SearchBackend } from "./backend.ts";
 
