@@ -135,8 +135,8 @@ function ownQuestions(files: QuestionFiles, recipe: Pick<Recipe, "name" | "quest
 }
 
 /**
- * Refuses to train on a copy of a held-out question under another id: the same prompt and facts (its world or attachment), or the same prompt
- * without any facts, as if they had been left out.
+ * Refuses to train on a copy of a held-out question under another id: the same prompt with the same facts (its world or attachment), or with
+ * none, since a copy may leave them out.
  */
 function refuseHeldOutQuestions(
   file: string,

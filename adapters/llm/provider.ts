@@ -57,7 +57,7 @@ function lazily(load: LoadModel): LoadModel {
   };
 }
 
-/** The error of servers whose model, such as OpenAI's newer ones, refuses `max_tokens`. The URL may not reveal the model, as on Azure. */
+/** The error of a server whose model takes only `max_completion_tokens`. The base URL does not always tell: Azure serves OpenAI's newer models too. */
 const REFUSES_MAX_TOKENS = /'max_tokens' is not supported.*'max_completion_tokens'/s;
 
 function openAi(spec: Extract<LanguageModelSpec, { provider: "openai" }>, key: string | undefined): LoadModel {

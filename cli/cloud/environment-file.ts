@@ -1,5 +1,5 @@
 /** @file Keeps the keys of `cloud serve` from other users of the machine. On Windows, file modes have no effect, so nothing is checked. */
-import { closeSync, fstatSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 /** Permission bits of group and others. */
@@ -27,7 +27,8 @@ function replacePrivately(file: string, content: string): void {
         `${file}: other users could read this file, and it would hold keys: choose a folder on a file system that supports permissions`,
       );
     }
-    writeSync(descriptor, content);
+    // On a full disk, writeSync may write only a part without an error.
+    writeFileSync(descriptor, content);
     renameSync(temporary, file);
   } catch (error) {
     rmSync(temporary, { force: true });

@@ -88,7 +88,7 @@ async function openDashboard(environment: EmbeddedCloud["environment"], host: st
     MGRPO_UI_KEY: key,
   });
   if (!dashboard)
-    throw new MgrpoError("config-invalid", `--ui-port ${port}: the dashboard does not start: is the port free?`);
+    throw new MgrpoError("config-invalid", `--ui-port ${port}: the dashboard did not start: is the port free?`);
   console.error(`dashboard: ${dashboard.link}`);
   return dashboard;
 }

@@ -22,7 +22,7 @@ export function fail(error: unknown): void {
   process.exitCode = 1;
 }
 
-/** The message of a known error or of a file's fault, or how to install a missing runtime. Anything else is reported as unexpected: a bug in this program. */
+/** The message of a known error or a file error, or how to install a missing runtime. Anything else is reported as unexpected: a bug in this program. */
 export function describe(error: unknown): string {
   return asTyped(messageOf(fileFault(error)));
 }

@@ -22,7 +22,7 @@ function sameMainReward(counted: readonly ScoredRollout[]): string {
   return `every rollout has reward ${counted[0]?.reward.toFixed(3)}`;
 }
 
-/** Invocations below a masked conversation, or that alignment dropped, do not count: their rewards may differ. */
+/** Invocations below a masked conversation, and those that alignment dropped, do not count: their rewards may differ. */
 function sameSubReward(counted: readonly ScoredRollout[], agent: string, batch: AgentBatch | undefined): string {
   const callers = counted.filter((score) => callsOf(score, agent).length > 0);
   const invocations = callers.flatMap((score) => callsOf(score, agent));

@@ -1,6 +1,6 @@
 /**
- * @file Calls of one conversation: each repeats the history, so the longest contains the others. Conversations that differ in a message are
- * separate branches and stay separate.
+ * @file Joins the calls of one conversation: each repeats the history, so the longest contains the others. Conversations that differ in a
+ * message are separate branches and stay separate.
  */
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../../core/contracts/parse.ts";

@@ -1,4 +1,5 @@
 /** @file What `mgrpo cloud serve` shows, and its environment file, which holds keys: only its owner can read it. */
+import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   closeSync,
@@ -63,6 +64,21 @@ test("only its owner can read the environment file, even if it replaces one that
     expect.objectContaining({ code: "config-invalid", message: expect.stringMatching(/cannot be written: ENOENT/) }),
   );
   expect(existsSync(join(folder, "nowhere"))).toBe(false);
+});
+
+test("an environment file that cannot be written in full leaves the previous one as it is", () => {
+  const inner = mkdtempSync(join(folder, "limited-"));
+  const file = join(inner, "cloud.json");
+  writeFileSync(file, "old");
+  const module = new URL("../../cli/cloud/environment-file.ts", import.meta.url).href;
+  const script = `import("${module}").then(({ writePrivateFile }) => writePrivateFile("${file}", "x".repeat(3000)))`;
+  // Like a disk that is nearly full: of 3000 bytes, the first write takes 1024.
+  const command = ["-c", 'ulimit -f 1; exec "$0" --import tsx -e "$1"', process.execPath, script];
+  const { stderr } = spawnSync("bash", command, { encoding: "utf8" });
+  expect(stderr).toContain("cannot be written: EFBIG");
+  expect(readFileSync(file, "utf8")).toBe("old");
+  expect(readdirSync(inner)).toEqual(["cloud.json"]);
+  rmSync(inner, { recursive: true });
 });
 
 test("a path that names a folder, or is below a file, is refused like any other that cannot be written", () => {

@@ -39,7 +39,7 @@ test("a run finishes with every group finalized and every version published, and
   });
   const { steps, weights, evaluations } = records;
   for (const { rollouts } of steps.flatMap(({ groups }) => groups)) expect(Object.keys(rollouts)).toEqual(["0", "1"]);
-  // Six groups of six different questions.
+  // Six groups with six different questions.
   const questionIds = steps.flatMap(({ groups }) => groups.map(({ questionId }) => questionId));
   expect(new Set(questionIds).size).toBe(6);
   expect(weights["main"]).toHaveLength(config.steps + 1);
@@ -103,7 +103,7 @@ test("a step does not wait until the log-probs of the previous one are stored", 
   expect(hasWritten).toBe(true);
 });
 
-test("a refreshed reference whose engine loses it is loaded again, and the run ends with the same weights", async () => {
+test("a refreshed reference that its engine loses is loaded again, and the run ends with the same weights", async () => {
   const log = createLog(() => {});
   const never = new AbortController().signal;
   let losses = 0;
