@@ -6,6 +6,7 @@
  * (`fromResample`) with the 95% interval.
  *
  *     node dist/bench/alignment.js --lengths unequal [--aggregation token-mean]      reports of unequal length, after `node build.mjs`
+ *     node dist/bench/alignment.js --counts 0,2,2,2,5,8,13,20                        other numbers of calls that eight questions need
  */
 import { parseArgs } from "node:util";
 import * as z from "zod";
@@ -13,17 +14,30 @@ import { AlgorithmSettings } from "../core/contracts/algorithm-config.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { mean, sum } from "../core/statistics.ts";
 import { MODES, type Mode, type TrainingResult, trainSearcher } from "./alignment/train.ts";
-import { LENGTHS, tasksOf, WORLDS } from "./alignment/world.ts";
+import { COUNTS, LENGTHS, tasksOf, WORLDS } from "./alignment/world.ts";
 
 const [SEEDS, STEPS] = [24, 40];
 const Z_975 = 1.959964;
 
 const { values } = parseArgs({
-  options: { lengths: { type: "string", default: "equal" }, aggregation: { type: "string" } },
+  options: {
+    lengths: { type: "string", default: "equal" },
+    aggregation: { type: "string" },
+    counts: { type: "string", default: COUNTS.join() },
+  },
 });
-const schema = z.strictObject({ lengths: z.enum(LENGTHS), aggregation: AlgorithmSettings.shape.aggregation });
+const schema = z.strictObject({
+  lengths: z.enum(LENGTHS),
+  aggregation: AlgorithmSettings.shape.aggregation,
+  counts: z
+    .string()
+    .transform((text) => text.split(",").map(Number))
+    .pipe(z.array(z.int().min(0))),
+});
 const options = parse(schema, values, "options", "config-invalid");
-const variant = Object.values(options).filter((value) => !["equal", "trajectory-mean"].includes(value));
+const variant = Object.values(options)
+  .map(String)
+  .filter((value) => !["equal", "trajectory-mean", COUNTS.join()].includes(value));
 
 const deviation = (values: readonly number[]): number => {
   const center = mean(values);
@@ -43,7 +57,7 @@ for (const world of WORLDS) {
     const during = trained.map(({ scores }) => mean(scores));
     const differences = during.map((score, seed) => score - mean(paper[seed]?.scores ?? []));
     const half = (Z_975 * deviation(differences)) / Math.sqrt(SEEDS);
-    const tasks = tasksOf(world, options.lengths);
+    const tasks = tasksOf(world, options.lengths, options.counts);
     const line = {
       bench: ["alignment", ...variant, world, mode].join("."),
       during: rounded(mean(during)),

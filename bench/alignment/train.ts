@@ -8,6 +8,7 @@ import { subReward } from "../../core/mgrpo/reward.ts";
 import { stream } from "../../core/random.ts";
 import {
   addGradient,
+  COUNTS,
   callsOf,
   isCorrect,
   type Logits,
@@ -41,6 +42,8 @@ export interface TrainingResult {
 
 export interface TrainingOptions {
   readonly lengths?: ReportLengths;
+  /** Absent: COUNTS. */
+  readonly counts?: readonly number[];
   readonly aggregation?: AlgorithmConfig["aggregation"];
 }
 
@@ -49,20 +52,20 @@ export function trainSearcher(
   mode: Mode,
   seed: number,
   steps: number,
-  { lengths = "equal", aggregation = "trajectory-mean" }: TrainingOptions = {},
+  { lengths = "equal", counts = COUNTS, aggregation = "trajectory-mean" }: TrainingOptions = {},
 ): TrainingResult {
   const alignment = { mode: mode === "pooled" ? ("none" as const) : mode, d: D };
   const algorithm = AlgorithmConfig.parse({ alignment, aggregation });
   const random = stream("alignment", world, seed);
   const logits = newLogits(random, lengths);
   const adam = { first: new Float64Array(logits.length), second: new Float64Array(logits.length) };
-  const tasks = tasksOf(world, lengths);
+  const tasks = tasksOf(world, lengths, counts);
   const scores: number[] = [];
   for (let step = 0; step < steps; step++) {
     const policy = policyOf(logits);
     const questions = Array.from({ length: QUESTIONS }, (_, q) => {
       const own = stream("alignment", world, seed, step, q);
-      const calls_K = callsOf(world, lengths, q, K, own);
+      const calls_K = callsOf(world, lengths, q, K, own, counts);
       const rollouts = calls_K.map((calls) => calls.map((call) => sampleReport(policy, call, own)));
       return weightedQuestion(rollouts, algorithm, [seed, step, q]);
     }).filter(({ reports }) => reports.length > 0);

@@ -21,8 +21,8 @@ export type SyntheticWorld = (typeof WORLDS)[number];
 export const LENGTHS = ["equal", "unequal"] as const;
 export type ReportLengths = (typeof LENGTHS)[number];
 
-/** Calls that questions need. */
-const COUNTS = [0, 1, 2, 3, 5, 8, 13, 20];
+/** Calls that questions of `alike` and `by-question` need: of question q, entry q modulo their number. */
+export const COUNTS: readonly number[] = [0, 1, 2, 3, 5, 8, 13, 20];
 /** The largest number of calls that counts as few. */
 const FEW = 3;
 /** Probability that a rollout stops early, before each call after its first. */
@@ -58,8 +58,9 @@ export function callsOf(
   question: number,
   rollouts: number,
   random: Random,
+  counts: readonly number[] = COUNTS,
 ): SyntheticCall[][] {
-  const needed = COUNTS[question % COUNTS.length] ?? 0;
+  const needed = counts[question % counts.length] ?? 0;
   return Array.from({ length: rollouts }, (_, k) => {
     if (world === "by-rollout") {
       const makesFewCalls = k % 2 === 0;
@@ -80,13 +81,17 @@ export interface TaskShare extends SyntheticCall {
 }
 
 /** The tasks of a world; the one of rollouts with many calls comes first. */
-export function tasksOf(world: SyntheticWorld, lengths: ReportLengths): readonly TaskShare[] {
+export function tasksOf(
+  world: SyntheticWorld,
+  lengths: ReportLengths,
+  counts: readonly number[] = COUNTS,
+): readonly TaskShare[] {
   const [many, few] = [taskOf(world, lengths, false), taskOf(world, lengths, true)];
   if (many.kind === few.kind && many.length === few.length) return [{ ...many, ofRollouts: 1, ofCalls: 1 }];
-  const counts = world === "by-rollout" ? Object.values(BY_ROLLOUT) : COUNTS.filter((n) => n > 0);
-  const fewCounts = counts.filter((n) => n <= FEW);
-  const fewOfRollouts = fewCounts.length / counts.length;
-  const fewOfCalls = sum(fewCounts) / sum(counts);
+  const needed = world === "by-rollout" ? Object.values(BY_ROLLOUT) : counts.filter((n) => n > 0);
+  const fewNeeded = needed.filter((n) => n <= FEW);
+  const fewOfRollouts = fewNeeded.length / needed.length;
+  const fewOfCalls = sum(fewNeeded) / sum(needed);
   return [
     { ...many, ofRollouts: 1 - fewOfRollouts, ofCalls: 1 - fewOfCalls },
     { ...few, ofRollouts: fewOfRollouts, ofCalls: fewOfCalls },
