@@ -1,6 +1,7 @@
 /**
  * @file The import of GGUF files of every supported family and tokenizer kind: log-probs match transformers on the same file, and token ids of
- * 1,000 texts match the family's own tokenizer (test/fixtures/gguf/make_families.py). This file draws the same texts as that script.
+ * 1,000 texts match the family's own tokenizer (test/fixtures/gguf/make_families.py). This file draws the same texts as that script. Log-probs
+ * of a file of K-quants match too.
  */
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,9 +14,12 @@ import { tokenizerFiles } from "../../engine/gguf/tokenizer.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { openTokenizer, openTrainer, readCheckpoint } from "../../engine/index.ts";
 
-interface Family {
+interface Scored {
   readonly tokens: number[];
   readonly logProbs: number[];
+}
+
+interface Family extends Scored {
   /** What texts are drawn from. */
   readonly words: readonly string[];
   /** The start of every text. */
@@ -31,6 +35,7 @@ const expected: {
   readonly families: Readonly<Record<string, Family>>;
   /** By pre-tokenizer: the hashes of the texts of llama3, tokenized with its vocabulary. */
   readonly preTokenizers: Readonly<Record<string, readonly string[]>>;
+  readonly kQuants: Scored;
 } = JSON.parse(readFileSync(join(FIXTURES, "families.json"), "utf8"));
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-gguf-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -56,6 +61,14 @@ function differing(tokenizer: Tokenizer, family: Family, hashes: readonly string
   return texts.filter((text, i) => sha256(tokenizer.encodeTemplate(text).join()).slice(0, 8) !== hashes[i]);
 }
 
+async function expectLogProbs(files: CheckpointFiles, { tokens, logProbs }: Scored): Promise<void> {
+  const trainer = await openTrainer(files, { policy: "compiled" });
+  const [found] = await trainer.logProbs([tokens], 1);
+  await trainer.close();
+  const differences = logProbs.slice(1).map((p, t) => Math.abs(p - (found?.[t + 1] ?? 0)));
+  expect(Math.max(...differences)).toBeLessThan(1e-4);
+}
+
 describe.each(Object.entries(expected.families))("%s", (name, family) => {
   let files: CheckpointFiles;
   beforeAll(async () => {
@@ -63,17 +76,18 @@ describe.each(Object.entries(expected.families))("%s", (name, family) => {
     files = await readCheckpoint(join(folder, name));
   });
 
-  test("log-probs match transformers on the same file", async () => {
-    const trainer = await openTrainer(files, { policy: "compiled" });
-    const [found] = await trainer.logProbs([family.tokens], 1);
-    await trainer.close();
-    const differences = family.logProbs.slice(1).map((p, t) => Math.abs(p - (found?.[t + 1] ?? 0)));
-    expect(Math.max(...differences)).toBeLessThan(1e-4);
-  });
+  test("log-probs match transformers on the same file", () => expectLogProbs(files, family));
 
   test("token ids of 1,000 texts match the family's own tokenizer", () => {
     expect(differing(openTokenizer(files), family, family.hashes)).toEqual([]);
   });
+});
+
+test("K-quants: log-probs match transformers on the same file", async () => {
+  const to = join(folder, "kquants");
+  const { types } = await importGguf(join(FIXTURES, "kquants.gguf"), to);
+  expect(types.toSorted()).toEqual(["F32", "Q4_K", "Q5_K", "Q6_K", "Q8_0"]);
+  await expectLogProbs(await readCheckpoint(to), expected.kQuants);
 });
 
 test.each(Object.entries(expected.preTokenizers))(
