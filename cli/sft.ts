@@ -28,8 +28,8 @@ import { type Split, split } from "../sft/batches.ts";
 import { allTokens, type Example, exampleOf, refuseEarlyEnd, refuseTooLong } from "../sft/example.ts";
 import type { TrainingPlan } from "../sft/learn.ts";
 import { responsesWithin } from "../sft/shown-response.ts";
-import { PROGRESS_FILE, type TrainingState } from "../sft/state.ts";
-import { type AgentTraining, openState, trainAgent } from "../sft/train-agent.ts";
+import { PROGRESS_FILE } from "../sft/state.ts";
+import { type AgentTraining, type OpenedState, openState, trainAgent } from "../sft/train-agent.ts";
 import { readPolicyBase } from "./local/base-models.ts";
 import { isHubModel, pinModels, StartedModels } from "./local/hub-models.ts";
 import { writeAtomically } from "./local/run-folder.ts";
@@ -89,7 +89,7 @@ async function trainAll(trainings: readonly AgentTraining[], config: RunConfig):
   try {
     for (const { stateFolder } of trainings) releases.push(await lockDirectory(stateFolder, FOLDER_IN_USE));
     // All folders are checked before the first agent is trained, since training may take hours.
-    const opened: [AgentTraining, TrainingState][] = [];
+    const opened: [AgentTraining, OpenedState][] = [];
     for (const training of trainings) opened.push([training, await openState(training)]);
     for (const training of trainings) recordStart(training, config);
     for (const [training, state] of opened) await followTraining(training, (one) => trainAgent(one, state));

@@ -2,9 +2,12 @@
 import { existsSync } from "node:fs";
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { BasePointer } from "../core/contracts/checkpoint.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Trainer } from "../core/ports.ts";
-import { ADAPTER_CONFIG_FILE, ADAPTER_FILE } from "../engine/checkpoint/adapter.ts";
+import { ADAPTER_FILE, readAdapterConfig } from "../engine/checkpoint/adapter.ts";
+import { BASE_FILE, isBaseFile, recordedBase, writeBasePointer } from "../engine/checkpoint/base-pointer.ts";
+import { sizeOf } from "../engine/checkpoint/files.ts";
 import { sha256OfFile, sha256OfTexts } from "../engine/hash.ts";
 import { updated, writeCheckpoint } from "../engine/index.ts";
 import { batchesOf, passes, type Split } from "./batches.ts";
@@ -38,15 +41,24 @@ export interface AgentTrainingResult {
   readonly hasTrained: boolean;
 }
 
+/** A training's state, with the hashes of its base, which are computed once: a base may be large. */
+export interface OpenedState extends TrainingState {
+  readonly parts: BaseParts;
+}
+
+/** The hash and the size of each file of a base, by its name. */
+type BaseParts = BasePointer["files"];
+
 /** Opens the training's state. Refuses a result folder that this training did not write, and a state folder of another training. */
-export async function openState(training: AgentTraining): Promise<TrainingState> {
-  const state = await openTrainingState(training.stateFolder, await settingsOf(training));
-  if (!existsSync(training.folder) || state.saved()?.progress.ended) return state;
+export async function openState(training: AgentTraining): Promise<OpenedState> {
+  const parts = await partsOf(training.base);
+  const state = await openTrainingState(training.stateFolder, settingsOf(training, parts));
+  if (!existsSync(training.folder) || state.saved()?.progress.ended) return { ...state, parts };
   throw new MgrpoError("config-invalid", `${training.folder} exists: give another --to, or delete that folder`);
 }
 
 /** @param opened the training's state if it is open already: opening it reads the whole base. */
-export async function trainAgent(training: AgentTraining, opened?: TrainingState): Promise<AgentTrainingResult> {
+export async function trainAgent(training: AgentTraining, opened?: OpenedState): Promise<AgentTrainingResult> {
   const state = opened ?? (await openState(training));
   const isWritten = existsSync(training.folder);
   const before = state.saved()?.progress ?? NO_PROGRESS;
@@ -76,14 +88,20 @@ async function continueTraining(
   }
 }
 
+async function partsOf(base: CheckpointFiles): Promise<BaseParts> {
+  const parts = [...base].map(
+    async ([name, file]) => [name, { sha256: await sha256OfFile(file), bytes: sizeOf(file) }] as const,
+  );
+  return Object.fromEntries(await Promise.all(parts));
+}
+
 /** What must be the same for training to resume: everything that the trained bits depend on. */
-async function settingsOf({ agent, seed, base, policy, options, plan, batchTokens, examples }: AgentTraining) {
-  const hashes = [...base].map(async ([name, file]) => [name, await sha256OfFile(file)] as const);
+function settingsOf({ agent, seed, policy, options, plan, batchTokens, examples }: AgentTraining, parts: BaseParts) {
   const { limits: _, ...engine } = options;
   return {
     agent,
     seed,
-    model: Object.fromEntries(await Promise.all(hashes)),
+    model: Object.fromEntries(Object.entries(parts).map(([name, { sha256 }]) => [name, sha256])),
     policy,
     engine: JSON.parse(JSON.stringify(engine)) as Record<string, string | number>,
     plan: { ...plan },
@@ -101,7 +119,7 @@ function* linesOf(examples: readonly Example[]): Generator<string> {
 /** Writes the best checkpoint and a record of its training. The folder appears complete, or not at all. */
 async function writeResult(
   { base, folder, plan, batchTokens, seed }: AgentTraining,
-  state: TrainingState,
+  state: OpenedState,
   progress: TrainingProgress,
 ) {
   const best = await state.saved()?.best();
@@ -121,18 +139,19 @@ async function writeResult(
   };
   const partial = `${folder}.partial`;
   await rm(partial, { recursive: true, force: true });
-  await writeCheckpoint(partial, resultFiles(base, best));
+  await writeCheckpoint(partial, resultFiles(base, state.parts, best));
   await writeFile(join(partial, "training.json"), `${JSON.stringify(record, null, 2)}\n`);
   await rename(partial, folder);
 }
 
-/** An adapter's base: its config and its weights, in one file or in shards. */
-const BASE_MODEL = /^config\.json$|\.safetensors(\.index\.json)?$/;
-
-/** An adapter with its tokenizer and chat template, without its base; or the whole model. */
-function resultFiles(base: CheckpointFiles, best: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
+/** An adapter with its tokenizer and chat template, and a pointer to its base in place of the base; or the whole model. */
+function resultFiles(base: CheckpointFiles, parts: BaseParts, best: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
   const files = updated(base, best);
-  if (!base.has(ADAPTER_CONFIG_FILE)) return files;
+  const config = readAdapterConfig(base);
+  if (!config) return files;
   if (!best.has(ADAPTER_FILE)) throw new RangeError(`the trainer of an adapter did not save ${ADAPTER_FILE}`);
-  return new Map([...files].filter(([name]) => name === ADAPTER_FILE || !BASE_MODEL.test(name)));
+  const own = [...files].filter(([name]) => !isBaseFile(name));
+  // A recipe's engine may open the base itself.
+  if (!Object.keys(parts).some(isBaseFile)) return new Map(own);
+  return new Map([...own, [BASE_FILE, writeBasePointer(recordedBase(config), parts)]]);
 }

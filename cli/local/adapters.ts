@@ -5,10 +5,8 @@
 import { existsSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
-import { BasePointer } from "../../core/contracts/checkpoint.ts";
 import { HUB_PREFIX, hubModelName, parseHubModel } from "../../core/contracts/hub-model.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
-import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import {
@@ -19,15 +17,11 @@ import {
   readAdapterConfig,
   writeAdapterConfig,
 } from "../../engine/checkpoint/adapter.ts";
+import { BASE_FILE, refuseOtherBase } from "../../engine/checkpoint/base-pointer.ts";
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
-import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { writeModel } from "../../engine/checkpoint/weights.ts";
-import { sha256OfFile } from "../../engine/hash.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
 import { hasTemplate, TEMPLATE_FILE } from "../../engine/tokenizer/chat-template.ts";
-
-/** Written beside an exported adapter: a BasePointer. */
-export const BASE_FILE = "base.json";
 
 /**
  * The files of a complete model: those of the folder, plus those of its base model if it has only an adapter. `pin` gives the name that is
@@ -56,15 +50,7 @@ export async function withBaseModel(
       `${folder} is an adapter of ${base}, which is itself an adapter: merge that one into its base, and name the merged model in ${ADAPTER_CONFIG_FILE}`,
     );
   }
-  const pointer = files.get(BASE_FILE);
-  if (pointer) {
-    await refuseOtherBase(
-      baseFiles,
-      base,
-      parseJson(BasePointer, wholeFile(pointer), `${folder}: ${BASE_FILE}`),
-      folder,
-    );
-  }
+  await refuseOtherBase(files, folder, baseFiles, base);
   const own = new Map([...files].filter(([name]) => name !== BASE_FILE && name !== ADAPTER_CONFIG_FILE));
   // The base's template file would hide a template in the adapter's tokenizer_config.json.
   const inherited = [...baseFiles].filter(([name]) => name !== TEMPLATE_FILE || !hasTemplate(own));
@@ -83,22 +69,6 @@ export function baseLocation(folder: string, { base, revision }: AdapterConfig):
   if (found !== undefined) return resolve(found);
   const hub = parseHubModel(`${HUB_PREFIX}${base}${revision === undefined ? "" : `@${revision}`}`);
   return hub ? hubModelName(hub) : base;
-}
-
-async function refuseOtherBase(
-  files: CheckpointFiles,
-  base: string,
-  pointer: BasePointer,
-  folder: string,
-): Promise<void> {
-  for (const [name, { sha256: expected }] of Object.entries(pointer.files)) {
-    const file = files.get(name);
-    if (file && (await sha256OfFile(file)) === expected) continue;
-    throw new MgrpoError(
-      "checkpoint-damaged",
-      `${folder} is an adapter of another base model: ${name} in ${base} is ${file ? "not the file that it was trained on" : "missing"}; put its own base model there`,
-    );
-  }
 }
 
 /** The files that an agent's training starts from: its model, and with `lora` an adapter, unless a Tinker server keeps it. */

@@ -2,25 +2,21 @@
  * @file The forms in which trained weights are exported: a model as a Hugging Face folder; an adapter as a PEFT folder, which names its base
  * model without copying it, or merged into the base; as float32, or rounded to bfloat16.
  */
-import { resolve } from "node:path";
-import type { BasePointer, Manifest } from "../../core/contracts/checkpoint.ts";
-import { hubModelName } from "../../core/contracts/hub-model.ts";
+import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import {
   ADAPTER_CONFIG_FILE,
   ADAPTER_FILE,
-  type AdapterConfig,
   readAdapter,
   readAdapterConfig,
   writeAdapterConfig,
 } from "../../engine/checkpoint/adapter.ts";
+import { BASE_FILE, isBaseFile, recordedBase, writeBasePointer } from "../../engine/checkpoint/base-pointer.ts";
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { withDtype, withStoredDtype } from "../../engine/checkpoint/dtype.ts";
 import { mergeAdapter } from "../../engine/checkpoint/merge.ts";
 import { planModelFiles, serializeFiles } from "../../engine/checkpoint/shards.ts";
 import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
-import { isOptimizer } from "../../gpu-workers/checkpoints.ts";
-import { BASE_FILE } from "./adapters.ts";
 
 export interface ExportForm {
   /** Merge adapters into their base models. */
@@ -66,22 +62,10 @@ function adapterFiles(
   const config = readModelConfig(files);
   const adapter = readAdapter(files, config);
   if (!adapter) throw new Error(`${ADAPTER_CONFIG_FILE} is present, the adapter is not`);
-  const isModel = (name: string) =>
-    name === "config.json" || (WEIGHTS.test(name) && name !== ADAPTER_FILE && !isOptimizer(name));
-  const pointer: BasePointer = {
-    path,
-    files: Object.fromEntries(Object.entries(manifest.files).filter(([name]) => isModel(name))),
-  };
   return new Map([
-    ...[...files].filter(([name]) => !isModel(name)),
+    ...[...files].filter(([name]) => !isBaseFile(name)),
     [ADAPTER_CONFIG_FILE, encode(writeAdapterConfig(adapter.lora, path))],
     [ADAPTER_FILE, writeModel(adapter.layout, adapter.weights, DTYPES[dtype ?? "fp32"].file)],
-    [BASE_FILE, encode(`${JSON.stringify(pointer, null, 2)}\n`)],
+    [BASE_FILE, writeBasePointer(path, manifest.files)],
   ]);
-}
-
-/** The base as this program recorded it: with a revision if it is on the hub. */
-function recordedBase({ base = "", revision }: AdapterConfig): string {
-  if (revision !== undefined) return hubModelName({ repository: base, revision });
-  return base.startsWith("s3://") ? base : resolve(base);
 }

@@ -13,7 +13,7 @@ export const Part = z.strictObject({
 });
 export type Part = z.infer<typeof Part>;
 
-/** The base model of an exported adapter, by location and hashes: its `base.json`. */
+/** The base model of a trained adapter, by location and hashes: its `base.json`. */
 export const BasePointer = z.strictObject({ path: z.string(), files: z.record(z.string(), Part) });
 export type BasePointer = z.infer<typeof BasePointer>;
 

@@ -5,7 +5,7 @@ import { expect, test, vi } from "vitest";
 import { lockDirectory } from "../../adapters/local-cloud/lock.ts";
 import { buildProgram } from "../../cli/program.ts";
 import { setEnvironment } from "../fakes/environment.ts";
-import { startHub, TOKEN } from "../fakes/hub-server.ts";
+import { COMMIT, startHub, TOKEN } from "../fakes/hub-server.ts";
 import { projectOfFile } from "./command-line.ts";
 
 const folder = projectOfFile();
@@ -103,6 +103,8 @@ test("a hub model without a revision keeps the commit that its training started 
   try {
     const to = join(folder, "moved");
     expect(await sft(to, "--tokens", "1", ...settings)).toMatch(/searcher: trained 1 step\b/);
+    const pointer = JSON.parse(readFileSync(join(to, "searcher", "base.json"), "utf8"));
+    expect(pointer).toMatchObject({ path: `hf:owner/tiny@${COMMIT}`, files: { "model.safetensors": {} } });
     hub.refs.set("main", "f".repeat(40));
     expect(await sft(to, "--tokens", "1", ...settings)).toContain("searcher: already trained");
   } finally {

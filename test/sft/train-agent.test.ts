@@ -1,10 +1,11 @@
 /** @file Training an agent on disk: killed and restarted, it ends with the same bytes; changed settings and foreign folders are refused. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import type { CheckpointFiles, PolicyEngine } from "../../core/ports.ts";
 import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/provider-check.ts";
+import { sha256 } from "../../engine/hash.ts";
 import { openEngine, withLora } from "../../engine/index.ts";
 import type { Example } from "../../sft/example.ts";
 import { type AgentTraining, trainAgent } from "../../sft/train-agent.ts";
@@ -61,7 +62,7 @@ function killedAt(method: "forwardBackward" | "logProbs" | "save", n: number): P
 }
 
 test.each<[string, CheckpointFiles, string[]]>([
-  ["an adapter", ADAPTER, ["adapter_config.json", "adapter_model.safetensors", "training.json"]],
+  ["an adapter", ADAPTER, ["adapter_config.json", "adapter_model.safetensors", "base.json", "training.json"]],
   ["all weights", WHOLE, [...[...WHOLE.keys()].filter((file) => file !== "training.json"), "training.json"].sort()],
 ])(
   "%s: a training run that is killed and restarted ends with the same bytes, wherever it is killed",
@@ -146,16 +147,34 @@ test("changed settings, and a folder that this training did not write, are refus
   await expect(trainAgent(other)).rejects.toThrow("exists: give another --to");
 });
 
-test("an adapter's folder has the tokenizer and the chat template that it was trained with, and nothing of its base", async () => {
+test("an adapter's folder has the tokenizer and the chat template that it was trained with, and of its base only hashes", async () => {
   const own = ["chat_template.jinja", "tokenizer.json"].map((name) => [name, Uint8Array.of(1)] as const);
   const { folder, ...rest } = training("tokenizer", new Map([...ADAPTER, ...own]));
   await trainAgent({ folder, ...rest });
   expect(readdirSync(folder).sort()).toEqual([
     "adapter_config.json",
     "adapter_model.safetensors",
+    "base.json",
     "chat_template.jinja",
     "tokenizer.json",
     "training.json",
   ]);
   expect([...readFileSync(join(folder, "chat_template.jinja"))]).toEqual([1]);
+  const partOf = (name: string) => {
+    const bytes = WHOLE.get(name) ?? expect.fail();
+    return { sha256: sha256(bytes), bytes: bytes.length };
+  };
+  expect(JSON.parse(readFileSync(join(folder, "base.json"), "utf8"))).toEqual({
+    path: resolve("models/tiny"),
+    files: { "config.json": partOf("config.json"), "model.safetensors": partOf("model.safetensors") },
+  });
+});
+
+test("an adapter whose base a recipe's engine opens itself keeps the base.json that it came with", async () => {
+  const eager = openEngine("eager");
+  const engine: PolicyEngine = { ...eager, openTrainer: (_, options) => eager.openTrainer(ADAPTER, options) };
+  const own = new Map([...ADAPTER].filter(([name]) => !WHOLE.has(name)));
+  const { folder, ...rest } = training("own base", new Map([...own, ["base.json", Uint8Array.of(1)]]), { engine });
+  await trainAgent({ folder, ...rest });
+  expect([...readFileSync(join(folder, "base.json"))]).toEqual([1]);
 });
