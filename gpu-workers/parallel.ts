@@ -12,8 +12,8 @@ export async function inParallel<T, R>(
   const results: R[] = [];
   const pending = items.entries();
   const failed = new AbortController();
-  // The lanes share one iterator, so each item runs once.
-  const lane = async () => {
+  // The loops share one iterator, so each item runs once.
+  const loop = async () => {
     for (const [i, item] of pending) {
       if (failed.signal.aborted) return;
       results[i] = await work(item, i, failed.signal).catch((error: unknown) => {
@@ -22,7 +22,7 @@ export async function inParallel<T, R>(
       });
     }
   };
-  const lanes = Array.from({ length: Math.min(width, items.length) }, lane);
-  await Promise.all(lanes).finally(() => Promise.allSettled(lanes));
+  const loops = Array.from({ length: Math.min(width, items.length) }, loop);
+  await Promise.all(loops).finally(() => Promise.allSettled(loops));
   return results;
 }

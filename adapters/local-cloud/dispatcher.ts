@@ -1,6 +1,6 @@
 /**
- * @file Delivers "Object Created" events to the handlers: at least once, in any order, a few at a time per lane (the objects of one kind of one
- * run), so that a slow judge in one run delays neither that run's manifests nor other runs. A handler that throws is called again, with
+ * @file Delivers "Object Created" events to the handlers: at least once, in any order, a few at a time per queue (the objects of one kind of
+ * one run), so that a slow judge in one run delays neither that run's manifests nor other runs. A handler that throws is called again, with
  * backoff. After the last attempt the event stays in the journal until the next start; meanwhile the scheduled tick
  * repairs what the event left undone.
  */
@@ -10,7 +10,7 @@ import pLimit, { type LimitFunction } from "p-limit";
 import type { ObjectCreated } from "../../core/contracts/messages.ts";
 import type { PendingEvent } from "./journal.ts";
 
-const CALLS_PER_LANE = 8;
+const CALLS_PER_QUEUE = 8;
 const MAX_ATTEMPTS = 20;
 const MIN_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 5_000;
@@ -32,18 +32,18 @@ export interface Dispatcher {
 }
 
 export function openDispatcher(options: DispatcherOptions): Dispatcher {
-  const queue = new DeliveryQueue(options);
+  const queues = new DeliveryQueues(options);
   return {
-    enqueue: (event) => void queue.deliverAll(event),
-    close: () => queue.close(),
+    enqueue: (event) => void queues.deliverAll(event),
+    close: () => queues.close(),
   };
 }
 
-class DeliveryQueue {
+class DeliveryQueues {
   readonly #options: DispatcherOptions;
   readonly #closing = new AbortController();
-  /** By name; absent while a lane has no calls. */
-  readonly #lanes = new Map<string, LimitFunction>();
+  /** By name; absent while a queue has no calls. */
+  readonly #queues = new Map<string, LimitFunction>();
   readonly #running = new Set<Promise<unknown>>();
 
   constructor(options: DispatcherOptions) {
@@ -65,25 +65,25 @@ class DeliveryQueue {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    for (const lane of this.#lanes.values()) lane.clearQueue();
+    for (const queue of this.#queues.values()) queue.clearQueue();
     await Promise.all(this.#running);
     // Lets the calls that just succeeded reach the journal.
     await pause(0);
   }
 
-  async #inLane<T>(key: string, call: () => Promise<T>): Promise<T> {
-    const name = laneOf(key);
-    const lane = this.#lanes.get(name) ?? pLimit(CALLS_PER_LANE);
-    this.#lanes.set(name, lane);
+  async #inQueue<T>(key: string, call: () => Promise<T>): Promise<T> {
+    const name = queueOf(key);
+    const queue = this.#queues.get(name) ?? pLimit(CALLS_PER_QUEUE);
+    this.#queues.set(name, queue);
     try {
-      return await lane(call);
+      return await queue(call);
     } finally {
-      if (lane.activeCount + lane.pendingCount === 0) this.#lanes.delete(name);
+      if (queue.activeCount + queue.pendingCount === 0) this.#queues.delete(name);
     }
   }
 
   /**
-   * Waits for: its delay, a free slot of its lane, the handler, the backoff. Unblocked by: success, the last attempt,
+   * Waits for: its delay, a free slot of its queue, the handler, the backoff. Unblocked by: success, the last attempt,
    * or close.
    */
   async #deliver(event: PendingEvent, delaySeconds: number): Promise<boolean> {
@@ -92,7 +92,7 @@ class DeliveryQueue {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       // An event may still arrive after `close`: the servers stop later.
       signal.throwIfAborted();
-      if (await this.#inLane(event.key, () => this.#call(event, attempt))) return true;
+      if (await this.#inQueue(event.key, () => this.#call(event, attempt))) return true;
       const backoff = Math.min(MAX_PAUSE_MS, MIN_PAUSE_MS * 2 ** (attempt - 1));
       await pause(backoff * (0.5 + Math.random() / 2), undefined, { signal });
     }
@@ -101,7 +101,7 @@ class DeliveryQueue {
 
   /** True when the handler succeeded. */
   async #call(event: PendingEvent, attempt: number): Promise<boolean> {
-    // A lane dequeues a call before it starts it: `close` may come in between.
+    // A queue takes out a call before it starts it: `close` may come in between.
     this.#closing.signal.throwIfAborted();
     const call = this.#options.handle(objectCreated(event)).then(
       () => undefined,
@@ -118,7 +118,7 @@ class DeliveryQueue {
 }
 
 /** `runs/<run>/<kind>`. */
-const laneOf = (key: string) => key.split("/", 3).join("/");
+const queueOf = (key: string) => key.split("/", 3).join("/");
 
 function objectCreated({ bucket, key }: PendingEvent): ObjectCreated {
   return {

@@ -2,7 +2,7 @@
  * @file Trains the runs of a comparison, `--jobs` at a time, each as an ordinary local run in its own process. A finished run is kept, an
  * interrupted one is resumed, and one with other settings is refused.
  *
- *     a lane     waits for: its run's process to exit      then takes the next run, whatever went wrong with this one; once the
+ *     a loop     waits for: its run's process to exit      then takes the next run, whatever went wrong with this one; once the
  *                                                          package has been rebuilt, each remaining run fails at once
  *     Ctrl-C     is forwarded: every run drains and can be resumed; no new run starts
  */
@@ -85,11 +85,11 @@ export async function trainRuns(
       if (fault === undefined) keep(one);
       return fault;
     } catch (error) {
-      // If this were rethrown, nobody would wait for the other lanes.
+      // If this were rethrown, nobody would wait for the other runs.
       return isMgrpoError(error) ? error.message : String(error);
     }
   };
-  const lane = async () => {
+  const trainNextRuns = async () => {
     for (let next = left.shift(); next && !signal.aborted; next = left.shift()) {
       const { run } = next.config;
       progress.started(run);
@@ -98,7 +98,7 @@ export async function trainRuns(
       progress.ended(run, fault);
     }
   };
-  await Promise.all(Array.from({ length: jobs }, lane));
+  await Promise.all(Array.from({ length: jobs }, trainNextRuns));
   return failures;
 }
 

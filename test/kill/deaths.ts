@@ -119,14 +119,14 @@ export function testDeaths(config: RunConfig, parts: Partial<WorkerParts> = {}):
     test("and the run ends with the same records", { timeout: 480_000 }, async () => {
       const queue = deathsOf(when, expected.writes);
       const deaths: Record<string, number> = {};
-      const lane = async () => {
+      const runNext = async () => {
         for (let at = queue.shift(); at; at = queue.shift()) {
           const { records, died } = await runWith(config, parts, { when, at });
           expect(records, JSON.stringify({ when, at })).toEqual(expected.records);
           for (const name of died) deaths[name] = (deaths[name] ?? 0) + 1;
         }
       };
-      await Promise.all(Array.from({ length: 4 }, lane));
+      await Promise.all(Array.from({ length: 4 }, runNext));
       // Some deaths do not happen: scores that arrive together share a write.
       for (const [name, count = 0] of Object.entries(expected.steady))
         expect(deaths[name], name).toBeGreaterThan(count * 0.6);

@@ -1,5 +1,5 @@
 /**
- * @file Events of one kind of one run share a lane: handlers that hang there delay no other run, and no other kind. After `close`, no event is
+ * @file Events of one kind of one run share a queue: handlers that hang there delay no other run, and no other kind. After `close`, no event is
  * delivered.
  */
 import { setTimeout as pause } from "node:timers/promises";

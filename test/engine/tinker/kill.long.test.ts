@@ -215,10 +215,10 @@ test("weights that no kept version refers to are deleted on the server", async (
 /** Works on six items at a time. */
 async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>) {
   const queue = [...items];
-  const lane = async () => {
+  const workThrough = async () => {
     for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item);
   };
-  await Promise.all(Array.from({ length: 6 }, lane));
+  await Promise.all(Array.from({ length: 6 }, workThrough));
 }
 
 describe("a death", () => {

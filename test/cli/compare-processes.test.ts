@@ -1,4 +1,4 @@
-/** @file The lanes of a comparison: what goes wrong with one run is reported as that run's failure, and the others are awaited. */
+/** @file The processes of a comparison: what goes wrong with one is reported as its run's failure, and the others are awaited. */
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
