@@ -1,6 +1,6 @@
 /** @file The training step that `npm run gpu` runs on each device, and the table of its measurements. */
 
-import type { RoleStats, TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
+import type { AgentStats, TrainingStats, WorkerSeconds } from "../core/contracts/checkpoint.ts";
 import type { ExecutionProvider, Precision } from "../core/contracts/engine.ts";
 
 /** An execution provider and a precision of the compiled engine. */
@@ -33,7 +33,7 @@ export interface StepFigures {
   readonly seconds: number | null;
   readonly correct: number;
   /** By agent; null if it had nothing to learn from. */
-  readonly training: Readonly<Record<string, TrainingStats | RoleStats | null>>;
+  readonly training: Readonly<Record<string, TrainingStats | AgentStats | null>>;
   readonly workers: Readonly<Record<string, WorkerSeconds>>;
 }
 

@@ -10,7 +10,7 @@ import { type Deployment, parseDeployment } from "../core/contracts/deployment.t
 import { JUDGED_BENCHMARKS } from "../core/contracts/evaluation-suite.ts";
 import { tableKeys } from "../core/contracts/keys.ts";
 import { isOpenAi } from "../core/contracts/language-model.ts";
-import { ownsPolicy, rolesOf } from "../core/contracts/shared-policy.ts";
+import { agentsOfPolicy, ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Table } from "../core/ports.ts";
 import { chosenBy } from "../core/training/resolve-config.ts";
@@ -100,11 +100,11 @@ export function fleetPolicies({ agents }: RunConfig, { fleets }: Deployment, set
 export function refuseUnreachableServers({ agents, evaluation }: RunConfig, { fleets }: Deployment): void {
   const served = fleets.filter(({ agent, policy }) => policy !== undefined && agents[agent]?.policy === policy);
   for (const { name, agent } of served) {
-    const role = rolesOf(agents, agent).find((other) => other !== agent);
-    if (role === undefined) continue;
+    const sharing = agentsOfPolicy(agents, agent).find((other) => other !== agent);
+    if (sharing === undefined) continue;
     throw new MgrpoError(
       "config-invalid",
-      `agents.${role}.policy: '${agent}' is on a server that only the instance of fleet ${name} reaches: give '${role}' a policy of its own`,
+      `agents.${sharing}.policy: '${agent}' is on a server that only the instance of fleet ${name} reaches: give '${sharing}' a policy of its own`,
     );
   }
   const [first] = served;

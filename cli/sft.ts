@@ -10,7 +10,7 @@ import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import type { Arm, RunConfig } from "../core/contracts/config.ts";
 import { LORA_POLICIES } from "../core/contracts/lora.ts";
 import { parseJson } from "../core/contracts/parse.ts";
-import { ownerOf, ownsPolicy, policySettings, rolesOf } from "../core/contracts/shared-policy.ts";
+import { agentsOfPolicy, ownerOf, ownsPolicy, policySettings } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Tool } from "../core/ports.ts";
 import type { Demonstration, ToolsModule } from "../core/recipe.ts";
@@ -198,8 +198,8 @@ async function prepare(team: SftTeam, agent: string, options: SftOptions): Promi
 
 /** The examples of every agent that shares the owner's policy, each in its agent's own layout. */
 function readExamples(team: SftTeam, owner: string, base: CheckpointFiles, { heldOut, fromRun }: SftOptions): Split {
-  const roles = rolesOf(team.config.agents, owner);
-  const examples = roles.flatMap((agent) => examplesOf(team, agent, base));
+  const sharing = agentsOfPolicy(team.config.agents, owner);
+  const examples = sharing.flatMap((agent) => examplesOf(team, agent, base));
   // A run answers a question several times, often almost in the same words.
   const parts = split(examples, heldOut, MAX_HELD_OUT, fromRun === undefined ? "tokens" : "prompt");
   if (parts.training.length > 0) return parts;

@@ -10,7 +10,7 @@ import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseHubModel } from "../../core/contracts/hub-model.ts";
 import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
-import { ownsPolicy, policySettings, rolesOf } from "../../core/contracts/shared-policy.ts";
+import { agentsOfPolicy, ownsPolicy, policySettings } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
 import { ADAPTER_CONFIG_FILE, readAdapter } from "../../engine/checkpoint/adapter.ts";
@@ -48,7 +48,7 @@ export async function readBases(
   for (const name of Object.keys(config.agents).filter((one) => ownsPolicy(config.agents, one))) {
     const agent = policySettings(config.agents, name);
     const files = await readBase(name, agent, config, given.get(name));
-    checkRoles(config, name, files);
+    checkSharing(config, name, files);
     bases.set(name, use === "train" ? withAdapter(name, agent, config.seed, files) : files);
   }
   return bases;
@@ -61,15 +61,20 @@ export async function readBases(
 export async function readPolicyBase(config: RunConfig, owner: string, note?: Note): Promise<CheckpointFiles> {
   const agent = policySettings(config.agents, owner);
   const base = withAdapter(owner, agent, config.seed, await readBase(owner, agent, config, undefined, note));
-  checkRoles(config, owner, base, note);
+  checkSharing(config, owner, base, note);
   return base;
 }
 
 /** Checks the model's chat template with the settings of the agents that share it with their owner. */
-function checkRoles({ agents, runner }: RunConfig, owner: string, files: CheckpointFiles, note: Note = () => {}): void {
+function checkSharing(
+  { agents, runner }: RunConfig,
+  owner: string,
+  files: CheckpointFiles,
+  note: Note = () => {},
+): void {
   const { policy } = agents[owner] as AgentConfig;
   if (policy.startsWith("recipe:")) return;
-  for (const name of rolesOf(agents, owner).filter((role) => role !== owner)) {
+  for (const name of agentsOfPolicy(agents, owner).filter((agent) => agent !== owner)) {
     checkTools(name, agents[name] as AgentConfig, runner, files, note);
   }
 }

@@ -8,7 +8,7 @@ import { type Part, TeamManifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { ownsPolicy, rolesOf } from "../../core/contracts/shared-policy.ts";
+import { agentsOfPolicy, ownsPolicy } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
@@ -60,7 +60,7 @@ export async function exportCheckpoints(
       sha256: weightsSha256(written),
       ...(optimizer && { optimizer }),
     };
-    for (const role of rolesOf(config.agents, agent)) results[role] = results[agent];
+    for (const other of agentsOfPolicy(config.agents, agent)) results[other] = results[agent];
   }
   return results;
 }

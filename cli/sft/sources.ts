@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import { ownerOf, rolesOf } from "../../core/contracts/shared-policy.ts";
+import { agentsOfPolicy, ownerOf } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import {
@@ -144,7 +144,7 @@ function fromLines(
     const own = lines.filter(({ agent = only }) => agent === target.agent);
     if (own.length === 0) {
       // Agents that share a policy are trained together: none of them can be left out.
-      const isAlone = rolesOf(agents, ownerOf(agents, target.agent)).length === 1;
+      const isAlone = agentsOfPolicy(agents, ownerOf(agents, target.agent)).length === 1;
       const advice = isAlone
         ? "add some, or train another with --agent"
         : "add some for every agent that shares its policy";

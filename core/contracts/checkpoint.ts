@@ -58,13 +58,13 @@ export const TurnTotals = z.strictObject({
 export type TurnTotals = z.infer<typeof TurnTotals>;
 
 /** One agent's part in a training step of a policy that agents share. */
-export const RoleStats = TrainingStats.extend({
+export const AgentStats = TrainingStats.extend({
   /** Its share of the policy's loss. */
   share: z.number(),
   /** Norm of the gradient of its share of the loss. Null: the engine does not see gradients. */
   gradientNorm: z.number().nullable(),
 });
-export type RoleStats = z.infer<typeof RoleStats>;
+export type AgentStats = z.infer<typeof AgentStats>;
 
 /**
  * Wall-clock seconds of one worker since its last manifest, by which call is in flight: sampler, trainer or neither. Sampling and
@@ -97,7 +97,7 @@ export const Manifest = z.strictObject({
   files: z.record(z.string(), Part),
   stats: TrainingStats.nullable(),
   /** For a policy that agents share: the statistics of each agent that had something to train on. */
-  roles: z.record(AgentName, RoleStats).exactOptional(),
+  roles: z.record(AgentName, AgentStats).exactOptional(),
   seconds: WorkerSeconds.nullable(),
 });
 export type Manifest = z.infer<typeof Manifest>;

@@ -1,17 +1,17 @@
 /**
  * @file Agents that share a policy. `policy: "of:<other>"` gives an agent the weights of the other, the policy's owner: one model, one
- * optimizer, one version per step. Each agent with the policy is one of its roles, the owner included: it keeps its own prompts, tools,
- * limits, groups and settings of the algorithm.
+ * optimizer, one version per step. Each agent with the policy, the owner included, keeps its own prompts, tools, limits, groups and settings
+ * of the algorithm.
  *
  *     owner        its model, lora, optimizer and engine are the policy's; its manifests are the policy's versions; its worker trains it
- *     other role   its worker only samples, from the owner's versions
+ *     other agent  its worker only samples, from the owner's versions
  */
 import * as z from "zod";
 import { MgrpoError } from "../errors.ts";
 import type { ConfigFault } from "./config-fault.ts";
 import { AgentName } from "./names.ts";
 
-/** Settings that belong to the policy. A role takes them from its owner. */
+/** Settings that belong to the policy. An agent that shares it takes them from the owner. */
 const SHARED_SETTINGS = ["model", "lora", "trained", "optimizer", "engine"] as const;
 
 type RawSettings = Readonly<Record<string, unknown>>;
@@ -34,7 +34,7 @@ export const ownerOf = (agents: SharingTeam<Sharing>, agent: string): string =>
 export const ownsPolicy = (agents: SharingTeam<Sharing>, agent: string): boolean => ownerOf(agents, agent) === agent;
 
 /** The agents with the owner's policy, in the order of the config. */
-export const rolesOf = (agents: SharingTeam<Sharing>, owner: string): string[] =>
+export const agentsOfPolicy = (agents: SharingTeam<Sharing>, owner: string): string[] =>
   Object.keys(agents).filter((name) => ownerOf(agents, name) === owner);
 
 /** Every agent, with its owner's policy in place of `of:<other>`. */
@@ -47,7 +47,7 @@ export function resolvePolicies<A extends Sharing>(agents: SharingTeam<A>): Reco
   );
 }
 
-/** The settings of an agent's policy: its owner's, with a context that holds every role's conversations. */
+/** The settings of an agent's policy: its owner's, with a context that holds the conversations of every agent with the policy. */
 export function policySettings<A extends Sharing & { readonly limits: { readonly contextTokens: number } }>(
   agents: SharingTeam<A>,
   agent: string,
@@ -55,20 +55,20 @@ export function policySettings<A extends Sharing & { readonly limits: { readonly
   const owner = ownerOf(agents, agent);
   const settings = agents[owner];
   if (!settings) throw new MgrpoError("config-invalid", `no agent '${owner}' in agents`);
-  const roles = rolesOf(agents, owner);
-  if (roles.length === 1) return settings;
-  const contextTokens = Math.max(...roles.map((role) => agents[role]?.limits.contextTokens ?? 0));
+  const sharing = agentsOfPolicy(agents, owner);
+  if (sharing.length === 1) return settings;
+  const contextTokens = Math.max(...sharing.map((name) => agents[name]?.limits.contextTokens ?? 0));
   return { ...settings, limits: { ...settings.limits, contextTokens } };
 }
 
-/** Each role's share of its policy's loss. The shares sum to 1. */
+/** Each agent's share of its policy's loss. The shares sum to 1. */
 export function sharesOf(
   agents: SharingTeam<Sharing & { readonly share?: number }>,
   owner: string,
 ): Map<string, number> {
-  const roles = rolesOf(agents, owner).map((role) => [role, agents[role]?.share ?? 1] as const);
-  const total = roles.reduce((sum, [, share]) => sum + share, 0);
-  return new Map(roles.map(([role, share]) => [role, share / total]));
+  const shares = agentsOfPolicy(agents, owner).map((name) => [name, agents[name]?.share ?? 1] as const);
+  const total = shares.reduce((sum, [, share]) => sum + share, 0);
+  return new Map(shares.map(([name, share]) => [name, share / total]));
 }
 
 /** An agent's place in a policy that it shares. */
@@ -89,28 +89,29 @@ export function sharedPolicies(agents: Parameters<typeof sharesOf>[0]): Record<s
   return Object.fromEntries(shared);
 }
 
-/** Gives each role the policy's settings that it does not set itself, from its owner. Anything that is not a team is returned as it is. */
+/** Gives each agent the settings of its policy that it does not set itself, from the owner. Anything that is not a team is returned as it is. */
 export function withInherited(agents: unknown): unknown {
   if (!isSettings(agents)) return agents;
-  return mapRoles(agents, (role, owner) => ({ ...pick(owner, SHARED_SETTINGS), ...role }));
+  return mapSharing(agents, (agent, owner) => ({ ...pick(owner, SHARED_SETTINGS), ...agent }));
 }
 
-/** The opposite: drops the settings that a role repeats, so that changing the owner's setting in a stored config changes it for all roles. */
+/** The opposite: drops the settings that an agent repeats, so that changing the owner's setting in a stored config changes it for all of them. */
 export function withoutInherited<T>(agents: T): T {
   if (!isSettings(agents)) return agents;
-  return mapRoles(agents, (role, owner) => {
-    // An owner that shares a policy itself is refused: the role keeps its settings, so that the error is not that they are missing.
-    if (namedOwner(owner["policy"]) !== undefined) return role;
-    const repeated = SHARED_SETTINGS.filter((key) => JSON.stringify(role[key]) === JSON.stringify(owner[key]));
-    return Object.fromEntries(Object.entries(role).filter(([key]) => !(repeated as string[]).includes(key)));
+  return mapSharing(agents, (agent, owner) => {
+    // An owner that shares a policy itself is refused: the agent keeps its settings, so that the error is not that they are missing.
+    if (namedOwner(owner["policy"]) !== undefined) return agent;
+    const repeated = SHARED_SETTINGS.filter((key) => JSON.stringify(agent[key]) === JSON.stringify(owner[key]));
+    return Object.fromEntries(Object.entries(agent).filter(([key]) => !(repeated as string[]).includes(key)));
   }) as T;
 }
 
-function mapRoles(agents: RawSettings, map: (role: RawSettings, owner: RawSettings) => RawSettings): RawSettings {
+/** Maps the agents that share another's policy. */
+function mapSharing(agents: RawSettings, map: (agent: RawSettings, owner: RawSettings) => RawSettings): RawSettings {
   return Object.fromEntries(
-    Object.entries(agents).map(([name, role]) => {
-      const owner = isSettings(role) ? agents[namedOwner(role["policy"]) ?? ""] : undefined;
-      return [name, isSettings(role) && isSettings(owner) ? map(role, owner) : role];
+    Object.entries(agents).map(([name, agent]) => {
+      const owner = isSettings(agent) ? agents[namedOwner(agent["policy"]) ?? ""] : undefined;
+      return [name, isSettings(agent) && isSettings(owner) ? map(agent, owner) : agent];
     }),
   );
 }
@@ -133,13 +134,13 @@ export function sharedPolicyFaults(
 ): ConfigFault[] {
   return Object.entries(agents).flatMap(([name, agent]): ConfigFault[] => {
     const owner = namedOwner(agent.policy);
-    if (owner !== undefined) return roleFaults(agents, name, owner, isEndpoint);
-    if (agent.share === undefined || rolesOf(agents, name).length > 1) return [];
+    if (owner !== undefined) return sharingFaults(agents, name, owner, isEndpoint);
+    if (agent.share === undefined || agentsOfPolicy(agents, name).length > 1) return [];
     return [[["agents", name, "share"], "does nothing: no other agent has its policy; remove it"]];
   });
 }
 
-function roleFaults(
+function sharingFaults(
   agents: SharingTeam<Shareable>,
   name: string,
   owner: string,

@@ -1,6 +1,6 @@
 /**
  * @file The weights of a step's loss, the only place that decides them. A worker asks for the weight of each trajectory's tokens
- * (`lossTerms`, `roleScale`), splits minibatches, and scales the accumulated gradient (`gradientScale`); it decides no weight itself.
+ * (`lossTerms`, `agentScale`), splits minibatches, and scales the accumulated gradient (`gradientScale`); it decides no weight itself.
  *
  *   step = mean over questions        question = sum over trajectories and tokens of weight * token loss
  *
@@ -69,7 +69,7 @@ export function gradientScale(questions: number, minibatches: number): number {
  * The factor on the token weights of one of the agents that train the same policy. After `gradientScale` over all questions, the policy's
  * loss is the sum over its agents of share * (mean over the agent's own questions). Exactly 1 for an agent that trains it alone.
  */
-export function roleScale(share: number, questions: { readonly own: number; readonly all: number }): number {
+export function agentScale(share: number, questions: { readonly own: number; readonly all: number }): number {
   return share * (questions.all / questions.own);
 }
 

@@ -1,6 +1,6 @@
 /** @file Whether one of several agents that share a policy captures it: nearly all of the gradient is its own, and another gets worse. */
 import type { RunConfig } from "../contracts/config.ts";
-import { ownsPolicy, rolesOf } from "../contracts/shared-policy.ts";
+import { agentsOfPolicy, ownsPolicy } from "../contracts/shared-policy.ts";
 import { mean, sum } from "../statistics.ts";
 import type { StepSummary } from "./step-summary.ts";
 
@@ -28,14 +28,14 @@ export function captures({ agents }: RunConfig, steps: readonly StepSummary[]): 
   if (steps.length < 2 * WINDOW || steps.length % WINDOW > 0) return [];
   const [before, recent] = [steps.slice(-2 * WINDOW, -WINDOW), steps.slice(-WINDOW)];
   return Object.keys(agents).flatMap((owner): Capture[] => {
-    const roles = ownsPolicy(agents, owner) ? rolesOf(agents, owner) : [];
-    const norms = roles.map(
-      (role) => [role, sum(recent.map(({ training }) => training[role]?.gradientNorm ?? 0))] as const,
+    const sharing = ownsPolicy(agents, owner) ? agentsOfPolicy(agents, owner) : [];
+    const norms = sharing.map(
+      (agent) => [agent, sum(recent.map(({ training }) => training[agent]?.gradientNorm ?? 0))] as const,
     );
     const whole = sum(norms.map(([, norm]) => norm));
     const [dominant, norm] = norms.find(([, own]) => own > DOMINANT_PART * whole) ?? [];
-    if (dominant === undefined || norm === undefined || roles.length < 2) return [];
-    return roles.flatMap((loser): Capture[] => {
+    if (dominant === undefined || norm === undefined || sharing.length < 2) return [];
+    return sharing.flatMap((loser): Capture[] => {
       const [from, to] = [meanReward(before, loser), meanReward(recent, loser)];
       const hasFallen = loser !== dominant && from !== undefined && to !== undefined && from - to > REWARD_FALL;
       return hasFallen ? [{ owner, dominant, part: norm / whole, loser, from, to }] : [];

@@ -3,12 +3,12 @@
  * JSON Lines, the report and a resumed run agree.
  */
 import * as z from "zod";
-import { type Manifest, RoleStats, TrainingStats, WorkerSeconds } from "../contracts/checkpoint.ts";
+import { AgentStats, type Manifest, TrainingStats, WorkerSeconds } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
 import { JudgeCost, totalCost } from "../contracts/judge.ts";
 import { AgentName, Step } from "../contracts/names.ts";
 import type { GroupRecord, RolloutScore, StepRecord } from "../contracts/records.ts";
-import { rolesOf } from "../contracts/shared-policy.ts";
+import { agentsOfPolicy } from "../contracts/shared-policy.ts";
 import { hasSignal } from "../mgrpo/batch.ts";
 import { mean, sum } from "../statistics.ts";
 import { ageOf, countSampledTokens } from "../training/step-plan.ts";
@@ -42,7 +42,7 @@ export const StepSummary = z.strictObject({
   /** Per trained agent, by how many versions its sampler was behind its trainer. Absent: none was behind. */
   age: z.record(AgentName, z.int()).exactOptional(),
   /** Per trained agent; null if it had nothing to learn from. Of agents that share a policy, each agent's part. */
-  training: z.record(AgentName, z.union([RoleStats, TrainingStats]).nullable()),
+  training: z.record(AgentName, z.union([AgentStats, TrainingStats]).nullable()),
   /** Owner of a shared policy -> the norm of its whole gradient. */
   shared: z.record(AgentName, z.strictObject({ gradientNorm: z.number() })).exactOptional(),
   /** Owner of a trained policy -> the time of the worker that trained it. */
@@ -104,8 +104,8 @@ function trainingOf(
   { agents }: RunConfig,
   owner: string,
   { stats, roles }: Manifest,
-): [string, RoleStats | TrainingStats | null][] {
-  return roles ? rolesOf(agents, owner).map((role) => [role, roles[role] ?? null]) : [[owner, stats]];
+): [string, AgentStats | TrainingStats | null][] {
+  return roles ? agentsOfPolicy(agents, owner).map((agent) => [agent, roles[agent] ?? null]) : [[owner, stats]];
 }
 
 function agesOf(config: RunConfig, step: StepRecord): Pick<StepSummary, "age"> {

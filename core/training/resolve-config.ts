@@ -42,7 +42,7 @@ export function resolveConfig(
   if (!isConfigNode(recommended.agents)) return parse(RunConfig, recommended, what, "config-invalid");
   const { runner = "native" } = withSettings(advised, set) as { runner?: unknown };
   const ofRunner = runner === "native" ? [] : appSettings(recommended);
-  // A shared policy has its owner's settings. So settings of `policy` apply first: its roles then take what the user sets for the owner.
+  // A shared policy has its owner's settings. So settings of `policy` apply first: agents that share it then take what the user sets for the owner.
   const policies = set.filter((setting) => /^agents\.[^.=]+\.policy=/.test(setting));
   const { agents, ...others } = withSettings(recommended, [
     ...ofRunner,

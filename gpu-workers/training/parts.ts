@@ -11,7 +11,7 @@ import { linkSignals } from "../../core/any-signal.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { GroupRecord, type StepRecord } from "../../core/contracts/records.ts";
-import { rolesOf } from "../../core/contracts/shared-policy.ts";
+import { agentsOfPolicy } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { countsInBatch } from "../../core/training/step-plan.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
@@ -41,19 +41,19 @@ export async function* batchParts(
   step: StepRecord,
   stop: AbortSignal,
 ): AsyncGenerator<TrainingEntry[]> {
-  const roles = rolesOf(run.config.agents, agent).map((name) => new RoleGroups(run, name));
+  const batches = agentsOfPolicy(run.config.agents, agent).map((name) => new AgentGroups(run, name));
   const over = new AbortController();
   const { signal: either } = linkSignals(stop, over.signal);
-  const load = async (groupsOf: (role: RoleGroups) => readonly GroupRecord[]) => {
-    const each = roles.map((role) => loadEntries(run, step, role.agent, groupsOf(role), trajectories));
+  const load = async (groupsOf: (batch: AgentGroups) => readonly GroupRecord[]) => {
+    const each = batches.map((batch) => loadEntries(run, step, batch.agent, groupsOf(batch), trajectories));
     return (await Promise.all(each)).flat();
   };
 
   async function* entries() {
     for await (const groups of finalizedParts(run, watch, step, either)) {
-      yield await load((role) => role.counting(groups));
+      yield await load((batch) => batch.counting(groups));
     }
-    const last = await load((role) => role.ifNoneCounted());
+    const last = await load((batch) => batch.ifNoneCounted());
     if (last.length > 0) yield last;
   }
 
@@ -65,7 +65,7 @@ export async function* batchParts(
 }
 
 /** Which groups count in the batch of one agent. */
-class RoleGroups {
+class AgentGroups {
   readonly agent: string;
   readonly #run: RunContext;
   readonly #notCounted: GroupRecord[] = [];

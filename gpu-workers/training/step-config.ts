@@ -7,10 +7,10 @@ import { entropyCoefficientAt } from "../../core/training/entropy-schedule.ts";
 import { optimizerAt } from "../../core/training/learning-rate.ts";
 import { runShareAt } from "../../core/training/progress.ts";
 import type { TrainStepConfig } from "./objective-passes.ts";
-import type { TrainedRole } from "./step-state.ts";
+import type { TrainedAgent } from "./step-state.ts";
 
 /** @param owner the agent that owns the policy. */
-export function rolesOfStep(run: RunConfig, owner: string, step: StepRecord): TrainedRole[] {
+export function agentsOfStep(run: RunConfig, owner: string, step: StepRecord): TrainedAgent[] {
   return [...sharesOf(run.agents, owner)].map(([agent, share]) => ({
     agent,
     share,

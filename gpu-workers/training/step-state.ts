@@ -1,14 +1,14 @@
 /** @file What a training step keeps for each agent that trains its policy, and the statistics computed from it. */
-import type { RoleStats, TrainingStats } from "../../core/contracts/checkpoint.ts";
+import type { AgentStats, TrainingStats } from "../../core/contracts/checkpoint.ts";
 import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { mismatch } from "../../core/mgrpo/mismatch.ts";
 import type { GradientTrainer } from "../busy.ts";
 import type { PreparedEntry, TrainStepConfig } from "./objective-passes.ts";
 
 /** An agent that trains the policy, and how. */
-export interface TrainedRole {
+export interface TrainedAgent {
   readonly agent: string;
-  /** This role's share of the policy's loss. The shares of all roles sum to 1. */
+  /** Its share of the policy's loss. The shares of all agents that train it sum to 1. */
   readonly share: number;
   readonly config: TrainStepConfig;
 }
@@ -17,7 +17,7 @@ export interface TrainedStep {
   readonly trained: boolean;
   readonly stats: TrainingStats;
   /** By agent. Absent unless agents share the policy. */
-  readonly roles?: Record<string, RoleStats>;
+  readonly perAgent?: Record<string, AgentStats>;
 }
 
 /** What a pass measures about the policy. */
@@ -33,8 +33,8 @@ interface PassStatistics {
   readonly tokens: number;
 }
 
-/** One role's part in a training step under way. */
-export interface RoleState extends TrainedRole {
+/** One agent's part in a training step under way. */
+export interface AgentState extends TrainedAgent {
   /** The groups seen so far, each with the standard deviation of its rewards. The loss is the mean over these groups. */
   readonly questions: Map<number, number>;
   readonly counts: { trajectories: number; actionTokens: number; tokens: number };
@@ -51,43 +51,45 @@ export interface RoleState extends TrainedRole {
 /** A training step under way. */
 export interface StepState {
   readonly trainer: GradientTrainer;
-  readonly roles: readonly RoleState[];
+  readonly agents: readonly AgentState[];
   /** Norms of the whole gradient, one per optimizer step. */
   readonly gradientNorms: number[];
 }
 
-export function openRole(role: TrainedRole): RoleState {
+export function openAgentState(agent: TrainedAgent): AgentState {
   const counts = { trajectories: 0, actionTokens: 0, tokens: 0 };
   const measured = { questions: new Map<number, number>(), counts, surprisal: 0, passes: [], gradientNormSum: 0 };
-  return { ...role, ...measured, buffered: [], scale: 1 };
+  return { ...agent, ...measured, buffered: [], scale: 1 };
 }
 
-export const firstOf = ([first]: readonly RoleState[]): RoleState => {
+export const firstOf = ([first]: readonly AgentState[]): AgentState => {
   if (first) return first;
-  throw new RangeError("a training step needs at least one role");
+  throw new RangeError("a training step needs at least one agent");
 };
 
-/** Number of questions that any of the roles trains on. */
-export const questionCount = (roles: readonly RoleState[]): number =>
-  new Set(roles.flatMap(({ questions }) => [...questions.keys()])).size;
+/** Number of questions that any of the agents trains on. */
+export const questionCount = (agents: readonly AgentState[]): number =>
+  new Set(agents.flatMap(({ questions }) => [...questions.keys()])).size;
 
-/** The statistics of the given roles: all of them, or one. */
-export function statsOf({ gradientNorms }: StepState, roles: readonly RoleState[]): TrainingStats {
+/** The statistics of the given agents: all of them, or one. */
+export function statsOf({ gradientNorms }: StepState, agents: readonly AgentState[]): TrainingStats {
   const counts = {
-    trajectories: total(roles, (role) => role.counts.trajectories),
-    actionTokens: total(roles, (role) => role.counts.actionTokens),
-    tokens: total(roles, (role) => role.counts.tokens),
+    trajectories: total(agents, (agent) => agent.counts.trajectories),
+    actionTokens: total(agents, (agent) => agent.counts.actionTokens),
+    tokens: total(agents, (agent) => agent.counts.tokens),
   };
-  const entropy = counts.actionTokens > 0 && { entropy: total(roles, (role) => role.surprisal) / counts.actionTokens };
-  const passes = roles.flatMap((role) => role.passes);
+  const entropy = counts.actionTokens > 0 && {
+    entropy: total(agents, (agent) => agent.surprisal) / counts.actionTokens,
+  };
+  const passes = agents.flatMap((agent) => agent.passes);
   if (passes.length === 0)
     return { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0, ...entropy, ...counts };
   const before = passes.filter(({ moved }) => !moved);
   const fractionOf = (count: (pass: PassStatistics) => number) =>
     total(passes, count) / total(passes, ({ tokens }) => tokens);
-  const isSet = (option: "ratioMask" | "tisCap") => roles.some(({ config }) => config.algorithm[option] !== null);
+  const isSet = (option: "ratioMask" | "tisCap") => agents.some(({ config }) => config.algorithm[option] !== null);
   return {
-    loss: total(roles, (role) => (roles.length === 1 ? 1 : role.share) * lossOf(role)),
+    loss: total(agents, (agent) => (agents.length === 1 ? 1 : agent.share) * lossOf(agent)),
     gradientNorm: total(gradientNorms, (norm) => norm) / gradientNorms.length,
     clipFraction: fractionOf(({ clipped }) => clipped),
     ...(isSet("ratioMask") && { maskedFraction: fractionOf(({ masked }) => masked) }),
@@ -99,16 +101,16 @@ export function statsOf({ gradientNorms }: StepState, roles: readonly RoleState[
   };
 }
 
-/** A role's loss: the mean over its questions and over the epochs. */
-function lossOf({ passes, questions, scale, config }: RoleState): number {
+/** An agent's loss: the mean over its questions and over the epochs. */
+function lossOf({ passes, questions, scale, config }: AgentState): number {
   if (passes.length === 0) return 0;
   return total(passes, ({ loss }) => loss) / scale / questions.size / config.algorithm.epochs;
 }
 
-export function roleStats(step: StepState, role: RoleState): RoleStats {
-  const { share, gradientNormSum } = role;
+export function agentStats(step: StepState, agent: AgentState): AgentStats {
+  const { share, gradientNormSum } = agent;
   const norm = gradientNormSum === null ? null : gradientNormSum / Math.max(1, step.gradientNorms.length);
-  return { ...statsOf(step, [role]), gradientNorm: norm, share };
+  return { ...statsOf(step, [agent]), gradientNorm: norm, share };
 }
 
 /** Measures a pass, and reports its trajectories to `onTokens`. */

@@ -30,7 +30,7 @@ import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
 import type { RunContext } from "../run-context.ts";
 import { batchParts } from "./parts.ts";
-import { rolesOfStep } from "./step-config.ts";
+import { agentsOfStep } from "./step-config.ts";
 import { trainStep } from "./train-step.ts";
 import { TrainedTokenLog } from "./trained-token-log.ts";
 import { openTrainerClaim, type TrainerClaim } from "./trainer-claim.ts";
@@ -179,13 +179,13 @@ async function trainVersion(
   const { run, agent, checkpoints, meter } = role;
   const version = versionAfter(step);
   const base = await checkpoints.manifest(agent, version - 1);
-  const trainedRoles = rolesOfStep(run.config, agent, step);
+  const trainedBy = agentsOfStep(run.config, agent, step);
   const { kl } = run.config.algorithm;
-  const { stats, trained, files, roles, tokens } = await trainer.use(base, async (engine) => {
+  const { stats, trained, files, perAgent, tokens } = await trainer.use(base, async (engine) => {
     const reference =
       kl.coefficient > 0 ? meter.trainer(await trainer.reference(referenceVersion(kl, version - 1))) : undefined;
     const tokens = new TrainedTokenLog();
-    const observed = trainedRoles.map((one) => ({ ...one, config: { ...one.config, onTokens: tokens.add } }));
+    const observed = trainedBy.map((one) => ({ ...one, config: { ...one.config, onTokens: tokens.add } }));
     const parts = batchParts(role, step, signal);
     const result = { ...(await trainStep(meter.trainer(engine), parts, observed, reference)), tokens };
     if (!result.trained) return { ...result, files: base.files };
@@ -198,7 +198,7 @@ async function trainVersion(
     trained,
     files,
     stats: stats.trajectories > 0 ? stats : null,
-    ...(roles && { roles }),
+    ...(perAgent && { roles: perAgent }),
     seconds: meter.takeSeconds(),
   };
   await discardExpired(role, manifest);

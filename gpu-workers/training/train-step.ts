@@ -2,34 +2,34 @@
  * @file One training step of one policy: finalized trajectories in, part by part; new weights in the Trainer. core holds the algorithm; this
  * file orders its passes (objective-passes.ts) and optimizer steps.
  *
- *   a part ── drop what has no gradient ──┬─ one role, minibatch and epoch, advantages complete: its gradient at once
+ *   a part ── drop what has no gradient ──┬─ one agent, minibatch and epoch, advantages complete: its gradient at once
  *                                         └─ else: buffered until all parts are there, then scaled and split
  *   all parts ──┬─ no gradient ──────────────> trained: false, Adam is not called
  *               └─ mean over the questions ──> an optimizer step (one per minibatch and epoch)
  *
- * Agents that share the policy are its roles. Each has a loss of its own, over its own questions, and the policy's is their weighted sum; every
+ * Each of the agents that share the policy has a loss of its own, over its own questions, and the policy's is their weighted sum; every
  * optimizer step is taken on the gradient of all of them.
  */
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { batchStd } from "../../core/mgrpo/advantage.ts";
-import { gradientScale, hasGradient, type LossTerm, roleScale, splitMinibatches } from "../../core/mgrpo/batch.ts";
+import { agentScale, gradientScale, hasGradient, type LossTerm, splitMinibatches } from "../../core/mgrpo/batch.ts";
 import { actionPositions_A, spreadTurns } from "../../core/mgrpo/tokens.ts";
 import type { Trainer } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import type { GradientTrainer } from "../busy.ts";
 import { gradientPass, type PreparedEntry, withEarlierPolicies } from "./objective-passes.ts";
 import {
+  type AgentState,
+  agentStats,
   firstOf,
   measurePass,
-  openRole,
+  openAgentState,
   questionCount,
-  type RoleState,
-  roleStats,
   type StepState,
   statsOf,
-  type TrainedRole,
+  type TrainedAgent,
   type TrainedStep,
   total,
 } from "./step-state.ts";
@@ -58,66 +58,66 @@ type Reference = Pick<Trainer, "logProbs">;
 export async function trainStep(
   trainer: GradientTrainer,
   parts: Parts,
-  trained: readonly TrainedRole[],
+  trained: readonly TrainedAgent[],
   reference?: Reference,
 ): Promise<TrainedStep> {
-  const roles = trained.map(openRole);
-  const step: StepState = { trainer, roles, gradientNorms: [] };
+  const agents = trained.map(openAgentState);
+  const step: StepState = { trainer, agents, gradientNorms: [] };
   for await (const part of parts) {
-    for (const role of roles) await takePart(step, role, entriesOf(part, role, roles), reference);
+    for (const agent of agents) await takePart(step, agent, entriesOf(part, agent, agents), reference);
   }
-  if (roles.some(({ passes }) => passes.length > 0)) await update(step, 1);
-  for (const role of roles) role.buffered = withBatchScale(role);
-  const { epochs } = firstOf(roles).config.algorithm;
+  if (agents.some(({ passes }) => passes.length > 0)) await update(step, 1);
+  for (const agent of agents) agent.buffered = withBatchScale(agent);
+  const { epochs } = firstOf(agents).config.algorithm;
   for (let epoch = 0; epoch < epochs; epoch++) await trainEpoch(step, epoch);
   const isTrained = step.gradientNorms.length > 0;
-  if (roles.length === 1) return { trained: isTrained, stats: statsOf(step, roles) };
-  const contributing = roles.filter(({ counts }) => counts.trajectories > 0);
+  if (agents.length === 1) return { trained: isTrained, stats: statsOf(step, agents) };
+  const contributing = agents.filter(({ counts }) => counts.trajectories > 0);
   return {
     trained: isTrained,
-    stats: statsOf(step, roles),
-    roles: Object.fromEntries(contributing.map((role) => [role.agent, roleStats(step, role)])),
+    stats: statsOf(step, agents),
+    perAgent: Object.fromEntries(contributing.map((one) => [one.agent, agentStats(step, one)])),
   };
 }
 
-const entriesOf = (part: readonly TrainingEntry[], { agent }: RoleState, { length }: readonly RoleState[]) =>
+const entriesOf = (part: readonly TrainingEntry[], { agent }: AgentState, { length }: readonly AgentState[]) =>
   length === 1 ? part : part.filter(({ trajectory }) => trajectory.agent === agent);
 
-/** Computes the gradient of a role's part at once, if that is possible. */
+/** Computes the gradient of an agent's part at once, if that is possible. */
 async function takePart(
   step: StepState,
-  role: RoleState,
+  agent: AgentState,
   part: readonly TrainingEntry[],
   reference: Reference | undefined,
 ): Promise<void> {
-  const { algorithm, entropyCoefficient } = role.config;
+  const { algorithm, entropyCoefficient } = agent.config;
   // The schedule of an entropy bonus may be at 0.
   const effective = entropyCoefficient === 0 ? { ...algorithm, entropy: null } : algorithm;
   const entries = part.map(prepare);
-  countPart(role, part, entries);
+  countPart(agent, part, entries);
   const withGradient = entries.filter((_, i) => part[i] && hasGradient(part[i], effective));
-  const complete = await withEarlierPolicies(step.trainer, withGradient, role.config, reference);
-  if (step.roles.length > 1 || needsWholeBatch(algorithm)) role.buffered.push(...complete);
-  else if (complete.length > 0) await accumulateGradient(step, role, complete);
+  const complete = await withEarlierPolicies(step.trainer, withGradient, agent.config, reference);
+  if (step.agents.length > 1 || needsWholeBatch(algorithm)) agent.buffered.push(...complete);
+  else if (complete.length > 0) await accumulateGradient(step, agent, complete);
 }
 
 /** One optimizer step per minibatch. Each epoch shuffles the batch into minibatches again. */
 async function trainEpoch(step: StepState, epoch: number): Promise<void> {
-  const batches = step.roles.map((role) => {
-    const { algorithm, minibatchStream } = role.config;
+  const batches = step.agents.map((agent) => {
+    const { algorithm, minibatchStream } = agent.config;
     const random = stream(...minibatchStream, ...(epoch === 0 ? [] : [epoch]));
-    return { role, minibatches: splitMinibatches(role.buffered, algorithm.minibatches, random) };
+    return { agent, minibatches: splitMinibatches(agent.buffered, algorithm.minibatches, random) };
   });
   const steps = Math.max(...batches.map(({ minibatches }) => minibatches.length));
-  for (const { role } of batches.filter(({ minibatches }) => minibatches.length > 0)) {
-    role.scale = roleScale(role.share, { own: role.questions.size, all: questionCount(step.roles) });
+  for (const { agent } of batches.filter(({ minibatches }) => minibatches.length > 0)) {
+    agent.scale = agentScale(agent.share, { own: agent.questions.size, all: questionCount(step.agents) });
   }
   for (let i = 0; i < steps; i++) {
-    for (const { role, minibatches } of batches) {
+    for (const { agent, minibatches } of batches) {
       const minibatch = minibatches[i];
       if (!minibatch) continue;
-      await accumulateGradient(step, role, scaledBy(role.scale, minibatch));
-      await measureGradient(step, role, steps);
+      await accumulateGradient(step, agent, scaledBy(agent.scale, minibatch));
+      await measureGradient(step, agent, steps);
     }
     await update(step, steps);
   }
@@ -137,25 +137,25 @@ function needsWholeBatch({ minibatches, epochs, advantageScale }: AlgorithmConfi
 }
 
 /** Divides the advantages by the standard deviation of the whole batch, under `advantageScale: batch`. */
-function withBatchScale({ questions, config, buffered }: RoleState): PreparedEntry[] {
+function withBatchScale({ questions, config, buffered }: AgentState): PreparedEntry[] {
   const { advantageScale, epsilon } = config.algorithm;
   if (advantageScale !== "batch") return buffered;
   const scale = batchStd([...questions.values()]) + epsilon;
   return buffered.map((entry) => ({ ...entry, loss: { ...entry.loss, advantage: entry.loss.advantage / scale } }));
 }
 
-function countPart(role: RoleState, part: readonly TrainingEntry[], entries: readonly PreparedEntry[]): void {
-  const { questions, counts } = role;
+function countPart(agent: AgentState, part: readonly TrainingEntry[], entries: readonly PreparedEntry[]): void {
+  const { questions, counts } = agent;
   for (const { group, groupStd } of part) questions.set(group, groupStd);
   counts.trajectories += entries.length;
   counts.actionTokens += total(entries, ({ positions_A }) => positions_A.length);
   counts.tokens += total(entries, ({ tokens }) => tokens.length);
-  role.surprisal -= total(part, ({ trajectory }) => total(trajectory.logProbs, (logProb) => logProb));
+  agent.surprisal -= total(part, ({ trajectory }) => total(trajectory.logProbs, (logProb) => logProb));
 }
 
 async function accumulateGradient(
   { trainer, gradientNorms }: StepState,
-  { config, passes }: RoleState,
+  { config, passes }: AgentState,
   entries: readonly PreparedEntry[],
 ): Promise<void> {
   const moved = gradientNorms.length > 0;
@@ -164,18 +164,18 @@ async function accumulateGradient(
   passes.push({ loss: pass.loss, moved, ...measurePass(entries, pass.current, config) });
 }
 
-/** Adds the norm of the gradient just accumulated to the role's sum, or sets the sum to null if the engine reports none. Skipped for a single role. */
-async function measureGradient({ trainer, roles }: StepState, role: RoleState, minibatches: number): Promise<void> {
-  if (roles.length === 1) return;
+/** Adds the norm of the gradient just accumulated to the agent's sum, or sets the sum to null if the engine reports none. Skipped for a single agent. */
+async function measureGradient({ trainer, agents }: StepState, agent: AgentState, minibatches: number): Promise<void> {
+  if (agents.length === 1) return;
   const norm = await trainer.gradientNorm?.();
-  const scale = gradientScale(questionCount(roles), minibatches);
-  role.gradientNormSum = norm === undefined ? null : (role.gradientNormSum ?? 0) + scale * norm;
+  const scale = gradientScale(questionCount(agents), minibatches);
+  agent.gradientNormSum = norm === undefined ? null : (agent.gradientNormSum ?? 0) + scale * norm;
 }
 
 /** Steps the optimizer on one of the batch's minibatches. */
-async function update({ trainer, roles, gradientNorms }: StepState, minibatches: number): Promise<void> {
-  const scale = gradientScale(questionCount(roles), minibatches);
-  const { gradientNorm } = await trainer.optimizerStep(firstOf(roles).config.optimizer, scale);
+async function update({ trainer, agents, gradientNorms }: StepState, minibatches: number): Promise<void> {
+  const scale = gradientScale(questionCount(agents), minibatches);
+  const { gradientNorm } = await trainer.optimizerStep(firstOf(agents).config.optimizer, scale);
   refuseNonFinite(gradientNorm, "gradient norm");
   gradientNorms.push(gradientNorm);
 }

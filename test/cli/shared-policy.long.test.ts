@@ -62,7 +62,9 @@ test("a run that is killed and resumed ends with the weights of an undisturbed r
   expect(reportOf(folder, "killed").agents["main"]?.sha256).toBe(reportOf(folder, "one").agents["main"]?.sha256);
 });
 
-test("a role's own settings of the policy are refused before anything starts", { timeout: TIMEOUT }, async () => {
+test("an agent's own settings of a shared policy are refused before anything starts", {
+  timeout: TIMEOUT,
+}, async () => {
   const refused = await mgrpo(folder, ...train("no", ...set("agents.searcher.model=models/searcher")));
   expect(refused.code).not.toBe(0);
   expect(refused.stderr).toMatch(

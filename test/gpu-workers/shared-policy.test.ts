@@ -38,7 +38,7 @@ async function movedBy(step: (trainer: ToyTrainer) => Promise<unknown>): Promise
 
 const norm = (values: readonly number[]) => Math.hypot(...values);
 
-const roles = (shares: readonly [number, number], main = configOf("main"), searcher = configOf("searcher")) => [
+const sharing = (shares: readonly [number, number], main = configOf("main"), searcher = configOf("searcher")) => [
   { agent: "main", share: shares[0], config: main },
   { agent: "searcher", share: shares[1], config: searcher },
 ];
@@ -51,24 +51,24 @@ describe("the gradient of a shared policy", () => {
   test.each([
     ["halves", [0.5, 0.5]],
     ["three quarters and one quarter", [0.75, 0.25]],
-  ] as const)("is the sum of the roles' own gradients, weighted by their shares: %s", async (_, shares) => {
+  ] as const)("is the sum of the agents' own gradients, weighted by their shares: %s", async (_, shares) => {
     const alone = [
       await movedBy((trainer) => trainAlone(trainer, [MAIN], configOf("main"))),
       await movedBy((trainer) => trainAlone(trainer, [SEARCHER], configOf("searcher"))),
     ];
-    // One part per group, with the trajectories of every role that the group has.
+    // One part per group, with the trajectories of every agent that the group has.
     const parts = [0, 1].map((group) => [...SEARCHER, ...MAIN].filter((entry) => entry.group === group));
-    const together = await movedBy((trainer) => trainStep(trainer, parts, roles(shares)));
+    const together = await movedBy((trainer) => trainStep(trainer, parts, sharing(shares)));
     expectClose(
       together,
       together.map((_move, i) => shares[0] * (alone[0]?.[i] ?? 0) + shares[1] * (alone[1]?.[i] ?? 0)),
     );
   });
 
-  test("is applied in one optimizer step, after passes with each role's own settings", async () => {
+  test("is applied in one optimizer step, after passes with each agent's own settings", async () => {
     const trainer = toy(SEED);
     const own = configOf("searcher", { ratio: "sequence-mean" }, { temperature: 1.3 });
-    await trainStep(trainer, [[...MAIN, ...SEARCHER]], roles([0.5, 0.5], configOf("main"), own));
+    await trainStep(trainer, [[...MAIN, ...SEARCHER]], sharing([0.5, 0.5], configOf("main"), own));
     expect(trainer.calls).toEqual([
       "logProbs",
       "forwardBackward:clipped-token",
@@ -80,9 +80,9 @@ describe("the gradient of a shared policy", () => {
     expect([...trainer.temperatures].sort()).toEqual([temperature, 1.3]);
   });
 
-  test("is one role's own, weighted by its share, if the other was not called", async () => {
+  test("is one agent's own, weighted by its share, if the other was not called", async () => {
     const alone = await movedBy((trainer) => trainAlone(trainer, [MAIN], configOf("main")));
-    const together = await movedBy((trainer) => trainStep(trainer, [MAIN], roles([0.5, 0.5])));
+    const together = await movedBy((trainer) => trainStep(trainer, [MAIN], sharing([0.5, 0.5])));
     expectClose(
       together,
       alone.map((move) => move / 2),
@@ -93,7 +93,7 @@ describe("the gradient of a shared policy", () => {
     const trainer = toy(SEED);
     const settings = { minibatches: 3, epochs: 2 };
     // The searcher has two trajectories: it fills two of the three minibatches.
-    const shared = roles([0.5, 0.5], configOf("main", settings), configOf("searcher", settings));
+    const shared = sharing([0.5, 0.5], configOf("main", settings), configOf("searcher", settings));
     const { stats } = await trainStep(trainer, [[...MAIN, ...SEARCHER]], shared);
     expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(6);
     expect(Number.isFinite(stats.gradientNorm)).toBe(true);
@@ -104,17 +104,17 @@ describe("the gradient of a shared policy", () => {
   });
 });
 
-describe("minibatches of roles of different sizes", () => {
+describe("minibatches of agents with batches of different sizes", () => {
   test("have the whole batch's gradient as their mean, to first order", async () => {
     const small = { optimizer: { ...optimizer, learningRate: 1e-6 } };
     const settings = { minibatches: 3 };
-    const shared = roles([0.5, 0.5], configOf("main", settings, small), configOf("searcher", settings, small));
+    const shared = sharing([0.5, 0.5], configOf("main", settings, small), configOf("searcher", settings, small));
     const split = await movedBy((trainer) => trainStep(trainer, [[...MAIN, ...SEARCHER]], shared));
     const whole = await movedBy((trainer) =>
       trainStep(
         trainer,
         [[...MAIN, ...SEARCHER]],
-        roles([0.5, 0.5], configOf("main", {}, small), configOf("searcher", {}, small)),
+        sharing([0.5, 0.5], configOf("main", {}, small), configOf("searcher", {}, small)),
       ),
     );
     // Each of the three minibatches estimates the whole batch's gradient: three steps move three times as far.
@@ -123,9 +123,9 @@ describe("minibatches of roles of different sizes", () => {
 });
 
 describe("the record of a shared step", () => {
-  test("has each role's loss, gradient norm, entropy and share, and the policy's own", async () => {
+  test("has each agent's loss, gradient norm, entropy and share, and the policy's own", async () => {
     const trainer = toy(SEED);
-    const { stats, roles: parts } = await trainStep(trainer, [[...MAIN, ...SEARCHER]], roles([0.75, 0.25]));
+    const { stats, perAgent: parts } = await trainStep(trainer, [[...MAIN, ...SEARCHER]], sharing([0.75, 0.25]));
     const alone = {
       main: await trainAlone(toy(SEED), [MAIN], configOf("main")),
       searcher: await trainAlone(toy(SEED), [SEARCHER], configOf("searcher")),
@@ -142,11 +142,11 @@ describe("the record of a shared step", () => {
     }
     expect(stats.loss).toBeCloseTo(0.75 * alone.main.stats.loss + 0.25 * alone.searcher.stats.loss, 6);
     expect(stats.trajectories).toBe(MAIN.length + SEARCHER.length);
-    const moved = await movedBy((other) => trainStep(other, [[...MAIN, ...SEARCHER]], roles([0.75, 0.25])));
+    const moved = await movedBy((other) => trainStep(other, [[...MAIN, ...SEARCHER]], sharing([0.75, 0.25])));
     expect(stats.gradientNorm).toBeCloseTo(norm(moved) / optimizer.learningRate, 6);
   });
 
-  test("has null for a gradient norm that the engine cannot measure, and omits a role without trajectories", async () => {
+  test("has null for a gradient norm that the engine cannot measure, and omits an agent without trajectories", async () => {
     const { logProbs, forwardBackward, optimizerStep } = toy(SEED);
     const trainer = toy(SEED);
     const blind = {
@@ -154,14 +154,14 @@ describe("the record of a shared step", () => {
       forwardBackward: forwardBackward.bind(trainer),
       optimizerStep: optimizerStep.bind(trainer),
     };
-    const { roles: parts } = await trainStep(blind, [MAIN], roles([0.5, 0.5]));
+    const { perAgent: parts } = await trainStep(blind, [MAIN], sharing([0.5, 0.5]));
     expect(parts?.["main"]?.gradientNorm).toBeNull();
     expect(Object.keys(parts ?? {})).toEqual(["main"]);
   });
 
-  test("has no roles for one agent's policy; its entropy is the sampled tokens' mean negative log-prob", async () => {
+  test("has no statistics per agent for one agent's policy; its entropy is the sampled tokens' mean negative log-prob", async () => {
     const result = await trainStep(toy(SEED), [MAIN], [{ agent: "main", share: 1, config: configOf("main") }]);
-    expect(result.roles).toBeUndefined();
+    expect(result.perAgent).toBeUndefined();
     const logProbs = MAIN.flatMap(({ trajectory }) => [...trajectory.logProbs]);
     const mean = logProbs.reduce((sum, value) => sum + value, 0) / logProbs.length;
     expect(result.stats.entropy).toBeCloseTo(-mean, 10);
@@ -170,7 +170,7 @@ describe("the record of a shared step", () => {
   test("says that nothing was trained if the batch has no signal", async () => {
     const zeroAdvantage = [...MAIN, ...SEARCHER].map((entry) => ({ ...entry, advantage: 0 }));
     const trainer = toy(SEED);
-    const { trained } = await trainStep(trainer, [zeroAdvantage], roles([0.5, 0.5]));
+    const { trained } = await trainStep(trainer, [zeroAdvantage], sharing([0.5, 0.5]));
     expect(trained).toBe(false);
     expect(trainer.calls).toEqual([]);
   });

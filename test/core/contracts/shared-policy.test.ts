@@ -3,10 +3,10 @@ import { describe, expect, test } from "vitest";
 import { RunConfig } from "../../../core/contracts/config.ts";
 import { parse } from "../../../core/contracts/parse.ts";
 import {
+  agentsOfPolicy,
   ownerOf,
   ownsPolicy,
   policySettings,
-  rolesOf,
   sharedPolicies,
   sharesOf,
   withInherited,
@@ -34,18 +34,23 @@ function faults(agents: object): string[] {
   return (error?.issues ?? []).map(({ path, message }) => `${path.join(".")}: ${message}`);
 }
 
-describe("a role", () => {
+describe("an agent that shares a policy", () => {
   test("inherits the settings of the policy from its owner, and keeps all others", () => {
-    const { main: owner, searcher: role } = team.agents;
+    const { main: owner, searcher: agent } = team.agents;
     for (const key of ["model", "lora", "trained", "optimizer", "engine"] as const)
-      expect(role?.[key]).toEqual(owner?.[key]);
-    expect(role).toMatchObject({ policy: "of:main", tools: ["search"], delegates: [], limits: { contextTokens: 320 } });
+      expect(agent?.[key]).toEqual(owner?.[key]);
+    expect(agent).toMatchObject({
+      policy: "of:main",
+      tools: ["search"],
+      delegates: [],
+      limits: { contextTokens: 320 },
+    });
     expect(Object.keys(team.agents).map((name) => ownerOf(team.agents, name))).toEqual(["main", "main", "finder"]);
-    expect(rolesOf(team.agents, "main")).toEqual(["main", "searcher"]);
+    expect(agentsOfPolicy(team.agents, "main")).toEqual(["main", "searcher"]);
     expect(ownsPolicy(team.agents, "searcher")).toBe(false);
   });
 
-  test("shares a context as long as the longest of the policy's roles needs", () => {
+  test("shares a context as long as the longest of the policy's agents needs", () => {
     for (const name of ["main", "searcher"]) {
       const settings = policySettings(team.agents, name);
       expect(settings).toMatchObject({ model: "m", policy: "compiled", limits: { contextTokens: 320 } });
@@ -60,7 +65,7 @@ describe("a role", () => {
 
   test("may be the main agent, with a policy that a sub-agent owns", () => {
     const { agents } = parsed({ main: { policy: "of:searcher", delegates: ["searcher"] }, searcher: { model: "s" } });
-    expect(rolesOf(agents, "searcher")).toEqual(["main", "searcher"]);
+    expect(agentsOfPolicy(agents, "searcher")).toEqual(["main", "searcher"]);
     expect(agents["main"]?.model).toBe("s");
   });
 });
@@ -72,7 +77,7 @@ test("parsing a parsed config again changes nothing", () => {
   expect(Object.keys(bare ?? {})).not.toContain("model");
 });
 
-test("shares are relative to each other, and sum to 1 over a policy's roles", () => {
+test("shares are relative to each other, and sum to 1 over a policy's agents", () => {
   expect([...sharesOf(team.agents, "main")]).toEqual([
     ["main", 0.5],
     ["searcher", 0.5],
@@ -133,7 +138,7 @@ describe("is refused:", () => {
     ["trained", false],
     ["optimizer", { learningRate: 2e-3 }],
     ["engine", { slots: 8 }],
-  ])("a role with a different %s than its owner", (key, value) => {
+  ])("an agent with a different %s than its owner", (key, value) => {
     expect(faults({ main, searcher: { ...searcher, [key]: value }, finder })).toEqual([
       `agents.searcher.${key}: differs from that of 'main', whose policy it has: remove it`,
     ]);
@@ -145,7 +150,7 @@ describe("is refused:", () => {
     ]);
   });
 
-  test("an entropy bonus of a role whose owner is on a server that cannot compute it", () => {
+  test("an entropy bonus of an agent whose owner is on a server that cannot compute it", () => {
     const entropy = { start: 0.1, end: 0 };
     const own = { model: "m", policy: "tinker:http://127.0.0.1:1", delegates: ["searcher"] };
     const [first] = faults({ main: own, searcher: { policy: "of:main", algorithm: { entropy } } });
@@ -153,7 +158,7 @@ describe("is refused:", () => {
   });
 });
 
-test("an invalid setting of an owner is reported under the owner's name, although its roles inherit it", () => {
+test("an invalid setting of an owner is reported under the owner's name, although other agents inherit it", () => {
   const wrong = given({ main: { ...main, engine: { provider: "gpu" } }, searcher, finder });
   expect(() => parse(RunConfig, wrong, "run config", "config-invalid")).toThrow(/agents\.main\.engine\.provider: /);
 });

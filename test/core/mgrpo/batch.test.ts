@@ -5,11 +5,11 @@ import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";
 import { isMgrpoError } from "../../../core/errors.ts";
 import {
+  agentScale,
   gradientScale,
   hasGradient,
   hasSignal,
   lossTerms,
-  roleScale,
   splitMinibatches,
   tokenWeights,
 } from "../../../core/mgrpo/batch.ts";
@@ -89,11 +89,11 @@ test("each agent of a shared policy counts by its share times the mean over its 
   // Main has questions 0, 1, 2, the searcher only question 1; every question's plain sum is 6.
   // By hand: 0.75 * 6 + 0.25 * 6 = 6.
   const all = 3;
-  const main = 3 * 6 * roleScale(0.75, { own: 3, all });
-  const searcher = 1 * 6 * roleScale(0.25, { own: 1, all });
+  const main = 3 * 6 * agentScale(0.75, { own: 3, all });
+  const searcher = 1 * 6 * agentScale(0.25, { own: 1, all });
   expect((main + searcher) * gradientScale(all, 1)).toBeCloseTo(0.75 * 6 + 0.25 * 6, 12);
   expect(searcher * gradientScale(all, 1)).toBeCloseTo(0.25 * 6, 12);
-  fc.assert(fc.property(fc.integer({ min: 1, max: 1000 }), (n) => roleScale(1, { own: n, all: n }) === 1));
+  fc.assert(fc.property(fc.integer({ min: 1, max: 1000 }), (n) => agentScale(1, { own: n, all: n }) === 1));
 });
 
 test("minibatches partition the batch in its order, none empty; their sizes differ by at most one, overall and per question; the same stream gives the same split", () => {

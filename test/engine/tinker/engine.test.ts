@@ -110,7 +110,7 @@ test("agents that share a policy on a server take the local engine's step; each 
   const algorithm = AlgorithmConfig.parse({});
   const optimizer = { ...OptimizerConfig.parse({}), maxGradientNorm: null };
   const config = { algorithm, optimizer, entropyCoefficient: 0, temperature: 1, minibatchStream: [1] };
-  const roles = [
+  const sharing = [
     { agent: "main", share: 0.75, config },
     { agent: "searcher", share: 0.25, config },
   ];
@@ -121,12 +121,12 @@ test("agents that share a policy on a server take the local engine's step; each 
     trajectory: { ...entry.trajectory, agent: i % 3 === 0 ? "searcher" : "main" },
   }));
   const [local, wire] = [await bigramEngine.openTrainer(files, OPTIONS), await engine.openTrainer(base, OPTIONS)];
-  const expected = await trainStep(local, [batch], roles);
-  const found = await trainStep(wire, [batch], roles);
+  const expected = await trainStep(local, [batch], sharing);
+  const found = await trainStep(wire, [batch], sharing);
   expect(found.stats.gradientNorm).toBeCloseTo(expected.stats.gradientNorm, 4);
-  for (const { agent, share } of roles) {
-    expect(found.roles?.[agent]).toMatchObject({ share, gradientNorm: null });
-    expect(found.roles?.[agent]?.loss).toBeCloseTo(expected.roles?.[agent]?.loss ?? Number.NaN, 4);
+  for (const { agent, share } of sharing) {
+    expect(found.perAgent?.[agent]).toMatchObject({ share, gradientNorm: null });
+    expect(found.perAgent?.[agent]?.loss).toBeCloseTo(expected.perAgent?.[agent]?.loss ?? Number.NaN, 4);
   }
   const every = batch.map(({ trajectory }) => trajectory.tokens);
   const [a, b] = [await local.logProbs(every, 1), await wire.logProbs(every, 1)];
