@@ -1,7 +1,7 @@
 /** @file The result of a team on one suite: `result.json`, with the submission files next to it. The schema is the contract. */
 import { join } from "node:path";
 import * as z from "zod";
-import { groupsOf } from "../../adapters/benchmarks/groups.ts";
+import { categoriesOf } from "../../adapters/benchmarks/categories.ts";
 import { submissionFiles } from "../../adapters/benchmarks/submission.ts";
 import { unpriced } from "../../core/contracts/budget.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
@@ -30,7 +30,7 @@ export const SuiteReport = EvaluationScore.extend({
   team: z.string(),
   suite: z.string(),
   benchmark: Benchmark.exactOptional(),
-  /** pass@1 over all runs, for each part that the benchmark reports separately. */
+  /** pass@1 over all runs, for each category of questions that the benchmark reports separately. */
   groups: z.array(EvaluationScore.omit({ runs: true }).extend({ group: z.string() })),
   /** Questions lost to infrastructure or a failing judge, once per run that lost them. They are not counted. */
   lost: z.array(z.string()),
@@ -83,7 +83,7 @@ export async function reportSuite(
     correct,
     runs,
     interval,
-    groups: groupScores(benchmark, asked, result),
+    groups: categoryScores(benchmark, asked, result),
     unasked: set.unasked ?? [],
     lost,
     reasons,
@@ -102,21 +102,21 @@ async function readRunConfig({ objects }: Store, run: string): Promise<RunConfig
   return parseJson(RunConfig, (await objects.get(key)) ?? "", key);
 }
 
-function groupScores(
+function categoryScores(
   benchmark: EvaluationSuite["benchmark"],
   asked: SuiteQuestions,
   { questions: scores }: EvaluationResult,
 ): SuiteReport["groups"] {
-  const groups = new Map<string, typeof scores>();
+  const byCategory = new Map<string, typeof scores>();
   for (const [i, question] of asked.questions.entries()) {
-    for (const group of groupsOf(benchmark, question)) {
-      groups.set(group, [...(groups.get(group) ?? []), ...scores.slice(i, i + 1)]);
+    for (const category of categoriesOf(benchmark, question)) {
+      byCategory.set(category, [...(byCategory.get(category) ?? []), ...scores.slice(i, i + 1)]);
     }
   }
-  return [...groups].map(([group, ofGroup]) => ({
-    group,
-    ...sumTallies(ofGroup),
-    interval: accuracyInterval(ofGroup),
+  return [...byCategory].map(([category, own]) => ({
+    group: category,
+    ...sumTallies(own),
+    interval: accuracyInterval(own),
   }));
 }
 

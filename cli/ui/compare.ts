@@ -57,19 +57,19 @@ const armSettings = ({ config }: Source) => ({ ...config, seed: 0, steps: 0, sam
 
 /** Runs of one config and different seeds are one arm. */
 function armsOf(sources: readonly Source[]): LabeledArm[] {
-  const groups: Source[][] = [];
+  const perArm: Source[][] = [];
   for (const source of sources) {
     const { config } = source;
-    const own = groups.find(
+    const own = perArm.find(
       ([one, ...others]) =>
         one &&
         differingSettings([one, source].map(armSettings)).length === 0 &&
         [one, ...others].every(({ config: { seed } }) => seed !== config.seed),
     );
     if (own) own.push(source);
-    else groups.push([source]);
+    else perArm.push([source]);
   }
-  const arms = groups.map((own) => ({ label: labelOf(own, groups), sources: own }));
+  const arms = perArm.map((own) => ({ label: labelOf(own, perArm), sources: own }));
   return arms.map((arm, i) => (arms.findIndex(({ label }) => label === arm.label) === i ? arm : withRunName(arm)));
 }
 
@@ -80,10 +80,10 @@ const withRunName = ({ label, sources }: LabeledArm): LabeledArm => ({
 });
 
 /** Recipe and arm. A later arm with the same two also gets the settings that differ from the first such arm, or its run's name if none do. */
-function labelOf([source]: readonly Source[], groups: readonly (readonly Source[])[]): string {
+function labelOf([source]: readonly Source[], arms: readonly (readonly Source[])[]): string {
   if (!source) return "";
   const baseLabel = baseLabelOf(source);
-  const alike = groups.flatMap(([one]) => (one && baseLabelOf(one) === baseLabel ? [one] : []));
+  const alike = arms.flatMap(([one]) => (one && baseLabelOf(one) === baseLabel ? [one] : []));
   const [first] = alike;
   if (!first || first === source) return baseLabel;
   const differing = differingSettings([first, source].map(armSettings));

@@ -135,31 +135,31 @@ function planFiles(
   dtype: WrittenType,
   shardBytes: number,
 ): PlannedFile[] {
-  const groups = groupsOf(tensors, dtype, shardBytes);
-  const write = (group: Tensors) => () => writeSafetensors(new Map(group), metadata, dtype);
-  if (groups.length <= 1) return [{ name: single, write: write(tensors) }];
+  const shards = splitIntoShards(tensors, dtype, shardBytes);
+  const write = (shard: Tensors) => () => writeSafetensors(new Map(shard), metadata, dtype);
+  if (shards.length <= 1) return [{ name: single, write: write(tensors) }];
   const padded = (n: number) => String(n).padStart(5, "0");
   const stem = single.replace(/\.safetensors$/, "");
-  const names = groups.map((_, i) => `${stem}-${padded(i + 1)}-of-${padded(groups.length)}.safetensors`);
+  const names = shards.map((_, i) => `${stem}-${padded(i + 1)}-of-${padded(shards.length)}.safetensors`);
   const total = tensors.reduce((sum, [, { values }]) => sum + storedBytes(values, dtype), 0);
-  const weightMap = Object.fromEntries(groups.flatMap((group, i) => group.map(([name]) => [name, names[i]])));
+  const weightMap = Object.fromEntries(shards.flatMap((shard, i) => shard.map(([name]) => [name, names[i]])));
   const index = `${JSON.stringify({ metadata: { total_size: total }, weight_map: weightMap }, null, 2)}\n`;
   return [
-    ...groups.map((group, i) => ({ name: names[i] ?? single, write: write(group) })),
+    ...shards.map((shard, i) => ({ name: names[i] ?? single, write: write(shard) })),
     { name: indexFileOf(single), write: () => new TextEncoder().encode(index) },
   ];
 }
 
-/** Tensors in order; a group is full when the next tensor would take it over the limit. */
-function groupsOf(tensors: Tensors, dtype: WrittenType, shardBytes: number): Tensors[] {
-  const groups: (readonly [string, NamedTensor])[][] = [];
+/** Tensors in order; a shard is full when the next tensor would take it over the limit. */
+function splitIntoShards(tensors: Tensors, dtype: WrittenType, shardBytes: number): Tensors[] {
+  const shards: (readonly [string, NamedTensor])[][] = [];
   let room = 0;
   for (const tensor of tensors) {
     const bytes = storedBytes(tensor[1].values, dtype);
-    const last = groups.at(-1);
+    const last = shards.at(-1);
     if (last && bytes <= room) last.push(tensor);
-    else groups.push([tensor]);
+    else shards.push([tensor]);
     room = (last && bytes <= room ? room : shardBytes) - bytes;
   }
-  return groups;
+  return shards;
 }

@@ -2,8 +2,8 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test, vi } from "vitest";
+import { categoriesOf } from "../../adapters/benchmarks/categories.ts";
 import { loadGaia } from "../../adapters/benchmarks/gaia.ts";
-import { groupsOf } from "../../adapters/benchmarks/groups.ts";
 import { withBenchmarks } from "../../adapters/benchmarks/load.ts";
 import { submissionFiles } from "../../adapters/benchmarks/submission.ts";
 import { loadWebWalkerQa } from "../../adapters/benchmarks/webwalkerqa.ts";
@@ -91,11 +91,11 @@ test("xbench's submission: an unanswered question has an empty response; one tha
   ]);
 });
 
-test("a question's groups are those that the benchmark's authors report", async () => {
-  const groups = (benchmark: "gaia" | "webwalkerqa", set: { questions: Parameters<typeof groupsOf>[1][] }) =>
-    set.questions.map((question) => groupsOf(benchmark, question));
-  expect(groups("gaia", await gaia())[3]).toEqual(["level 3"]);
-  expect(groups("webwalkerqa", loadWebWalkerQa(fixture("webwalkerqa.json")))[2]).toEqual([
+test("a question's categories are those that the benchmark's authors report", async () => {
+  const categories = (benchmark: "gaia" | "webwalkerqa", set: { questions: Parameters<typeof categoriesOf>[1][] }) =>
+    set.questions.map((question) => categoriesOf(benchmark, question));
+  expect(categories("gaia", await gaia())[3]).toEqual(["level 3"]);
+  expect(categories("webwalkerqa", loadWebWalkerQa(fixture("webwalkerqa.json")))[2]).toEqual([
     ...["hard", "zh", "single_source hard"],
   ]);
 });
@@ -170,10 +170,10 @@ test("the suite of a file has a valid name, however long the file's name is", ()
   expect(EvaluationSuite.parse(suite).name).toBe(`${"long-".repeat(12)}lon`);
 });
 
-test("a question whose kind is the name of its level is counted once in that group", () => {
+test("a question whose kind is the name of its level is counted once in that category", () => {
   const question = { id: "q", kind: "level 2", level: 2, prompt: "?", answer: "!", facts: {} };
-  expect(groupsOf("jsonl", question)).toEqual(["level 2"]);
-  expect(groupsOf("jsonl", { ...question, level: 1 })).toEqual(["level 1", "level 2"]);
+  expect(categoriesOf("jsonl", question)).toEqual(["level 2"]);
+  expect(categoriesOf("jsonl", { ...question, level: 1 })).toEqual(["level 1", "level 2"]);
 });
 
 test("the command writes scores by level, the result and submissions to a folder; repeated, it only reports", async () => {

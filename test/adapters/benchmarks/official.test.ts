@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { categoriesOf } from "../../../adapters/benchmarks/categories.ts";
 import { isGaiaMatch } from "../../../adapters/benchmarks/gaia-score.ts";
-import { groupsOf } from "../../../adapters/benchmarks/groups.ts";
 import { GymTask, gymScore } from "../../../adapters/benchmarks/reasoning-gym-score.ts";
 import { scorerOf } from "../../../adapters/benchmarks/scorers.ts";
 import { loadWebWalkerQa } from "../../../adapters/benchmarks/webwalkerqa.ts";
@@ -97,18 +97,19 @@ test("WebWalkerQA: 2,000 answers have the same score from our scorer as from eva
   const judge = { model: scriptedJudge(repeats), config: judgeConfig() };
   const scorer = scorerOf({ benchmark: "webwalkerqa" }, "Compare.", () => judge) ?? expect.fail();
   const scores: number[] = [];
-  const groups = new Map<string, number[]>();
+  const scored = new Map<string, number[]>();
   for (const [i, question] of questions.entries()) {
     const verdict = await scorer.correct(question, { answer: rows[i]?.answer ?? null } as Conversation);
     const score = typeof verdict === "number" ? verdict : verdict.score;
     scores.push(score);
-    for (const group of groupsOf("webwalkerqa", question)) groups.set(group, [...(groups.get(group) ?? []), score]);
+    for (const category of categoriesOf("webwalkerqa", question))
+      scored.set(category, [...(scored.get(category) ?? []), score]);
   }
   expect(scores.join("")).toBe(expected.webwalkerqa.scores);
   for (const kind of ["single_source", "multi_source"]) {
     for (const difficulty of ["easy", "medium", "hard"]) {
       const reported = expected.webwalkerqa.report[`${kind}_${difficulty}`] ?? Number.NaN;
-      expect(mean(groups.get(`${kind} ${difficulty}`) ?? [])).toBeCloseTo(reported, 12);
+      expect(mean(scored.get(`${kind} ${difficulty}`) ?? [])).toBeCloseTo(reported, 12);
     }
   }
   expect(mean(scores)).toBeCloseTo(expected.webwalkerqa.report["overall"] ?? Number.NaN, 12);

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { groupsOf } from "../../../adapters/benchmarks/groups.ts";
+import { categoriesOf } from "../../../adapters/benchmarks/categories.ts";
 import { loadReasoningGym } from "../../../adapters/benchmarks/reasoning-gym.ts";
 import { GymTask, gymScore } from "../../../adapters/benchmarks/reasoning-gym-score.ts";
 import { scorerOf } from "../../../adapters/benchmarks/scorers.ts";
@@ -37,7 +37,7 @@ test("each task has 50 committed questions; a reference answer scores 1, a missi
     expect(await scorer.correct(question, conversation(question.answer))).toBe(1);
     expect(await scorer.correct(question, conversation(null))).toBe(0);
     expect(await scorer.correct(question, conversation(""))).toBe(0);
-    expect(groupsOf("reasoning-gym", question)).toEqual([question.kind]);
+    expect(categoriesOf("reasoning-gym", question)).toEqual([question.kind]);
   }
   const [first = expect.fail()] = questions;
   expect(() => scorer.correct({ ...first, kind: "chess" }, { answer: "" } as Conversation)).toThrow(

@@ -1,9 +1,9 @@
-/** @file The groups of questions whose scores are also reported separately: as a benchmark's authors do, otherwise by level and by kind. */
+/** @file The categories of questions whose scores are also reported separately: as a benchmark's authors do, otherwise by level and by kind. */
 import type { Benchmark } from "../../core/contracts/evaluation-suite.ts";
 import type { Question } from "../../core/contracts/question.ts";
 
-/** The groups that a question belongs to. */
-export function groupsOf(benchmark: Benchmark | undefined, { kind, level, facts }: Question): string[] {
+/** The categories that a question belongs to. */
+export function categoriesOf(benchmark: Benchmark | undefined, { kind, level, facts }: Question): string[] {
   switch (benchmark) {
     case "gaia":
     case "reasoning-gym":
