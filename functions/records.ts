@@ -14,8 +14,7 @@ import {
 } from "../core/contracts/records.ts";
 import type { Table, TableItem } from "../core/ports.ts";
 import { listedRuns } from "../core/training/run-list.ts";
-import { FinalizedGroups } from "./finalized-groups.ts";
-import { evictOldest, memo } from "./memo.ts";
+import { evictOldest, FinalizedGroups, memo } from "./caches.ts";
 
 const CACHED_PLANS = 100;
 

@@ -12,7 +12,7 @@ import { RunRecord } from "../core/contracts/records.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import type { StoredManifest } from "../core/training/step.ts";
-import { memo } from "./memo.ts";
+import { memo } from "./caches.ts";
 
 export interface TrainingQuestions {
   readonly train: readonly Question[];

@@ -5,7 +5,6 @@ import { RunRecord } from "../../core/contracts/records.ts";
 import { raiseBudget } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
-import { memo } from "../../functions/memo.ts";
 import { Ticker } from "../../functions/ticking.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
@@ -120,29 +119,6 @@ test("a limit that is raised while a tick finds the budget spent keeps the run g
 test("a direct tick of an unknown run is refused", async () => {
   const { tick } = await started();
   await expect(tick("other", true)).rejects.toThrow("no run 'other' in this store");
-});
-
-test("memo: caches values, not absence or failures, and evicts the oldest", async () => {
-  const loaded: string[] = [];
-  const answers: Record<string, number | undefined> = { a: 1, b: 2, c: 3 };
-  const read = memo(2, async (key) => {
-    loaded.push(key);
-    if (key === "broken") throw new Error("no");
-    return answers[key];
-  });
-  expect([await read("a"), await read("a"), await read("none"), await read("none")]).toEqual([
-    1,
-    1,
-    undefined,
-    undefined,
-  ]);
-  await expect(read("broken")).rejects.toThrow("no");
-  await expect(read("broken")).rejects.toThrow("no");
-  expect(loaded).toEqual(["a", "none", "none", "broken", "broken"]);
-  await read("b");
-  await read("c");
-  await read("a");
-  expect(loaded.slice(5)).toEqual(["b", "c", "a"]);
 });
 
 describe("the plan of a step", () => {

@@ -1,6 +1,39 @@
-/** @file A bounded cache of finalized groups, which never change. Those of the steps that were cached last are kept. */
+/** @file Bounded caches of what no longer changes: objects and plans by key, and finalized groups by step. */
 import type { GroupRecord } from "../core/contracts/records.ts";
 import { sum } from "../core/statistics.ts";
+
+/** Never keeps a missing value or failure; the oldest entry is evicted first. */
+export function memo<T>(
+  limit: number,
+  load: (key: string) => Promise<T | undefined>,
+): (key: string) => Promise<T | undefined> {
+  const entries = new Map<string, Promise<T | undefined>>();
+  return (key) => {
+    const cached = entries.get(key);
+    if (cached) return cached;
+    const loading = load(key).then(
+      (value) => {
+        if (value === undefined) entries.delete(key);
+        return value;
+      },
+      (error: unknown) => {
+        entries.delete(key);
+        throw error;
+      },
+    );
+    entries.set(key, loading);
+    evictOldest(entries, limit);
+    return loading;
+  };
+}
+
+/** Deletes entries in insertion order until `limit` are left. */
+export function evictOldest(entries: Map<string, unknown>, limit: number): void {
+  for (const oldest of entries.keys()) {
+    if (entries.size <= limit) return;
+    entries.delete(oldest);
+  }
+}
 
 /** A tick reads the steps in flight, at most 17, and the LOST_ROLLOUTS_WINDOW - 1 before each; a cloud has several runs. */
 const MAX_STEPS = 50;
@@ -17,6 +50,7 @@ interface CachedStep {
   scores: number;
 }
 
+/** The groups of the steps that were cached last are kept. */
 export class FinalizedGroups {
   /** By `run/step`, in the order of each step's first group. */
   readonly #steps = new Map<string, CachedStep>();

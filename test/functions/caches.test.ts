@@ -1,7 +1,7 @@
-/** @file Which finalized groups the functions keep in memory. */
+/** @file What the functions keep in memory: values by key, and finalized groups. */
 import { expect, test } from "vitest";
 import type { GroupRecord } from "../../core/contracts/records.ts";
-import { FinalizedGroups } from "../../functions/finalized-groups.ts";
+import { FinalizedGroups, memo } from "../../functions/caches.ts";
 
 const groupOf = (step: number, group: number, questionId = "q"): GroupRecord => ({
   ...{ run: "test", step, group, questionId, rolloutsPerQuestion: 1, state: "finalized" },
@@ -54,4 +54,27 @@ test("a group that is added again counts once, and is replaced", () => {
 test("a group is found only under its own run", () => {
   const cache = filled(1, 1);
   expect(cache.get("other", 0, 0)).toBeUndefined();
+});
+
+test("memo: caches values, not absence or failures, and evicts the oldest", async () => {
+  const loaded: string[] = [];
+  const answers: Record<string, number | undefined> = { a: 1, b: 2, c: 3 };
+  const read = memo(2, async (key) => {
+    loaded.push(key);
+    if (key === "broken") throw new Error("no");
+    return answers[key];
+  });
+  expect([await read("a"), await read("a"), await read("none"), await read("none")]).toEqual([
+    1,
+    1,
+    undefined,
+    undefined,
+  ]);
+  await expect(read("broken")).rejects.toThrow("no");
+  await expect(read("broken")).rejects.toThrow("no");
+  expect(loaded).toEqual(["a", "none", "none", "broken", "broken"]);
+  await read("b");
+  await read("c");
+  await read("a");
+  expect(loaded.slice(5)).toEqual(["b", "c", "a"]);
 });
