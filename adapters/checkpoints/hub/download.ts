@@ -168,7 +168,8 @@ async function* bytesFrom(start: number, { repository, commit, file, settings, f
       cause,
     );
   try {
-    for await (const chunk of remote.slice(start).stream() as unknown as AsyncIterable<Uint8Array>) {
+    const chunks: AsyncIterable<Uint8Array> = remote.slice(start).stream();
+    for await (const chunk of chunks) {
       size += chunk.length;
       yield chunk;
     }
