@@ -97,7 +97,7 @@ function jsonSchema(name: string, schema: z.ZodType): unknown {
   if (rest.type === undefined || rest.type === "object") return rest;
   throw new MgrpoError(
     "recipe-invalid",
-    `tool '${name}': its parameters are of type ${rest.type}, and a call's arguments are an object: write z.strictObject({ … })`,
+    `tool '${name}': its parameters are of type ${rest.type}, but a call's arguments are an object: write z.strictObject({ … })`,
   );
 }
 

@@ -164,7 +164,7 @@ test.each<[what: string, tool: object, message: RegExp]>([
   ],
   ["a JSON Schema", { parameters: { type: "object" } }, /are not a schema of Zod 4/],
   ["a schema of Zod 3", { parameters: z3.object({ query: z3.string() }) }, /are not a schema of Zod 4/],
-  ["a text as its parameters", { parameters: z.string() }, /are of type string, and a call's arguments are an object/],
+  ["a text as its parameters", { parameters: z.string() }, /are of type string, but a call's arguments are an object/],
   ["no run", { run: undefined }, /^tool 'search' has no function run/],
 ])("a tool with %s is refused with what to write", (_what, fields, message) => {
   const tools = new Map([["search", { ...search, ...fields } as Tool]]);
