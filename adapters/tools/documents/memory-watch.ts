@@ -9,6 +9,20 @@ const CHECK_MILLISECONDS = 20;
 
 const parent = process.ppid;
 setInterval(() => {
-  if (process.memoryUsage.rss() > MAX_RESIDENT_BYTES || process.ppid !== parent) process.kill(process.pid, "SIGKILL");
+  if (process.memoryUsage.rss() > MAX_RESIDENT_BYTES || isOrphan()) process.kill(process.pid, "SIGKILL");
 }, CHECK_MILLISECONDS);
 parentPort?.postMessage("watching");
+
+/**
+ * On Windows, an orphan keeps the id of its parent; elsewhere it gets another parent. If a later process has the parent's id, the orphan goes
+ * unnoticed on Windows.
+ */
+function isOrphan(): boolean {
+  if (process.ppid !== parent) return true;
+  try {
+    process.kill(parent, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ESRCH";
+  }
+}
