@@ -4,6 +4,7 @@
  */
 import { linkSignals } from "../../core/any-signal.ts";
 import { isMgrpoError } from "../../core/errors.ts";
+import { hasProcess } from "../../engine/checkpoint/leftovers.ts";
 import { onStopSignal } from "../../gpu-workers/stop-signals.ts";
 
 export interface Stop {
@@ -25,7 +26,8 @@ export function watchForStop(): Stop {
   const parent = process.ppid;
   const exitsWithParent = process.env["npm_lifecycle_event"] !== undefined || process.env["MGRPO_PARENT"] === "1";
   const timer = setInterval(() => {
-    if (exitsWithParent && process.ppid !== parent) process.exit(1);
+    // On Windows, an orphan keeps the id of its parent; elsewhere it gets another parent.
+    if (exitsWithParent && (process.ppid !== parent || !hasProcess(parent))) process.exit(1);
   }, PARENT_CHECK_MILLISECONDS);
   return {
     signal: controller.signal,
