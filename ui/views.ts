@@ -139,6 +139,7 @@ export const QuestionView = z.strictObject({
   level: z.int(),
   prompt: z.string(),
   answer: z.string(),
+  /** The recipe's note for the reader. */
   note: z.string().nullable(),
 });
 export type QuestionView = z.infer<typeof QuestionView>;
@@ -201,6 +202,8 @@ export const SearchView = z.strictObject({
       agent: AgentName,
       /** Text around the hit. */
       excerpt: z.string(),
+      /** The recipe's note on the question. */
+      note: z.string().nullable(),
     }),
   ),
   /** The group at which the next page begins; null after the last page. */
@@ -251,6 +254,8 @@ export const EvaluationsView = z.strictObject({
   hasCases: z.boolean(),
   /** The texts of the questions that may be shown, by id; those of encrypted benchmarks are left out. */
   prompts: z.record(z.string(), z.string()),
+  /** The recipe's notes on these questions, by id; a question without one is absent. */
+  notes: z.record(z.string(), z.string()),
 });
 export type EvaluationsView = z.infer<typeof EvaluationsView>;
 

@@ -111,7 +111,8 @@ function addSteps(app: Hono): void {
     const filter = RolloutFilter.safeParse(context.req.query("filter") ?? "any").data ?? "any";
     const search = { text: context.req.query("text") ?? "", filter, from: queryNumber(context, "from") };
     const step = pathNumber(context, "step");
-    return context.json(await source.read((store) => searchStep(store, source.config, step, search)));
+    const noteOf = await notesOf(source.config.recipe);
+    return context.json(await source.read((store) => searchStep(store, source.config, step, search, noteOf)));
   });
   app.get(`${stepPath}/:group{[0-9]+}`, async (context) => {
     const source = await sourceOf(context);

@@ -15,7 +15,7 @@ import { heldOutTree } from "../show/tree.ts";
 import { questionView } from "./step.ts";
 
 export async function evaluationsView({ config, read }: Source): Promise<EvaluationsView> {
-  const { caseStudies = [] } = (await findRecipe(config.recipe)) ?? {};
+  const recipe = await findRecipe(config.recipe);
   return read(async (store) => {
     const done = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
     const set = await readStoredQuestions(store, config.run);
@@ -29,8 +29,14 @@ export async function evaluationsView({ config, read }: Source): Promise<Evaluat
     );
     return {
       evaluations: evaluations.sort((a, b) => position(a) - position(b) || a.team - b.team),
-      hasCases: caseStudies.length > 0,
+      hasCases: (recipe?.caseStudies ?? []).length > 0,
       prompts: Object.fromEntries(asked.map(({ id, prompt }) => [id, prompt])),
+      notes: Object.fromEntries(
+        asked.flatMap((question) => {
+          const note = recipe?.note?.(question);
+          return note === undefined ? [] : [[question.id, note]];
+        }),
+      ),
     };
   });
 }

@@ -9,6 +9,7 @@ import type { Store } from "../../core/ports.ts";
 import type { RolloutCell, RolloutFilter, SearchView } from "../../ui/views.ts";
 import { readRollout } from "../conversations.ts";
 import { readBegunStep } from "../local/read-records.ts";
+import type { NoteOf } from "../notes.ts";
 import { readGroupRows } from "./step.ts";
 
 export interface Search {
@@ -30,18 +31,19 @@ export async function searchStep(
   config: RunConfig,
   step: number,
   { text, filter, from }: Search,
+  noteOf: NoteOf,
 ): Promise<SearchView> {
   const record = await readBegunStep(store, config.run, step);
   const next = from + Math.max(1, Math.floor(PAGE_ROLLOUTS / config.rolloutsPerQuestion));
   const wanted = record.groups.map((_, group) => group).slice(from, next);
-  const groups = await readGroupRows(store, config, record, wanted, () => undefined);
+  const groups = await readGroupRows(store, config, record, wanted, noteOf);
   const page = groups.flatMap(({ group, question, rollouts }) => rollouts.map((cell) => ({ group, question, cell })));
   const { run, main } = config;
   const found = await Promise.all(
     page.map(async ({ group, question, cell }): Promise<Hit[]> => {
       if (!mayMatch(cell, filter)) return [];
       const { rollout, outcome, reward } = cell;
-      const hit = { group, rollout, outcome, reward };
+      const hit = { group, rollout, outcome, reward, note: question.note };
       if (text === "" && DECIDED.has(filter)) return [{ ...hit, agent: main, excerpt: cell.reason || question.prompt }];
       const stored = await readRollout(store, { run, phase: "train", step, group, rollout }, outcome === "lost");
       if (!stored || stored.outcome.status === "failed") return [];

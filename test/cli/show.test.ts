@@ -110,14 +110,14 @@ test("a group whose rollout has lost an invocation is shown without that rollout
   const [kept] = await loadTrees(store, config, { step: 0, group: 0 });
   const search = { text: "a", filter: "any" as const, from: 0 };
   expect(tags(kept?.children[0])).toContain("correct");
-  expect((await searchStep(store, config, 0, search)).hits).toHaveLength(1);
+  expect((await searchStep(store, config, 0, search, () => undefined)).hits).toHaveLength(1);
   const outcome = await readOutcome(store, FIRST_ROLLOUT);
   const [ref = expect.fail()] = outcome?.status === "finished" ? outcome.invocations : [];
   await store.objects.delete([ref.key]);
   const [tree] = await loadTrees(store, config, { step: 0, group: 0 });
   expect(tags(tree?.children[0])).toEqual(["its conversation has expired"]);
   expect(tree?.children.slice(1)).toEqual(kept?.children.slice(1));
-  expect((await searchStep(store, config, 0, search)).hits).toEqual([]);
+  expect((await searchStep(store, config, 0, search, () => undefined)).hits).toEqual([]);
 });
 
 test("a rollout that was excluded for a damaged record does not hide its group; any other damage is an error", async () => {
@@ -128,7 +128,7 @@ test("a rollout that was excluded for a damaged record does not hide its group; 
   await fillFinishedRun(store, { ...finishedRun, groups: [excluded, ...others] });
   const [tree] = await loadTrees(store, config, { step: 0, group: 0 });
   expect(tags(tree?.children[0])).toEqual(["excluded: damaged: not JSON"]);
-  expect((await searchStep(store, config, 0, { text: "a", filter: "any", from: 0 })).hits).toEqual([]);
+  expect((await searchStep(store, config, 0, { text: "a", filter: "any", from: 0 }, () => undefined)).hits).toEqual([]);
   expect(await readTracedRollouts(store, config, 0)).toEqual([]);
 
   const scored = memoryStore();

@@ -58,7 +58,7 @@ test("a search reads one page of groups at a time, and its pages hold each hit o
   const page = async (from: number) => {
     reads.length = 0;
     const search = { text: "", filter: "correct" as const, from };
-    const { hits, next } = await source.read((store) => searchStep(store, config, 0, search));
+    const { hits, next } = await source.read((store) => searchStep(store, config, 0, search, () => undefined));
     const found = SearchView.parse({ hits, next }).hits.map(({ group }) => group);
     expect(reads).toEqual(found);
     return { found, next };
@@ -83,7 +83,7 @@ test("a hit shows the match, even after letters that become longer in lower case
   const address = { run: RUN, phase: "train", step: 0, group: 3, rollout: 0 };
   const found = await source.read(async (store) => {
     await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
-    return searchStep(store, config, 0, { text: "IS (1+1)", filter: "any", from: 0 });
+    return searchStep(store, config, 0, { text: "IS (1+1)", filter: "any", from: 0 }, () => undefined);
   });
   expect(found.hits).toMatchObject([{ group: 3, excerpt: expect.stringMatching(/^İ{79} Is \(1\+1\) two\?$/) }]);
 });
@@ -102,7 +102,7 @@ test("an excerpt does not begin or end inside a surrogate pair", async () => {
   const address = { run: RUN, phase: "train", step: 0, group: 3, rollout: 0 };
   const found = await source.read(async (store) => {
     await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
-    return searchStep(store, config, 0, { text: " two ", filter: "any", from: 0 });
+    return searchStep(store, config, 0, { text: " two ", filter: "any", from: 0 }, () => undefined);
   });
   expect(found.hits).toMatchObject([{ group: 3, excerpt: `${"😀".repeat(39)}- two -${"😀".repeat(39)}` }]);
 });
@@ -117,7 +117,7 @@ test("a word for failure that follows letters of another script does not make a 
       const address = { run: RUN, phase: "train", step: 0, group, rollout: 0 };
       await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
     }
-    return searchStep(store, config, 0, { text: "", filter: "tool-failed", from: 0 });
+    return searchStep(store, config, 0, { text: "", filter: "tool-failed", from: 0 }, () => undefined);
   });
   expect(found.hits).toMatchObject([{ group: 0, excerpt: "Error: 東京" }]);
 });

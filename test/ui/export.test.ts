@@ -6,7 +6,7 @@ import axe, { type AxeResults } from "axe-core";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect, inject } from "vitest";
 import { drawn, inBrowser, openDashboard, textOf } from "./browser.ts";
-import { MARKUP } from "./hostile-run.ts";
+import { MARKUP, SHOWN_NOTE } from "./hostile-run.ts";
 
 const COMMAND = resolve(import.meta.dirname, "../../dist/cli/mgrpo.js");
 
@@ -97,6 +97,9 @@ inBrowser(
       const page = await openExport("tiny", address, 390);
       for (const summary of await page.locator("details:not([open]) > summary").all()) await summary.click();
       expect(await textOf(page)).toContain(MARKUP);
+      const notes = await page.locator(".note").allInnerTexts();
+      expect(notes).toHaveLength((await page.locator(".group").count()) || 1);
+      for (const note of notes) expect(note).toContain(SHOWN_NOTE);
       expect(await page.evaluate(() => Reflect.get(window, "owned"))).toBeUndefined();
       expect(await page.evaluate(() => document.documentElement.scrollWidth), address).toBeLessThanOrEqual(390);
       await page.evaluate(axe.source);

@@ -16,6 +16,17 @@ export const MARKUP = [
 export const CONTROLS = "\u202egnp.exe\u2067 \u001b[2J \u0007 \u0000 \u2028 end";
 const HOSTILE = `${MARKUP} ${CONTROLS}`;
 
+/** How a page shows the recipe's note on every question of the run, up to the control characters. */
+export const SHOWN_NOTE = `Note: facts are <shuffled> ${MARKUP}`;
+/** The recipe of the run, for its folder. */
+export const HOSTILE_RECIPE = `export const recipe = {
+  name: "hostile",
+  config: {},
+  questions() {},
+  note: () => ${JSON.stringify(`facts are <shuffled> ${HOSTILE}`)},
+};
+`;
+
 const hostile = (conversation: Conversation): Conversation => ({
   ...conversation,
   prompt: HOSTILE,
@@ -32,6 +43,7 @@ const [first, second] = groups;
 if (outcome.status !== "finished" || !first || !second) throw new Error("records.ts holds no finished rollout");
 
 export const hostileRun: RecordedRun = {
+  config: { recipe: "./hostile" },
   reason: HOSTILE,
   groups: [first, { ...second, rollouts: { ...second.rollouts, "1": { excluded: HOSTILE } } }],
   questions: {

@@ -1,8 +1,9 @@
 /** @file What models, tools and pages write is shown as text: it runs no script, renders no markup, loads nothing and reverses no neighboring text. */
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import { inBrowser, openDashboard, textOf } from "./browser.ts";
-import { MARKUP } from "./hostile-run.ts";
+import type { EvaluationsView } from "../../ui/views.ts";
+import { drawn, inBrowser, openDashboard, textOf } from "./browser.ts";
+import { MARKUP, SHOWN_NOTE } from "./hostile-run.ts";
 
 const VIEWS = [
   "/",
@@ -15,7 +16,7 @@ const VIEWS = [
   "/runs/tiny/steps/0/0/0",
 ];
 
-const { open } = openDashboard();
+const { open, dashboard } = openDashboard();
 
 inBrowser.each(VIEWS)("%s runs no script, renders no markup and isolates overrides", async (address) => {
   const page = await open(address);
@@ -35,6 +36,37 @@ inBrowser("hostile text is shown verbatim", async () => {
   for (const visible of ["gnp.exe", "[2J"]) expect(text).toContain(visible);
   expect(await page.locator("h1").innerText()).toContain("javascript:window.owned = 6");
   expect(text).toContain("\u202e");
+});
+
+/** `holders` hold one note each. */
+const expectNotes = async (page: Page, holders: string) => {
+  const count = await page.locator(holders).count();
+  expect(count).toBeGreaterThan(0);
+  const notes = await page.locator(`${holders} .note`).allInnerTexts();
+  expect(notes).toEqual(Array(count).fill(expect.stringContaining(SHOWN_NOTE)));
+};
+
+inBrowser.each([
+  ["/runs/tiny/steps/0", ".group"],
+  ["/runs/tiny/steps/0?text=javascript", ".hits li"],
+  ["/runs/tiny/steps/0?filter=lost", ".hits li"],
+  ["/runs/tiny/steps/0/0", "main"],
+  ["/runs/tiny/steps/0/0/0", "main"],
+])("%s shows the recipe's note on each question, as text", async (address, holders) => {
+  await expectNotes(await open(address), holders);
+});
+
+inBrowser("the list of an evaluation's questions shows the note on each, as text", async () => {
+  const page = await open("/");
+  await page.route("**/api/runs/demo/evaluations", async (route) => {
+    const view: EvaluationsView = await (await route.fetch()).json();
+    const note = SHOWN_NOTE.replace("Note: ", "");
+    const notes = Object.fromEntries(Object.keys(view.prompts).map((id) => [id, note]));
+    await route.fulfill({ json: { ...view, notes } });
+  });
+  await page.goto(`${dashboard().origin}/runs/demo/evaluations`);
+  await drawn(page);
+  await expectNotes(page, "tbody tr");
 });
 
 inBrowser("the Content-Security-Policy blocks what injected markup would do", async () => {

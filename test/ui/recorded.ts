@@ -4,13 +4,13 @@
  * of such a `demo`, it is copied instead of trained.
  */
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { TestProject } from "vitest/node";
 import { findChromium, HOW_TO_GET_CHROMIUM } from "../../docs/make/chromium.ts";
 import { recordRun } from "../cli/recorded-run.ts";
-import { hostileRun } from "./hostile-run.ts";
+import { HOSTILE_RECIPE, hostileRun } from "./hostile-run.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -35,6 +35,8 @@ export async function setup({ provide }: TestProject) {
     const args = ["train", "recipes/atlas", "--steps", "3", "--seed", "7", "--run", "demo", "--set", SUITES];
     if (trained) cpSync(trained, join(project, "runs/demo"), { recursive: true });
     else execFileSync(process.execPath, [COMMAND, ...args], { cwd: project, stdio: ["ignore", "ignore", "inherit"] });
+    mkdirSync(join(project, "hostile"));
+    writeFileSync(join(project, "hostile/recipe.mjs"), HOSTILE_RECIPE);
     await recordRun(project, hostileRun);
   }
   return () => rmSync(project, { recursive: true, force: true });

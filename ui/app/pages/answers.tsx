@@ -23,7 +23,7 @@ export function AnswersPage() {
           <p class="faint">
             {view?.question.kind}, level {view?.question.level} · reference: {view?.question.answer}
           </p>
-          {view && <QuestionNote question={view.question} />}
+          {view && <QuestionNote note={view.question.note} />}
           {view?.trees.map((tree) => (
             <TreeNode key={tree.title} tree={tree} />
           ))}

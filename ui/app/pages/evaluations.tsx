@@ -8,6 +8,7 @@ import { Chart } from "../parts/chart.tsx";
 import type { Line } from "../parts/chart-props.ts";
 import { percent } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
+import { QuestionNote } from "../parts/note.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Pagination } from "../parts/pagination.tsx";
 import { questionScores } from "../parts/question-scores.ts";
@@ -59,6 +60,7 @@ export function EvaluationsPage() {
               run={run}
               evaluations={evaluations}
               prompts={loaded.view.prompts}
+              notes={loaded.view.notes}
               page={Number(query["page"] ?? 0)}
               changeQuery={changeQuery}
             />
@@ -88,11 +90,12 @@ interface QuestionsProps {
   readonly run: string;
   readonly evaluations: readonly EvaluationView[];
   readonly prompts: EvaluationsView["prompts"];
+  readonly notes: EvaluationsView["notes"];
   readonly page: number;
   readonly changeQuery: (change: Record<string, string>) => void;
 }
 
-function Questions({ run, evaluations, prompts, page, changeQuery }: QuestionsProps) {
+function Questions({ run, evaluations, prompts, notes, page, changeQuery }: QuestionsProps) {
   const rows = questionScores(evaluations).sort((a, b) => a.gain - b.gain);
   const worse = rows.filter(({ gain }) => gain < 0).length;
   const better = rows.filter(({ gain }) => gain > 0).length;
@@ -118,7 +121,10 @@ function Questions({ run, evaluations, prompts, page, changeQuery }: QuestionsPr
           <tbody>
             {rows.slice(page * QUESTIONS_PER_PAGE, (page + 1) * QUESTIONS_PER_PAGE).map(({ id, kind, shares }) => (
               <tr key={id}>
-                <td>{prompts[id] ?? id}</td>
+                <td>
+                  {prompts[id] ?? id}
+                  <QuestionNote note={notes[id] ?? null} />
+                </td>
                 <td class="faint">{kind}</td>
                 {shares.map((share, i) => (
                   <td key={evaluations[i]?.job} class={share === null ? "" : share > 0.5 ? "good" : "bad"}>

@@ -50,7 +50,7 @@ export function QuestionPanel({ row }: { readonly row: GroupView["row"] }) {
       <p class="faint">
         {question.kind}, level {question.level} · reference: {question.answer}
       </p>
-      <QuestionNote question={question} />
+      <QuestionNote note={question.note} />
       {withoutSignal.length > 0 && <p class="warning">No learning signal for {withoutSignal.join("; ")}</p>}
     </>
   );

@@ -5,6 +5,7 @@ import { useKeys, usePulse, useView } from "../load.ts";
 import { amount, byReward, duration, percent, signed } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { Link } from "../parts/link.tsx";
+import { QuestionNote } from "../parts/note.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Pagination } from "../parts/pagination.tsx";
 import { SearchBox } from "../parts/search-box.tsx";
@@ -189,6 +190,7 @@ function Group({ row, path }: { readonly row: GroupRow; readonly path: string })
         group {group} · {question.kind}, level {question.level} · reference: {question.answer}
         {mean !== null && std !== null && ` · mean ${mean.toFixed(3)}, std ${std.toFixed(3)}`}
       </p>
+      <QuestionNote note={question.note} />
       <ol class="cells" aria-label="rollouts, worst first">
         {order.map((cell) => (
           <li key={cell.rollout}>
@@ -228,13 +230,14 @@ function Hits({ path, query }: { readonly path: string; readonly query: URLSearc
         {hits.length} {hits.length === 1 ? "rollout" : "rollouts"}
       </p>
       <ul class="hits">
-        {hits.map(({ group, rollout, outcome, reward, agent, excerpt }) => (
+        {hits.map(({ group, rollout, outcome, reward, agent, excerpt, note }) => (
           <li key={`${group}/${rollout}`}>
             <a href={`${path}/${group}/${rollout}`}>
               {group}/{rollout}
             </a>{" "}
             <span class={`cell ${outcome}`}>{outcome}</span> {amount(reward)} <span class="faint">{agent}:</span>{" "}
             <bdi>{excerpt}</bdi>
+            <QuestionNote note={note} />
           </li>
         ))}
       </ul>
