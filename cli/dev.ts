@@ -70,18 +70,19 @@ export async function dev(recipeName: string, options: DevOptions): Promise<void
   const onDone = (done: number) => {
     if (isTerminal) console.error(colors.dim(`rollout ${done} of ${rollouts}`));
   };
-  const trying = tryQuestion(config, bases, question, recipe.note?.(question), onDone, stop.signal);
+  const note = recipe.note?.(question);
+  const trying = tryQuestion(config, bases, question, note, onDone, stop.signal);
   const tried = await unlessStopped(stop, trying).finally(() => stop.dispose());
   if (!tried) return;
   if (tried.halted !== undefined) {
     if (isTerminal) console.log(textOf(tried));
-    else printLines(question, tried, [], []);
+    else printLines(question, note, tried, [], []);
     throw new MgrpoError("run-halted", tried.halted);
   }
   const shares = agentShares(config, tried);
   const warnings = groupWarnings(config, tried, shares);
   if (isTerminal) print(config, tried, shares, warnings);
-  else printLines(question, tried, shares, warnings);
+  else printLines(question, note, tried, shares, warnings);
 }
 
 /** The named question, or the one that training draws first. */
@@ -140,7 +141,8 @@ const signed = (advantage: number | null) =>
   advantage === null ? "dropped" : `${advantage > 0 ? "+" : ""}${advantage.toFixed(2)}`;
 
 function printLines(
-  question: Question,
+  { id }: Question,
+  note: string | undefined,
   { group, rollouts }: TriedGroup,
   shares: readonly AgentShare[],
   warnings: readonly string[],
@@ -153,8 +155,8 @@ function printLines(
         ? { stop: outcome.conversation.stop, answer: outcome.conversation.answer, fault: outcome.conversation.fault }
         : { failed: outcome.reason };
     const counts = outcome.status === "finished" && outcome.app ? { counts: outcome.app.counts } : {};
-    const line = { kind: "rollout", question: question.id, rollout: k, ...end, ...scored, ...counts };
-    console.log(JSON.stringify({ ...line, invocations: invocations.size }));
+    const line = { kind: "rollout", question: id, rollout: k, ...end, ...scored, ...counts };
+    console.log(JSON.stringify({ ...line, invocations: invocations.size, ...(note !== undefined && { note }) }));
   }
   for (const share of shares) console.log(JSON.stringify({ kind: "agent", ...share }));
   for (const warning of warnings) console.log(JSON.stringify({ kind: "warning", warning }));

@@ -74,6 +74,18 @@ test("dev samples the same group as the first step of training", async () => {
   for (const reward of rewards) expect(shown).toContain(`reward ${reward.toFixed(3)}`);
 });
 
+test("every printed rollout has the recipe's note on the question", async () => {
+  const recipe = recipeWith("noting", 'return { answer: "amber" };');
+  const relay = JSON.stringify(join(RELAY, "recipe.js"));
+  const note = '{ ...relay, note: ({ id }) => "facts of " + id + " are <shuffled>" }';
+  writeFileSync(
+    join(recipe, "recipe.mjs"),
+    `import { recipe as relay } from ${relay};\nexport const recipe = ${note};\n`,
+  );
+  const rollouts = linesOf(await dev(recipe, ...withApp, "--rollouts", "2"), "rollout");
+  expect(rollouts.map((line) => line["note"])).toEqual(Array(2).fill("facts of train-amber are <shuffled>"));
+});
+
 test("an app that throws: its error is shown, and warnings say that no rollout has a score", async () => {
   const recipe = recipeWith("throws", 'throw new TypeError("the app has a bug");');
   const lines = await dev(recipe, ...withApp);
