@@ -132,7 +132,7 @@ async function evaluateCheckpoint(
   if (left.size === 0) rmSync(folder, { recursive: true, force: true });
 }
 
-function progressText(checkpoint: string, total: number, left: readonly string[], seconds: number): string {
+export function progressText(checkpoint: string, total: number, left: readonly string[], seconds: number): string {
   const done = `${checkpoint}: ${total - left.length} of ${counted(total, "suite")} done in ${duration(seconds)}`;
   return left.length === 0 ? done : `${done}, left: ${left.join(", ")}`;
 }

@@ -1,8 +1,8 @@
-/** @file The team file of `mgrpo eval --watch`: settings that would change nothing are refused. */
-import { writeFileSync } from "node:fs";
+/** @file `mgrpo eval --watch`: settings in its team file that would change nothing are refused, and its live line. */
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { watch } from "../../cli/watch.ts";
+import { expect, test, vi } from "vitest";
+import { progressText, watch } from "../../cli/watch.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
 
 const folder = projectOfFile();
@@ -14,4 +14,34 @@ test("a watch refuses settings of training in its team file", async () => {
   await expect(watch("inbox", { team: file, every: 1, results: join(folder, "watched") })).rejects.toThrow(
     "--team: set agents.searcher.temperature=0.5 changes training alone: leave it out; a suite has its own",
   );
+});
+
+test("the live line has the checkpoint, how many of its suites are done in what time, and which are left", () => {
+  expect(progressText("step-12", 2, ["sampled", "greedy"], 7)).toBe(
+    "step-12: 0 of 2 suites done in 7s, left: sampled, greedy",
+  );
+  expect(progressText("step-12", 2, ["greedy"], 133)).toBe("step-12: 1 of 2 suites done in 2m13s, left: greedy");
+  expect(progressText("step-12", 1, [], 3720)).toBe("step-12: 1 of 1 suite done in 1h02m");
+});
+
+test("before the first checkpoint, the live line says what is waited for", async () => {
+  const [file, inbox] = [join(folder, "waiting.json"), join(folder, "inbox")];
+  const set = [`evaluation.suites=${JSON.stringify([{ name: "sampled" }])}`];
+  writeFileSync(file, JSON.stringify({ recipe: RELAY, agent: "main", models: { searcher: "models/searcher" }, set }));
+  mkdirSync(inbox);
+  const { isTTY, columns } = process.stdout;
+  Object.assign(process.stdout, { isTTY: true, columns: 200 });
+  const written: string[] = [];
+  const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => written.push(String(text)) > 0);
+  try {
+    const watching = watch(inbox, { team: file, every: 0.01, results: join(folder, "watched") });
+    const refused = expect(watching).rejects.toThrow("no such folder to watch");
+    await expect.poll(() => written.join("")).toContain(`0 checkpoints evaluated, waiting for more in ${inbox}`);
+    // It ends the watch.
+    rmSync(inbox, { recursive: true });
+    await refused;
+  } finally {
+    spy.mockRestore();
+    Object.assign(process.stdout, { isTTY, columns });
+  }
 });
