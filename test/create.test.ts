@@ -1,9 +1,9 @@
 /**
- * @file `npm create mgrpo`: in the new project, git ignores what the program writes, above all keys, but not what is to be committed. The
- * commands that it prints can be copied, and an older Node.js is refused.
+ * @file `npm create mgrpo`: in the new project, git ignores what the program writes, above all keys, but not what is to be committed; so it
+ * does in this repository. The commands that it prints can be copied, and an older Node.js is refused.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import type { Command } from "commander";
@@ -23,31 +23,39 @@ function defaultsOf(command: Command, flag: string): unknown[] {
   );
 }
 
-test("in a created project, git ignores the files that the program writes, but not the code and the comparisons", () => {
-  const project = join(folder, "my-team");
-  execFileSync(process.execPath, [CREATE, project]);
-  execFileSync("git", ["init", "--quiet"], { cwd: project });
-  const isIgnored = (path: string): boolean => {
-    try {
-      execFileSync("git", ["check-ignore", "--quiet", path], { cwd: project });
-      return true;
-    } catch {
-      return false;
-    }
-  };
+/** Files in all places where the commands write by default. */
+function writtenPaths(): string[] {
   const folders = ["--dir", "--results"].flatMap((flag) => defaultsOf(buildProgram(), flag).map(String));
   expect(folders).toEqual(expect.arrayContaining(["mgrpo-cloud", "evaluations"]));
   const run = relative(process.cwd(), runFolder("r").path);
   // docs/deploy.md has `mgrpo cloud serve` write the workers' keys to cloud.json.
-  const written = [
-    "cloud.json",
-    "node_modules/mgrpo/a",
-    "team/models/main/a",
-    `${run}/a`,
-    ...folders.map((name) => `${name}/a`),
-  ];
+  return ["cloud.json", `${run}/a`, ...folders.map((name) => `${name}/a`)];
+}
+
+/** Makes the folder a git repository; what it returns says whether git ignores a path there. */
+function ignoredIn(project: string): (path: string) => boolean {
+  execFileSync("git", ["init", "--quiet"], { cwd: project });
+  return (path) => spawnSync("git", ["check-ignore", "--quiet", path], { cwd: project }).status === 0;
+}
+
+test("in a created project, git ignores the files that the program writes, but not the code and the comparisons", () => {
+  const project = join(folder, "my-team");
+  execFileSync(process.execPath, [CREATE, project]);
+  const isIgnored = ignoredIn(project);
+  const written = ["node_modules/mgrpo/a", "team/models/main/a", ...writtenPaths()];
   expect(written.filter((path) => !isIgnored(path))).toEqual([]);
   expect(["team/recipe.ts", "results/compare/runs/a.json.gz"].filter(isIgnored)).toEqual([]);
+});
+
+test("in this repository too, git ignores the files that the program writes, but not the code and the comparisons", () => {
+  const project = join(folder, "repository");
+  mkdirSync(project);
+  // A copy, since the checkout may have ignore rules of its own, or no git.
+  copyFileSync(resolve(import.meta.dirname, "../.gitignore"), join(project, ".gitignore"));
+  const isIgnored = ignoredIn(project);
+  expect(writtenPaths().filter((path) => !isIgnored(path))).toEqual([]);
+  const kept = ["cli/runs.ts", "recipes/atlas/recipe.ts", "results/compare/runs/a.json.gz"];
+  expect(kept.filter(isIgnored)).toEqual([]);
 });
 
 test("the commands that it prints can be copied, even for a folder with a space", () => {
