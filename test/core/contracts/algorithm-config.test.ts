@@ -152,9 +152,14 @@ test.each<[object, RegExp | undefined]>([
     /decayed: an adapter has neither norms nor biases/,
   ],
   [
-    { policy: "tinker:http://gpu1:8000", optimizer: { decayed: "matrices", weightDecay: 0.1 } },
-    /decayed: a Tinker server chooses what it decays/,
+    { policy: "tinker:http://gpu1:8000", optimizer: { decayed: "matrices" } },
+    /^agents\.main\.optimizer\.decayed: no weights are decayed on a Tinker server: remove decayed$/,
   ],
+  [
+    { policy: "tinker:http://gpu1:8000", optimizer: { weightDecay: 0.1 } },
+    /^agents\.main\.optimizer\.weightDecay: a Tinker server may ignore it, or decay other models' adapters as well: set it to 0$/,
+  ],
+  [{ policy: "tinker:http://gpu1:8000", optimizer: { weightDecay: 0 } }, undefined],
   [
     { policy: "tinker:http://gpu1:8000", optimizer: { kind: "server", decayed: "matrices" } },
     /^agents\.main\.optimizer: Unrecognized key: "decayed"/,
