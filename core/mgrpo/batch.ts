@@ -39,13 +39,12 @@ export function lossTerms(batch: AgentBatch, actionTokens_N: readonly number[], 
 }
 
 /**
- * Whether an agent learns from a finalized group: its rewards differ, or those of its turns do. Under `baseline: leave-one-out`, rewards that
- * all come from one rollout have nothing to be compared with: they may differ, but all advantages are 0.
+ * Whether an agent learns from a finalized group: its rewards differ, or those of its turns do. Advantages say this, and `std` does not: under
+ * `baseline: leave-one-out`, rewards that all come from one rollout have nothing to be compared with. They may differ, but all advantages are 0.
  */
 export function hasSignal(batch: AgentBatch | undefined): boolean {
   if (batch === undefined) return false;
-  const isNonzero = (value: number) => value !== 0;
-  return (batch.std > 0 && batch.advantages.some(isNonzero)) || (batch.turns ?? []).flat().some(isNonzero);
+  return [...batch.advantages, ...(batch.turns ?? []).flat()].some((value) => value !== 0);
 }
 
 /** Whether a trajectory can have a gradient. */

@@ -216,6 +216,7 @@ function startAsk(clock: Clock, { seconds, question, signal: stop, ask }: Verdic
   };
 }
 
+/** `failureOf` makes its failures retryable. */
 async function askJudge(ask: () => Promise<Judgment>): Promise<Verdict> {
   let judgment: Judgment;
   try {
@@ -223,7 +224,7 @@ async function askJudge(ask: () => Promise<Judgment>): Promise<Verdict> {
   } catch (cause) {
     if (isMgrpoError(cause, "rewards-invalid")) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new MgrpoError("judge-failed", `the judge failed: ${why}`, { retryable: true, cause });
+    throw new MgrpoError("judge-failed", `the judge failed: ${why}`, { cause });
   }
   const verdict = typeof judgment === "object" && judgment !== null ? judgment : { score: judgment };
   try {
@@ -232,7 +233,7 @@ async function askJudge(ask: () => Promise<Judgment>): Promise<Verdict> {
     const message = isScore(verdict.score)
       ? (cause as MgrpoError).message
       : `the judge answered ${String(verdict.score)}: a score lies in [0, 1]`;
-    throw new MgrpoError("judge-failed", message, { retryable: true, cause, evidence: { fault: "unusable-answer" } });
+    throw new MgrpoError("judge-failed", message, { cause, evidence: { fault: "unusable-answer" } });
   }
 }
 

@@ -179,6 +179,21 @@ test("a trajectory has a gradient if its tokens have weight and it has an advant
   }
 });
 
+test("a group whose advantages are all 0 has a signal only if a turn has an offset, and a trajectory then a gradient", () => {
+  const batch = { trajectories: ["0/0", "1/0"], weights: [0.5], mean: 1, std: 0, duplicated: 0, dropped: 0 };
+  const options = { kl: AlgorithmConfig.parse({}).kl, entropy: null };
+  for (const [turns, learns] of [
+    [[0, 0], false],
+    [[0, 0.5], true],
+    [[], false],
+  ] as const) {
+    expect(hasSignal({ ...batch, advantages: [0, 0], turns: [[0], [...turns]] })).toBe(learns);
+    expect(hasGradient({ advantage: 0, tokenWeight: 0.5, turns }, options)).toBe(learns);
+  }
+  expect(hasSignal({ ...batch, advantages: [0, 0] })).toBe(false);
+  expect(hasSignal({ ...batch, advantages: [0, -0.5], turns: [[0], [0]] })).toBe(true);
+});
+
 test("trajectories without a share or without action tokens have token weight 0, never NaN, even if their question has no other", () => {
   for (const aggregation of ["trajectory-mean", "token-mean", "constant"] as const) {
     expect(tokenWeights([{ group: 0, weight: 0, actionTokens: 4 }], { aggregation, constantTokens })).toEqual([0]);

@@ -39,6 +39,9 @@ test("scores: a judge that is too lenient has an error but correlates; one that 
   // |0.1 - 0.5| and so on: (0.4 + 0.2 + 0 + 0.2 + 0.4) / 5.
   expect(constant).toMatchObject({
     meanAbsoluteError: expect.closeTo(0.24, 12),
+    // Only the one labeled 0.5 is close.
+    close: 0.2,
+    closeInterval: wilson({ n: 5, correct: 1 }),
     correlation: null,
     correlationInterval: null,
   });

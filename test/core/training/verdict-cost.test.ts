@@ -168,7 +168,7 @@ test("rewards that ignore the abort reserve nothing after their deadline, neithe
   );
   for (let i = 0; i < 5; i++) await turn();
   await endSleep();
-  await expect(late(0.2)).rejects.toMatchObject({ code: "judge-failed" });
+  await expect(late(0.2)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
   await endSleep();
   await asked;
   await expect(late(0.4)).rejects.toMatchObject({ code: "judge-failed" });
