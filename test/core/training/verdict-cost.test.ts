@@ -36,6 +36,16 @@ test("a verdict that does not say what it cost is billed at what was reserved", 
   expect(await bill()).toEqual({ run: "test", verdicts: 1, microUsd: 100_000, reserved: {} });
 });
 
+test("a verdict that cannot be used and does not say what it cost is billed at what was reserved", async () => {
+  const { ask, bill } = world();
+  const fault = new Failure("rewards-invalid", "no turns");
+  const check = () => {
+    throw fault;
+  };
+  expect(await failed(ask({ ask: ({ reserve }) => reserve(0.1).then(() => 0.5), check }))).toBe(fault);
+  expect(await bill()).toEqual({ run: "test", verdicts: 0, microUsd: 100_000, reserved: {} });
+});
+
 test("a verdict that cannot be committed is still paid for", async () => {
   const { store, ask, bill } = world();
   store.objects.commit = () => Promise.reject(new Failure("store-unreachable", "down", { retryable: true }));
