@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Question } from "../../../core/contracts/question.ts";
 import { isMgrpoError } from "../../../core/errors.ts";
 import { stream } from "../../../core/random.ts";
-import { drawQuestions, initialCurriculum, stageOf } from "../../../core/training/curriculum.ts";
+import { drawQuestions, drawReserve, initialCurriculum, stageOf } from "../../../core/training/curriculum.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
 
 const questionsOf = (n: number, level = 1): Question[] =>
@@ -134,6 +134,21 @@ test("a stage asks its own levels, and keeps the other stages' positions", () =>
   expect(one.questions.every((id) => id.startsWith("1-"))).toBe(true);
   expect(two.questions.every((id) => id.startsWith("2-"))).toBe(true);
   expect(two.curriculum).toEqual({ stage: 1, drawn: [3, 3] });
+});
+
+test("a replacement round asks what the step has reserved, in order, until nothing is left", () => {
+  const [plan, questions] = [oneStage(5), questionsOf(20)];
+  const whole = drawQuestions(plan, questions, 0, initialCurriculum(plan), 8).questions;
+  const step = drawQuestions(plan, questions, 0, initialCurriculum(plan), 4, { reserve: 3 });
+  const first = drawReserve(plan, questions, step.curriculum, 2);
+  const second = drawReserve(plan, questions, first.curriculum, 2);
+  expect([step.questions, first.questions, second.questions]).toEqual([
+    whole.slice(0, 4),
+    whole.slice(4, 6),
+    whole.slice(6, 7),
+  ]);
+  expect(second.curriculum).toEqual({ stage: 0, drawn: [7] });
+  expect(drawReserve(plan, questions, second.curriculum, 2)).toEqual({ questions: [], curriculum: second.curriculum });
 });
 
 test("a stage without questions is refused with a list of the available levels", () => {
