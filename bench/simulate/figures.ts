@@ -21,6 +21,8 @@ export interface Figures extends Load {
   readonly functions: { readonly invocations: number; readonly seconds: number };
   /** `<caller> <operation> <kind>` -> requests per rollout. */
   readonly requestsPerRollout: Readonly<Record<string, number>>;
+  /** Those of them whose condition failed, if any. */
+  readonly refusedPerRollout: Readonly<Record<string, number>>;
   /** Dollars by line item; `monthlyUsd`: to store for a month what the hours produced. */
   readonly usd: Readonly<Record<string, number>>;
   readonly monthlyUsd: Readonly<Record<string, number>>;
@@ -30,7 +32,8 @@ export function figuresOf(load: Load, hours: number, plan: SimulationPlan, windo
   const { meter, seconds, rollouts } = window;
   const factor = (load.rolloutsPerMinute * 60 * hours) / rollouts;
   const functions = [...meter.functions.values()];
-  const requests = [...meter.requests].map(([name, use]) => [name, use.requests / rollouts]);
+  const requests = [...meter.requests];
+  const refused = requests.filter(([, use]) => use.refused > 0);
   return {
     ...load,
     hours,
@@ -44,7 +47,8 @@ export function figuresOf(load: Load, hours: number, plan: SimulationPlan, windo
       invocations: functions.reduce((sum, use) => sum + use.invocations, 0) * factor,
       seconds: functions.reduce((sum, use) => sum + use.seconds, 0) * factor,
     },
-    requestsPerRollout: Object.fromEntries(requests),
+    requestsPerRollout: Object.fromEntries(requests.map(([name, use]) => [name, use.requests / rollouts])),
+    refusedPerRollout: Object.fromEntries(refused.map(([name, use]) => [name, use.refused / rollouts])),
     usd: dollarsOf(window, factor),
     monthlyUsd: monthlyDollarsOf(window, factor),
   };

@@ -7,6 +7,7 @@ import type { Figures } from "../../bench/simulate/figures.ts";
 import { rowOf } from "../../bench/simulate/loads.ts";
 import { planOf } from "../../bench/simulate/plan.ts";
 import { openTeamEngine } from "../../bench/simulate/team.ts";
+import { sum } from "../../core/statistics.ts";
 import { engineOptions } from "../../gpu-workers/engine-options.ts";
 
 const PER_MINUTE = 64;
@@ -14,7 +15,15 @@ const PER_MINUTE = 64;
 const SLOTS = 8;
 const run = promisify(execFile);
 
-let figures: Figures & { readonly problems: object };
+type Printed = Figures & { readonly problems: object };
+
+async function simulated(...load: string[]): Promise<{ figures: Printed; warnings: string }> {
+  const command = ["dist/bench/simulate/main.js", ...load, "--json"];
+  const { stdout, stderr } = await run(process.execPath, command, { maxBuffer: 1e7 });
+  return { figures: JSON.parse(stdout), warnings: stderr };
+}
+
+let figures: Printed;
 let warnings: string;
 
 beforeAll(async () => {
@@ -23,10 +32,7 @@ beforeAll(async () => {
     "--set",
     `agents.${agent}.engine.slots=${SLOTS}`,
   ]);
-  const command = ["dist/bench/simulate/main.js", ...load, ...small, "--json"];
-  const { stdout, stderr } = await run(process.execPath, command, { maxBuffer: 1e7 });
-  figures = JSON.parse(stdout);
-  warnings = stderr;
+  ({ figures, warnings } = await simulated(...load, ...small));
 }, 300_000);
 
 test("the run keeps the requested rate, with nothing lost", () => {
@@ -41,6 +47,32 @@ test("each outcome is committed once and scored once", () => {
   expect(requests["worker PutObject outcomes"]).toBeCloseTo(1, 1);
   expect(requests["score-rollout GetObject outcomes"]).toBeCloseTo(1, 1);
   expect(requests["score-rollout GetObject invocations"]).toBeCloseTo(requests["worker PutObject invocations"] ?? 0, 1);
+});
+
+/** Insertions of groups per rollout, and how many of them were refused. */
+const groupInsertions = ({ requestsPerRollout, refusedPerRollout }: Figures) =>
+  [requestsPerRollout, refusedPerRollout].map((counts) =>
+    sum(Object.entries(counts).flatMap(([name, count]) => (name.endsWith(" PutItem GROUP") ? [count] : []))),
+  );
+
+test("each group is inserted once: no two functions open a step together", async () => {
+  // With rollouts of one turn, the last of a step end so close together that several calls of score-rollout find the step sampled.
+  const crowded = ["--set", "agents.main.limits.turns=1", "--set", "questionsPerStep=64"];
+  const { figures: crowd } = await simulated("--rollouts-per-minute", "512", "--agents", "2", ...crowded);
+  for (const each of [figures, crowd]) {
+    const [inserted, refused] = groupInsertions(each);
+    // Eight rollouts per question.
+    expect(inserted).toBeCloseTo(1 / 8, 10);
+    expect(refused).toBe(0);
+  }
+});
+
+test("requests whose condition fails are counted by kind", () => {
+  expect(figures.refusedPerRollout["worker UpdateItem GROUP"]).toBeGreaterThan(0);
+  for (const [name, refused] of Object.entries(figures.refusedPerRollout)) {
+    expect(refused, name).toBeGreaterThan(0);
+    expect(refused, name).toBeLessThanOrEqual(figures.requestsPerRollout[name] ?? 0);
+  }
 });
 
 test("several workers share a step, and none reads all of its groups whenever a rollout ends", () => {
