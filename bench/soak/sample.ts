@@ -16,8 +16,10 @@ export interface SoakSample {
   readonly steps: number;
   /** Median over the steps since the previous sample; undefined if there are none. */
   readonly stepSeconds: number | undefined;
-  /** How long `mgrpo show` takes. */
+  /** How long `mgrpo show <run>` takes, which prints a row for every step. */
   readonly showSeconds: number;
+  /** How long `mgrpo show <run> <step>` takes for the newest closed step; undefined before one has closed. */
+  readonly showStepSeconds: number | undefined;
   /** Files in the run's folder. */
   readonly files: number;
   /** By kind: see records.ts. */
@@ -44,7 +46,7 @@ export interface SoakedRun {
 
 /** @param before number of steps in the previous sample. */
 export async function takeSample(soaked: SoakedRun, before: number): Promise<SoakSample> {
-  const { pid, project, run, mgrpo, access, firstSeen } = soaked;
+  const { pid, project, run, access, firstSeen } = soaked;
   const folder = join(project, "runs", run);
   const uses = processTree(pid).filter((use) => !isEvaluator(use));
   const names = [...new Set(uses.map(nameOf))];
@@ -55,19 +57,29 @@ export async function takeSample(soaked: SoakedRun, before: number): Promise<Soa
   const steps = await readStepSeconds(folder);
   const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
   const recent = steps.slice(before).filter((seconds) => seconds !== null);
-  const start = performance.now();
-  await promisify(execFile)(process.execPath, [mgrpo, "show", run], { maxBuffer: 1e8, cwd: project });
-  const end = performance.now();
+  const minutes = (performance.now() - firstSeen) / 60_000;
   return {
-    minutes: (start - firstSeen) / 60_000,
+    minutes,
     steps: steps.length,
     stepSeconds: recent.length > 0 ? median(recent) : undefined,
-    showSeconds: (end - start) / 1000,
+    showSeconds: await timeShow(soaked),
+    showStepSeconds: steps.length > 0 ? await timeShow(soaked, steps.length - 1) : undefined,
     files: files.length,
     records: await countRecords(access, run),
     bytes: byProcess("bytes"),
     openFiles: byProcess("openFiles"),
   };
+}
+
+/** Seconds that `mgrpo show` takes, for the run or for one of its steps. Rejects if it fails. */
+export async function timeShow(
+  { project, run, mgrpo }: Pick<SoakedRun, "project" | "run" | "mgrpo">,
+  step?: number,
+): Promise<number> {
+  const address = step === undefined ? [] : [String(step)];
+  const start = performance.now();
+  await promisify(execFile)(process.execPath, [mgrpo, "show", run, ...address], { maxBuffer: 1e8, cwd: project });
+  return (performance.now() - start) / 1000;
 }
 
 const argumentOf = (use: ProcessUse, name: string) => use.arguments[use.arguments.indexOf(name) + 1] ?? "";

@@ -53,6 +53,7 @@ export function seriesOf(samples: readonly SoakSample[]): Readonly<Record<string
       lines: [
         lineOf("step (median)", samples, ({ stepSeconds }) => stepSeconds),
         lineOf("mgrpo show", samples, ({ showSeconds }) => showSeconds),
+        lineOf("mgrpo show of a step", samples, ({ showStepSeconds }) => showStepSeconds),
       ],
     },
   };

@@ -3,10 +3,13 @@
  * refused.
  */
 import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { drawSeries } from "../../bench/soak/chart.ts";
-import type { SoakSample } from "../../bench/soak/sample.ts";
+import { type SoakSample, timeShow } from "../../bench/soak/sample.ts";
 import { resultsOf, seriesOf, toCsv } from "../../bench/soak/series.ts";
 import { type Point, trendOf } from "../../bench/soak/trend.ts";
 import { stream } from "../../core/random.ts";
@@ -79,6 +82,7 @@ const soak = (changes: (minute: number) => Partial<SoakSample> = () => ({})): So
     steps: 20 * (i + 1),
     stepSeconds: 3,
     showSeconds: 0.5,
+    showStepSeconds: 0.4,
     files: 100 + 20 * 30 * (i + 1),
     records: { STEP: 20 * (i + 1), WORKER: 2, AGENT: 2 },
     bytes: { command: 2e8, main: 5e8, searcher: 5e8 },
@@ -110,13 +114,17 @@ test.each<[string, (minute: number) => Partial<SoakSample>]>([
   ["soak.records STEP grows", (n) => ({ records: { STEP: 20 * n + n * n, WORKER: 2, AGENT: 2 } })],
   ["soak.latencies step (median) grows", (n) => ({ stepSeconds: 3 + n / 50 })],
   ["soak.latencies mgrpo show grows", (n) => ({ showSeconds: 0.5 + n / 100 })],
+  ["soak.latencies mgrpo show of a step grows", (n) => ({ showStepSeconds: 0.4 + n / 100 })],
 ])("%s, and nothing else", (found, changes) => {
   expect(grownIn(soak(changes))).toEqual([found]);
 });
 
 test("a sample with no step since the one before has no value per step, and the CSV leaves it empty", () => {
   const [first = expect.fail(), second = expect.fail()] = soak();
-  const samples = [first, { ...second, steps: first.steps, stepSeconds: undefined }];
+  const samples = [
+    { ...first, showStepSeconds: undefined },
+    { ...second, steps: first.steps, stepSeconds: undefined },
+  ];
   const { records, files, latencies } = seriesOf(samples);
   expect(files?.lines.map(({ points }) => points)).toEqual([[]]);
   expect(records?.lines.map(({ name, points }) => [name, points.length])).toEqual([
@@ -124,11 +132,27 @@ test("a sample with no step since the one before has no value per step, and the 
     ["STEP", 0],
     ["WORKER", 2],
   ]);
-  expect(latencies?.lines.map(({ points }) => points.length)).toEqual([1, 2]);
+  expect(latencies?.lines.map(({ points }) => points.length)).toEqual([1, 2, 1]);
   const [head = "", , last = ""] = toCsv(samples).split("\n");
   const columns = head.split(",");
   expect(last.split(",")).toHaveLength(columns.length);
   expect(last.split(",")[columns.indexOf("records: STEP")]).toBe("");
+});
+
+test("mgrpo show is timed for the whole run and for one step, and its failure is an error", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "soak-show-"));
+  try {
+    const mgrpo = join(folder, "mgrpo.cjs");
+    const script = `require("fs").appendFileSync("calls", process.argv.slice(2).join(" ") + "\\n");`;
+    writeFileSync(mgrpo, `${script} if (process.argv[4] === "7") process.exit(1); setTimeout(() => {}, 100);`);
+    const soaked = { project: folder, run: "soak", mgrpo };
+    expect(await timeShow(soaked)).toBeGreaterThan(0.09);
+    expect(await timeShow(soaked, 0)).toBeGreaterThan(0.09);
+    await expect(timeShow(soaked, 7)).rejects.toThrow("show soak 7");
+    expect(readFileSync(join(folder, "calls"), "utf8")).toBe("show soak\nshow soak 0\nshow soak 7\n");
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 test("a chart names its quantity, its unit and its lines", () => {
