@@ -4,8 +4,8 @@
  *
  *     waits for     an outcome's event, or a scheduled tick that finds the outcome
  *     excluded      failed rollouts, missing or inconsistent objects, and texts that the judge gives no verdict on
- *     run halted    the rewards cannot be opened (no key, no such recipe), a judge's service refused the request (a wrong key, an empty
- *                   account), or has failed for ten minutes: the user fixes that, and the resumed run asks again
+ *     run halted    the rewards cannot be opened (no key, no such recipe) or contain an error, or a judge's service refused the request (a
+ *                   wrong key, an empty account) or has failed for ten minutes: the user fixes that, and the resumed run asks again
  *     deferred      another process is asking the judge, the judge has just failed, or the store gave an error (a refused write, a damaged
  *                   verdict): a scheduled tick asks again, and no finished rollout is lost
  */
@@ -150,7 +150,8 @@ async function openRewards(context: Context, config: RunConfig, subject: string)
   try {
     return await context.rewardsOf(config);
   } catch (error) {
-    if (isMgrpoError(error, "judge-failed")) throw await unclaimedFailure(context, { run: config.run, subject }, error);
+    const request = { run: config.run, subject, queueSeconds: longestQueueSeconds(config) };
+    if (isMgrpoError(error, "judge-failed")) throw await unclaimedFailure(context, request, error);
     if (!isMgrpoError(error, "config-invalid", "recipe-invalid")) throw error;
     throw new MgrpoError("rewards-invalid", error.message, { cause: error });
   }

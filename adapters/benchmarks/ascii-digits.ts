@@ -2,7 +2,7 @@
 
 export const withAsciiDigits = (text: string): string => text.replace(/\p{Nd}/gu, asciiDigit);
 
-/** Unicode encodes digits in runs of ten that begin with 0. Adjacent runs form one block, hence the remainder. */
+/** Unicode encodes digits in runs of ten that begin with 0. Runs may be adjacent, hence the remainder. */
 function asciiDigit(digit: string): string {
   const code = digit.codePointAt(0) ?? 0;
   let first = code;

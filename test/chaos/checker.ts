@@ -1,5 +1,5 @@
 /**
- * @file Checks the history and the records of a trial against the laws of the protocol, as Jepsen does. A law returns its violations, in one
+ * @file Checks the history and the records of a trial against the laws of the protocol, as Jepsen does. A law returns its violations, one
  * line each.
  */
 import { toolBillErrors } from "./bills.ts";

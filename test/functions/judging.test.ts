@@ -78,6 +78,23 @@ test("an outage in a large run halts it, although the judge is asked again about
   expect(await runRecord()).toMatchObject({ status: "halted", reason });
 });
 
+test("rewards of a large run that cannot be opened halt it, although each outcome waits long for its turn", async () => {
+  const pass = stopClock(store);
+  const slow = new MgrpoError("judge-failed", "the rewards did not open within 60 s", { retryable: true });
+  let isOut = false;
+  const rewardsOf = () => (isOut ? Promise.reject(slow) : Promise.resolve(rewards));
+  const config = teamConfig({ questionsPerStep: 4, rolloutsPerQuestion: 64, limits: { verdictSeconds: 180 } });
+  const { functions, step } = await started(store, config, rewardsOf);
+  await commitOutcome(store, step);
+  isOut = true;
+  await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });
+  // 256 outcomes, as above.
+  pass(8 * 181);
+  await functions.scoreRollout({ key });
+  const reason = expect.stringContaining("no verdict for 24 minutes");
+  expect(await runRecord()).toMatchObject({ status: "halted", reason });
+});
+
 test("the pause after a failure doubles: one second, two, four …", async () => {
   const pass = stopClock(store);
   let requests = 0;

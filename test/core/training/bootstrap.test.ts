@@ -55,15 +55,15 @@ test("by hand: answers that are all correct, or all wrong, have Wilson's interva
     expect(wrong.low).toBeCloseTo(0, 9);
     expect(wrong.high).toBeCloseTo(1 - 8 / (8 + 1.96 ** 2), 9);
   }
-  // A question that no seed counted is not one of the sample.
+  // A question that no seed counted is not part of the sample.
   const lost = seeds(2, 1).map((row) => row.map((tally, q) => (q === 0 ? { n: 0, correct: 0 } : tally)));
   expect(shareEstimate(lost, ["lost"])?.low).toBeCloseTo(7 / (7 + 1.96 ** 2), 9);
 });
 
-test("a share between 0 and 1 whose resamples are all the same has the interval of one evaluation, not an empty one", () => {
+test("a share between 0 and 1 whose resamples are all the same has the interval of one evaluation, not one without width", () => {
   const halves = Array.from({ length: 10 }, () => ({ n: 2, correct: 1 }));
   expect(shareEstimate([halves], ["halves"])).toEqual({ value: 0.5, ...accuracyInterval(halves) });
-  // One question of its kind, which one seed asked twice.
+  // Only one question was counted: one seed answered it twice.
   const others = Array.from({ length: 5 }, () => ({ n: 0, correct: 0 }));
   const one = shareEstimate([[{ n: 2, correct: 1 }, ...others]], ["one"]) ?? expect.fail();
   expect(one).toEqual({ value: 0.5, ...wilson({ n: 1, correct: 0.5 }) });

@@ -67,7 +67,8 @@ test("by hand: two seeds and no other variance: 8.42 standard deviations", () =>
 
 test("three seeds and no other variance: what the interval's own ends detect in 80% of 200,000 draws", () => {
   // Two draws from three seeds. The mean that is farthest below is the lowest seed drawn twice, with probability 1/9 > 2.5%: the interval of a
-  // positive difference excludes 0 if the estimate exceeds (4.303 / 1.96) times the lowest seed's deviation. At the other end it is never found here.
+  // positive difference excludes 0 if the estimate exceeds (4.303 / 1.96) times the lowest seed's deviation. An interval below 0
+  // has next to no probability here.
   const random = stream("three seeds");
   const needed = Array.from({ length: 200_000 }, () => {
     const seeds = [normal(random), normal(random), normal(random)];
