@@ -100,7 +100,7 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
       close: () => closers.closeAll(),
     };
   } catch (error) {
-    await closers.closeAll();
+    await closers.closeAll().catch(() => {});
     throw storageFault(directory, error);
   }
 }
@@ -113,8 +113,13 @@ class Closers {
     this.#closers.push(close);
   }
 
+  /** Closes all of them, then rejects with the first failure. */
   async closeAll(): Promise<void> {
-    for (const close of this.#closers.splice(0).reverse()) await close();
+    const failures: unknown[] = [];
+    for (const close of this.#closers.splice(0).reverse()) {
+      await close().catch((error: unknown) => failures.push(error));
+    }
+    if (failures.length > 0) throw failures[0];
   }
 }
 
