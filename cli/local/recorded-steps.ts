@@ -1,13 +1,13 @@
 /**
- * @file Reads the steps of a local run: all of them, or the newest. The time to read them does not grow with a run that a dashboard follows: a
- * line never changes once it is written, and any other change replaces the file, so a process parses each line once.
+ * @file Reads the steps of a local run: all of them, or the newest. A line never changes once it is written, and any other change replaces the
+ * file, so `readSteps` parses each line once per process: a dashboard that follows a run parses only what was added.
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { parseDerivedText, type RunFolder, unreadable } from "./run-folder.ts";
 
 interface ParsedSteps {
-  /** Which file was read: another one with the same path has another. */
+  /** Identifies the file that was read: a file that replaces it has a different identity. */
   readonly identity: string;
   /** Number of bytes parsed, up to the end of a line. */
   readonly bytes: number;
@@ -27,8 +27,7 @@ export function readSteps({ steps: path }: RunFolder): StepSummary[] {
       const before = known?.identity === identity && known.bytes <= size ? known : { identity, bytes: 0, steps: [] };
       const added = readRange(file, before.bytes, size);
       const end = added.lastIndexOf("\n") + 1;
-      // A decoder drops the byte order mark that some editors on Windows write.
-      const lines = new TextDecoder().decode(added.subarray(0, end)).split("\n").slice(0, -1);
+      const lines = textOf(added.subarray(0, end)).split("\n").slice(0, -1);
       const parseLine = (line: string, i: number) => parseLineOf(path, line, `line ${before.steps.length + i + 1}`);
       const steps = [...before.steps, ...lines.map(parseLine)];
       parsed.set(path, { identity, bytes: before.bytes + end, steps });
@@ -42,9 +41,7 @@ export function readNewestStep(folder: RunFolder): StepSummary | undefined {
   const path = folder.steps;
   return readOpened(path, (file) => {
     const { size } = fstatSync(file);
-    const lines = readRange(file, Math.max(0, size - TAIL_BYTES), size)
-      .toString("utf8")
-      .split("\n");
+    const lines = textOf(readRange(file, Math.max(0, size - TAIL_BYTES), size)).split("\n");
     const isWhole = lines.length > 2 || size <= TAIL_BYTES;
     if (!isWhole) return readSteps(folder).at(-1);
     const line = lines.at(-2);
@@ -54,6 +51,9 @@ export function readNewestStep(folder: RunFolder): StepSummary | undefined {
 
 /** More than the length of a line with the histograms of a large team. */
 const TAIL_BYTES = 1 << 16;
+
+/** Without the byte order mark that some editors on Windows write. */
+const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
 const parseLineOf = (path: string, line: string, which: string) =>
   parseDerivedText(StepSummary, line, `${path}, ${which}`);

@@ -37,11 +37,11 @@ export const EvaluationResult = EvaluationScore.extend({
   job: z.string(),
   team: Step,
   suite: z.string(),
-  /** Questions whose rollout was lost to infrastructure or a judge, listed once per lost run. Not counted in the score. */
+  /** Questions whose rollout was lost to infrastructure or a judge, listed once per lost rollout. Not counted in the score. */
   lost: z.array(z.string()),
   /** The distinct reasons of the losses. */
   reasons: z.array(Reason).exactOptional(),
-  /** Each question's score over all runs, in the order of the question set. `n` does not count lost rollouts. */
+  /** Each question's score over all runs, in the order of the question set. `n`: its rollouts that count, as in `EvaluationScore`. */
   questions: z.array(
     z.strictObject({
       question: z.string(),

@@ -111,7 +111,10 @@ function scoreInvocations(
   return byAgent;
 }
 
-/** The correctness credited to a caller, and whether it is unknown: the caller, or one above it, was truncated under `overlong: mask`. */
+/**
+ * The correctness credited to a caller, and whether it is unknown: the caller, or a sub-agent above it, was truncated under `overlong: mask`.
+ * Never unknown for the main agent: `finalizeGroup` leaves out all invocations of a masked rollout.
+ */
 interface CallerCredit {
   readonly correct: number;
   readonly isUnknown: boolean;

@@ -30,8 +30,8 @@ export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
  * Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced. With weights, the state
  * of an optimizer that trained others is deleted; all other files stay. All files are written before the first is replaced, so a full disk
  * leaves the earlier checkpoint as it is. The old weights are deleted first and the new ones come last, so what a kill leaves in between has no
- * weights and cannot be opened: it is never a mixture of two. Rejects with MgrpoError `config-invalid`, before it writes, if a file that stays
- * would be read in place of the new weights, or with them.
+ * weights and cannot be opened: it is never a mixture of two. Rejects with MgrpoError `config-invalid`, before it writes, if the folder has
+ * another file that would be read in place of new shards, or an adapter that would be added to the new model.
  */
 export async function writeCheckpoint(folder: string, files: CheckpointFiles): Promise<void> {
   await mkdir(folder, { recursive: true });
@@ -56,7 +56,7 @@ export async function writeCheckpoint(folder: string, files: CheckpointFiles): P
   }
 }
 
-/** The files that weights are found by. */
+/** The files by which a reader finds the weights. */
 const WEIGHTS_FILES = [MODEL_FILE, INDEX_FILE, ADAPTER_FILE];
 
 /** The files that the new weights replace, the optimizer's last: without weights, nothing opens them. */
@@ -84,8 +84,8 @@ async function refuseOtherWeights(folder: string, files: CheckpointFiles): Promi
 }
 
 /**
- * Clones the file where the file system supports it. An earlier file is replaced by the new one, never written into: it may be read-only,
- * mapped by a process, or `file` itself.
+ * Clones the file where the file system supports it. `path` is temporary and renamed later: an earlier file is never written into, since it may
+ * be read-only, mapped by a process, or `file` itself.
  */
 async function writeOne(path: string, file: CheckpointFile): Promise<void> {
   if (file instanceof Uint8Array) await writeFile(path, file);

@@ -2,7 +2,7 @@
 import { appendFileSync, closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { readSteps } from "../../cli/local/recorded-steps.ts";
+import { readNewestStep, readSteps } from "../../cli/local/recorded-steps.ts";
 import { runFolder, writeAtomically } from "../../cli/local/run-folder.ts";
 import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
 import { workHere } from "./command-line.ts";
@@ -43,6 +43,12 @@ test("a file that replaces another is read from its beginning, also if it is lon
   expect(stepsRead()).toEqual([8, 9]);
   writeFileSync(path, lineOf(5));
   expect(stepsRead()).toEqual([5]);
+});
+
+test("a byte order mark at the start of the file is ignored", () => {
+  writeAtomically(path, `\uFEFF${lineOf(3)}`);
+  expect(stepsRead()).toEqual([3]);
+  expect(readNewestStep(runFolder(RUN))?.step).toBe(3);
 });
 
 test("the watch of a run reads none but its newest step", async () => {

@@ -34,7 +34,7 @@ export interface GraphNode {
   readonly exact?: boolean;
 }
 
-/** A graph input or output. A dimension is a fixed length or the name of a symbolic one. */
+/** A graph input or output, or a value between nodes. A dimension is a fixed length or the name of a symbolic one. */
 export interface Port {
   readonly name: string;
   /** Only stored weights have types that are not an `ElementType`. */

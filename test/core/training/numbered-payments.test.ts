@@ -141,7 +141,7 @@ test("one write removes at most 100 forgotten payers", async () => {
   expect(await kept()).toBe(2);
 });
 
-test("a damaged count of payers is refused with the record's key", async () => {
+test("a damaged count of payments is refused with the record's key", async () => {
   const table = memoryTable();
   await table.insert(KEY, { ...NONE, payers: 1, payments: { 1: "one" } });
   await expect(payer(table).add({ turns: 1 })).rejects.toMatchObject({

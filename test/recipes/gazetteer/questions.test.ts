@@ -160,8 +160,8 @@ async function searcher(task: string, call: (name: string, args: Record<string, 
       if (title === of) return page?.facts.get(ask)?.[0] ?? "";
       continue;
     }
-    const [capital] = where;
-    if (where.length === 1 && capital?.field === "capital" && title === capital.value) {
+    const [first] = where;
+    if (where.length === 1 && first?.field === "capital" && title === first.value) {
       return page?.facts.get("country")?.[0] ?? "";
     }
     if (where.every(({ field, value }) => page?.facts.get(field)?.includes(value))) return title;
