@@ -43,7 +43,7 @@ const Ends = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).
 
 export function readTokenizerJson(files: CheckpointFiles): TokenizerJson {
   const json = parseJson(TokenizerJson, fileOf(files, TOKENIZER), TOKENIZER, "tokenizer-damaged");
-  return { ...json, pre_tokenizer: withNumerals(json.pre_tokenizer) };
+  return { ...json, pre_tokenizer: asInPython(json.pre_tokenizer) };
 }
 
 /** Refuses a tokenizer with tokens beyond the rows of the embedding. */
@@ -124,15 +124,21 @@ export function withoutControlTokens(json: TokenizerJson, unknown: string | unde
 
 type TokenizerComponent = z.infer<typeof TokenizerComponent>;
 
-/** `Digits` splits at every numeral in Hugging Face's tokenizers (½, ٣), but only at 0 to 9 in @huggingface/tokenizers (0.2.0). */
-function withNumerals(part: TokenizerComponent): TokenizerComponent {
-  if (part?.["type"] === "Digits") {
-    const Regex = part["individual_digits"] === true ? "\\p{N}" : "\\p{N}+";
-    return { type: "Split", pattern: { Regex }, behavior: "Isolated", invert: false };
+const isolated = (Regex: string) => ({ type: "Split", pattern: { Regex }, behavior: "Isolated", invert: false });
+const GPT2_SPLIT = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+
+/**
+ * Replaces what @huggingface/tokenizers (0.2.0) splits otherwise than Hugging Face's tokenizers: `Digits` only at 0 to 9, not at every numeral
+ * (½, ٣); `ByteLevel` with U+FEFF as white space and U+0085 as none. Its `Split` is right about both.
+ */
+function asInPython(part: TokenizerComponent): TokenizerComponent {
+  if (part?.["type"] === "Digits") return isolated(part["individual_digits"] === true ? "\\p{N}" : "\\p{N}+");
+  if (part?.["type"] === "ByteLevel" && part["add_prefix_space"] === false && part["use_regex"] !== false) {
+    return { type: "Sequence", pretokenizers: [isolated(GPT2_SPLIT), { ...part, use_regex: false }] };
   }
   const parts = part?.["pretokenizers"];
   return Array.isArray(parts)
-    ? { ...part, pretokenizers: parts.map((one: TokenizerComponent) => withNumerals(one)) }
+    ? { ...part, pretokenizers: parts.map((one: TokenizerComponent) => asInPython(one)) }
     : part;
 }
 

@@ -1,7 +1,7 @@
 /**
  * @file The import of GGUF files of every supported family and tokenizer kind: log-probs match transformers on the same file, and token ids of
- * 1,000 texts match the family's own tokenizer (test/fixtures/gguf/make_families.py). This file draws the same texts as that script. Log-probs
- * of a file of K-quants match too.
+ * 1,000 texts match the family's own tokenizer (test/fixtures/gguf/make_families.py, which draws the same texts). Log-probs of a file of
+ * K-quants match too.
  */
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,22 +11,15 @@ import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { importGguf } from "../../engine/gguf/import.ts";
 import { readGguf } from "../../engine/gguf/metadata.ts";
 import { tokenizerFiles } from "../../engine/gguf/tokenizer.ts";
-import { sha256 } from "../../engine/hash.ts";
 import { openTokenizer, openTrainer, readCheckpoint } from "../../engine/index.ts";
+import { type DrawnTexts, differingTexts } from "./drawn-texts.ts";
 
 interface Scored {
   readonly tokens: number[];
   readonly logProbs: number[];
 }
 
-interface Family extends Scored {
-  /** What texts are drawn from. */
-  readonly words: readonly string[];
-  /** The start of every text. */
-  readonly prefix: string;
-  /** For each text, the first 8 hex digits of the SHA-256 of its token ids. */
-  readonly hashes: readonly string[];
-}
+interface Family extends Scored, Pick<DrawnTexts, "words" | "prefix" | "hashes"> {}
 
 const FIXTURES = join(import.meta.dirname, "../fixtures/gguf");
 const expected: {
@@ -40,25 +33,11 @@ const expected: {
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-gguf-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Texts that the high bits of a linear congruential generator choose. */
-function drawnTexts({ words, prefix }: Family, count: number): string[] {
-  let state = expected.seed;
-  const below = (n: number): number => {
-    state = (1664525 * state + 1013904223) % 2 ** 32;
-    return Math.floor((state * n) / 2 ** 32);
-  };
-  const one = (from: readonly string[]) => from[below(from.length)] as string;
-  return Array.from({ length: count }, () => {
-    const parts = Array.from({ length: 1 + below(13) }, () => one(expected.separators) + one(words));
-    return prefix + parts.join("");
-  });
-}
-
 /** The texts whose ids are not the expected ones. */
-function differing(tokenizer: Tokenizer, family: Family, hashes: readonly string[]): string[] {
+function differing(tokenizer: Tokenizer, { words, prefix }: Family, hashes: readonly string[]): string[] {
   expect(hashes).toHaveLength(1000);
-  const texts = drawnTexts(family, hashes.length);
-  return texts.filter((text, i) => sha256(tokenizer.encodeTemplate(text).join()).slice(0, 8) !== hashes[i]);
+  const { seed, separators } = expected;
+  return differingTexts((text) => tokenizer.encodeTemplate(text), { seed, separators, words, prefix, hashes });
 }
 
 async function expectLogProbs(files: CheckpointFiles, { tokens, logProbs }: Scored): Promise<void> {

@@ -1,22 +1,25 @@
 /**
- * @file Real tokenizers with their chat templates: each folder in the folder MGRPO_REAL_TOKENIZERS, in the Hugging Face layout (weights are not
- * read). They obey the laws of the tokenizers in test/fixtures, and each family behaves as the table in docs/models.md says.
+ * @file Real tokenizers with their chat templates: those of test/fixtures/real-tokenizers, and each folder in the folder MGRPO_REAL_TOKENIZERS,
+ * in the Hugging Face layout (weights are not read). They obey the laws of the small tokenizers in test/fixtures, and each family behaves as the
+ * table in docs/models.md says. Those in test/fixtures also give what transformers gives.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { checkTemplate, type TemplateSettings } from "../../cli/local/template-check.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
+import { sha256 } from "../../engine/hash.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import type { ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
 import { isControlToken, readTokenizerJson } from "../../engine/tokenizer/vocabulary.ts";
+import { REAL_TOKENIZERS, realTokenizer } from "../fixtures/real-tokenizers.ts";
+import { differingTexts } from "./drawn-texts.ts";
 import { expectLaidOutAsRendered } from "./layout-law.ts";
 
 const FOLDER = process.env["MGRPO_REAL_TOKENIZERS"];
-if (FOLDER === undefined) console.log("real tokenizers: skipped, MGRPO_REAL_TOKENIZERS is not set");
-const parent = FOLDER ?? "";
-const folders = FOLDER === undefined ? ["no folder"] : foldersIn(parent);
+const fixtures = REAL_TOKENIZERS.map((name) => ({ name, read: () => realTokenizer(name).files }));
+const ofUser = FOLDER === undefined ? [] : foldersIn(FOLDER).map((path) => ({ name: path, read: () => filesOf(path) }));
 
 /** By a folder's name: what describes the tools with `auto`, as docs/models.md says. `refused`: with advice that helps. */
 const DOCUMENTED: readonly (readonly [RegExp, ToolDisplay | "refused"])[] = [
@@ -41,13 +44,13 @@ const TEXTS = [
 /** A folder may be a symbolic link. */
 function foldersIn(path: string): string[] {
   const names = readdirSync(path).filter((name) => !name.startsWith("."));
-  return names.filter((name) => statSync(join(path, name)).isDirectory());
+  return names.map((name) => join(path, name)).filter((folder) => statSync(folder).isDirectory());
 }
 
-const filesOf = (name: string) => {
-  const files = readdirSync(join(parent, name)).filter((file) => /\.(json|jinja)$/.test(file));
-  return new Map(files.map((file) => [file, Uint8Array.from(readFileSync(join(parent, name, file)))]));
-};
+function filesOf(folder: string): CheckpointFiles {
+  const files = readdirSync(folder).filter((file) => /\.(json|jinja)$/.test(file));
+  return new Map(files.map((file) => [file, Uint8Array.from(readFileSync(join(folder, file)))]));
+}
 
 /** The settings that a refusal advises. */
 const adviceOf = (message: string): Partial<TemplateSettings> =>
@@ -58,11 +61,11 @@ const adviceOf = (message: string): Partial<TemplateSettings> =>
     ]),
   );
 
-describe.skipIf(FOLDER === undefined).each(folders)("%s", (name) => {
+describe.each([...fixtures, ...ofUser])("$name", ({ name, read }) => {
   let files: CheckpointFiles;
   let tokenizer: Tokenizer;
   beforeAll(() => {
-    files = filesOf(name);
+    files = read();
     tokenizer = openTokenizer(files);
   });
 
@@ -85,7 +88,7 @@ describe.skipIf(FOLDER === undefined).each(folders)("%s", (name) => {
   });
 
   test("its template is supported, or refused with advice that helps, as documented; a conversation is laid out as the template renders it", () => {
-    const documented = DOCUMENTED.find(([family]) => family.test(name))?.[1];
+    const documented = DOCUMENTED.find(([family]) => family.test(basename(name)))?.[1];
     let advised: Partial<TemplateSettings> = {};
     let found: ToolDisplay | "refused";
     try {
@@ -100,5 +103,26 @@ describe.skipIf(FOLDER === undefined).each(folders)("%s", (name) => {
     expect(found).toBe(documented ?? found);
     // A template may put a space around a message's text.
     expectLaidOutAsRendered(tokenizer, advised, (text) => text.replaceAll(" ", ""));
+  });
+});
+
+describe.each(REAL_TOKENIZERS)("%s, as transformers has it", (name) => {
+  const { files, reference } = realTokenizer(name);
+  const tokenizer = openTokenizer(files);
+
+  test("tokenizer.json is whole", () => {
+    expect(sha256(files.get("tokenizer.json") ?? "")).toBe(reference.sha256);
+  });
+
+  test("token ids of 1,000 texts match", () => {
+    expect(reference.texts.hashes).toHaveLength(1000);
+    expect(differingTexts((text) => tokenizer.encodeText(text), reference.texts)).toEqual([]);
+    expect(differingTexts((text) => tokenizer.encodeTemplate(text), reference.texts)).toEqual([]);
+  });
+
+  test.each(reference.conversations)("conversation $#: text and token ids match", (conversation) => {
+    const { messages, tools, addGenerationPrompt, text, ids } = conversation;
+    expect(tokenizer.render(messages, tools, addGenerationPrompt)).toBe(text);
+    expect(tokenizer.encodeTemplate(text)).toEqual(ids);
   });
 });
