@@ -12,6 +12,7 @@ import { sha256OfFile } from "../hash.ts";
 import { ADAPTER_CONFIG_FILE, ADAPTER_FILE, type AdapterConfig } from "./adapter.ts";
 import { wholeFile } from "./files.ts";
 import { OPTIMIZER_FILE_NAMES } from "./shards.ts";
+import { weightFilesOf } from "./tensors.ts";
 
 /** A BasePointer. */
 export const BASE_FILE = "base.json";
@@ -35,8 +36,9 @@ export function writeBasePointer(path: string, files: Readonly<Record<string, Pa
 }
 
 /**
- * Rejects with MgrpoError `checkpoint-damaged` if the adapter's `base.json` names other files than those of `baseFiles`. An adapter without
- * `base.json` is not checked. `folder` is where the adapter is, `base` where its base is.
+ * Rejects with MgrpoError `checkpoint-damaged` if what is read of `baseFiles`, the config and the weights, is not what the adapter's `base.json`
+ * names. Other copies of the weights may lie beside them in one base and not in another: the hub's cache is shared with other programs. An
+ * adapter without `base.json` is not checked. `folder` is where the adapter is, `base` where its base is.
  */
 export async function refuseOtherBase(
   adapter: CheckpointFiles,
@@ -47,9 +49,10 @@ export async function refuseOtherBase(
   const pointer = adapter.get(BASE_FILE);
   if (!pointer) return;
   const { files } = parseJson(BasePointer, wholeFile(pointer), `${folder}: ${BASE_FILE}`);
-  for (const [name, { sha256: expected }] of Object.entries(files)) {
+  const weights = weightFilesOf(baseFiles);
+  for (const name of weights.length > 0 ? ["config.json", ...weights] : Object.keys(files)) {
     const file = baseFiles.get(name);
-    if (file && (await sha256OfFile(file)) === expected) continue;
+    if (file && (await sha256OfFile(file)) === files[name]?.sha256) continue;
     throw new MgrpoError(
       "checkpoint-damaged",
       `${folder} is an adapter of another base model: ${name} in ${base} is ${file ? "not the file that it was trained on" : "missing"}; put its own base model there, or name it in ${ADAPTER_CONFIG_FILE}`,

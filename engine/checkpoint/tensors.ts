@@ -22,6 +22,18 @@ export interface TensorLocation {
   readonly entry: TensorEntry;
 }
 
+/** The files in which a model's weights are, an index of shards included; none if the checkpoint has no weights. Reads the index alone. */
+export function weightFilesOf(files: CheckpointFiles): string[] {
+  if (files.has(MODEL_FILE)) return [MODEL_FILE];
+  const index = files.get(INDEX_FILE);
+  return index ? [INDEX_FILE, ...shardsIn(index, INDEX_FILE).shards] : [];
+}
+
+function shardsIn(index: CheckpointFile, name: string) {
+  const { weight_map } = parseJson(Index, wholeFile(index), name, "checkpoint-damaged");
+  return { weight_map, shards: new Set(Object.values(weight_map)) };
+}
+
 /** Reads headers only. Refuses an index that names missing shards or tensors. */
 export function locateTensors(files: CheckpointFiles, single = MODEL_FILE): Map<string, TensorLocation> {
   const whole = files.get(single);
@@ -32,9 +44,9 @@ export function locateTensors(files: CheckpointFiles, single = MODEL_FILE): Map<
     const fault = `the checkpoint has neither ${single} nor ${indexFile}: add the model's weights as safetensors`;
     throw new MgrpoError("checkpoint-damaged", fault);
   }
-  const { weight_map } = parseJson(Index, wholeFile(index), indexFile, "checkpoint-damaged");
+  const { weight_map, shards } = shardsIn(index, indexFile);
   const locations = new Map<string, TensorLocation>();
-  for (const fileName of new Set(Object.values(weight_map))) {
+  for (const fileName of shards) {
     const file = files.get(fileName);
     if (!file) {
       const fault = `${fileName}: not in the checkpoint, though ${indexFile} names it: add the missing shard`;

@@ -6,6 +6,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { readModel } from "../../cli/local/base-models.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { writeAdapterConfig } from "../../engine/checkpoint/adapter.ts";
+import { planModelFiles, serializeFiles } from "../../engine/checkpoint/shards.ts";
+import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { openEngine, withLora, writeCheckpoint } from "../../engine/index.ts";
 import { trainAgent } from "../../sft/train-agent.ts";
 import { LORA, OPTIONS, TINY, tinyCheckpoint } from "../engine/tiny.ts";
@@ -57,6 +59,34 @@ test("another base of the same shape is refused in one line, which says what to 
       `${folder} is an adapter of another base model: model.safetensors in ${join(root, "other", "base")} is not the file that it ` +
       "was trained on; put its own base model there, or name it in adapter_config.json",
   });
+});
+
+test("other copies of the weights beside those that are read make no difference", async () => {
+  const copies = new Map(
+    ["consolidated.safetensors", "model-00001-of-00002.safetensors"].map((name) => [name, Uint8Array.of(1)]),
+  );
+  await writeCheckpoint(base, copies);
+  try {
+    await train("copies", withLora(await read(base), base, ["test"], LORA));
+  } finally {
+    for (const name of copies.keys()) rmSync(join(base, name));
+  }
+  expect((await read(join(root, "copies", "main"))).has("model.safetensors")).toBe(true);
+});
+
+test("a single file of other weights, which is read in place of the right shards, is refused", async () => {
+  const { config, layout, weights } = parseCheckpoint(tinyCheckpoint());
+  const shards = serializeFiles(planModelFiles(layout, weights, "F32", 1000));
+  expect(shards.size).toBeGreaterThan(2);
+  const sharded = join(root, "sharded");
+  const files = new Map([...tinyCheckpoint(config), ...shards]);
+  files.delete("model.safetensors");
+  await writeCheckpoint(sharded, files);
+  await train("of-shards", withLora(await read(sharded), sharded, ["test"], LORA));
+  const folder = join(root, "of-shards", "main");
+  expect((await read(folder)).has("model.safetensors.index.json")).toBe(true);
+  cpSync(join(base, "model.safetensors"), join(sharded, "model.safetensors"));
+  await expect(read(folder)).rejects.toThrow(`model.safetensors in ${sharded} is not the file that it was trained on`);
 });
 
 test("without base.json, as earlier releases wrote it, it opens on any base of its shape", async () => {
