@@ -1,7 +1,7 @@
 /**
  * @file run.memory: the peak memory of all processes of a command, in bytes; takes as long as the command. Sampled every `EVERY_MILLISECONDS` as
  * PSS, which counts a page shared by processes once in total. Linux only. The command is the default run, evaluations included, in a folder of
- * its own, or `mgrpo $MGRPO_MEASURED` in the current folder, for instance MGRPO_MEASURED="sft recipes/gazetteer --agent main".
+ * its own, or `mgrpo $MGRPO_MEASURED` in the current folder, for instance MGRPO_MEASURED="sft recipes/gazetteer --agent main --to warm".
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
