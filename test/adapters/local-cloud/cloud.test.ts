@@ -2,7 +2,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFile, mkdir, readdir, rmdir, utimes } from "node:fs/promises";
-import { Server } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { DynamoDBClient, PutItemCommand, type ReturnConsumedCapacity } from "@aws-sdk/client-dynamodb";
@@ -14,7 +13,7 @@ import {
   S3Client,
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { openAwsStore } from "../../../adapters/aws/store.ts";
 import { type LocalCloudOptions, startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
 import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
@@ -78,19 +77,6 @@ test("a cloud without handlers leaves unhandled events to the next one", async (
   const after = await listening({ directory: failing.directory });
   await expect.poll(() => after.keys).toEqual(["left"]);
   await after.close();
-});
-
-test("if a server fails to stop, the rest is closed all the same, and the failure is reported", async () => {
-  const directory = await freshDirectory();
-  const cloud = await startLocalCloud({ directory });
-  const closing = vi.spyOn(Server.prototype, "close").mockImplementationOnce(function (this: Server, callback) {
-    closing.mockRestore();
-    return this.close(() => callback?.(new Error("it is stuck")));
-  });
-  await expect(cloud.close()).rejects.toThrow("it is stuck");
-  // The lock is released last.
-  const next = await startLocalCloud({ directory });
-  await next.close();
 });
 
 test("injected faults drop, duplicate and delay events; ticks still come", async () => {
