@@ -12,7 +12,7 @@ import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { writeModel } from "../../engine/checkpoint/weights.ts";
 import { openGraphSession, tensor } from "../../engine/compiled/graph-session.ts";
-import { rowProduct } from "../../engine/compiled/graphs/row-product.ts";
+import { rowProduct, samplingThreads } from "../../engine/compiled/graphs/row-product.ts";
 import { type LaneOptions, optionsOfLane } from "../../engine/compiled/lanes.ts";
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
 import { traceGraph } from "../../engine/compiled/trace/trace.ts";
@@ -59,8 +59,16 @@ test.each<[Factor, number, number]>([
   expect(products[0]?.[0]).toBeCloseTo(expected, 4);
 });
 
-const MODEL = { ...WIDE, tied: false, width: INNER, ffnWidth: 1536 };
-const WIDE_HEADS = { ...WIDE, tied: false, width: 128, headWidth: 64 };
+const MODEL = { ...WIDE, tied: false, width: INNER, heads: 20, kvHeads: 4, headWidth: 32, ffnWidth: 1536 };
+const WIDE_HEADS = { ...WIDE, tied: false, width: 512, headWidth: 128 };
+
+test("a sampler has no more threads than heads, and unpacked, none that would make the widest products narrow", () => {
+  const threadsOf = (changed: Partial<LaneOptions> = {}) =>
+    samplingThreads({ ...MODEL, heads: 10, headWidth: 60 }, { ...OPTIONS, provider: "cpu", threads: 16, ...changed });
+  expect([threadsOf(), threadsOf({ packsWeights: true }), threadsOf({ threads: 2 })]).toEqual([7, 10, 2]);
+  expect(threadsOf({ provider: "cuda" })).toBe(16);
+});
+
 const AT_5 = { temperature: 5, topP: 1, topK: 0 };
 const tokensOf = (i: number, length: number) => Array.from({ length }, (_, t) => (1 + 7 * t + i) % 37);
 

@@ -7,6 +7,7 @@
  * dimension that need no other parts. A packed weight is always summed in the same parts.
  */
 import * as tf from "@tensorflow/tfjs-core";
+import type { ModelConfig } from "../../checkpoint/config.ts";
 import type { Factor } from "../../model/transformer.ts";
 import type { LaneOptions } from "../lanes.ts";
 import { logitsOf } from "./head.ts";
@@ -17,6 +18,19 @@ const BLOCK_COLUMNS = 16;
 const NARROW_BLOCKS = 4;
 /** Inner dimensions up to this are summed at once. */
 const PART = 128;
+
+/**
+ * The threads of a sampler on the CPU: at most one per head, since attention has a product per head, and without packing so few that products as
+ * wide as the model are not narrow. Then only narrow keys and values are summed in parts, which copies their weights.
+ */
+export function samplingThreads(
+  { width, heads, headWidth }: ModelConfig,
+  { provider, threads, packsWeights }: LaneOptions,
+): number {
+  if (provider !== "cpu") return threads;
+  const undivided = Math.floor(Math.min(width, heads * headWidth) / (BLOCK_COLUMNS * (NARROW_BLOCKS + 1)));
+  return Math.min(threads, heads, packsWeights ? threads : Math.max(1, undivided));
+}
 
 /** x [N, in] and w [out, in], which is a factor of a linear layer or the output head -> x w^T [N, out]. */
 export type RowProduct = (x: tf.Tensor2D, w: tf.Tensor2D, factor: Factor | "head") => tf.Tensor2D;

@@ -12,6 +12,7 @@ import type { CheckpointFiles, Sample, SampleRequest, Sampler } from "../../../c
 import { readAdapter } from "../../checkpoint/adapter.ts";
 import { checkSampleRequest } from "../../model/input-checks.ts";
 import { asEngineError } from "../engine-error.ts";
+import { samplingThreads } from "../graphs/row-product.ts";
 import { parameterTensors } from "../graphs/weights.ts";
 import type { LaneOptions } from "../lanes.ts";
 import { type MappedTensors, openWeights } from "../open-weights.ts";
@@ -28,9 +29,7 @@ export async function openCompiledSampler(
   mode: DecodeMode = DECODE_MODES[laneOptions.provider],
 ): Promise<Sampler> {
   const { config, external, feeds: base } = openWeights(files, laneOptions.quantized);
-  // More threads than heads would divide a head's product with the cache, and its rounding would depend on the number of rows (row-product.ts).
-  const threads = Math.min(laneOptions.threads, config.heads);
-  const options = { ...laneOptions, threads, multipliesCodes: true };
+  const options = { ...laneOptions, threads: samplingThreads(config, laneOptions), multipliesCodes: true };
   const adapter = readAdapter(files, config);
   const shape = { config, lora: adapter?.lora ?? null };
   const feeds = { ...base, ...(adapter && parameterTensors(adapter.layout, adapter.weights)) };
