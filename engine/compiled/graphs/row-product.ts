@@ -3,8 +3,8 @@
  *
  * The runtime (MLAS) divides a product that has fewer rows than columns by columns, 16 or more to a thread, among more threads the larger the
  * product is. It sums the inner dimension in parts of 128, and in longer parts where a thread has at most 64 columns. So a narrow product of
- * two rows and of 200 can round differently. Two things exclude that: parts of the columns that threads do not divide, and parts of the inner
- * dimension that need no other parts. A packed weight is always summed in the same parts.
+ * two rows and of 200 can round differently. Here it is computed in parts: of 16 columns, which threads do not divide, or of 128 of the inner
+ * dimension, which are summed at once. A packed weight is always summed in the same parts.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../../checkpoint/config.ts";
