@@ -45,7 +45,7 @@ async function movedTo(name: string, files: CheckpointFiles): Promise<string> {
   return folder;
 }
 
-test("it opens on its base, and on a copy of it", async () => {
+test("it opens on its base, and on a copy of its base", async () => {
   expect((await read(trained)).get("model.safetensors")).toEqual(tinyCheckpoint().get("model.safetensors"));
   const copied = await read(await movedTo("copy", tinyCheckpoint()));
   expect(copied.get("adapter_model.safetensors")).toEqual((await read(trained)).get("adapter_model.safetensors"));

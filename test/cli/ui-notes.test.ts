@@ -1,4 +1,4 @@
-/** @file A recipe's note on a question, such as that its facts are shuffled, is in every view that shows the question or a rollout of it. */
+/** @file A recipe's note on a question, such as that its facts are shuffled, is in every view that shows the question or one of its rollouts. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";

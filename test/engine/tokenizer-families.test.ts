@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { ChatMessage, ToolSchema } from "../../core/ports.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { checkVocabulary, readTokenizerJson, withoutLeadingSpace } from "../../engine/tokenizer/vocabulary.ts";
+import type { RenderedConversation } from "../fixtures/rendered-conversation.ts";
 import { withFile } from "../fixtures/tokenizers.ts";
 import { expectLaidOutAsRendered } from "./layout-law.ts";
 
@@ -12,13 +12,7 @@ import { expectLaidOutAsRendered } from "./layout-law.ts";
 interface Reference {
   /** Encoded as continuations of other text. */
   readonly texts: readonly { text: string; ids: number[]; decoded: string }[];
-  readonly conversations: readonly {
-    messages: ChatMessage[];
-    tools: ToolSchema[];
-    addGenerationPrompt: boolean;
-    text: string;
-    ids: number[];
-  }[];
+  readonly conversations: readonly RenderedConversation[];
   readonly ends: number[];
 }
 
