@@ -61,9 +61,7 @@ function finalizeSubAgent(
   algorithm: AlgorithmConfig,
   name: StreamName,
 ): AgentBatch | undefined {
-  // A masked rollout has no verdict on its answer, so `correct_M` of eq 5 is unknown for its calls: it counts as having none (d_k = 0).
-  // The same holds for the calls of a masked sub-agent, at any level.
-  const calls_K = scored.map(([, score]) => (score.masked ? [] : knownCalls(score.invocations[sub])));
+  const calls_K = scored.map(([, score]) => knownCalls(score, sub));
   const rolloutOf = (k: number) => scored[k]?.[0] ?? k;
   const alignment = align(
     calls_K.map((calls) => calls.length),
@@ -84,8 +82,15 @@ function finalizeSubAgent(
   return finalizeAgent(sub, aligned, algorithm, name, alignment);
 }
 
-/** The calls whose reward is known, with their index among all. */
-function knownCalls(calls: readonly ScoredInvocation[] = []): { call: ScoredInvocation; index: number }[] {
+/**
+ * The calls of a sub-agent whose reward is known, with their index among all its calls in the rollout. No judge has seen the answer of a masked
+ * conversation, so `correct` of eq 5 is unknown for every call that it led to. If it is the main agent's, the rollout counts as having no calls.
+ */
+export function knownCalls(
+  { masked, invocations }: ScoredRollout,
+  sub: AgentName,
+): { readonly call: ScoredInvocation; readonly index: number }[] {
+  const calls = masked ? [] : (invocations[sub] ?? []);
   return calls.map((call, index) => ({ call, index })).filter(({ call }) => call.masked !== "caller");
 }
 

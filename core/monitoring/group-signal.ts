@@ -1,6 +1,7 @@
 /** @file Why an agent learns nothing from a group, from the group's record alone. */
-import type { AgentBatch, GroupRecord, ScoredInvocation, ScoredRollout } from "../contracts/records.ts";
+import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
 import { hasSignal } from "../mgrpo/batch.ts";
+import { knownCalls } from "../mgrpo/finalize.ts";
 
 /** One phrase; undefined if the agent learns from the group. */
 export function whyNoSignal(group: GroupRecord, agent: string, main: string): string | undefined {
@@ -24,20 +25,15 @@ function sameMainReward(counted: readonly ScoredRollout[]): string {
 
 /** Invocations below a masked conversation, and those that alignment dropped, do not count: their rewards may differ. */
 function sameSubReward(counted: readonly ScoredRollout[], agent: string, batch: AgentBatch | undefined): string {
-  const callers = counted.filter((score) => callsOf(score, agent).length > 0);
-  const invocations = callers.flatMap((score) => callsOf(score, agent));
+  const calls_K = counted.map(({ invocations }) => invocations[agent] ?? []);
+  const invocations = calls_K.flat();
   if (invocations.length === 0) return "no rollout called it";
   if (!batch) return "every invocation is masked or was dropped by alignment";
-  const countedCallers = callers.filter(
-    (score) => !score.masked && callsOf(score, agent).some(({ masked }) => masked !== "caller"),
-  );
+  const countedCallers = counted.filter((score) => knownCalls(score, agent).length > 0).length;
+  const callers = calls_K.filter(({ length }) => length > 0).length;
   // Under `baseline: leave-one-out`, rewards that all come from one rollout have nothing to be compared with.
-  if (batch.std > 0 && countedCallers.length === 1)
-    return callers.length === 1 ? "only one rollout called it" : "the invocations of only one rollout count";
+  if (batch.std > 0 && countedCallers === 1)
+    return callers === 1 ? "only one rollout called it" : "the invocations of only one rollout count";
   const differs = invocations.some(({ reward }) => reward !== invocations[0]?.reward);
   return `every invocation${differs ? " that counts" : ""} has reward ${batch.mean.toFixed(3)}`;
-}
-
-function callsOf({ invocations }: ScoredRollout, agent: string): readonly ScoredInvocation[] {
-  return invocations[agent] ?? [];
 }

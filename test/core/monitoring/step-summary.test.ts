@@ -1,5 +1,6 @@
 /** @file The summary of a step's records, worked by hand. */
 import { expect, test } from "vitest";
+import type { GroupRecord } from "../../../core/contracts/records.ts";
 import { StepSummary, summarizeStep } from "../../../core/monitoring/step-summary.ts";
 import { config, groups, manifests, step } from "../../cli/records.ts";
 
@@ -55,4 +56,24 @@ test("a step of unknown duration has no speed, and a sub-agent without calls no 
     wellFormed: 0,
   });
   expect(summary.calls).toEqual({ searcher: [2] });
+});
+
+test("invocations below a truncated conversation under `overlong: mask`, whose rewards are unknown, are left out of the mean reward", () => {
+  const call = (letter: string, reward: number) => ({ id: letter.repeat(22), reward, expert: 0 });
+  const known = { reward: 1, correct: 1, wellFormed: true, tokens: 10 };
+  const rollouts: GroupRecord["rollouts"] = {
+    // Its second call was made by a truncated sub-agent.
+    "0": { ...known, invocations: { searcher: [call("a", 0.6), { ...call("b", 0.1), masked: "caller" }] } },
+    // The main agent was truncated.
+    "1": {
+      ...known,
+      reward: 0,
+      correct: 0,
+      wellFormed: false,
+      masked: true,
+      invocations: { searcher: [call("c", 0.1)] },
+    },
+  };
+  const masked = groups.slice(0, 1).map((group) => ({ ...group, rollouts }));
+  expect(summarizeStep(config, step, masked, byAgent, 1).reward).toEqual({ main: 0.5, searcher: 0.6 });
 });
