@@ -16,9 +16,13 @@ export function toWellFormedJson<T>(value: T): T {
   return JSON.parse(text) as T;
 }
 
+/** A prefix of a text, without the first half of a surrogate pair at its end. */
+export const wholeCharacters = (prefix: string): string =>
+  /[\uD800-\uDBFF]/.test(prefix.at(-1) ?? "") ? prefix.slice(0, -1) : prefix;
+
 /** The longest prefix of at most `characters` UTF-16 code units. It does not split a surrogate pair, unless only one unit is allowed. */
 export function clip(text: string, characters: number): string {
   if (text.length <= characters) return text;
-  const end = characters > 1 && /[\uD800-\uDBFF]/.test(text[characters - 1] ?? "") ? characters - 1 : characters;
-  return text.slice(0, end);
+  const prefix = text.slice(0, characters);
+  return wholeCharacters(prefix) || prefix;
 }

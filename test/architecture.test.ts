@@ -62,6 +62,7 @@ const INSIDE_CORE: Record<string, readonly string[]> = {
     "core/errors.ts",
     "core/ports.ts",
     "core/language-model-ports.ts",
+    "core/well-formed.ts",
   ],
   "core/gateway": [
     "core/gateway",

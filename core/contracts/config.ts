@@ -262,7 +262,7 @@ const RESERVED_NAMES = ["scoring", "total"];
 
 function agentFaults(name: string, agent: AgentConfig): ConfigFault[] {
   const { policy, lora } = agent;
-  const faults: ConfigFault[] = endpointFaults(agent).map(([setting, message]) => [["agents", name, setting], message]);
+  const faults: ConfigFault[] = endpointFaults(agent).map(([path, message]) => [["agents", name, ...path], message]);
   if (RESERVED_NAMES.includes(name)) faults.push([["agents", name], "no agent can have this name: choose another"]);
   if (lora !== null && !policy.startsWith("of:") && !supportsLora(policy)) {
     const message = `policy '${policy}' does not take it: set lora to null, or policy to one of ${LORA_POLICIES.join(", ")}, tinker:<url>`;

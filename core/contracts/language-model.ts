@@ -9,6 +9,7 @@
  * only the names of the environment variables that hold them.
  */
 import * as z from "zod";
+import type { ConfigFault } from "./config-fault.ts";
 import { hasNoCredentials } from "./http-url.ts";
 
 /** OpenAI's own server. */
@@ -158,25 +159,25 @@ export function endpointOf({
   return { ...specOf(policy.startsWith("openai") ? "openai" : "bedrock", where, model), ...settings };
 }
 
-/** Settings that an agent behind an API must not have, and `endpoint` without an API: path and message. */
-export function endpointFaults(agent: AgentWithPolicy): (readonly [setting: string, message: string])[] {
+/** Settings that an agent behind an API must not have, and `endpoint` without an API: path within the agent's settings, and message. */
+export function endpointFaults(agent: AgentWithPolicy): ConfigFault[] {
   const { policy, trained, thinking, toolPrompt = "auto", limits, endpoint } = agent;
   if (!isEndpointPolicy(policy)) {
     return endpoint
-      ? [["endpoint", `does nothing with policy '${policy}': remove it, or name an API as the policy`]]
+      ? [[["endpoint"], `does nothing with policy '${policy}': remove it, or name an API as the policy`]]
       : [];
   }
-  if (trained) return [["trained", `a model behind an API ('${policy}') cannot be trained: set it to false`]];
-  if (thinking !== undefined) return [["thinking", `its server decides with policy '${policy}': remove it`]];
-  if (toolPrompt !== "auto") return [["toolPrompt", `does nothing with policy '${policy}': set endpoint.calls`]];
+  if (trained) return [[["trained"], `a model behind an API ('${policy}') cannot be trained: set it to false`]];
+  if (thinking !== undefined) return [[["thinking"], `its server decides with policy '${policy}': remove it`]];
+  if (toolPrompt !== "auto") return [[["toolPrompt"], `does nothing with policy '${policy}': set endpoint.calls`]];
   if (limits.responseTokens !== undefined) {
-    return [["limits", "responseTokens: its server alone counts its tokens: set responseCharacters instead"]];
+    return [[["limits", "responseTokens"], "only its server can count its tokens: set responseCharacters instead"]];
   }
   // A worker's AWS_REGION is the region of the run's store, not the model's.
-  if (/^bedrock:?$/.test(policy)) return [["policy", "no region is given: write bedrock:<region>"]];
+  if (/^bedrock:?$/.test(policy)) return [[["policy"], "no region is given: write bedrock:<region>"]];
   if (policy === "openai:") {
-    return [["policy", "no base URL is given: write openai:<base url>, or openai for OpenAI's own server"]];
+    return [[["policy"], "no base URL is given: write openai:<base url>, or openai for OpenAI's own server"]];
   }
   const { error } = LanguageModelSpec.safeParse(endpointOf(agent));
-  return (error?.issues ?? []).map(({ path, message }) => [path[0] === "model" ? "model" : "policy", message] as const);
+  return (error?.issues ?? []).map(({ path, message }) => [[path[0] === "model" ? "model" : "policy"], message]);
 }

@@ -5,6 +5,7 @@
  * no special tokens at all. Agents, extractors and judges behind APIs have only escaping, so it covers the markers of all common families.
  */
 import type { TokenRoom } from "../ports.ts";
+import { wholeCharacters } from "../well-formed.ts";
 import { toStreamSafe } from "./stream-safe.ts";
 import { prefixWithin } from "./token-room.ts";
 
@@ -82,9 +83,6 @@ function normalize(text: string): string {
   return text.normalize("NFKD").replace(/(?![\n\t\r])[\p{M}\p{Cf}\p{Cc}\p{Default_Ignorable_Code_Point}]/gu, "");
 }
 
-/** A prefix that does not split a surrogate pair. */
-function cut(text: string, characters: number): string {
-  if (text.length <= characters) return text;
-  const prefix = text.slice(0, characters);
-  return /[\uD800-\uDBFF]$/.test(prefix) ? prefix.slice(0, -1) : prefix;
-}
+/** The longest prefix of at most `characters` UTF-16 code units that does not split a surrogate pair. */
+const cut = (text: string, characters: number): string =>
+  text.length <= characters ? text : wholeCharacters(text.slice(0, characters));

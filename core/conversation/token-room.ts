@@ -4,6 +4,7 @@
  * tokenized as could fit.
  */
 import type { TokenRoom } from "../ports.ts";
+import { wholeCharacters } from "../well-formed.ts";
 
 /** Characters per token of the first probe: about twice the length of an English token. */
 const PROBE_CHARACTERS_PER_TOKEN = 8;
@@ -23,9 +24,6 @@ export function prefixWithin(text: string, { tokens, count }: TokenRoom): string
   }
   return wholeCharacters(text.slice(0, fits));
 }
-
-/** Without the first half of a surrogate pair at the end. */
-const wholeCharacters = (prefix: string): string => prefix.replace(/[\uD800-\uDBFF]$/, "");
 
 /**
  * Splits a text into parts that fit: after a line if possible, else after a word. Lazy: it tokenizes little beyond the part it yields.

@@ -19,7 +19,14 @@ test.each([
   ["bedrock", /no region is given: write bedrock:<region>/],
 ])("%s is refused as an agent's policy", (policy, message) => {
   expect(endpointFaults({ policy, model: "m", trained: false, limits: {} })).toEqual([
-    ["policy", expect.stringMatching(message)],
+    [["policy"], expect.stringMatching(message)],
+  ]);
+});
+
+test("a limit in tokens is refused for an agent behind an API under the limit's own path", () => {
+  const agent = { policy: "openai", model: "m", trained: false, limits: { responseTokens: 100 } };
+  expect(endpointFaults(agent)).toEqual([
+    [["limits", "responseTokens"], "only its server can count its tokens: set responseCharacters instead"],
   ]);
 });
 
