@@ -4,7 +4,7 @@
  *
  * A rule holds for every arm and team. A part that an arm or a switch turns off keeps its settings, since a comparison gives all runs the same
  * ones: `d` under `no-alignment`, the optimizer of a frozen agent, `evaluation.every` without suites. For the same reason, a comparison refuses
- * only what none of its runs would read (cli/compare/plan.ts). A value equal to the default is never refused: it may be nobody's choice.
+ * only what none of its runs would read (cli/compare/plan.ts). A value equal to the default is never refused: the user may not have set it.
  */
 import { AlgorithmConfig } from "./algorithm-config.ts";
 import type { RunConfig } from "./config.ts";

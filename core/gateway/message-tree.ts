@@ -24,7 +24,7 @@ export interface Exchange<T> {
   readonly added: readonly AppMessage[];
   /** All messages of the request. */
   readonly messages: readonly AppMessage[];
-  /** The request's: conversations that differ only in it do not mix. */
+  /** The request's variant: conversations that differ only in it do not mix. */
   readonly variant: string;
   readonly turn: T;
 }

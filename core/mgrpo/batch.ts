@@ -39,8 +39,8 @@ export function lossTerms(batch: AgentBatch, actionTokens_N: readonly number[], 
 }
 
 /**
- * Whether an agent learns from a finalized group: its rewards differ, or those of its turns do. Advantages say this, and `std` does not: under
- * `baseline: leave-one-out`, rewards that all come from one rollout have nothing to be compared with. They may differ, but all advantages are 0.
+ * Whether an agent learns from a finalized group: some advantage, or some turn's offset, is not 0. `std` does not say this: under
+ * `baseline: leave-one-out`, the rewards of one rollout's trajectories may differ, but if no other rollout has any, all advantages are 0.
  */
 export function hasSignal(batch: AgentBatch | undefined): boolean {
   if (batch === undefined) return false;

@@ -1,6 +1,7 @@
 /**
  * @file How far the trainer's log-probs are from the sampler's. In a synchronous run both have the same policy version until the first
- * optimizer step on a batch, so any difference beyond rounding is an engine bug. max|ratio - 1| shows bugs that are invisible in the reward curve.
+ * optimizer step on a batch, so any difference beyond rounding is an engine bug, unless the base is quantized: then the sampler may compute less
+ * precisely than the trainer. max|ratio - 1| shows bugs that are invisible in the reward curve.
  */
 
 /** How far two policies are apart on the same A tokens. Both numbers are 0 if all log-probs are equal, or if A is 0. */

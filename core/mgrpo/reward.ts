@@ -24,9 +24,9 @@ export function subReward(
 }
 
 /**
- * The raw correctness of an invocation, which those that it called get as `correct`: eq 5 without its format, as a weighted mean. So
- * `correct` of level l+1 is (b2*correct_l + b3*expert_l) / (b2 + b3), or correct_l if b2 + b3 is not above 0. The main agent calls level 1:
- * `correct_1` is the main agent's own. 0 if the invocation is not well-formed: it has no report.
+ * The `correct` of the invocations that an invocation made: what its own work was worth, which is eq 5 without the format term, as a weighted mean.
+ * So correct_{l+1} = (b2*correct_l + b3*expert_l) / (b2 + b3), or correct_l if b2 + b3 is not above 0. The main agent calls level 1, so correct_1
+ * is the main agent's correctness. 0 if the invocation is not well-formed: its caller got no report.
  */
 export function callerCorrect(
   wellFormed: boolean,

@@ -61,8 +61,7 @@ export function spansOf(traced: TracedRollout): RolloutSpans {
   const { rollout } = outcome.address;
   const score = group.rollouts[String(rollout)];
   const scored = score && !("excluded" in score) ? score : undefined;
-  const [main = ""] = Object.keys(traced.models);
-  const agent = outcome.trajectory.agent || main;
+  const { agent } = outcome.trajectory;
   const drafts = draftsOfAgent(traced, {
     id: "main",
     parent: undefined,

@@ -24,7 +24,7 @@ export const completedAt = (expiresAt: number): number => (expiresAt - CONVERSAT
 
 /**
  * Whether a version is kept forever: the first and the last, those of evaluated teams, references of the KL term, every `keepEvery`-th.
- * `dueTeam`: the newest team up to this version that is evaluated during training, or up to a later version.
+ * `dueTeam`: the newest team evaluated during training (`readDueTeam`), of those up to this version or up to a later one.
  */
 export function isKept(config: RunConfig, version: number, dueTeam: number): boolean {
   const { keepEvery } = config.retention;
