@@ -62,7 +62,12 @@ export function budgetFaults(config: BudgetedConfig): ConfigFault[] {
   const { usd, usdPerWorkerHour: prices } = budget;
   const names = Object.keys(agents);
   const unknownAgents = Object.keys(prices).filter((name) => name !== "*" && !names.includes(name));
-  const faults = unknownAgents.map((name): ConfigFault => [[...PRICES_PATH, name], "no such agent in agents"]);
+  const faults = unknownAgents.map(
+    (name): ConfigFault => [
+      [...PRICES_PATH, name],
+      `there is no agent '${name}': name one of ${names.join(", ")}, '*' for all others, or remove it`,
+    ],
+  );
   if (usd === null) {
     if (Object.keys(prices).length === 0) return faults;
     return [...faults, [PRICES_PATH, "limits nothing without budget.usd: set budget.usd too, or remove it"]];

@@ -39,16 +39,17 @@ export function delegationFaults({
   readonly agents: DelegatingTeam;
 }): ConfigFault[] {
   const names = Object.keys(agents);
+  const subs = names.filter((name) => name !== main);
+  const instead = subs.length > 0 ? `name one of ${subs.join(", ")}, or remove it` : "remove it";
   const unknown = names.flatMap((name): ConfigFault[] =>
     (agents[name]?.delegates ?? [])
-      .filter((delegate) => !names.includes(delegate) || delegate === main)
-      .map((delegate) => [["agents", name, "delegates"], `'${delegate}' is not a sub-agent of this team`]),
+      .filter((delegate) => !subs.includes(delegate))
+      .map((delegate) => [["agents", name, "delegates"], `'${delegate}' is not a sub-agent of this team: ${instead}`]),
   );
   const repeated = names.flatMap((name): ConfigFault[] => {
     const twice = (agents[name]?.delegates ?? []).find((delegate, i, all) => all.indexOf(delegate) < i);
     return twice === undefined ? [] : [[["agents", name, "delegates"], `lists '${twice}' twice: remove one`]];
   });
-  const subs = names.filter((name) => name !== main);
   const faults = [...unknown, ...repeated, ...subs.flatMap((name) => callerFaults(main, agents, name))];
   // pathFaults assumes that every sub-agent has exactly one caller.
   return faults.length > 0 ? faults : subs.flatMap(pathFaults(main, agents));

@@ -136,7 +136,7 @@ function settingsOf(arm: Arm, { main = "main", agents }: AdvisedConfig): string[
         return names.filter((name) => name !== main).map((name) => `agents.${name}.policy=of:${main}`);
       throw new MgrpoError(
         "config-invalid",
-        `arm shared-policy: the recipe has one agent, '${main}', and no other to share with`,
+        `arm shared-policy: the recipe has one agent, '${main}', and no other to share with: leave the arm out`,
       );
     case "shuffled-advantages":
       return ["algorithm.shuffleAdvantages=true"];

@@ -41,7 +41,7 @@ test.each<[string, Delegates, RegExp]>([
   [
     "a delegate that is not in the team",
     { main: ["a"], a: ["x"] },
-    /agents\.a\.delegates: 'x' is not a sub-agent of this team/,
+    /agents\.a\.delegates: 'x' is not a sub-agent of this team: name one of a, or remove it/,
   ],
   [
     "the main agent as a delegate",

@@ -191,7 +191,7 @@ test("shared-policy gives every sub-agent the main agent's policy, whose setting
     /agents\.searcher\.lora: differs from that of 'main'/,
   );
   expect(() => resolveConfig(single, { ...choice, arm: "shared-policy" })).toThrow(
-    refusal("arm shared-policy: the recipe has one agent, 'main', and no other to share with"),
+    refusal("arm shared-policy: the recipe has one agent, 'main', and no other to share with: leave the arm out"),
   );
 });
 

@@ -135,7 +135,11 @@ test.each<[what: string, budget: RunConfigInput["budget"], message: RegExp]>([
   ],
   ["no price for evaluators", { usd: 5, usdPerWorkerHour: { main: 1, searcher: 1 } }, /worker: add \* \(/],
   ["prices without dollars", { usdPerWorkerHour: { "*": 1 } }, /limits nothing without budget\.usd/],
-  ["a price for an unknown agent", { usd: 5, usdPerWorkerHour: { "*": 1, critic: 2 } }, /no such agent/],
+  [
+    "a price for an unknown agent",
+    { usd: 5, usdPerWorkerHour: { "*": 1, critic: 2 } },
+    /there is no agent 'critic': name one of main, searcher, '\*' for all others, or remove it/,
+  ],
   ["no time at all", { hours: 0 }, /hours/],
 ])("a budget with %s is refused", (_what, refused, message) => {
   expect(() => teamConfig({ budget: refused })).toThrow(message);
