@@ -33,8 +33,9 @@ type AdvantageOptions = Pick<AlgorithmConfig, "advantageScale" | "epsilon"> &
 const REWARD_TOLERANCE = 1e-9;
 
 /**
- * `(R - baseline) / (std + epsilon)` under weights that sum to any positive number. Only `advantageScale: std` divides. `rollouts_N`: the rollout
- * of each reward, by default one each; a rollout that has no others to compare with gets advantage 0 under `leave-one-out`.
+ * `(R - baseline) / (std + epsilon)` under weights >= 0 that sum to any positive number. A reward of weight 0, such as that of a trajectory that
+ * alignment dropped, changes no other's advantage. Only `advantageScale: std` divides. `rollouts_N`: the rollout of each reward, by default one
+ * each; a rollout that has no others to compare with gets advantage 0 under `leave-one-out`.
  */
 export function groupAdvantages(
   rewards_N: readonly number[],
@@ -43,7 +44,8 @@ export function groupAdvantages(
   rollouts_N: readonly number[] = rewards_N.map((_, i) => i),
 ): GroupAdvantages {
   const mean = weightedMean(rewards_N, weights_N);
-  if (Math.max(...rewards_N) - Math.min(...rewards_N) < REWARD_TOLERANCE) {
+  const counted = rewards_N.filter((_, i) => (weights_N[i] ?? 0) > 0);
+  if (Math.max(...counted) - Math.min(...counted) < REWARD_TOLERANCE) {
     return { advantages_N: rewards_N.map(() => 0), mean, std: 0 };
   }
   const squares_N = rewards_N.map((reward) => (reward - mean) ** 2);
@@ -58,14 +60,14 @@ export function batchStd(stds_G: readonly number[]): number {
   return Math.sqrt(stds_G.reduce((sum, std) => sum + std * std, 0) / stds_G.length);
 }
 
-/** For each reward, the mean over the other rollouts. Undefined if there are none. */
+/** For each reward, the mean over the other rollouts. Undefined if none has a weight. */
 function leaveOneOut(
   rewards_N: readonly number[],
   weights_N: readonly number[],
   rollouts_N: readonly number[],
 ): (number | undefined)[] {
   return rollouts_N.map((rollout) => {
-    const others = rollouts_N.flatMap((other, i) => (other === rollout ? [] : [i]));
+    const others = rollouts_N.flatMap((other, i) => (other === rollout || !weights_N[i] ? [] : [i]));
     if (others.length === 0) return undefined;
     const of = (values_N: readonly number[]) => others.map((i) => values_N[i] ?? 0);
     return weightedMean(of(rewards_N), of(weights_N));

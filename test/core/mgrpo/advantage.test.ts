@@ -83,6 +83,21 @@ test("a weight of m gives the same mean and std as m copies", () => {
   );
 });
 
+test("a reward of weight 0 changes no other's advantage", () => {
+  const dropped = fc.record({ reward: member.map(({ reward }) => reward), weight: fc.constant(0) });
+  const leaveOneOut = { ...options, baseline: "leave-one-out" } as const;
+  fc.assert(
+    fc.property(group, dropped, fc.constantFrom(options, leaveOneOut), (members, extra, given) => {
+      const { advantages_N, mean, std } = normalize([...members, extra], given);
+      expect({ advantages_N: advantages_N.slice(0, -1), mean, std }).toEqual(normalize(members, given));
+    }),
+  );
+  // The mean of five rewards of 0.1 is 0.10000000000000002: rounding must not become a signal.
+  const same = groupAdvantages([0.1, 0.1, 0.1, 0.1, 0.1, 0.9], [0.2, 0.2, 0.2, 0.2, 0.2, 0], options);
+  expect(same).toMatchObject({ advantages_N: [0, 0, 0, 0, 0, 0], std: 0 });
+  expect(groupAdvantages([0.1, 0.9], [1, 0], leaveOneOut).advantages_N[0]).toBe(0);
+});
+
 test("without variance, all advantages are exactly 0, not the raw reward and not amplified rounding", () => {
   fc.assert(
     fc.property(fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 2, max: 9 }), (reward, K) => {
