@@ -25,9 +25,9 @@ interface Member {
 }
 
 /**
- * Advantages and shares per agent, with the settings of the algorithm that hold for each. A lost rollout is left out for every agent (K' = the
- * number of remaining rollouts). With fewer than two, no agent learns from the group. `name`: the prefix of the names of the group's random
- * streams (seed, step, group, …).
+ * Advantages and shares per agent; an agent with nothing to train on is absent. A lost rollout is left out for every agent (K' = the number of
+ * remaining rollouts). With fewer than two, no agent learns from the group. `name`: the prefix of the names of the group's random streams (seed,
+ * step, group, …). `agents`: the agents of the config, of which each may override settings of `algorithm`.
  */
 export function finalizeGroup(
   rollouts: GroupRecord["rollouts"],

@@ -18,7 +18,7 @@ const ROUNDING = 1e-9;
 
 /**
  * What a step's plan records as `dueTeam`: its own team if the run's share at its end is the first to reach a multiple of `evaluation.every`.
- * Of the tokens, those sampled before the step count, since its own are not known yet. Undefined if `every` is no share.
+ * Of the tokens, those sampled before the step count, since its own are not known yet. Undefined if `every` is not a share of the run.
  */
 export function dueTeamAfter(
   config: RunConfig,
