@@ -294,10 +294,5 @@ function evaluationFaults({ evaluation, questions, judge }: RunConfig): ConfigFa
 function timingFaults({ liveness }: RunConfig): ConfigFault[] {
   // Rounded, since 3 * 0.1 is more than 0.3 in floating point.
   if (Math.fround(liveness.leaseSeconds) >= Math.fround(3 * liveness.heartbeatSeconds)) return [];
-  return [
-    [
-      ["liveness", "leaseSeconds"],
-      "must be at least three times heartbeatSeconds: raise it, or lower heartbeatSeconds",
-    ],
-  ];
+  return [[["liveness", "leaseSeconds"], "must be at least three heartbeats: raise it, or lower heartbeatSeconds"]];
 }
