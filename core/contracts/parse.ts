@@ -8,6 +8,9 @@ const REMEDY: Partial<Record<ErrorCode, string>> = {
   "tokenizer-damaged": ": download the file again, or restore it from a backup",
 };
 
+/** Issues that a message lists. All of them are in the error's evidence. */
+const MAX_ISSUES = 5;
+
 /** The parsed value. Throws an error with this code if it does not match. `what`: names the record in the message. */
 export function parse<S extends z.ZodType>(
   schema: S,
@@ -27,8 +30,8 @@ export function parse<S extends z.ZodType>(
     const message = known.length > 0 ? `${fault} (known keys: ${known.join(", ")})` : fault;
     return path ? `${path}: ${message}` : message;
   });
-  const remedy = REMEDY[code] ?? "";
-  const message = `${what}: ${issues.slice(0, 5).join("; ")}${remedy}`;
+  const others = issues.length > MAX_ISSUES ? `; and ${issues.length - MAX_ISSUES} more` : "";
+  const message = `${what}: ${issues.slice(0, MAX_ISSUES).join("; ")}${others}${REMEDY[code] ?? ""}`;
   throw new MgrpoError(code, message, { evidence: issues, unknownNames });
 }
 

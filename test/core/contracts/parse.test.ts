@@ -26,6 +26,13 @@ test("only the members of a union that have the type of the value say what is wr
   expect(() => parse(z.json(), [1, 2n], "facts")).toThrow(/^facts: 1: Invalid input: expected string, received bigint/);
 });
 
+test("a message lists five issues and says how many more there are", () => {
+  const six = Array.from({ length: 6 }, (_, i) => `key${i}`);
+  const schema = z.strictObject(Object.fromEntries(six.map((key) => [key, z.string()])));
+  expect(() => parse(schema, {}, "six")).toThrow(/^six: key0: .*; key4: [^;]*; and 1 more$/);
+  expect(() => parse(schema, { key5: "" }, "six")).toThrow(/^six: key0: .*; key4: [^;]*$/);
+});
+
 test("a union's own message replaces those of its members", () => {
   const schema = z.union([z.literal(1), z.literal(2)], "must be 1 or 2");
   expect(() => parse(schema, 3, "level")).toThrow(/^level: must be 1 or 2$/);
