@@ -160,14 +160,10 @@ export const Agents: z.ZodType<
   Record<string, AgentInput | SharedPolicyInput>
 > = z.preprocess((agents) => withInherited(agents), z.record(AgentName, AgentConfig));
 
-/** Weight decay that cannot be relied on, and exclusions from it that would have no effect: path and message. */
+/** Exclusions from weight decay that would have no effect: path and message. */
 export function decayFaults(agents: Readonly<Record<string, AgentConfig>>): ConfigFault[] {
   return Object.entries(agents).flatMap(([name, { policy, lora, optimizer }]): ConfigFault[] => {
     if (optimizer.kind === "server") return [];
-    if (policy.startsWith("tinker:") && optimizer.weightDecay > 0) {
-      const path = ["agents", name, "optimizer", "weightDecay"];
-      return [[path, "a Tinker server may ignore it, or decay other models' adapters as well: set it to 0"]];
-    }
     if (optimizer.decayed !== "matrices") return [];
     const path = ["agents", name, "optimizer", "decayed"];
     if (policy.startsWith("tinker:")) return [[path, "no weights are decayed on a Tinker server: remove decayed"]];

@@ -1,6 +1,6 @@
 /**
- * @file Settings that nothing would read, and a runner's URL with a user name or password. They are refused where a run begins, and nowhere
- * else: `RunConfig` also reads stored configs, and those of older releases may have them.
+ * @file Settings that nothing would read, weight decay that a server may not apply as meant, and a runner's URL with a user name or password.
+ * They are refused where a run begins, and nowhere else: `RunConfig` also reads stored configs, and those of older releases may have them.
  *
  * A rule holds for every arm and team. A part that an arm or a switch turns off keeps its settings, since a comparison gives all runs the same
  * ones: `d` under `no-alignment`, the optimizer of a frozen agent, `evaluation.every` without suites. For the same reason, a comparison refuses
@@ -39,6 +39,14 @@ export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => Ig
       return [[`agents.${name}.engine.threads`, `does nothing with policy '${policy}': remove it`]];
     });
   },
+  tinkerWeightDecay({ agents }) {
+    return Object.entries(agents).flatMap(([name, { policy, optimizer }]): IgnoredSetting[] => {
+      const isOther = !ownsPolicy(agents, name) || !policy.startsWith("tinker:");
+      if (isOther || optimizer.kind === "server" || optimizer.weightDecay === 0) return [];
+      const message = "a Tinker server may ignore it, or decay other models' adapters as well: set it to 0";
+      return [[`agents.${name}.optimizer.weightDecay`, message]];
+    });
+  },
   runnerCredentials({ runner }) {
     if (typeof runner === "string" || hasNoCredentials(runner.url)) return [];
     return [["runner.url", "must not contain a user name or password: error messages quote it"]];
@@ -51,6 +59,6 @@ const defaults = (): AlgorithmConfig => AlgorithmConfig.parse({});
 const hasNoThreads = (policy: string): boolean =>
   policy === "eager" || policy === "eager-gpu" || isEndpointPolicy(policy);
 
-/** What to refuse in a config: settings that nothing would read, and a runner's URL with credentials. */
+/** What to refuse in a config, by the rules above. */
 export const ignoredSettings = (config: RunConfig): IgnoredSetting[] =>
   Object.values(IGNORED_SETTINGS).flatMap((rule) => rule(config));

@@ -1,4 +1,4 @@
-/** @file Settings that nothing would read, and credentials in a URL, are reported for a new run; a stored config that has them still parses. */
+/** @file Settings that nothing would read or that may do harm, and credentials in a URL, are reported for a new run; a stored config that has them still parses. */
 import { expect, test } from "vitest";
 import { RunConfig } from "../../../core/contracts/config.ts";
 import { IGNORED_SETTINGS, ignoredSettings } from "../../../core/contracts/ignored-settings.ts";
@@ -12,6 +12,7 @@ const configWith = (settings: object, searcher: object = {}): RunConfig =>
   });
 const namesIn = (config: RunConfig) => ignoredSettings(config).map(([path]) => path);
 const threads = { engine: { threads: 4 } };
+const tinker = { policy: "tinker:http://gpu1:8000", lora: {} };
 
 interface Rule {
   readonly path: string;
@@ -49,6 +50,15 @@ const RULES: Record<string, Rule> = {
       configWith({}, { ...threads, policy: "bedrock:eu-central-1", trained: false }),
     ],
     accepted: [configWith({}, threads), configWith({}, { ...threads, policy: "recipe:own" })],
+  },
+  tinkerWeightDecay: {
+    path: "agents.searcher.optimizer.weightDecay",
+    ignored: [configWith({}, { ...tinker, optimizer: { weightDecay: 0.1 } })],
+    accepted: [
+      configWith({}, { ...tinker, optimizer: { weightDecay: 0 } }),
+      configWith({}, { ...tinker, optimizer: { kind: "server" } }),
+      configWith({}, { optimizer: { weightDecay: 0.1 } }),
+    ],
   },
   runnerCredentials: {
     path: "runner.url",
