@@ -1,8 +1,9 @@
 /** @file Opens a recipe: its config and questions, its tools, its app. rewards.ts opens its rewards. */
 import { dirname } from "node:path";
-import { MgrpoError } from "../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type {
   OpenedTools,
+  OpenTools,
   Recipe,
   RecipeDefinition,
   Rollout,
@@ -11,6 +12,7 @@ import type {
   ToolsOpening,
 } from "../core/recipe.ts";
 import { checkedRecipe } from "./checked-recipe.ts";
+import { whatThrew } from "./checked-rewards.ts";
 import { bundledName, fileOfPart, openPart } from "./modules.ts";
 
 const RECIPES: Record<string, () => Promise<{ recipe: RecipeDefinition }>> = {
@@ -52,20 +54,24 @@ export async function openToolsModule(nameOrPath: string): Promise<ToolsModule> 
   return hasNone ? { tools: new Map() } : openPart(TOOLS, nameOrPath, "tools");
 }
 
-/** The app that runs a recipe's rollouts. */
+/** The app that runs a recipe's rollouts. Rejects with `recipe-invalid`. */
 export async function openRollout(nameOrPath: string): Promise<Rollout> {
   const { rollout } = await openPart<RolloutModule>({}, nameOrPath, "rollout");
-  return rollout;
+  if (typeof rollout === "function") return rollout;
+  throw new MgrpoError(
+    "recipe-invalid",
+    `rollout.ts of recipe '${nameOrPath}': 'rollout' is not a function: see docs/your-own-agents.md`,
+  );
 }
 
 /**
- * Opens a recipe's tools. Rejects with `recipe-invalid` if they are malformed, and with `config-invalid` if the config has settings for tools
- * that take none.
+ * Opens a recipe's tools. Rejects with `recipe-invalid` if they are malformed or a user's function throws, and with `config-invalid` if the
+ * config has settings for tools that take none.
  */
 export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
   const { recipe, tools: settings } = opening.config;
   if (typeof tools === "function") {
-    const opened: Partial<OpenedTools> | undefined = await tools(opening);
+    const opened: Partial<OpenedTools> | undefined = await callOf(tools, opening);
     if (isMap(opened?.tools) && typeof opened?.close === "function") return opened as OpenedTools;
     throw new MgrpoError(
       "recipe-invalid",
@@ -84,6 +90,18 @@ export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): 
     "config-invalid",
     `tools.${names.join(", tools.")}: the tools of recipe '${recipe}' take no settings: remove ${names.length === 1 ? "it" : "them"}`,
   );
+}
+
+/** What the user's function returns. An exception in it may be an outage of what the tools connect to, so a retry may help. */
+async function callOf(tools: OpenTools, opening: ToolsOpening): Promise<OpenedTools> {
+  try {
+    return await tools(opening);
+  } catch (cause) {
+    const { recipe } = opening.config;
+    const file = fileOfPart(recipe, "tools");
+    if (isMgrpoError(cause) || file === undefined || bundledName(TOOLS, recipe) !== undefined) throw cause;
+    throw new MgrpoError("recipe-invalid", `${file}: tools() ${whatThrew(file, cause)}`, { retryable: true, cause });
+  }
 }
 
 /** False for the wrong exports of a recipe that is not type-checked, such as an object or an array of tools. */

@@ -4,7 +4,7 @@ import { JudgeName } from "../core/contracts/names.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Rewards } from "../core/ports.ts";
 import type { RewardsModule } from "../core/recipe.ts";
-import { checkedRewards } from "./checked-rewards.ts";
+import { checkedRewards, whatThrew } from "./checked-rewards.ts";
 import { bundledName, fileOfPart, openPart } from "./modules.ts";
 
 const KNOWN: Record<string, () => Promise<RewardsModule>> = {
@@ -58,7 +58,6 @@ function call(file: string, open: () => Rewards): Rewards {
     return open();
   } catch (cause) {
     if (isMgrpoError(cause)) throw cause;
-    const [text = ""] = String(cause).split("\n", 1);
-    throw new MgrpoError("recipe-invalid", `${file}: rewards() threw ${text}`, { cause });
+    throw new MgrpoError("recipe-invalid", `${file}: rewards() ${whatThrew(file, cause)}`, { cause });
   }
 }
