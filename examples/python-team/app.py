@@ -16,6 +16,7 @@ import operator
 import os
 import re
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -124,7 +125,10 @@ def sha256(body):
 
 
 class Attempts(BaseHTTPRequestHandler):
+    """Answers attempts, each in a thread of its own."""
+
     seen = {}
+    lock = threading.Lock()
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["content-length"]))
@@ -133,16 +137,23 @@ class Attempts(BaseHTTPRequestHandler):
         if not hmac.compare_digest(expected, self.headers.get("x-mgrpo-signature", "")):
             return self.reply(401, b"the call is not signed with MGRPO_RUNNER_SECRET")
         now = time.time()
-        if abs(now - int(sent_at) / 1000) > WINDOW_SECONDS or Attempts.seen.get(nonce, 0) > now:
+        if abs(now - int(sent_at) / 1000) > WINDOW_SECONDS or self.is_repeated(nonce, now):
             return self.reply(401, b"the call's time is more than five minutes off, or it was received before")
-        Attempts.seen = {**{one: until for one, until in Attempts.seen.items() if until > now}, nonce: now + 2 * WINDOW_SECONDS}
         call = json.loads(body)
         try:
             found = answer(call["question"], call["agents"], self.server.worlds)
-        except Exception as error:  # The attempt is repeated, and the worker's log shows why.
+        except Exception as error:  # The worker logs it and repeats the attempt, unless an agent had reached a limit.
             return self.reply(500, str(error).encode())
         result = {"answer": found} if found else {"failed": "it ended without an answer"}
         self.reply(200, json.dumps(result).encode(), nonce)
+
+    def is_repeated(self, nonce, now):
+        """Whether a call with this nonce was received before. Remembers it."""
+        with Attempts.lock:
+            Attempts.seen = {one: until for one, until in Attempts.seen.items() if until > now}
+            is_repeated = nonce in Attempts.seen
+            Attempts.seen.setdefault(nonce, now + 2 * WINDOW_SECONDS)
+        return is_repeated
 
     def reply(self, status, body, nonce=None):
         self.send_response(status)
