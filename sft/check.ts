@@ -18,9 +18,8 @@ export function refuseMalformedAppLine(
   { limits }: TargetAgent["config"],
 ): void {
   refuseLength(turns, limits, where);
-  for (const [i, { reply, responses }] of turns.entries()) {
+  for (const [i, { reply }] of turns.entries()) {
     const { text, calls } = reply;
-    const isLast = i === turns.length - 1;
     if (calls.length > limits.calls) {
       throw invalidDemonstration(
         where,
@@ -39,16 +38,28 @@ export function refuseMalformedAppLine(
     const invalid = calls.find(({ arguments: written }) => !isObject(written));
     if (invalid)
       throw invalidDemonstration(where, `turn ${i + 1}: the arguments of '${invalid.name}' are not a JSON object`);
-    if (isLast && calls.length > 0) throw invalidDemonstration(where, "it ends with tool calls, not with an answer");
-    if (isLast && text.trim() === "") throw invalidDemonstration(where, "it ends without an answer");
-    if (!isLast && calls.length === 0)
-      throw invalidDemonstration(where, `turn ${i + 1} is an answer, which ends a conversation`);
-    if (responses.length !== calls.length)
-      throw invalidDemonstration(
-        where,
-        `turn ${i + 1}: the numbers of tool calls and responses differ (${calls.length}, ${responses.length})`,
-      );
+    refuseMisplaced(turns, i, calls.length, where);
+    if (calls.length === 0 && text.trim() === "") throw invalidDemonstration(where, "it ends without an answer");
   }
+}
+
+/** Refuses calls in the last turn, an answer in an earlier one, and calls without one response each. `i`: the turn's index. */
+function refuseMisplaced(
+  turns: readonly { readonly responses: readonly unknown[] }[],
+  i: number,
+  calls: number,
+  where: string,
+): void {
+  const isLast = i === turns.length - 1;
+  if (isLast && calls > 0) throw invalidDemonstration(where, "it ends with tool calls, not with an answer");
+  if (!isLast && calls === 0)
+    throw invalidDemonstration(where, `turn ${i + 1} is an answer, which ends a conversation`);
+  const responses = turns[i]?.responses.length ?? 0;
+  if (responses === calls) return;
+  throw invalidDemonstration(
+    where,
+    `turn ${i + 1}: the numbers of tool calls and responses differ (${calls}, ${responses})`,
+  );
 }
 
 function refuseLength(turns: readonly unknown[], { turns: maxTurns }: AgentConfig["limits"], where: string): void {
@@ -84,20 +95,10 @@ export function refuseMalformed({ demonstration, where }: PlacedDemonstration, {
   const { turns } = demonstration;
   const { limits } = config;
   refuseLength(turns, limits, where);
-  for (const [i, { text, responses }] of turns.entries()) {
+  for (const [i, { text }] of turns.entries()) {
     const turn = parseTurn(text, toolbox, limits.calls);
-    const isLast = i === turns.length - 1;
     if (turn.kind === "malformed") throw invalidDemonstration(where, `turn ${i + 1}: ${turn.fault}`);
-    if (isLast && turn.kind === "calls")
-      throw invalidDemonstration(where, "it ends with tool calls, not with an answer");
-    if (!isLast && turn.kind === "answer")
-      throw invalidDemonstration(where, `turn ${i + 1} is an answer, which ends a conversation`);
-    const calls = turn.kind === "calls" ? turn.calls.length : 0;
-    if (responses.length !== calls)
-      throw invalidDemonstration(
-        where,
-        `turn ${i + 1}: the numbers of tool calls and responses differ (${calls}, ${responses.length})`,
-      );
+    refuseMisplaced(turns, i, turn.kind === "calls" ? turn.calls.length : 0, where);
   }
 }
 

@@ -49,21 +49,19 @@ const OTHER_OPERATIONS: readonly JsonValue[] = ["execute_tool", "create_agent", 
 const MODEL_CALLS: readonly JsonValue[] = ["chat", "generate_content", "text_completion", "completion"];
 
 function openTelemetry(attributes: JsonObject): RecordedCall | undefined {
-  const [input, output, system, tools] = [
-    "input.messages",
-    "output.messages",
-    "system_instructions",
-    "tool.definitions",
-  ]
-    .map((name) => `gen_ai.${name}`)
-    .map((name) => ({ name, value: attributes[name] }));
-  if (input?.value === undefined && output?.value === undefined) return;
-  const read = (attribute: typeof input) =>
-    attribute?.value === undefined ? [] : parseAttribute(Messages, attribute.value, attribute.name);
+  const {
+    "gen_ai.input.messages": input,
+    "gen_ai.output.messages": output,
+    "gen_ai.system_instructions": system,
+    "gen_ai.tool.definitions": tools,
+  } = attributes;
+  if (input === undefined && output === undefined) return;
+  const messagesIn = (value: JsonValue | undefined, name: string) =>
+    value === undefined ? [] : parseAttribute(Messages, value, name);
   return {
-    input: [...instructions(system?.value), ...read(input)],
-    output: read(output),
-    tools: tools?.value === undefined ? undefined : parseAttribute(Tools, tools.value, tools.name),
+    input: [...instructions(system), ...messagesIn(input, "gen_ai.input.messages")],
+    output: messagesIn(output, "gen_ai.output.messages"),
+    tools: tools === undefined ? undefined : parseAttribute(Tools, tools, "gen_ai.tool.definitions"),
   };
 }
 
