@@ -19,7 +19,7 @@ export function createSchedule(): TickSchedule {
   return { rule };
 }
 
-/** Lambda retries a failed call twice, even while the schedule is off. */
+/** Lets the rule call tick. Lambda retries a failed call twice, even if the rule has been disabled since. */
 export function connectSchedule({ rule }: TickSchedule, fn: sst.aws.Function): void {
   new aws.lambda.Permission("ClockPermission", {
     action: "lambda:InvokeFunction",

@@ -34,9 +34,9 @@ function judge(conversation: Conversation): number {
 function bestSearch(lookUp: LookUp, conversation: Conversation): number {
   const terms = new Set(termsOf(lookUp).map(normalized));
   const overlaps = searchQueries(conversation).map((query) => {
-    const all = new Set([...terms, ...query.split(",").map(normalized)]);
-    const common = query.split(",").filter((term) => terms.has(normalized(term)));
-    return new Set(common.map(normalized)).size / all.size;
+    const queried = new Set(query.split(",").map(normalized));
+    const common = [...queried].filter((term) => terms.has(term));
+    return common.length / new Set([...terms, ...queried]).size;
   });
   return Math.max(0, ...overlaps);
 }

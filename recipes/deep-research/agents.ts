@@ -15,8 +15,9 @@ export function agentsOf(shipped: AgentInputs, chosen: Chosen): AgentInputs {
   const size = Object.keys(shipped).length;
   const agents = Object.entries(shipped).map(([name, agent]): [string, AgentInput] => {
     const role = roleOf(agent, size);
-    const tools = [...extraTools(role, isLlm(name, chosen), chosen), ...(agent.tools ?? [])];
-    const own = isLlm(name, chosen) ? llm(name, agent, role, chosen) : agent;
+    const hasLlm = isLlm(name, chosen);
+    const tools = [...extraTools(role, hasLlm, chosen), ...(agent.tools ?? [])];
+    const own = hasLlm ? llm(name, agent, role, chosen) : agent;
     const owner = policyOwner(name, chosen);
     const isShared = owner !== name && Object.hasOwn(shipped, owner) && isLlm(owner, chosen);
     return [name, { ...(isShared ? sharing(owner, own) : own), tools }];
@@ -86,11 +87,11 @@ function llm(name: string, shipped: AgentInput, role: Role, chosen: Chosen): Age
 }
 
 /** For agents that answer the question: `reason` if it is configured, and, for an LLM, the tool that reads attachments if a suite uses GAIA. */
-function extraTools(role: Role, isLlm: boolean, chosen: Chosen): readonly string[] {
+function extraTools(role: Role, hasLlm: boolean, chosen: Chosen): readonly string[] {
   if (role === "searcher") return [];
   return [
     ...(chosen("tools.reason") === undefined ? [] : ["reason"]),
-    ...(isLlm && asksGaia(chosen("evaluation.suites")) ? [READ_ATTACHMENT] : []),
+    ...(hasLlm && asksGaia(chosen("evaluation.suites")) ? [READ_ATTACHMENT] : []),
   ];
 }
 

@@ -8,7 +8,17 @@ import type { Demonstration, DemonstrationTurn } from "../../core/recipe.ts";
 import { answerTurn, callTurn } from "../small-models/turns.ts";
 import { draftOf, FIRST_DEMONSTRATION_VILLAGE, INVOCATION_COUNTS, promptOf, type QuestionDraft } from "./questions.ts";
 import { lookedUp } from "./tools.ts";
-import { entryOf, FIELDS, type LedgerEntry, type LedgerField, NAMES, pageOf, reportOf, taskOf } from "./world.ts";
+import {
+  entryOf,
+  FIELDS,
+  type LedgerEntry,
+  type LedgerField,
+  NAMES,
+  pageOf,
+  QUANTITY_LIMIT,
+  reportOf,
+  taskOf,
+} from "./world.ts";
 
 /** The most delegations in one turn. */
 export const CALLS_PER_TURN = 4;
@@ -31,7 +41,7 @@ function planned(draft: QuestionDraft, random: Random): Demonstration {
     prompt: promptOf(draft),
     turns: [...turns, { text: answerTurn(String(answer)), responses: [] }],
   });
-  const guess = () => random.integer(40 * Math.max(1, draft.numbers.length));
+  const guess = () => random.integer(QUANTITY_LIMIT * Math.max(1, draft.numbers.length));
   if (errs(random, PLANNER_ERROR_RATES.guess)) return end(guess());
   const { turns: delegations, found } = delegated(draft, random);
   turns.push(...delegations);
@@ -91,7 +101,9 @@ function reported(entry: LedgerEntry, field: LedgerField, random: Random): strin
   const read = errs(random, SEARCHER_ERROR_RATES.wrongNumber) ? anyOf(FIELDS, random) : field;
   const lines = pageOf(entry)
     .split(", ")
-    .map((line, i) => (errs(random, SEARCHER_ERROR_RATES.wrongLine) ? `${FIELDS[i]} ${random.integer(40)}` : line));
+    .map((line, i) =>
+      errs(random, SEARCHER_ERROR_RATES.wrongLine) ? `${FIELDS[i]} ${random.integer(QUANTITY_LIMIT)}` : line,
+    );
   const length = errs(random, SEARCHER_ERROR_RATES.shortPage) ? 1 + random.integer(lines.length - 1) : lines.length;
   return reportOf(entry[read], lines.slice(0, length).join(", "));
 }

@@ -5,7 +5,7 @@
 import * as z from "zod";
 import type { Question, QuestionSet } from "../../core/contracts/question.ts";
 import { type Random, stream } from "../../core/random.ts";
-import { entryOf, FIELDS, type LedgerField, NAMES } from "./world.ts";
+import { entryOf, FIELDS, type LedgerField, NAMES, QUANTITY_LIMIT } from "./world.ts";
 
 /** Numbers of invocations that questions need: very unequal, and on both sides of the recipe's d. */
 export const INVOCATION_COUNTS = [0, 1, 2, 3, 5, 8, 13, 20] as const;
@@ -24,8 +24,9 @@ const MAX_NUMBERS = 6;
 export interface QuestionDraft {
   readonly village: number;
   readonly field: LedgerField;
-  /** Empty: the numbers are in the question. */
+  /** The people whose quantities are added up. Empty: the numbers are in the question. */
   readonly names: readonly string[];
+  /** What is added up: the people's quantities, or the numbers in the question. */
   readonly numbers: readonly number[];
 }
 
@@ -51,7 +52,7 @@ export function draftOf(village: number, people: number, random: Random): Questi
   const numbers =
     people > 0
       ? names.map((name) => entryOf(village, name)?.[field] ?? 0)
-      : Array.from({ length: count }, () => random.integer(40));
+      : Array.from({ length: count }, () => random.integer(QUANTITY_LIMIT));
   return { village, field, names, numbers };
 }
 

@@ -11,7 +11,7 @@ export type LedgerField = (typeof FIELDS)[number];
 export type LedgerEntry = Readonly<Record<LedgerField, number>>;
 
 /** Every quantity is below this. */
-const QUANTITY_LIMIT = 40;
+export const QUANTITY_LIMIT = 40;
 
 /** What a person of the village owns; undefined for an unknown name. */
 export function entryOf(village: number, name: string): LedgerEntry | undefined {

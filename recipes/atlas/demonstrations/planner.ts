@@ -73,7 +73,7 @@ function compared(
   const { turns: lookUpTurns, reports } = find(draft.lookUps.map((lookUp) => asDelegated(lookUp, random)));
   turns.push(...lookUpTurns);
   const expression = reports.join(` ${operator} `);
-  if (random.uniform() < PLANNER_ERROR_RATES.noCalculation[operator]) return String(random.integer(2000));
+  if (random.uniform() < PLANNER_ERROR_RATES.noCalculation[operator]) return inventedNumber(random);
   const result = calculateText(expression);
   turns.push({ text: callTurn({ name: "calculate", arguments: { expression } }), responses: [result] });
   return result;
@@ -110,9 +110,11 @@ function reportOn(lookUp: LookUp, world: World, random: Random): string {
 function guess(draft: Draft, world: World, random: Random): string {
   const last = draft.lookUps.at(-1);
   const country = anyOf(world, random);
-  if (draft.operator) return String(random.integer(2000));
+  if (draft.operator) return inventedNumber(random);
   return last === undefined || last.ask === "country" ? country.name : factOf(country, last.ask);
 }
+
+const inventedNumber = (random: Random): string => String(random.integer(2000));
 
 const anyOf = (world: World, random: Random): Country =>
   [...world.countries.values()][random.integer(world.countries.size)] as Country;

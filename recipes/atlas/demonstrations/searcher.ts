@@ -2,7 +2,7 @@
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration, DemonstrationTurn } from "../../../core/recipe.ts";
 import { answerTurn, callTurn } from "../../small-models/turns.ts";
-import { factOf, type LookUp, taskOf, termsOf } from "../questions/look-up.ts";
+import { type Asked, factOf, type LookUp, taskOf, termsOf } from "../questions/look-up.ts";
 import { pageText, searchTitles } from "../tools.ts";
 import type { Country } from "../world/countries.ts";
 import type { World } from "../world/world.ts";
@@ -57,10 +57,10 @@ function reportFromCapital(title: string, wrongField: boolean, world: World): st
 }
 
 /** The same mistake each time: another line of the page. */
-function otherFact(country: Country, asked: "capital" | "currency" | "area"): string {
+function otherFact(country: Country, asked: Asked): string {
   if (asked === "capital") return country.region;
   return asked === "currency" ? country.languages.join(", ") : country.currency;
 }
 
-const factShown = (country: Country, asked: "capital" | "currency" | "area"): string =>
+const factShown = (country: Country, asked: Asked): string =>
   asked === "area" && country.area === 0 ? "under 1" : factOf(country, asked);

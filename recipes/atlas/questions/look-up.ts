@@ -19,6 +19,9 @@ export type LookUp =
   | { readonly ask: Asked; readonly of: string }
   | { readonly ask: "country"; readonly where: readonly Condition[] };
 
+const FACT_TASK = new RegExp(`^(${ASKED.join("|")}) of (.+)$`);
+const CONDITION = new RegExp(`^(${CONDITION_FIELDS.join("|")}) (.+)$`);
+
 /** `capital of Jordan`, `country with borders Iraq, currency Jordanian dinar`. */
 export function taskOf(lookUp: LookUp): string {
   if (lookUp.ask !== "country") return `${lookUp.ask} of ${lookUp.of}`;
@@ -28,12 +31,12 @@ export function taskOf(lookUp: LookUp): string {
 /** The inverse of `taskOf`, whatever the whitespace; undefined for any other text. */
 export function parseTask(text: string): LookUp | undefined {
   const task = text.replace(/\s+/g, " ").trim();
-  const fact = /^(capital|currency|area) of (.+)$/.exec(task);
+  const fact = FACT_TASK.exec(task);
   if (fact) return { ask: fact[1] as Asked, of: fact[2] as string };
   const conditions = /^country with (.+)$/.exec(task)?.[1]?.split(", ");
   if (!conditions) return undefined;
   const where = conditions.flatMap((condition): Condition[] => {
-    const match = /^(capital|borders|currency|language) (.+)$/.exec(condition);
+    const match = CONDITION.exec(condition);
     return match ? [{ field: match[1] as Condition["field"], value: match[2] as string }] : [];
   });
   return where.length === conditions.length ? { ask: "country", where } : undefined;
