@@ -50,7 +50,7 @@ export interface TrainingState {
   save(progress: TrainingProgress, files: TrainerFiles): Promise<void>;
 }
 
-/** @throws MgrpoError `config-invalid` if the folder has the state of training with other settings. */
+/** @throws MgrpoError `config-invalid` if the state is of training with other settings, `record-damaged` if it cannot be parsed. */
 export async function openTrainingState(
   folder: string,
   settings: z.infer<typeof State>["settings"],
@@ -83,7 +83,12 @@ export async function openTrainingState(
 async function readState(folder: string): Promise<State | undefined> {
   const path = join(folder, PROGRESS_FILE);
   const bytes = await readIfExists(path);
-  return bytes && parseJson(State, bytes, path);
+  try {
+    return bytes && parseJson(State, bytes, path);
+  } catch (cause) {
+    const fault = cause instanceof Error ? cause.message : String(cause);
+    throw new MgrpoError("record-damaged", `${fault}: restore the file, or delete ${folder}`, { cause });
+  }
 }
 
 /** Also reads files of 2 GiB or more, which `readFile` refuses. */

@@ -117,6 +117,12 @@ test("the error names a saved file that was changed or removed, and says what to
   await expect(trainAgent(damaged)).rejects.toMatchObject(refused("not the file that was saved"));
   rmSync(join(step, name));
   await expect(trainAgent(damaged)).rejects.toMatchObject(refused("missing"));
+  const progress = join(damaged.stateFolder, "progress.json");
+  writeFileSync(progress, "{");
+  await expect(trainAgent(damaged)).rejects.toMatchObject({
+    code: "record-damaged",
+    message: `${progress}: not JSON: restore the file, or delete ${damaged.stateFolder}`,
+  });
 });
 
 test("training begun with one engine is not resumed with another", async () => {
