@@ -63,7 +63,7 @@ export function importTraces(files: Iterable<TraceFile>, options: TraceImportOpt
   // An array literal, since `push(...)` of hundreds of thousands of calls would overflow the stack.
   const candidates = [...fromLines, ...candidatesOfSpans(traces, options, report)];
   const scored = scopesOf(candidates).flatMap((scope) => takeScored(scope, options, report));
-  return { lines: joinOnce(scored, report).flatMap((one) => write(one, options, report)), report };
+  return { lines: joinAndCount(scored, report).flatMap((one) => write(one, options, report)), report };
 }
 
 function candidatesOfLine(line: RawMessagesLine, options: TraceImportOptions, report: ImportReport): Candidate[] {
@@ -218,7 +218,7 @@ function scopesOf(candidates: readonly Candidate[]): Candidate[][] {
 
 /** The longest conversations of a scope, with their thinking, if their score is high enough. */
 function takeScored(scope: readonly Candidate[], { score }: TraceImportOptions, report: ImportReport): Candidate[] {
-  return joinOnce(scope, report).flatMap((joined) => {
+  return joinAndCount(scope, report).flatMap((joined) => {
     const { longest, contained } = joined;
     return report.attempt(longest.where, () => {
       const found = [longest, ...contained].map((one) => one.score).find((value) => value !== undefined);
@@ -229,7 +229,8 @@ function takeScored(scope: readonly Candidate[], { score }: TraceImportOptions, 
   });
 }
 
-function joinOnce(candidates: readonly Candidate[], report: ImportReport): Joined<Candidate>[] {
+/** Joins conversations, and counts those that others contain. */
+function joinAndCount(candidates: readonly Candidate[], report: ImportReport): Joined<Candidate>[] {
   const joined = joinConversations(candidates);
   report.contained += candidates.length - joined.length;
   return joined;
