@@ -38,12 +38,21 @@ const ownVersion = () => readJson(join(import.meta.dirname, "package.json")).ver
 
 const readJson = (path) => JSON.parse(readFileSync(path, "utf8"));
 
+function parsedArguments() {
+  try {
+    return parseArgs({ allowPositionals: true, options: { mgrpo: { type: "string" } } });
+  } catch (error) {
+    // The first sentence says what is wrong.
+    throw new Error(`${error.message.split(". ")[0]}: ${USAGE}`);
+  }
+}
+
 function main() {
   const [major, minor] = process.versions.node.split(".").map(Number);
   if (major < 20 || (major === 20 && minor < 20)) {
     throw new Error(`mgrpo needs Node.js 20.20 or newer: this is ${process.version}`);
   }
-  const { values, positionals } = parseArgs({ allowPositionals: true, options: { mgrpo: { type: "string" } } });
+  const { values, positionals } = parsedArguments();
   const [name] = positionals;
   if (name === undefined || positionals.length > 1) throw new Error(USAGE);
   const folder = create(name, values.mgrpo);

@@ -71,7 +71,7 @@ export async function openRollout(nameOrPath: string): Promise<Rollout> {
 export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
   const { recipe, tools: settings } = opening.config;
   if (typeof tools === "function") {
-    const opened: Partial<OpenedTools> | undefined = await callOf(tools, opening);
+    const opened: Partial<OpenedTools> | undefined = await callTools(tools, opening);
     if (isMap(opened?.tools) && typeof opened?.close === "function") return opened as OpenedTools;
     throw new MgrpoError(
       "recipe-invalid",
@@ -93,7 +93,7 @@ export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): 
 }
 
 /** What the user's function returns. An exception in it may be an outage of what the tools connect to, so a retry may help. */
-async function callOf(tools: OpenTools, opening: ToolsOpening): Promise<OpenedTools> {
+async function callTools(tools: OpenTools, opening: ToolsOpening): Promise<OpenedTools> {
   try {
     return await tools(opening);
   } catch (cause) {

@@ -63,6 +63,15 @@ test("the commands that it prints can be copied, even for a folder with a space"
   expect(printed).toContain('\n  cd "my team"\n  npm install\n');
 });
 
+test.each([
+  ["--help", "Unknown option '--help'"],
+  ["--mgrpo", "Option '--mgrpo <value>' argument missing"],
+])("%s alone is refused with the usage", (option, fault) => {
+  const { stderr, status } = spawnSync(process.execPath, [CREATE, option], { cwd: folder, encoding: "utf8" });
+  expect(stderr).toBe(`${fault}: usage: npm create mgrpo@latest <folder> [-- --mgrpo <archive of npm pack>]\n`);
+  expect(status).toBe(1);
+});
+
 test("an older Node.js is refused with the version that is needed, and nothing is written", () => {
   const versions = '{ value: { ...process.versions, node: "18.20.4" } }';
   const older = `data:text/javascript,Object.defineProperty(process, "versions", ${versions})`;
