@@ -72,6 +72,25 @@ test("a load that failed is repeated until it succeeds, although no other revisi
   expect(shown).toEqual(["no-server", "store-unreachable", "tiny"]);
 });
 
+test("a load that fails leaves the run that is shown as it is, and is repeated", async () => {
+  const { close, read } = growingRun();
+  let isAway = false;
+  const failing = async (path: string) => {
+    if (!isAway) return read(path);
+    isAway = false;
+    return { failure: { code: "store-unreachable", message: "away" } };
+  };
+  const loader = new RunLoader("tiny", failing, 0.001);
+  const shown: (number | string | undefined)[] = [];
+  const load = (revision: string) =>
+    loader.load(revision, ({ view, failure }) => shown.push(failure?.code ?? view?.perStep.length));
+  await load("4 running");
+  close(4);
+  isAway = true;
+  await load("5 running");
+  expect(shown).toEqual([2, 3]);
+});
+
 test("once its page is left, a run whose load fails is not loaded again", async () => {
   let loads = 0;
   const failing = async () => {

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type StreamState, useStream } from "./live.ts";
+import { Reloader } from "./reloader.ts";
 import { RunLoader, revisionOf } from "./run-loader.ts";
 import { type Loaded, server, useSource } from "./source.ts";
 
@@ -9,19 +10,25 @@ import { type Loaded, server, useSource } from "./source.ts";
  * The view at a path of the API.
  * @param keepsPrevious whether the previous view stays while another path loads: for pages that take step and rollout from the view,
  * not from the path.
- * @param revision the view is loaded again when it changes; until then, and if that fails, the previous one stays.
+ * @param revision the view is loaded again when it changes (reloader.ts); until then, and if that fails, the previous one stays.
  */
 export function useView<View>(path: string, keepsPrevious = false, revision?: string): Loaded<View> {
   const source = useSource();
   const [loaded, setLoaded] = useState<Loaded<View> & { readonly path?: string }>({});
+  const reload = useRef((_revision: string | undefined): void => {});
   useEffect(() => {
     const abort = new AbortController();
-    source.load<View>(path, abort.signal).then(
-      (next) => setLoaded((known) => (next.failure && known.view && known.path === path ? known : { ...next, path })),
-      () => {},
-    );
+    const reloader = new Reloader();
+    const load = async () => {
+      const next = await source.load<View>(path, abort.signal);
+      setLoaded((known) => (next.failure && known.view && known.path === path ? known : { ...next, path }));
+      return true;
+    };
+    // Rejects only once it is aborted.
+    reload.current = (wanted) => void reloader.request(wanted, load).catch(() => {});
     return () => abort.abort();
-  }, [source, path, revision]);
+  }, [source, path]);
+  useEffect(() => reload.current(revision), [source, path, revision]);
   return keepsPrevious || loaded.path === path ? loaded : {};
 }
 

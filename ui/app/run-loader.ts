@@ -1,11 +1,12 @@
 /**
- * @file Loads a run's view as the run grows: only new steps, one load at a time. The last revision to arrive during a load is loaded next. A
- * failed load is repeated every few seconds: an outage may be over before the stream of pulses notices it.
+ * @file Loads a run's view as the run grows: only new steps, one load at a time (reloader.ts). A failed load is repeated every few seconds: an
+ * outage may be over before the stream of pulses notices it. Meanwhile the known view stays, and the header shows what the stream reports.
  *
  *     load ──> loading ──view──> loaded, or the next revision
  *                 └──failed──> waits for: a pause     unblocked by: time; after `close`, nothing follows
  */
 import type { Failure, RunPulse, RunView } from "../views.ts";
+import { Reloader } from "./reloader.ts";
 
 export interface LoadedRun {
   readonly view?: RunView;
@@ -37,9 +38,7 @@ export class RunLoader {
   readonly run: string;
   readonly #read: (path: string) => Promise<LoadedRun>;
   readonly #retrySeconds: number;
-  #wanted: string | undefined;
-  #isLoading = false;
-  #isClosed = false;
+  readonly #reloader = new Reloader();
   #known: RunView | undefined;
 
   /** @param read reads a path of the API, and never rejects. */
@@ -51,21 +50,17 @@ export class RunLoader {
 
   /** Ends the retries: the page that shows the run is gone. */
   close(): void {
-    this.#isClosed = true;
+    this.#reloader.close();
   }
 
-  async load(revision: string | undefined, show: (loaded: LoadedRun) => void): Promise<void> {
-    this.#wanted = revision;
-    if (this.#isLoading) return;
-    this.#isLoading = true;
-    for (let isDone = false; !isDone && !this.#isClosed; ) {
-      const shown = this.#wanted;
+  /** @param show is called after each load, except after one that failed while an earlier view is shown. */
+  load(revision: string | undefined, show: (loaded: LoadedRun) => void): Promise<void> {
+    return this.#reloader.request(revision, async () => {
       const loaded = await this.#loadNew();
-      show(loaded);
+      if (loaded.view || !this.#known) show(loaded);
       if (loaded.failure) await new Promise((resolve) => setTimeout(resolve, 1000 * this.#retrySeconds));
-      isDone = !loaded.failure && shown === this.#wanted;
-    }
-    this.#isLoading = false;
+      return loaded.failure === undefined;
+    });
   }
 
   /** The run, with the known steps and those after them. A run with fewer steps is another one of the same name: all of its steps are loaded. */
