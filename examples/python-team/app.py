@@ -134,7 +134,7 @@ class Attempts(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         sent_at, nonce = self.headers.get("x-mgrpo-time", ""), self.headers.get("x-mgrpo-nonce", "")
         expected = signature("POST", self.path, sha256(body), nonce, sent_at)
-        if not hmac.compare_digest(expected, self.headers.get("x-mgrpo-signature", "")):
+        if not hmac.compare_digest(expected.encode(), self.headers.get("x-mgrpo-signature", "").encode()):
             return self.reply(401, b"the call is not signed with MGRPO_RUNNER_SECRET")
         now = time.time()
         if abs(now - int(sent_at) / 1000) > WINDOW_SECONDS or self.is_repeated(nonce, now):
