@@ -5,13 +5,13 @@ import { expect, inject } from "vitest";
 import type { readSteps } from "../../cli/local/recorded-steps.ts";
 import type { RunReport } from "../../cli/run-report.ts";
 import { amount, percent } from "../../ui/app/parts/format.ts";
-import type { StepView } from "../../ui/views.ts";
+import type { RunView, StepView } from "../../ui/views.ts";
 import { drawn, inBrowser, openDashboard, textOf } from "./browser.ts";
 import { read } from "./views.ts";
 
 const file = (name: string) => join(inject("project"), "runs/demo", name);
 
-const { open } = openDashboard();
+const { open, dashboard } = openDashboard();
 const report = (): RunReport => JSON.parse(readFileSync(file("report.json"), "utf8"));
 const newest = () => {
   const lines = readFileSync(file("steps.jsonl"), "utf8").trim().split("\n");
@@ -72,6 +72,19 @@ inBrowser("the address holds a rollout and another step's beside it, and each ha
   await page.keyboard.press("k");
   await page.waitForURL(/steps\/2\/3\/3\?beside=1\/2\/1$/);
   await expect.poll(titles).toEqual(["Step 2, rollout 3", "Step 1, rollout 1"]);
+});
+
+inBrowser("an axis of less than a dollar has labels between its ends", async () => {
+  const page = await open("/");
+  await page.route("**/api/runs/demo", async (route) => {
+    const view: RunView = await (await route.fetch()).json();
+    const perStep = view.perStep.map((step, i) => ({ ...step, usd: 0.021 + 0.221 * i }));
+    await route.fulfill({ json: { ...view, perStep } });
+  });
+  await page.goto(`${dashboard().origin}/compare?runs=demo&x=usd`);
+  await drawn(page);
+  const labels = await page.locator(".chart").first().locator("text").allTextContents();
+  expect(labels).toEqual(expect.arrayContaining(["0.021", "0.1", "0.2", "0.3", "0.4", "0.463"]));
 });
 
 inBrowser("a step's page shows its summary, and one cell per rollout, as many correct as recorded", async () => {

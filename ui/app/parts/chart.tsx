@@ -78,7 +78,9 @@ function optionOf({ lines, xName, bounds }: Drawing): EChartsCoreOption {
     splitLine: { lineStyle: { color: shade(COLORS.grid) } },
     nameTextStyle: { color: shade(COLORS.faint), fontSize: 11 },
   };
-  const xAxis = { ...axis, name: xName, nameLocation: "middle", nameGap: 22, minInterval: 1, min: "dataMin" };
+  const isWhole = lines.every(({ points }) => points.every(([x]) => Number.isInteger(x)));
+  const minInterval = isWhole ? 1 : 0;
+  const xAxis = { ...axis, name: xName, nameLocation: "middle", nameGap: 22, minInterval, min: "dataMin" };
   return {
     animation: false,
     textStyle: { fontFamily: FONT },
