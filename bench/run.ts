@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { z } from "zod";
+import * as z from "zod";
 import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
 import { builtModule } from "../built-module.ts";
 import { parseJson } from "../core/contracts/parse.ts";

@@ -125,22 +125,25 @@ function writeFolder(folder: string, environment: object): void {
   writeFileSync(join(folder, "steps.jsonl"), `${lines.join("\n")}\n`);
 }
 
-async function startDashboard(cwd: string) {
+function spawnDashboard(cwd: string) {
   const command = [fileURLToPath(builtModule("cli/mgrpo")), "ui", "--port", "0"];
-  const child = spawn(process.execPath, command, { cwd, stdio: ["ignore", "pipe", "inherit"] });
-  const exited = once(child, "exit").then(([code]) => {
+  return spawn(process.execPath, command, { cwd, stdio: ["ignore", "pipe", "inherit"] });
+}
+
+/** Resolves once the dashboard has printed its link. Returns what requests it as a browser does, with the session's cookie. */
+async function openSession(dashboard: ReturnType<typeof spawnDashboard>) {
+  const exited = once(dashboard, "exit").then(([code]) => {
     throw new Error(`the dashboard exited with code ${code} before it printed its link`);
   });
-  const [line] = await Promise.race([once(createInterface(child.stdout), "line"), exited]);
+  const [line] = await Promise.race([once(createInterface(dashboard.stdout), "line"), exited]);
   const { link } = JSON.parse(String(line)) as { readonly link: string };
   const { headers } = await fetch(link, { redirect: "manual" });
   const [cookie = ""] = (headers.get("set-cookie") ?? "").split(";");
-  const get = (path: string, signal?: AbortSignal) =>
+  return (path: string, signal?: AbortSignal) =>
     fetch(new URL(path, link), { headers: { cookie }, ...(signal && { signal }) });
-  return { child, get };
 }
 
-type Get = Awaited<ReturnType<typeof startDashboard>>["get"];
+type Get = Awaited<ReturnType<typeof openSession>>;
 
 /** Seconds until the whole response has arrived. */
 async function timed(get: Get, path: string): Promise<number> {
@@ -188,18 +191,19 @@ const size = { steps: STEPS, rollouts: STEPS * GROUPS * K };
 try {
   await fill(cloud.direct);
   writeFolder(folder, cloud.environment);
-  const { child, get } = await startDashboard(cwd);
-  const exited = once(child, "exit");
+  const dashboard = spawnDashboard(cwd);
+  const exited = once(dashboard, "exit");
   try {
+    const get = await openSession(dashboard);
     const views = { list: "/api/runs", run: `/api/runs/${RUN}`, step: `/api/runs/${RUN}/steps/${STEPS - 1}` };
     for (const [name, path] of Object.entries(views)) {
       print(`ui.${name}.first`, await timed(get, path), "s", size);
       print(`ui.${name}`, await timed(get, path), "s", size);
     }
-    if (process.platform === "linux" && child.pid !== undefined)
-      print("ui.follow", await followShare(get, child.pid), "cores", size);
+    if (process.platform === "linux" && dashboard.pid !== undefined)
+      print("ui.follow", await followShare(get, dashboard.pid), "cores", size);
   } finally {
-    child.kill();
+    dashboard.kill();
     await exited;
   }
 } finally {

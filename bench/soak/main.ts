@@ -83,10 +83,10 @@ async function soak(project: string, minutes: number, collect: boolean): Promise
   // A signal to this process alone ends the run, and with it the soak.
   const stopListening = onStopSignal(() => child.kill("SIGINT"));
   const samples: SoakSample[] = [];
-  const hasEnded = ended.then((): never => {
+  const earlyEnd = ended.then((): never => {
     throw new MgrpoError("run-halted", `the run ended after ${samples.length} samples: its last lines say why`);
   });
-  const unlessEnded = <T>(work: Promise<T>): Promise<T> => Promise.race([work, hasEnded]);
+  const unlessEnded = <T>(work: Promise<T>): Promise<T> => Promise.race([work, earlyEnd]);
   const later = (milliseconds: number) => unlessEnded(pause(milliseconds, undefined, { ref: false }));
   try {
     let access = accessOf(project);

@@ -33,18 +33,18 @@ const scheduleOf = ({ seed, steps }: Schedule, parts: readonly Part[]): Schedule
 
 /**
  * @param fails whether a schedule fails
- * @param mayGoOn false when the time is up: the shortest schedule so far is returned
+ * @param hasTime false once the time is up: the shortest schedule so far is returned
  */
 export async function shrink(
   schedule: Schedule,
   fails: (candidate: Schedule) => Promise<boolean>,
-  mayGoOn: () => boolean,
+  hasTime: () => boolean,
 ): Promise<Schedule> {
   let parts = partsOf(schedule);
   let pieces = 2;
-  while (parts.length > 1 && pieces <= parts.length && mayGoOn()) {
+  while (parts.length > 1 && pieces <= parts.length && hasTime()) {
     const size = Math.ceil(parts.length / pieces);
-    const kept = await firstFailing(parts, size, (rest) => fails(scheduleOf(schedule, rest)), mayGoOn);
+    const kept = await firstFailing(parts, size, (rest) => fails(scheduleOf(schedule, rest)), hasTime);
     if (kept) {
       parts = kept;
       pieces = Math.max(2, pieces - 1);
@@ -63,9 +63,9 @@ async function firstFailing(
   parts: readonly Part[],
   size: number,
   fails: (rest: Part[]) => Promise<boolean>,
-  mayGoOn: () => boolean,
+  hasTime: () => boolean,
 ): Promise<Part[] | undefined> {
-  for (let at = 0; at < parts.length && mayGoOn(); at += size) {
+  for (let at = 0; at < parts.length && hasTime(); at += size) {
     const rest = [...parts.slice(0, at), ...parts.slice(at + size)];
     if (await fails(rest)) return rest;
   }

@@ -2,7 +2,7 @@
  * @file The relay's tool, whose pages come from the world of the trial, so that it can be slow, fail or hang, and its policy, which waits for
  * that world, so that it can be slow or hang. Each page has a price. Documents are read in a separate process, which they can crash.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { openReader, type Reader } from "../../../adapters/tools/documents/reader.ts";
 import { openRunBudget } from "../../../adapters/tools/web/external/budget.ts";
 import { MgrpoError } from "../../../core/errors.ts";
