@@ -1,4 +1,4 @@
-/** @file SQS in the simulation: when a failed event is delivered again, and when it is dead-lettered. */
+/** @file SQS in the simulation: when a failed event is delivered again, when it is dead-lettered, and how a full account is polled. */
 import { afterEach, expect, test, vi } from "vitest";
 import { type Lambda, now } from "../../bench/simulate/cloud/lambda.ts";
 import { EventQueue } from "../../bench/simulate/cloud/queue.ts";
@@ -29,4 +29,28 @@ test("a failed event is delivered again six function timeouts after its delivery
   await vi.advanceTimersByTimeAsync(10 * visibility * 1000);
   expect(delivered.map((at) => Math.round(at - start))).toEqual([0, 1, 2, 3, 4].map((n) => n * visibility));
   expect(meter.deadLetters).toBe(1);
+});
+
+test("while there is no room for another call, a queue polls once a second, however many events wait", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  const meter = new Meter(now);
+  let polls = 0;
+  let isFull = true;
+  const calls: object[] = [];
+  const lambda = {
+    get hasRoom() {
+      polls += 1;
+      return !isFull;
+    },
+    call: async (_name: string, event: object) => void calls.push(event),
+  };
+  const queue = new EventQueue("tick", lambda as unknown as Lambda, () => ({ meter }) as unknown as Cloud);
+  for (let i = 0; i < 50; i++) queue.send("{}");
+  expect(polls).toBe(50);
+  await vi.advanceTimersByTimeAsync(10_500);
+  expect(polls).toBe(60);
+  expect(calls).toEqual([]);
+  isFull = false;
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(calls.length).toBeGreaterThan(0);
 });

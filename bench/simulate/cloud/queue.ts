@@ -26,6 +26,7 @@ export class EventQueue {
   /** Batches in flight. */
   #inFlight = 0;
   #backlogSince: number | undefined;
+  #willPoll = false;
   #sent = 0;
 
   constructor(name: keyof typeof EVENT_FUNCTIONS, lambda: Lambda, cloud: () => Cloud) {
@@ -60,7 +61,17 @@ export class EventQueue {
       return;
     }
     this.#backlogSince ??= now();
-    if (this.#inFlight === 0) pause(1).then(() => this.#poll());
+    if (this.#inFlight === 0) this.#pollLater();
+  }
+
+  /** Other functions use all of the account's concurrency: no batch of this queue will end and poll again. */
+  #pollLater(): void {
+    if (this.#willPoll) return;
+    this.#willPoll = true;
+    pause(1).then(() => {
+      this.#willPoll = false;
+      this.#poll();
+    });
   }
 
   /** The number of concurrent batches to which Lambda has scaled, given how long the backlog has lasted. */
