@@ -7,11 +7,11 @@ import { LIMITS } from "./limits.ts";
 const NAME = "VERDICT#a#subject JUDGE#judge";
 const HELD_MS = 50_000;
 
-type Told = Partial<Entry> & Pick<Entry, "sentAt">;
+type Given = Partial<Entry> & Pick<Entry, "sentAt">;
 
-const entry = (told: Told): Entry => ({
-  ...{ answeredAt: told.sentAt + 5, process: "functions", channel: "dynamo", method: "POST", path: "/" },
-  ...{ fault: undefined, status: 200, facts: [], ...told },
+const entry = (given: Given): Entry => ({
+  ...{ answeredAt: given.sentAt + 5, process: "functions", channel: "dynamo", method: "POST", path: "/" },
+  ...{ fault: undefined, status: 200, facts: [], ...given },
 });
 
 /** The store's time is that of the trial. */

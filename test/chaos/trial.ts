@@ -75,7 +75,7 @@ interface Stage {
   readonly world: World;
   readonly store: TrialStore;
   readonly functionsPort: number;
-  readonly configs: readonly RunConfig[];
+  readonly configs: RunConfig[];
   readonly supervisor: Supervisor;
   readonly proxies: Set<FaultProxy>;
   readonly history: Entry[];
@@ -157,7 +157,7 @@ async function startProcesses(stage: Stage): Promise<void> {
   const { built, store, functionsPort, supervisor, world, schedule } = stage;
   const judge = await proxyFor(stage, "functions", "world", () => world.port);
   const configs = RUNS.map((run) => configOf(run, dirname(built.path("chaos/recipe/tools")), judge, schedule.steps));
-  (stage.configs as RunConfig[]).push(...configs);
+  stage.configs.push(...configs);
   await store.start(await proxyFor(stage, "functions", "events", () => functionsPort));
   await untilReachable(stage, store.ports.dynamo);
   const functions: FunctionsArguments = { port: functionsPort, configs };

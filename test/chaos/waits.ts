@@ -45,14 +45,14 @@ function startOfLimit({ history }: Trial, entry: Entry): number {
   return Math.max(entry.sentAt, ...before);
 }
 
-interface Hold {
+interface HeldLease {
   readonly from: number;
   /** The end of the lease. */
   readonly until: number;
 }
 
 function overdueLeases(trial: Trial): string[] {
-  const holds = new Map<string, Hold | "over">();
+  const holds = new Map<string, HeldLease | "over">();
   const hindrances = [...strikesOf(trial), ...silencesOf(trial)];
   const late = (name: string, now: number): string[] => {
     const hold = holds.get(name);

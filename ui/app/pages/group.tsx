@@ -2,7 +2,7 @@
 import { useRoute } from "preact-iso";
 import type { GroupView } from "../../views.ts";
 import { useView } from "../load.ts";
-import { byReward } from "../parts/format.ts";
+import { byReward, missingSignals } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { Link } from "../parts/link.tsx";
 import { QuestionNote } from "../parts/note.tsx";
@@ -42,8 +42,8 @@ export function GroupPage() {
 }
 
 export function QuestionPanel({ row }: { readonly row: GroupView["row"] }) {
-  const { question, noSignal } = row;
-  const withoutSignal = Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
+  const { question } = row;
+  const withoutSignal = missingSignals(row);
   return (
     <>
       <h1>{question.prompt}</h1>

@@ -2,7 +2,7 @@
 import { useLocation, useRoute } from "preact-iso";
 import type { GroupRow, RolloutCell, SearchView, StepView } from "../../views.ts";
 import { useKeys, usePulse, useView } from "../load.ts";
-import { amount, byReward, duration, percent, signed } from "../parts/format.ts";
+import { amount, byReward, duration, missingSignals, percent, signed } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { Link } from "../parts/link.tsx";
 import { QuestionNote } from "../parts/note.tsx";
@@ -178,8 +178,8 @@ function Groups({ view, path, changeQuery }: GroupsProps) {
 }
 
 function Group({ row, path }: { readonly row: GroupRow; readonly path: string }) {
-  const { group, question, rollouts, noSignal, mean, std } = row;
-  const withoutSignal = Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
+  const { group, question, rollouts, mean, std } = row;
+  const withoutSignal = missingSignals(row);
   const order = rollouts.toSorted(byReward);
   return (
     <section class="group">

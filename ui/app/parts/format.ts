@@ -1,5 +1,6 @@
-/** @file Numbers and model names as text, and the order of rollouts by reward. */
+/** @file Numbers, model names and missing learning signals as text, and the order of rollouts by reward. */
 import type { Estimate } from "../../../core/training/bootstrap.ts";
+import type { GroupRow } from "../../views.ts";
 
 export const percent = (share: number | null | undefined): string =>
   share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)}%`;
@@ -30,6 +31,10 @@ const MODEL_PARTS = 3;
 /** Worst first; those without a reward, which teach nothing, last. */
 export const byReward = (a: { readonly reward: number | null }, b: { readonly reward: number | null }): number =>
   (a.reward ?? Number.MAX_VALUE) - (b.reward ?? Number.MAX_VALUE);
+
+/** `<agent>: <why>` for each agent that learns nothing from a group. */
+export const missingSignals = ({ noSignal }: GroupRow): string[] =>
+  Object.entries(noSignal).flatMap(([agent, why]) => (why === null ? [] : [`${agent}: ${why}`]));
 
 /** A share, or a difference of shares, with its 95% interval, in percent. */
 export function interval({ value, low, high }: Estimate, isDifference = false): string {
