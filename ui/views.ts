@@ -121,7 +121,7 @@ export const RunPulse = z.strictObject({
   closed: z.int(),
   /** The current step; after the last one, the number of steps. */
   step: z.int(),
-  /** The open step; null while the next one is being planned, and once all are closed. */
+  /** The open step; null while the next one is being planned, once all are closed, and if the run is not running. */
   openStep: z.int().nullable(),
   /** What the run is doing or waiting for; null if nothing. */
   wait: z.string().nullable(),

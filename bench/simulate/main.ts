@@ -22,7 +22,7 @@ async function main() {
   // Tick logs its metrics to stdout, which nothing reads here.
   process.stdout.write = () => true;
   const window = await simulate(plan, time, (line) => {
-    // A worker says what it was doing, a function which one it is.
+    // Workers log what they were doing, functions their name.
     const { level, what, function: name, code, message, error }: Record<string, unknown> = JSON.parse(line);
     if (level === "info") return;
     const text = String(message ?? error ?? "").replace(/[\w-]{16,}|\d+/g, "…");

@@ -163,7 +163,7 @@ const MOST_MICRO_USD = 12_000;
 /** Requests to the judge that may be under way when a process dies. */
 export const ASKS_AT_ONCE = 16;
 
-/** Whose death may lose an answer of the judge: the functions and the workers that evaluate ask it, the cloud stores its verdicts. */
+/** Processes whose death may lose an answer of the judge: functions and evaluation workers ask it, and the cloud stores its verdicts. */
 export const LOSES_ANSWERS = /^(functions|cloud|eval-.*)$/;
 
 /**

@@ -33,8 +33,9 @@ export function overlappingClaims({ history }: Trial): string[] {
 }
 
 /**
- * What an entry did to claims, and when at the latest for a claim, at the earliest for the end of one: the answer to a release may come after
- * that to the next claim. A write whose target died during it may have ended a claim.
+ * What an entry did to a claim, and when. A claim counts from the latest moment at which it may have been made, its answer; the end of a claim
+ * from the earliest, its request: the answer to a release may arrive after the answer to the next claim. A write whose target died during it
+ * may have ended a claim.
  */
 function changesOf({ lease, possibleLease, sentAt, answeredAt }: Entry): { change: LeaseChange; at: number }[] {
   if (lease) return [{ change: lease, at: isClaim(lease) ? answeredAt : sentAt }];

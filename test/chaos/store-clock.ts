@@ -8,7 +8,7 @@ import { SignatureV4 } from "@smithy/signature-v4";
 import type { StoreRequest } from "./writes.ts";
 
 export type Headers = StoreRequest["headers"];
-/** The headers of a request that was signed earlier by this many milliseconds. */
+/** The headers that a request would have if it had been signed `ms` milliseconds earlier. */
 export type TurnBack = (request: StoreRequest, ms: number) => Promise<Headers>;
 
 const SCOPE = /Credential=[^/]+\/\d{8}\/(?<region>[^/]+)\/(?<service>[^/]+)\/.*SignedHeaders=(?<signed>[^,]+)/;
