@@ -24,9 +24,16 @@ export async function withEncryption<T>(
   try {
     return await work({ ...run, store: { ...run.store, objects }, log: redactedLog(run.log, redact) }, redact);
   } catch (error) {
-    for (let fault = error; fault instanceof Error; fault = fault.cause) redactFault(fault, redact);
+    for (const fault of causesOf(error)) redactFault(fault, redact);
     throw error;
   }
+}
+
+/** The error and its causes, each once: a chain of causes may be circular. */
+function causesOf(error: unknown): ReadonlySet<Error> {
+  const chain = new Set<Error>();
+  for (let fault = error; fault instanceof Error && !chain.has(fault); fault = fault.cause) chain.add(fault);
+  return chain;
 }
 
 /** Redefines the properties: those of a DOMException, the reason of an aborted signal, cannot be assigned. */

@@ -32,3 +32,10 @@ test("neither an error nor its causes quote a question, whatever their class", a
     expect(text).not.toContain("river");
   }
 });
+
+test("an error that is among its own causes is redacted once, and thrown", async () => {
+  const error = new Error(`it failed on ${PROMPT}`);
+  error.cause = new Error(`because of ${PROMPT}`, { cause: error });
+  await expect(failing(error)).rejects.toBe(error);
+  for (const text of [error.message, (error.cause as Error).message]) expect(text).not.toContain("river");
+});
