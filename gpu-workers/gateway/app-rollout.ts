@@ -17,6 +17,8 @@ import type { OpenAttempts } from "./attempts.ts";
 
 /** Runs an app on one question. */
 export interface AppRunner {
+  /** Whether the app counts `AppCall.seconds` itself, from the call on. Such an app is called once the attempt's time limit starts. */
+  readonly isTimed?: boolean;
   /** What it returns, unchecked. */
   run(call: AppCall, signal: AbortSignal): Promise<unknown>;
 }
@@ -65,6 +67,7 @@ async function resultOf(
 ): Promise<AppResult | undefined> {
   const { id, kind, level, prompt, facts } = attempt.plan.question;
   const call: AppCall = { question: { id, kind, level, prompt, facts }, agents, seconds };
+  if (runner.isTimed) await cancelable(attempt.plan.opened ?? Promise.resolve(), signal);
   let returned: unknown;
   try {
     returned = await cancelable(runner.run(call, signal), signal);

@@ -46,6 +46,7 @@ export function httpRunner(
   const sign = openCallSigner(secret, clock);
   const { pathname, search } = new URL(url);
   return {
+    isTimed: true,
     async run(call, signal) {
       const body = canonicalJson(call);
       const signed = await sign({ method: "POST", path: pathname + search, body });

@@ -1,6 +1,7 @@
 /**
  * @file When the conversations of a step begin, and when its time limits start. A conversation may begin once its own agent's version is
- * at hand, even while other workers still train theirs. The time limits start once every version that the step's record names is published.
+ * at hand, even while other workers still train theirs; but an app that runs elsewhere is called when the time limits start, since it counts
+ * them too (gateway/app-rollout.ts). The time limits start once every version that the step's record names is published.
  * With `staleness` n, the versions of steps RUN.step to RUN.step + n are published; conversations of step RUN.step + n + 1 may begin early.
  *
  *     step s ready, s+n+1 planned ──own version at hand──> conversations ──RUN at s + 1──> their time limits start

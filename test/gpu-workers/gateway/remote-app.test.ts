@@ -4,8 +4,10 @@ import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { afterEach, expect, test } from "vitest";
 import type { AppCall } from "../../../core/contracts/app-rollout.ts";
+import { appAttempts } from "../../../gpu-workers/gateway/app-rollout.ts";
 import { rolloutHandler } from "../../../gpu-workers/gateway/rollout-handler.ts";
 import { httpRunner } from "../../../gpu-workers/gateway/runners.ts";
+import { openHarness, planOf } from "./harness.ts";
 
 const SECRET = "a secret for tests only";
 const CLOCK = { storeTime: async () => Date.now() };
@@ -221,4 +223,23 @@ test("a missing secret is reported before any request", () => {
   expect(() => httpRunner({ url: "http://127.0.0.1:9/", secretVariable: "APP_SECRET" }, {}, CLOCK)).toThrow(
     /set APP_SECRET to a secret of at least 16 characters/,
   );
+});
+
+test("an app elsewhere is called once its step is open: the seconds that it counts do not include the training of other agents", async () => {
+  const opened = new Promise((resolve) => setTimeout(resolve, 500));
+  const url = await serve(
+    rolloutHandler(
+      async ({ signal }) => {
+        // As a sub-agent does, whose version is not published before.
+        await opened;
+        signal.throwIfAborted();
+        return { answer: "x" };
+      },
+      { secret: SECRET },
+    ),
+  );
+  const { team, attempts, close } = await openHarness();
+  const attempt = appAttempts({ team, attempts, runner: runnerOf(url), seconds: 0.2 });
+  const outcome = await attempt({ ...planOf(0), opened }, new AbortController().signal).finally(close);
+  expect(outcome).toMatchObject({ status: "finished", conversation: { answer: "x" } });
 });
