@@ -11,6 +11,7 @@ import type { RunRecord } from "../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { runEvaluations } from "./evaluation/eval-loop.ts";
 import { httpNetwork, type WorkerNetwork } from "./invocations/network.ts";
+import { withinSeconds } from "./limits.ts";
 import { type IncarnationEnd, runIncarnation } from "./liveness/incarnation.ts";
 import { type Membership, register } from "./liveness/membership.ts";
 import { startLoops } from "./worker-loops.ts";
@@ -26,6 +27,9 @@ import {
 /** Seconds that a draining worker gives running invocations to end. */
 const DRAIN_SECONDS = 5;
 
+/** Seconds that a worker that fails gives its engines to close. A training call may keep them busy for hours, and the error must not wait. */
+const CLOSE_SECONDS = 5;
+
 /**
  * `over`: the run has ended or, for an evaluator of a fleet, has no job due; `stopped`: the signal aborted; `unneeded`: its fleet had no
  * free slot in the run.
@@ -39,15 +43,28 @@ export async function serveWorker(
   network: WorkerNetwork = httpNetwork,
 ): Promise<ServiceEnd> {
   const worker = await openWorkerProcess(parts, options, network);
-  try {
-    for (;;) {
-      const end = await serveIncarnation(worker, stop);
-      if (end !== "lost") return end;
-    }
-  } finally {
+  const end = await serveIncarnations(worker, stop).catch(async (error: unknown) => {
     // An engine that hangs cannot be closed.
-    if (!worker.meter.isStalled) await closeWorkerProcess(worker);
+    if (!worker.meter.isStalled) await closeInTime(worker);
+    throw error;
+  });
+  await closeWorkerProcess(worker);
+  return end;
+}
+
+async function serveIncarnations(worker: WorkerProcess, stop: AbortSignal): Promise<ServiceEnd> {
+  for (;;) {
+    const end = await serveIncarnation(worker, stop);
+    if (end !== "lost") return end;
   }
+}
+
+/** Never rejects: the error that ends the worker says more than one of closing it. */
+async function closeInTime(worker: WorkerProcess): Promise<void> {
+  const late = () => new MgrpoError("deadline", `its engines did not close within ${CLOSE_SECONDS} s`);
+  await withinSeconds(CLOSE_SECONDS, late, () => closeWorkerProcess(worker)).catch((error: unknown) =>
+    worker.parts.run.log.warn("the worker is not closed", { error: String(error) }),
+  );
 }
 
 async function serveIncarnation(worker: WorkerProcess, stop: AbortSignal): Promise<IncarnationEnd | ServiceEnd> {

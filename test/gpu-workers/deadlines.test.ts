@@ -194,3 +194,22 @@ test("the heartbeat loop of a stalled worker rejects and sends no more heartbeat
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(await counter()).toBe(last);
 });
+
+test("a worker that fails while an engine is busy does not wait for it to close", async () => {
+  const { config, store } = await openRun(log);
+  const busy: PolicyEngine = {
+    ...relayEngine,
+    openSampler: async () => ({
+      sample: () => Promise.reject(new TypeError("a bug of the engine")),
+      release() {},
+      close: forever,
+    }),
+  };
+  const stop = new AbortController();
+  const searcher = startWorker(store, config.run, { agent: "searcher" }, stop.signal, log);
+  await expect(startWorker(store, config.run, {}, never, log, { engineOf: () => busy })).rejects.toThrow(
+    "a bug of the engine",
+  );
+  stop.abort();
+  await searcher;
+});
