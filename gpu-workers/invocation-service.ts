@@ -20,7 +20,7 @@ import type { TrajectoryCache } from "./training/trajectories.ts";
 export interface InvocationService {
   /** Where other workers reach it. */
   readonly url: string;
-  /** Resolves when running invocations have ended, or were canceled after `seconds`. */
+  /** Resolves when running invocations have ended, or were canceled after `seconds`, and sessions that are ending are committed. */
   drain(seconds: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -59,9 +59,8 @@ export async function openInvocationService(parts: InvocationServiceParts): Prom
   const base = options.url?.replace(/\/+$/, "") ?? httpOrigin(options.host, server.port);
   return {
     url: `${base}/${path}`,
-    drain(seconds) {
-      sessions?.close();
-      return registry.drain(seconds);
+    async drain(seconds) {
+      await Promise.all([sessions?.close(), registry.drain(seconds)]);
     },
     close: () => server.close(),
   };

@@ -58,8 +58,11 @@ interface State {
 }
 
 export interface SessionRoutes {
-  /** Refuses new turns, and no longer waits for those in progress. */
-  close(): void;
+  /**
+   * Refuses new turns, and no longer waits for those in progress. Resolves when the ends in progress are committed: to a caller, a connection
+   * that breaks is a worker's death, after which the rollout runs alone.
+   */
+  close(): Promise<void>;
 }
 
 /** Adds the routes to the worker's app. @param prefix the app's base path, without its slash. */
@@ -86,7 +89,12 @@ export function addSessionRoutes(app: Hono, prefix: string, signatures: Signatur
     host.sub.discard({ id: context.req.param("id") });
     return context.body(null, 204);
   });
-  return { close: () => state.stop.abort() };
+  return {
+    async close() {
+      state.stop.abort();
+      await Promise.allSettled([...state.ended.values()].map(({ result }) => result));
+    },
+  };
 }
 
 /** `report` and `limit` are signed. */

@@ -1,6 +1,6 @@
 /** @file The sessions of a sub-agent over HTTP: what they accept, what they refuse, and which answers are signed. */
 import { Hono } from "hono";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { type SessionEnd, type SessionTurn, TurnReply } from "../../../core/contracts/app-chat.ts";
 import type { WorkerRecord } from "../../../core/contracts/records.ts";
 import { MgrpoError } from "../../../core/errors.ts";
@@ -27,13 +27,19 @@ function routes(samples: RecordedSample[], run = {} as RunContext, options: Harn
     onFatal: (error) => expect.unreachable(String(error)),
   };
   const app = new Hono();
-  addSessionRoutes(app, "", { verify: async () => undefined, signReport: () => ({ "x-signed": "yes" }) }, host);
+  const { close } = addSessionRoutes(
+    app,
+    "",
+    { verify: async () => undefined, signReport: () => ({ "x-signed": "yes" }) },
+    host,
+  );
   const send = (path: string, body: object) =>
     app.request(`/sessions/${id}/${path}`, { method: "POST", body: JSON.stringify(body) });
   return {
     post: (turn: SessionTurn) => send("turns", turn),
     end: (end: SessionEnd) => send("end", end),
     forget: () => app.request(`/sessions/${id}`, { method: "DELETE" }),
+    close,
   };
 }
 
@@ -88,6 +94,23 @@ test("an end whose commit failed can be repeated, and then commits the conversat
   const repeated = await end(summary);
   expect(repeated.status).toBe(200);
   expect(await repeated.json()).toMatchObject({ invocations: [{ agent: "searcher" }], counts: { branches: 1 } });
+});
+
+test("a worker that drains waits until a session that is ending is committed", async () => {
+  const store = memoryStore();
+  const commit = vi.fn(async (...args: Parameters<typeof store.objects.commit>) => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return store.objects.commit(...args);
+  });
+  const run = { name: "relay", store: { ...store, objects: { ...store.objects, commit } } } as unknown as RunContext;
+  const { post, end, close } = routes([], run);
+  const { session, ...turn } = turnOf("one");
+  const { exchange } = TurnReply.parse(await (await post({ session, ...turn })).json());
+  const ending = end({ session, delivered: [exchange], callTexts: [] });
+  await vi.waitFor(() => expect(commit).toHaveBeenCalled(), { timeout: 60_000, interval: 5 });
+  await close();
+  expect(store.objects.keys()).toHaveLength(1);
+  expect((await ending).status).toBe(200);
 });
 
 test("a refused request is the app's fault on the caller's side too, not an outage of the worker", async () => {
