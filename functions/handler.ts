@@ -124,9 +124,9 @@ async function settle(name: string, log: LogWriter, run: () => Promise<unknown>)
 /** Errors other than MgrpoError are bugs: they are retried up to the queue's limit. */
 const isRetryable = (error: unknown) => !isMgrpoError(error) || error.retryable;
 
-/** A line of JSON: which function failed, why, and whether a retry may succeed. */
+/** A line of JSON: which function failed, why, and whether a retry may succeed. That of a bug has its stack. */
 export function failureLine(name: string, error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  const known = isMgrpoError(error) ? { code: error.code, evidence: error.evidence } : { code: "fault" };
+  const { message, stack } = error instanceof Error ? error : { message: String(error), stack: undefined };
+  const known = isMgrpoError(error) ? { code: error.code, evidence: error.evidence } : { code: "fault", stack };
   return JSON.stringify({ level: "error", function: name, ...known, retryable: isRetryable(error), message });
 }

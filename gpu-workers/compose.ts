@@ -17,7 +17,7 @@ import type { EngineEvents } from "../engine/index.ts";
 import { openRollout, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
 import { httpRunner, recipeRunner } from "./gateway/runners.ts";
-import type { Log } from "./log.ts";
+import { type Log, stackOf } from "./log.ts";
 import { release } from "./release.ts";
 import { retryingStore } from "./retrying-store.ts";
 import { type RunContext, readRunContext } from "./run-context.ts";
@@ -92,8 +92,7 @@ async function openRunner({ config, store }: RunContext, log: Log): Promise<Pick
   if (runner !== "recipe") return { runner: httpRunner(runner, process.env, store.clock) };
   const app = recipeRunner(await openRollout(recipe));
   const what = "a promise of the app was rejected, and nothing handles it: await it, or catch its error";
-  const report = (error: unknown, question: string) =>
-    log.warn(what, { question, error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+  const report = (error: unknown, question: string) => log.warn(what, { question, error: stackOf(error) });
   return { runner: reportingStrays(app, report) };
 }
 

@@ -14,3 +14,7 @@ export function createLog(write: (line: string) => void, common: Record<string, 
       write(`${JSON.stringify({ level, what, ...common, ...fields })}\n`);
   return { info: line("info"), warn: line("warn"), error: line("error") };
 }
+
+/** The text of an error that may be a bug: its stack, which begins with its message. */
+export const stackOf = (error: unknown): string =>
+  error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -17,6 +17,7 @@ import type { WorkerNetwork } from "./invocations/network.ts";
 import { LatencyLog } from "./latencies.ts";
 import { openWorkerObserver, type WorkerObserver } from "./liveness/observer.ts";
 import { type StepWatch, watchSteps } from "./liveness/watch.ts";
+import { stackOf } from "./log.ts";
 import type { HostedAgent } from "./rollouts/agent.ts";
 import type { RunContext } from "./run-context.ts";
 import { agentsReportingStrays, toolStray } from "./stray-rejections.ts";
@@ -90,8 +91,7 @@ export async function openWorkerProcess(
   const latencies = new LatencyLog();
   const hosted = openAgents(parts, options.agent, checkpoints, meter, latencies);
   const agents = agentsReportingStrays(hosted, (error, tool) => {
-    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    run.log.warn(`${toolStray(tool)}: await it, or catch its error`, { error: stack });
+    run.log.warn(`${toolStray(tool)}: await it, or catch its error`, { error: stackOf(error) });
   });
   const own = agents.get(options.agent);
   const watch = watchSteps(run, own?.name);

@@ -24,7 +24,7 @@ import { readFleet } from "./fleet/find-run.ts";
 import { serveFleet } from "./fleet/serve-fleet.ts";
 import { onHint, onParentGone } from "./liveness/parent.ts";
 import { maxBlockedSeconds, startWatchdog } from "./liveness/watchdog.ts";
-import { createLog, type Log } from "./log.ts";
+import { createLog, type Log, stackOf } from "./log.ts";
 import { release } from "./release.ts";
 import { serveWorker } from "./serve.ts";
 import { onStopSignal } from "./stop-signals.ts";
@@ -175,7 +175,7 @@ try {
   const log = logOf({});
   // An expected failure takes one line; a bug shows its stack.
   if (isMgrpoError(error)) log.error("worker failed", { code: error.code, error: error.message });
-  else log.error("worker failed", { error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+  else log.error("worker failed", { error: stackOf(error) });
   // A thread that hangs in native code would block a normal exit forever.
   if (isMgrpoError(error, "deadline")) process.kill(process.pid, "SIGKILL");
   process.exit(1);

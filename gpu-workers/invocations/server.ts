@@ -21,7 +21,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { invocationId } from "../identity.ts";
-import type { Log } from "../log.ts";
+import { type Log, stackOf } from "../log.ts";
 import type { InvocationRegistry, InvocationStatus } from "./registry.ts";
 import type { SignReport, VerifyCall } from "./signature.ts";
 
@@ -83,7 +83,8 @@ export function invocationApp(
 
   app.onError((error, context) => {
     if (isMgrpoError(error, "event-malformed")) return context.text(error.message, 400);
-    log.error("invocation request failed", { path: context.req.path, error: error.message });
+    const text = isMgrpoError(error) ? error.message : stackOf(error);
+    log.error("invocation request failed", { path: context.req.path, error: text });
     return context.text("the worker failed; see its log", 500);
   });
   return app;

@@ -125,6 +125,19 @@ test("the local cloud's tick logs every failure, and rejects with the first retr
   ]);
 });
 
+test("the log line of a bug says where it is, that of an expected failure does not", async () => {
+  const { lines, log } = recorder();
+  for (const error of [new TypeError("x is undefined"), outage, "thrown text"])
+    await expect(wrap("tick", () => Promise.reject(error), log)({})).rejects.toBe(error);
+  const [bug, expected, text] = lines.map((line) => JSON.parse(line));
+  expect(bug).toMatchObject({
+    ...{ code: "fault", message: "x is undefined" },
+    stack: expect.stringContaining("handler.test.ts"),
+  });
+  expect(expected).not.toHaveProperty("stack");
+  expect(text).toMatchObject({ code: "fault", message: "thrown text" });
+});
+
 test("the error for a missing environment variable names it", () => {
   expect(() => composeFromEnvironment({ MGRPO_TABLE: "t" })).toThrow(/^environment: MGRPO_BUCKET/);
 });

@@ -14,7 +14,7 @@ import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type { TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
 import { GivenRewards } from "../../../core/contracts/app-rollout.ts";
-import type { Log } from "../../log.ts";
+import { type Log, stackOf } from "../../log.ts";
 import type { Attempt } from "../attempt.ts";
 import type { OpenAttempts } from "../attempts.ts";
 import { chatCompletions } from "./chat-reply.ts";
@@ -137,7 +137,7 @@ function noEndpoint({ req }: Context, prefix: string, { dialects }: ChatHost): A
 function apiErrorOf(error: unknown, log: Log): ApiError {
   const expected = turnError(error);
   if (expected) return expected;
-  log.error("gateway request failed", { error: error instanceof Error ? error.message : String(error) });
+  log.error("gateway request failed", { error: stackOf(error) });
   return new ApiError(500, "internal_error", "the server failed; see its log");
 }
 
