@@ -99,7 +99,7 @@ export class Attempts {
 
   #launch(view: LocalGroupView, k: number, attempt: (signal: AbortSignal) => Promise<void>): void {
     const controller = new AbortController();
-    view.mine.add(k);
+    view.unclaimable.add(k);
     this.#slots.inFlight += 1;
     const done = withAnySignal([this.#work.signal, controller.signal], attempt)
       .catch((error: unknown) => {
@@ -129,7 +129,7 @@ export class Attempts {
       }
       if (!isMgrpoError(error, "canceled", "step-closed")) await this.#haltOrThrow(error);
       await this.#release(view, k);
-      view.mine.delete(k);
+      view.unclaimable.delete(k);
     }
   }
 

@@ -15,12 +15,12 @@ export interface ClaimableRollouts {
 
 /**
  * @param me the id of this worker.
- * @param mine rollouts that run or wait here, or have an outcome: not claimable.
+ * @param unclaimable rollouts that run or wait here, or have an outcome.
  */
 export function claimableRollouts(
   group: GroupRecord,
   me: string,
-  mine: ReadonlySet<number>,
+  unclaimable: ReadonlySet<number>,
   isDead: (worker: string) => boolean,
 ): ClaimableRollouts {
   const free: number[] = [];
@@ -29,7 +29,7 @@ export function claimableRollouts(
   const suspects = new Map<number, string>();
   if (group.state === "finalized") return { free, owned, suspects, elsewhere };
   for (let k = 0; k < group.rolloutsPerQuestion; k++) {
-    if (group.rollouts[k] || mine.has(k)) continue;
+    if (group.rollouts[k] || unclaimable.has(k)) continue;
     const claim = group.claims?.[k];
     if (claim === undefined) free.push(k);
     else if (claim === me) owned.push(k);

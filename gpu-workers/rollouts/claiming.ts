@@ -109,7 +109,7 @@ export class Claiming {
       new Map(
         views.flatMap((view) => {
           if (!view.record) return [];
-          return [[view, claimableRollouts(view.record, role.membership.id, view.mine, role.observer.isDead)]];
+          return [[view, claimableRollouts(view.record, role.membership.id, view.unclaimable, role.observer.isDead)]];
         }),
       );
     const found = classify();
@@ -176,7 +176,7 @@ export class Claiming {
     if (crashes < crashLimit(this.#work.role.run.config)) {
       return this.#attempts.startAlone(view, k);
     }
-    view.mine.add(k);
+    view.unclaimable.add(k);
     await this.#attempts.commit({
       status: "failed",
       address: rolloutAddress(this.#work, view, k),
@@ -190,7 +190,7 @@ export class Claiming {
     const { objects } = this.#work.role.run.store;
     const keyOf = (k: number) => objectKeys.outcome(rolloutAddress(this.#work, view, k));
     const sizes = await Promise.all(candidates.map((k) => objects.head(keyOf(k))));
-    for (const [i, k] of candidates.entries()) if (sizes[i] !== undefined) view.mine.add(k);
+    for (const [i, k] of candidates.entries()) if (sizes[i] !== undefined) view.unclaimable.add(k);
     return candidates.filter((_, i) => sizes[i] === undefined);
   }
 

@@ -10,7 +10,7 @@ export interface LocalGroupView {
   /** Position of the group in its step. */
   readonly index: number;
   /** Rollouts that run or wait here, and those that are known to have an outcome. */
-  readonly mine: Set<number>;
+  readonly unclaimable: Set<number>;
   readonly running: Map<number, RunningAttempt>;
   /** Claimed here, but workers or engine threads ended during their attempts: they run alone. */
   readonly quarantined: Set<number>;
@@ -25,7 +25,7 @@ export interface LocalGroupView {
 export function newLocalGroupView(index: number): LocalGroupView {
   return {
     index,
-    mine: new Set(),
+    unclaimable: new Set(),
     running: new Map(),
     quarantined: new Set(),
     record: undefined,

@@ -43,7 +43,7 @@ test("a dead worker's rollout whose outcome waits for its score is not run again
   const work: StepWork = { role, host, step: 0, versions: {}, views: [view], opened: Promise.resolve(), signal };
   const group = { run: config.run, step: 0, group: 0 };
   updateView(work, view, (await store.table.update(claimUnclaimedGroup(group, [0], "me"))).item);
-  view.mine.add(0);
+  view.unclaimable.add(0);
   updateView(work, view, (await store.table.update(claimRollouts(group, [1], "dead"))).item);
   const address = { ...group, phase: "train", rollout: 1 } as const;
   const outcome = { status: "failed", address, questionId: view.record?.questionId, reason: "lost" };
