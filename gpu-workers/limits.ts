@@ -1,4 +1,4 @@
-/** @file Two ways to end a wait: a time limit that starts with an event, and an abort signal. */
+/** @file Ways to end a wait: a time, a time limit that starts with an event, and an abort signal. */
 import { MgrpoError } from "../core/errors.ts";
 
 /** The longest wait of a Node.js timer, in milliseconds; a longer one fires at once. */
@@ -32,6 +32,15 @@ export function timeLimitAfter(start: Promise<unknown>, seconds: number): TimeLi
       return since === undefined ? 0 : (performance.now() - since) / 1000;
     },
   };
+}
+
+/** The value, or undefined if it takes longer than `seconds`. */
+export async function within<T>(value: Promise<T>, seconds: number): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), seconds * 1000);
+  });
+  return Promise.race([value, timeout]).finally(() => clearTimeout(timer));
 }
 
 /** Settles as the work does. If it takes longer, its signal aborts, and the promise rejects with `late()`. */

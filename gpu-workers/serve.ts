@@ -11,7 +11,7 @@ import type { RunRecord } from "../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { runEvaluations } from "./evaluation/eval-loop.ts";
 import { httpNetwork, type WorkerNetwork } from "./invocations/network.ts";
-import { withinSeconds } from "./limits.ts";
+import { within } from "./limits.ts";
 import { type IncarnationEnd, runIncarnation } from "./liveness/incarnation.ts";
 import { type Membership, register } from "./liveness/membership.ts";
 import { startLoops } from "./worker-loops.ts";
@@ -61,10 +61,10 @@ async function serveIncarnations(worker: WorkerProcess, stop: AbortSignal): Prom
 
 /** Never rejects: the error that ends the worker says more than one of closing it. */
 async function closeInTime(worker: WorkerProcess): Promise<void> {
-  const late = () => new MgrpoError("deadline", `its engines did not close within ${CLOSE_SECONDS} s`);
-  await withinSeconds(CLOSE_SECONDS, late, () => closeWorkerProcess(worker)).catch((error: unknown) =>
+  const closing = closeWorkerProcess(worker).catch((error: unknown) =>
     worker.parts.run.log.warn("the worker is not closed", { error: String(error) }),
   );
+  await within(closing, CLOSE_SECONDS);
 }
 
 async function serveIncarnation(worker: WorkerProcess, stop: AbortSignal): Promise<IncarnationEnd | ServiceEnd> {

@@ -11,7 +11,7 @@
 import { linkSignals } from "../../core/any-signal.ts";
 import type { InvocationReport, InvocationRequest } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import { type TimeLimit, timeLimitAfter } from "../limits.ts";
+import { type TimeLimit, timeLimitAfter, within } from "../limits.ts";
 import { isInfrastructureFailure } from "../rollouts/attempt-rollout.ts";
 
 /** The answer to `put`. */
@@ -153,13 +153,4 @@ function failureOf(
   if (isInfrastructureFailure(error) || isMgrpoError(error, "canceled", "step-closed", "run-halted")) return error;
   options.onFatal(error);
   return new MgrpoError("worker-unavailable", "the sub-agent's worker failed");
-}
-
-/** The value, or undefined if it takes longer than `seconds`. */
-async function within<T>(value: Promise<T>, seconds: number): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), seconds * 1000);
-  });
-  return Promise.race([value, timeout]).finally(() => clearTimeout(timer));
 }
