@@ -66,7 +66,7 @@ export async function openInvocationService(parts: InvocationServiceParts): Prom
   };
 }
 
-function sessionHost({ run, agent, watch, trajectories, crash }: InvocationServiceParts): SessionHost {
+function sessionHost({ run, agent, watch, trajectories }: InvocationServiceParts): SessionHost {
   const { seed, staleness } = run.config;
   const sessions = new AgentSessions(agent, [seed, "sample"], maxConversations(run.config), staleness);
   const sub = localSubAgent(run, sessions, trajectories);
@@ -76,7 +76,7 @@ function sessionHost({ run, agent, watch, trajectories, crash }: InvocationServi
     admission: admissionRules(run, agent.name, watch),
     staleness,
     isLoadingOther: (version) => agent.policy.isLoadingOther(version),
-    onFatal: crash,
+    log: run.log,
   };
 }
 

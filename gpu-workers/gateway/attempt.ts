@@ -103,7 +103,7 @@ export class Attempt {
         this.#limitMessages.add(error.message);
         this.#hasContinued = false;
       } else if (!until.aborted) {
-        this.#faults.set(key, faultOf(agent, error));
+        this.#faults.set(key, turnFault(agent, error));
       }
       throw error;
     } finally {
@@ -203,7 +203,7 @@ export class Attempt {
 }
 
 /** An unexpected error costs the attempt, not the worker: the app's request may be what caused it. */
-function faultOf(agent: string, cause: unknown): MgrpoError {
+export function turnFault(agent: string, cause: unknown): MgrpoError {
   if (isMgrpoError(cause)) return cause;
   const why = cause instanceof Error ? cause.message : String(cause);
   return new MgrpoError("session-lost", `a turn of agent '${agent}' failed: ${why}`, { retryable: true, cause });

@@ -16,7 +16,7 @@ import * as z from "zod";
 import { withAnySignal } from "../../core/any-signal.ts";
 import { type AgentSession, type EndedSession, SessionEnd, SessionTurn } from "../../core/contracts/app-chat.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError } from "../../core/errors.ts";
 import type { AdmissionRules } from "../invocations/admission.ts";
 import {
   LONGEST_POLL_SECONDS,
@@ -25,6 +25,8 @@ import {
   tooLarge,
   withoutReport,
 } from "../invocations/server.ts";
+import { type Log, stackOf } from "../log.ts";
+import { turnFault } from "./attempt.ts";
 import { LimitReached } from "./limit-reached.ts";
 import type { SubAgent } from "./sub-agents.ts";
 
@@ -42,8 +44,7 @@ export interface SessionHost {
   readonly staleness: number;
   /** Whether another version is being loaded, and this one is neither open nor being loaded. */
   isLoadingOther(version: number): boolean;
-  /** Called with an error that is not a MgrpoError: a bug, not a fault of the request. */
-  onFatal(error: unknown): void;
+  readonly log: Pick<Log, "error">;
 }
 
 /** The body of a 422: a limit that the agent's conversation reached. */
@@ -169,7 +170,6 @@ async function refusal(
 function failure(host: SessionHost, error: unknown): Answer {
   if (error instanceof LimitReached) return { limit: { limit: error.limit, message: error.message } };
   if (isMgrpoError(error)) return { response: withoutReport({ state: "failed", error }) };
-  host.onFatal(error);
-  const failed = new MgrpoError("worker-unavailable", "the sub-agent's worker failed");
-  return { response: withoutReport({ state: "failed", error: failed }) };
+  host.log.error("session request failed", { error: stackOf(error) });
+  return { response: withoutReport({ state: "failed", error: turnFault(host.agent, error) }) };
 }

@@ -14,6 +14,8 @@ import { type HarnessOptions, planOf, type RecordedSample, scriptedAgent, tokeni
 
 const id = "a".repeat(22);
 
+const log = vi.fn();
+
 /** Calls need no signature here. */
 function routes(samples: RecordedSample[], run = {} as RunContext, options: HarnessOptions = {}) {
   const agent = scriptedAgent("searcher", samples, { script: () => "read", ...options });
@@ -24,7 +26,7 @@ function routes(samples: RecordedSample[], run = {} as RunContext, options: Harn
     admission: { admits: async () => true, whenReady: async () => {}, whenOpen: async () => {} },
     staleness: 0,
     isLoadingOther: () => false,
-    onFatal: (error) => expect.unreachable(String(error)),
+    log: { error: log },
   };
   const app = new Hono();
   const { close } = addSessionRoutes(
@@ -127,6 +129,23 @@ test("a refused request is the app's fault on the caller's side too, not an outa
     ...{ code: "request-refused", retryable: false },
     message: expect.stringContaining("chat_template failed on user, user"),
   });
+});
+
+test("a turn with an unexpected error costs the attempt, as one of the main agent does, and not the sub-agent's worker", async () => {
+  const render = () => {
+    throw new TypeError("a message without a text");
+  };
+  const { post } = routes([], {} as RunContext, { tokenizer: { ...tokenizer, render } });
+  const response = await post(turnOf("one"));
+  const failure = responseFailure({ worker: "w1" } as WorkerRecord, {
+    status: response.status,
+    text: await response.text(),
+  });
+  expect(failure).toMatchObject({
+    ...{ code: "session-lost", retryable: true },
+    message: expect.stringContaining("a turn of agent 'searcher' failed: a message without a text"),
+  });
+  expect(log).toHaveBeenCalledWith("session request failed", { error: expect.stringContaining("TypeError") });
 });
 
 test("the answer to a turn that reaches a limit is signed, as a reply is: it may decide a reward", async () => {
