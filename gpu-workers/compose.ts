@@ -16,6 +16,7 @@ import type { ToolsModule } from "../core/recipe.ts";
 import type { EngineEvents } from "../engine/index.ts";
 import { openRollout, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
+import { logWithoutQuestions } from "./evaluation/encrypted-run.ts";
 import { httpRunner, recipeRunner } from "./gateway/runners.ts";
 import { type Log, stackOf } from "./log.ts";
 import { release } from "./release.ts";
@@ -64,7 +65,7 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
   const module = await openToolsModule(run.config.recipe);
   const onOutage = (failure: string) => log.warn("waiting for the Tinker server", { error: failure });
   const engines = await findEngines(run.config.agents, module.policies, { onOutage });
-  const runner = await openRunner(run, log);
+  const runner = await openRunner(run);
   // Last: what it opens, such as MCP servers, has to be closed.
   const opened = await openTools(module, { config: run.config, environment: process.env, store: run.store });
   return {
@@ -86,12 +87,13 @@ export async function compose(name: string, store: Store, log: Log): Promise<Com
 }
 
 /** The app that runs rollouts, if one does. */
-async function openRunner({ config, store }: RunContext, log: Log): Promise<Pick<WorkerParts, "runner">> {
-  const { runner, recipe } = config;
+async function openRunner(run: RunContext): Promise<Pick<WorkerParts, "runner">> {
+  const { runner, recipe } = run.config;
   if (runner === "native") return {};
-  if (runner !== "recipe") return { runner: httpRunner(runner, process.env, store.clock) };
+  if (runner !== "recipe") return { runner: httpRunner(runner, process.env, run.store.clock) };
   const app = recipeRunner(await openRollout(recipe));
   const what = "a promise of the app was rejected, and nothing handles it: await it, or catch its error";
+  const log = logWithoutQuestions(run);
   const report = (error: unknown, question: string) => log.warn(what, { question, error: stackOf(error) });
   return { runner: reportingStrays(app, report) };
 }

@@ -9,6 +9,7 @@ import { trainedAgents } from "../core/training/step-plan.ts";
 import { type AgentParts, openAgents, verifyEngines } from "./agents.ts";
 import { type BusyMeter, createBusyMeter } from "./busy.ts";
 import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
+import { logWithoutQuestions } from "./evaluation/encrypted-run.ts";
 import type { AppRunner } from "./gateway/app-rollout.ts";
 import { type GatewayService, openGatewayService } from "./gateway/gateway-service.ts";
 import { type InvocationService, openInvocationService } from "./invocation-service.ts";
@@ -90,8 +91,9 @@ export async function openWorkerProcess(
   const observer = openWorkerObserver(run);
   const latencies = new LatencyLog();
   const hosted = openAgents(parts, options.agent, checkpoints, meter, latencies);
+  const log = hasRole(options, "eval") ? logWithoutQuestions(run) : run.log;
   const agents = agentsReportingStrays(hosted, (error, tool) => {
-    run.log.warn(`${toolStray(tool)}: await it, or catch its error`, { error: stackOf(error) });
+    log.warn(`${toolStray(tool)}: await it, or catch its error`, { error: stackOf(error) });
   });
   const own = agents.get(options.agent);
   const watch = watchSteps(run, own?.name);
@@ -108,7 +110,7 @@ export async function openWorkerProcess(
   const runsRollouts = own === undefined || (own.name === run.config.main && hasRole(options, "rollout"));
   const gateway =
     parts.runner && runsRollouts
-      ? await openGatewayService(run.config, parts.runner, network, options, run.log)
+      ? await openGatewayService(run.config, parts.runner, network, options, log)
       : undefined;
   return {
     parts,

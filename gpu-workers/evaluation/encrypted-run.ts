@@ -44,6 +44,22 @@ function redactFault(fault: Error, redact: (text: string) => string): void {
   define("message", fault.message);
 }
 
+/**
+ * The log of a run, for lines about what is not awaited within `withEncryption`, such as stray rejections: they quote no question of an
+ * encrypted suite. The first line reads all of these questions.
+ */
+export function logWithoutQuestions(run: Pick<RunContext, "config" | "suiteQuestions" | "log">): Log {
+  let redactors: ((text: string) => string)[] | undefined;
+  const redact = (text: string) => {
+    redactors ??= run.config.evaluation.suites
+      .map((suite) => run.suiteQuestions(suite))
+      .filter(({ canary }) => canary !== undefined)
+      .map(quotationRedactor);
+    return redactors.reduce((shown, one) => one(shown), text);
+  };
+  return redactedLog(run.log, redact);
+}
+
 function redactedLog(log: Log, redact: (text: string) => string): Log {
   const redactedFields = (fields: Record<string, unknown> = {}) =>
     Object.fromEntries(

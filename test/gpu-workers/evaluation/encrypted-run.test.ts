@@ -1,11 +1,12 @@
 /** @file Errors of an encrypted evaluation: none quotes a question, and a cancellation stays a cancellation. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../../core/errors.ts";
-import { withEncryption } from "../../../gpu-workers/evaluation/encrypted-run.ts";
+import { logWithoutQuestions, withEncryption } from "../../../gpu-workers/evaluation/encrypted-run.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
 import { abortError } from "../../../gpu-workers/rollouts/answer-calls.ts";
 import type { RunContext } from "../../../gpu-workers/run-context.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
+import { relayConfig } from "../../fixtures/relay/start.ts";
 
 const PROMPT = "Which river of the north has the most bridges?";
 const set = {
@@ -38,4 +39,17 @@ test("an error that is among its own causes is redacted once, and thrown", async
   error.cause = new Error(`because of ${PROMPT}`, { cause: error });
   await expect(failing(error)).rejects.toBe(error);
   for (const text of [error.message, (error.cause as Error).message]) expect(text).not.toContain("river");
+});
+
+test("what is logged outside an evaluation quotes no question of an encrypted suite", () => {
+  const lines: string[] = [];
+  const { warn } = logWithoutQuestions({
+    config: relayConfig({ evaluation: { suites: [{ name: "open" }, { name: "secret" }] } }),
+    suiteQuestions: ({ name }) => (name === "secret" ? set : { questions: [] }),
+    log: createLog((line) => lines.push(line)),
+  });
+  warn("a promise was rejected", { error: `fetch failed on ${PROMPT}`, attempts: 2 });
+  expect(lines.join()).toContain("fetch failed on");
+  expect(lines.join()).toContain('"attempts":2');
+  expect(lines.join()).not.toContain("river");
 });
