@@ -45,8 +45,8 @@ function redactFault(fault: Error, redact: (text: string) => string): void {
 }
 
 /**
- * The log of a run, for lines about what is not awaited within `withEncryption`, such as stray rejections: they quote no question of an
- * encrypted suite. The first line reads all of these questions.
+ * A run's log for lines from outside `withEncryption`, such as those about stray rejections: none quotes a question of an encrypted suite.
+ * The first line reads all of these questions.
  */
 export function logWithoutQuestions(run: Pick<RunContext, "config" | "suiteQuestions" | "log">): Log {
   let redactors: ((text: string) => string)[] | undefined;
