@@ -42,8 +42,8 @@ const [MAX_TOOL_PAGES, MAX_TOOLS, MAX_TOOL_CHARACTERS] = [100, 1000, 10_000_000]
 
 interface Connection {
   readonly client: Promise<Client>;
-  /** Undefined: the transport has not been closed. */
-  readonly closing: () => Promise<void> | undefined;
+  /** Closes it, whether or not it is open yet: calls in flight fail. Resolves once its process has ended. */
+  readonly close: () => Promise<void>;
   /** The end of what a process wrote to standard error. */
   readonly errorOutput: () => string;
   /** In flight. */
@@ -54,6 +54,10 @@ interface Connection {
 const REFUSALS: readonly (readonly [number, string])[] = [
   ...[401, 403].map((status) => [status, "it refuses the call: check the variables that its headers name"] as const),
   [402, "it requires payment"],
+  // The SDK follows redirects within the server's origin only: another one would receive the secrets of the headers.
+  ...[301, 302, 303, 307, 308].map(
+    (status) => [status, "it redirects elsewhere: check its url in the settings"] as const,
+  ),
 ];
 
 /** Throws `config-invalid` if a header cannot be sent. */
@@ -156,10 +160,10 @@ class McpConnection implements McpServer {
     if (this.#current) return this.#current;
     const client = new Client({ name: "mgrpo", version: "1" });
     const transport = transportOf(this.#settings, this.#values, () => connection.calls);
-    const closing = watchClose(transport);
+    const close = closeOnce(transport);
     const errorOutput = keepErrorOutput(transport);
     const connecting = client.connect(transport, { timeout: this.#timeoutMilliseconds }).then(() => client);
-    const connection: Connection = { client: connecting, closing, errorOutput, calls: 0 };
+    const connection: Connection = { client: connecting, close, errorOutput, calls: 0 };
     client.onclose = () => this.#forget(connection);
     connecting.catch(() => this.#forget(connection));
     this.#current = connection;
@@ -181,7 +185,7 @@ class McpConnection implements McpServer {
   #disconnect(connection: Connection): void {
     if (!this.#open.delete(connection)) return;
     if (this.#current === connection) this.#current = undefined;
-    const closing = connection.client.then((client) => client.close(), connection.closing).catch(() => {});
+    const closing = connection.close().catch(() => {});
     this.#closing.add(closing);
     closing.then(() => this.#closing.delete(closing));
   }
@@ -262,15 +266,15 @@ function transportOf(settings: McpSettings, values: Record<string, string>, call
   return transport as Transport;
 }
 
-/** The promise of the transport's first `close`: if a server does not initialize, the SDK closes it without waiting for its process to end. */
-function watchClose(transport: Transport): Connection["closing"] {
+/** Lets all calls of `close` share the first one: if a server does not initialize, the SDK closes it without waiting for its process to end. */
+function closeOnce(transport: Transport): () => Promise<void> {
   const close = transport.close.bind(transport);
   let closing: Promise<void> | undefined;
   transport.close = () => {
     closing ??= close();
     return closing;
   };
-  return () => closing;
+  return transport.close;
 }
 
 const addressOf = (settings: McpSettings): string =>

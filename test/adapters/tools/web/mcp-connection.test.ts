@@ -14,10 +14,13 @@ import { MgrpoError } from "../../../../core/errors.ts";
 const script = join(import.meta.dirname, "../../../world/mcp-server.mjs");
 const COMMON = { only: null, without: [], seconds: 60, cached: false, requestsPerSecond: 10, usdPerCall: 0 };
 
-const openServer = (address: { command: string; arguments: string[]; environment: string[] } | { url: string }) =>
+const openServer = (
+  address: { command: string; arguments: string[]; environment: string[] } | { url: string },
+  seconds = COMMON.seconds,
+) =>
   openMcpServer(
     "sums",
-    "url" in address ? { ...COMMON, ...address, headers: {} } : { ...COMMON, ...address },
+    "url" in address ? { ...COMMON, ...address, headers: {}, seconds } : { ...COMMON, ...address, seconds },
     () => "",
     (text) => text,
   );
@@ -89,6 +92,19 @@ test("`close` waits for the end of a process that has not initialized", async ()
 });
 
 test.each([
+  [
+    "a process",
+    () => ({ command: process.execPath, arguments: ["-e", "setInterval(() => {}, 1000)"], environment: [] }),
+  ],
+  ["a URL", async () => ({ url: await serve(() => {}) })],
+])("`close` does not wait for %s to initialize: the call in flight fails", async (_, address) => {
+  const server = openServer(await address(), 3600);
+  const listing = server.tools().catch((error: unknown) => error);
+  await server.close();
+  expect(await listing).toMatchObject({ code: "tool-backend", retryable: true });
+});
+
+test.each([
   ["a line", 'console.error("loading\\nthe key s3cret is not known")', "the key *** is not known"],
   ["an uncaught error", 'throw new Error("TOKEN required")', "Error: TOKEN required"],
   ["a line after more than is kept", 'console.error("x".repeat(20_000)); console.error("no port")', "no port"],
@@ -118,6 +134,25 @@ test("an HTTP error is one line, however long the page that comes with it", asyn
     /^MCP server 'sums' .*, listing its tools: .*<html> <p>Try again later.* bytes left out.*<\/html>$/,
   );
   expect(message.length).toBeLessThan(1200);
+  await server.close();
+});
+
+test("a redirect to another origin is refused for good, and the other server receives no header", async () => {
+  let requests = 0;
+  const other = await serve((_, response) => {
+    requests += 1;
+    response.writeHead(503).end();
+  });
+  const url = await serve((_, response) => void response.writeHead(307, { location: other }).end());
+  const server = openServer({ url });
+  await expect(server.tools()).rejects.toMatchObject({
+    code: "tool-backend",
+    retryable: false,
+    message: expect.stringMatching(
+      /listing its tools: HTTP 307: it redirects elsewhere: check its url in the settings$/,
+    ),
+  });
+  expect(requests).toBe(0);
   await server.close();
 });
 
