@@ -91,6 +91,9 @@ export async function fetchModel(model: HubModel, settings: HubSettings, report:
 
 const sum = (files: readonly HubFile[]): number => files.reduce((total, { bytes }) => total + bytes, 0);
 
+/** SHA-256, or git's SHA-1. Names a file of the cache, so it must not be a path that a mirror chooses. */
+const BLOB_NAME = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
+
 /** Files of the repository's root that a model may need. */
 async function filesOf(
   repository: string,
@@ -106,7 +109,9 @@ async function filesOf(
     const files: HubFile[] = [];
     for await (const entry of entries) {
       if (entry.type !== "file" || !/^[^/\\]+\.(json|safetensors|jinja|txt)$/.test(entry.path)) continue;
-      files.push({ path: entry.path, bytes: entry.size, hash: entry.lfs?.oid ?? entry.oid ?? "" });
+      const hash = entry.lfs?.oid ?? entry.oid ?? "";
+      if (!BLOB_NAME.test(hash)) throw new TypeError(`no hash of ${entry.path}`);
+      files.push({ path: entry.path, bytes: entry.size, hash });
     }
     return files;
   });

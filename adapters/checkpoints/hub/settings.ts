@@ -57,11 +57,14 @@ function readToken(path: string): string {
   }
 }
 
+/** Printable ASCII without spaces: the error of `fetch` about a token that no header can hold would repeat it. */
+const TOKEN = /^hf_[!-~]+$/;
+
 function checkedToken(token: string, source: string): string {
-  if (token.startsWith("hf_")) return token;
+  if (TOKEN.test(token)) return token;
   throw new MgrpoError(
     "config-invalid",
-    `${source} does not hold a Hugging Face token, which would start with hf_: create one at ${OFFICIAL}/settings/tokens, or remove ${source}`,
+    `${source} does not hold a Hugging Face token, which starts with hf_ and has no spaces: create one at ${OFFICIAL}/settings/tokens, or remove ${source}`,
   );
 }
 

@@ -145,6 +145,15 @@ describe("one line for", () => {
       "hub-unavailable",
       /^http:\/\/127\.0\.0\.1:\d+ does not answer like the Hugging Face Hub/,
     ],
+    ...["../../../../outside", ""].map((oid): [string, () => Promise<unknown>, string, RegExp] => [
+      `a mirror that lists the hash '${oid}'`,
+      () => {
+        hub().faults.page = JSON.stringify([{ type: "file", path: "config.json", size: 2, oid }]);
+        return fetching({}, { ...MODEL, revision: COMMIT });
+      },
+      "hub-unavailable",
+      /^http:\/\/127\.0\.0\.1:\d+ does not answer like the Hugging Face Hub \(no hash of config.json\)/,
+    ]),
     [
       "a hub that is rate-limiting requests",
       () => {

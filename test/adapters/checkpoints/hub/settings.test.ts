@@ -37,10 +37,12 @@ test("a value that is not a token is refused, and the message names its file or 
   writeFileSync(saved, "secret");
   const refused = (environment: Record<string, string>, place: string) =>
     expect(() => hubSettings({ HF_HOME: home, ...environment })).toThrow(
-      `${place} does not hold a Hugging Face token, which would start with hf_: ${remedy} ${place}`,
+      `${place} does not hold a Hugging Face token, which starts with hf_ and has no spaces: ${remedy} ${place}`,
     );
   refused({}, saved);
   refused({ HF_TOKEN: "secret" }, "HF_TOKEN");
+  // No header can hold the first two.
+  for (const token of ["hf_a\nb", "hf_a…", "hf_a b", "hf_"]) refused({ HF_TOKEN: token }, "HF_TOKEN");
   refused({ HUGGING_FACE_HUB_TOKEN: "secret" }, "HUGGING_FACE_HUB_TOKEN");
   expect(hubSettings({ HF_HOME: home, HF_TOKEN: "", HUGGING_FACE_HUB_TOKEN: "hf_old" }).token).toBe("hf_old");
 });
