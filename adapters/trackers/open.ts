@@ -4,6 +4,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Environment } from "../../core/ports.ts";
 import type { Tracker } from "../../core/tracker.ts";
+import { isHeader } from "../http-header.ts";
 import { openMlflow } from "./mlflow.ts";
 import { type OtlpOptions, openOtlp } from "./otlp.ts";
 import { openTensorBoard } from "./tensorboard.ts";
@@ -80,16 +81,6 @@ function otlpHeaders(environment: Environment): Record<string, string> {
   return Object.fromEntries(headers);
 }
 
-/** Whether HTTP allows a header with this name and value. */
-function isHeader(name: string, value: string): boolean {
-  try {
-    new Headers().append(name, value);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function mlflowServer(environment: Environment): { readonly url: string; readonly authorization: string } {
   const address = environment["MLFLOW_TRACKING_URI"] ?? "";
   const server = serverOf(address);
@@ -102,7 +93,13 @@ function mlflowServer(environment: Environment): { readonly url: string; readonl
     MLFLOW_TRACKING_PASSWORD: password,
   } = environment;
   // As in MLflow's own client: a user name with a password takes precedence over a token.
-  if (token && !(user && password)) return { ...server, authorization: `Bearer ${token}` };
+  if (token && !(user && password)) {
+    const authorization = `Bearer ${token}`;
+    if (isHeader("authorization", authorization)) return { ...server, authorization };
+    const message =
+      "track: mlflow: MLFLOW_TRACKING_TOKEN has a character that HTTP does not allow in a header: correct it";
+    throw new MgrpoError("config-invalid", message);
+  }
   return user ? { ...server, authorization: basicAuthorization(user, password) } : server;
 }
 

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { openMlflow } from "../../../adapters/trackers/mlflow.ts";
 import { checkTrackers, openTrackers } from "../../../adapters/trackers/open.ts";
 import { RunConfig } from "../../../core/contracts/config.ts";
+import { MgrpoError } from "../../../core/errors.ts";
 import { relayConfig } from "../../fixtures/relay/start.ts";
 
 const never = new AbortController().signal;
@@ -173,6 +174,16 @@ test("a missing or unusable address is refused before the run", () => {
     /not an http or https address/,
   );
   expect(() => checkTrackers({ track: ["tensorboard"], trackContent: false }, {})).not.toThrow();
+});
+
+test("a token that no header can hold is refused before the run, and not repeated", () => {
+  const environment = { MLFLOW_TRACKING_URI: url, MLFLOW_TRACKING_TOKEN: "secret\ntoken" };
+  expect(() => checkTrackers({ track: ["mlflow"], trackContent: false }, environment)).toThrow(
+    new MgrpoError(
+      "config-invalid",
+      "track: mlflow: MLFLOW_TRACKING_TOKEN has a character that HTTP does not allow in a header: correct it",
+    ),
+  );
 });
 
 test("a run that was created with only some of its settings gets the missing ones, once", async () => {

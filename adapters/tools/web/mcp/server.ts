@@ -17,6 +17,7 @@ import { ErrorCode, McpError } from "@modelcontextprotocol/sdk/types.js";
 import { boundReason } from "../../../../core/contracts/bounds.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
 import { toWellFormedJson } from "../../../../core/well-formed.ts";
+import { isHeader } from "../../../http-header.ts";
 import type { Redact } from "../../../redact.ts";
 import { reasonOf } from "../external/backend.ts";
 import type { McpSettings } from "../settings.ts";
@@ -231,20 +232,11 @@ function refuseUnsendableHeaders(
   values: Readonly<Record<string, string>>,
 ): void {
   for (const [header, variable] of Object.entries(headers)) {
-    if (canSend(header, values[header] ?? "")) continue;
-    const fault = canSend(header, "")
+    if (isHeader(header, values[header] ?? "")) continue;
+    const fault = isHeader(header, "")
       ? `the value of ${variable} has characters that no header can hold`
       : "no header can have this name";
     throw new MgrpoError("config-invalid", `tools.mcp.${server}.headers.${header}: ${fault}`);
-  }
-}
-
-function canSend(header: string, value: string): boolean {
-  try {
-    new Headers().append(header, value);
-    return true;
-  } catch {
-    return false;
   }
 }
 
