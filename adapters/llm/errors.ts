@@ -5,6 +5,7 @@
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
+import { jsonOrUndefined } from "./json.ts";
 import { noAnswerIn } from "./no-answer.ts";
 import type { Endpoint } from "./provider.ts";
 
@@ -104,7 +105,7 @@ export function mayBeCharged(error: unknown): boolean {
   const { responseBody, statusCode } = error;
   if (statusCode !== 200) return answerFaultOf(errorResponseOf(error)) !== undefined;
   if (responseBody === undefined) return true;
-  const body = parsed(responseBody);
+  const body = jsonOrUndefined(responseBody);
   if (body === undefined) return !isHtml(responseBody);
   // An answer in the server's own format.
   return errorResponseOf(error).status === 200 && recordOf(body)["choices"] !== undefined;
@@ -113,7 +114,9 @@ export function mayBeCharged(error: unknown): boolean {
 /** The body, parsed, of an answer with status 200 that is not a completion. */
 function answerBodyOf(error: unknown): unknown {
   if (InvalidResponseDataError.isInstance(error)) return error.data;
-  return APICallError.isInstance(error) && error.statusCode === 200 ? parsed(error.responseBody ?? "") : undefined;
+  return APICallError.isInstance(error) && error.statusCode === 200
+    ? jsonOrUndefined(error.responseBody ?? "")
+    : undefined;
 }
 
 interface ErrorResponse {
@@ -126,7 +129,7 @@ interface ErrorResponse {
 /** The status and the server's reason. Gateways report failures of their backends with status 200 and an `error`. */
 function errorResponseOf({ statusCode: status, message, responseBody, cause }: APICallError): ErrorResponse {
   if (status === undefined) return { status, message: cause instanceof Error ? deepest(cause) : message };
-  const body = parsed(responseBody ?? "");
+  const body = jsonOrUndefined(responseBody ?? "");
   const error = recordOf(recordOf(body)["error"] ?? body);
   const serverMessage = messageOf(error);
   const code = error["code"] ?? error["type"];
@@ -159,7 +162,8 @@ function failureOf(
   if (status === 200) {
     if (isHtml(message))
       return refused(`${name} answers with HTML, not JSON: check the base URL, which often ends in /v1`, 200);
-    if (parsed(message) === undefined) return unavailable(`${name} gave an answer that is cut off (${detail})`, 200);
+    if (jsonOrUndefined(message) === undefined)
+      return unavailable(`${name} gave an answer that is cut off (${detail})`, 200);
     return refuse("gave an answer that is not a chat completion");
   }
   const answerFault = answerFaultOf({ status, message, ...(code !== undefined && { code }) });
@@ -231,12 +235,4 @@ const isHtml = (text: string) => /^\s*</.test(text);
 
 function recordOf(value: unknown): Record<string, unknown> {
   return value !== null && typeof value === "object" ? (value as Record<string, unknown>) : {};
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -7,6 +7,7 @@ import type { LanguageModel } from "../../core/language-model-ports.ts";
 import type { ChatMessage, Environment } from "../../core/ports.ts";
 import { requestCompletion } from "./ask.ts";
 import { EndpointFailure } from "./errors.ts";
+import { jsonOrUndefined } from "./json.ts";
 import { openEndpoint } from "./provider.ts";
 
 export interface OpenModelOptions {
@@ -80,7 +81,7 @@ function formatHint({ provider, json }: LanguageModelSpec): string {
  */
 function jsonIn(text: string): string {
   const answers = text.split("</think>").map((_, i, parts) => unfenced(parts.slice(i).join("</think>")));
-  return answers.find((answer) => parsed(answer) !== undefined) ?? answers.at(-1) ?? "";
+  return answers.find((answer) => jsonOrUndefined(answer) !== undefined) ?? answers.at(-1) ?? "";
 }
 
 function unfenced(text: string): string {
@@ -88,17 +89,8 @@ function unfenced(text: string): string {
   return /^```(?:json)?\s*\n(.*)\n```$/s.exec(answer)?.[1]?.trim() ?? answer;
 }
 
-/** Undefined: it is not JSON. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function faultOf(schema: z.ZodType, text: string): string | undefined {
-  const value = parsed(text);
+  const value = jsonOrUndefined(text);
   if (value === undefined) return "not JSON";
   const issue = schema.safeParse(value).error?.issues[0];
   return issue && [issue.path.join("."), issue.message].filter(Boolean).join(": ");

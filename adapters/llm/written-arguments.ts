@@ -3,6 +3,7 @@
  * some versions of llama.cpp send an object, and a call of a tool without parameters may have no arguments at all.
  */
 import * as z from "zod";
+import { jsonOrUndefined } from "./json.ts";
 
 const CallWithArguments = z.looseObject({ function: z.looseObject({ name: z.string() }).transform(withArguments) });
 const CompletionWithCalls = z.looseObject({
@@ -17,16 +18,8 @@ function withArguments(call: { readonly [key: string]: unknown }) {
 /** A body that is anything else is unchanged. */
 export function withWrittenArguments(body: string): string {
   if (!body.includes('"tool_calls"')) return body;
-  const { data } = CompletionWithCalls.safeParse(parsed(body));
+  const { data } = CompletionWithCalls.safeParse(jsonOrUndefined(body));
   return data ? JSON.stringify(data) : body;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** The response with its body rewritten. A body that breaks off breaks off in the result too. */

@@ -130,7 +130,10 @@ async function openVisit(services: Services): Promise<Tool> {
 
 async function openMcpTools(name: string, settings: McpSettings, services: Services): Promise<Tool[]> {
   if (isReplay(services.settings) && !settings.cached)
-    throw new MgrpoError("config-invalid", `tools.mcp.${name}.cached is false: its answers cannot be replayed`);
+    throw new MgrpoError(
+      "config-invalid",
+      `tools.mcp.${name}.cached is false, so its answers cannot be replayed: set tools.cache.mode=cached, which calls this server again`,
+    );
   const [{ openMcpServer }, { mcpTools }] = await Promise.all([import("./mcp/server.ts"), import("./mcp/tools.ts")]);
   const variables = (variable: string) => readVariable(variable, `tools.mcp.${name}`, services);
   const server = openMcpServer(name, settings, variables, services.redact);

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { originalWording } from "../../../../core/contracts/question.ts";
 import type { Tool } from "../../../../core/ports.ts";
+import { clip } from "../../../../core/well-formed.ts";
 import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
 import type { SearchSettings } from "../settings.ts";
@@ -50,7 +51,7 @@ function cut(query: string): string {
   const text = query.split(/\s+/).slice(0, MAX_QUERY.words).join(" ");
   if (text.length <= MAX_QUERY.characters) return text;
   const end = text.lastIndexOf(" ", MAX_QUERY.characters);
-  return text.slice(0, end > 0 ? end : MAX_QUERY.characters).replace(/[\uD800-\uDBFF]$/, "");
+  return clip(text, end > 0 ? end : MAX_QUERY.characters);
 }
 
 const formatResult = ({ title, url, snippet }: SearchResult, i: number): string =>
