@@ -33,6 +33,7 @@ import { pinModels } from "./local/hub-models.ts";
 import { readText, writeAtomically } from "./local/run-folder.ts";
 import { type Stop, stopWithin, watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
+import { clean } from "./terminal/clean.ts";
 import { accuracy, counted, duration } from "./terminal/columns.ts";
 import { type LiveLine, openLiveLine } from "./terminal/live.ts";
 import { row } from "./terminal/rows.ts";
@@ -132,8 +133,9 @@ async function evaluateCheckpoint(
   if (left.size === 0) rmSync(folder, { recursive: true, force: true });
 }
 
+/** Whoever writes to the watched location names the checkpoints. */
 export function progressText(checkpoint: string, total: number, left: readonly string[], seconds: number): string {
-  const done = `${checkpoint}: ${total - left.length} of ${counted(total, "suite")} done in ${duration(seconds)}`;
+  const done = `${clean(checkpoint)}: ${total - left.length} of ${counted(total, "suite")} done in ${duration(seconds)}`;
   return left.length === 0 ? done : `${done}, left: ${left.join(", ")}`;
 }
 
@@ -253,6 +255,6 @@ async function teamConfig({ recipe: name, arm, seed, agent, models, set }: Watch
 export function lineOf(evaluation: WatchedEvaluation, isTerminal = process.stdout.isTTY): string {
   const { checkpoint, suite, n, correct } = evaluation;
   if (!isTerminal) return JSON.stringify(evaluation);
-  const label = `${checkpoint.padEnd(22)}  ${suite.padEnd(20)}`;
+  const label = `${clean(checkpoint).padEnd(22)}  ${suite.padEnd(20)}`;
   return row(label, colors.green(accuracy(evaluation)), colors.dim(`${correct} of ${n}`));
 }

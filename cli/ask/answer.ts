@@ -15,6 +15,7 @@ import { toolStray } from "../../gpu-workers/stray-rejections.ts";
 import { readInvocations } from "../conversations.ts";
 import { readBases } from "../local/base-models.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
+import { clean } from "../terminal/clean.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
 /** A conversation in progress: its agent, and the delegation that it answers. */
@@ -48,7 +49,7 @@ export async function answer(
   const bases = await readBases(config, "evaluate");
   const questions = { train: [question], heldOut: [] };
   const onToolStray = (error: unknown, tool: string) =>
-    console.error(`warning: ${toolStray(tool)}: ${error instanceof Error ? error.message : String(error)}`);
+    console.error(`warning: ${toolStray(tool)}: ${clean(error instanceof Error ? error.message : String(error))}`);
   return withHostedTeam(config, { bases, questions, log: createLog(() => {}), onToolStray }, (team) =>
     rollOut(team, question, sampling, onProgress, signal),
   );

@@ -14,6 +14,7 @@ import type { Store } from "../../core/ports.ts";
 import { listedRuns } from "../../core/training/run-list.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "../local/embedded-cloud.ts";
 import { watchForStop } from "../local/stop.ts";
+import { clean } from "../terminal/clean.ts";
 import { openLiveLine } from "../terminal/live.ts";
 import { type Dashboard, startDashboard } from "../ui/child.ts";
 import { type Activity, activityText, observe, type StoreSnapshot } from "./activity.ts";
@@ -131,7 +132,7 @@ export async function showActivity(
   }
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const messageOf = (error: unknown): string => clean(error instanceof Error ? error.message : String(error));
 
 /** Omits damaged run records: `mgrpo runs` reports them. */
 async function readRuns({ table }: Store): Promise<RunRecord[]> {

@@ -1,6 +1,7 @@
 /** @file Shows the progress of a comparison: one live line per active run on a terminal, one JSON object per line elsewhere. */
 import colors from "picocolors";
 import * as z from "zod";
+import { clean } from "../terminal/clean.ts";
 import { duration, percent } from "../terminal/columns.ts";
 import { openLiveText } from "../terminal/live-text.ts";
 import { hanging, row } from "../terminal/rows.ts";
@@ -82,7 +83,7 @@ function liveLines(total: number, output: NodeJS.WriteStream): ComparisonDisplay
       above(
         fault === undefined
           ? `  ${colors.green("✔")} ${run}  ${colors.dim(took)}`
-          : hanging(`  ${colors.red("✘")} ${run}  `, fault, "    ").join("\n"),
+          : hanging(`  ${colors.red("✘")} ${run}  `, clean(fault), "    ").join("\n"),
       );
     },
     close() {

@@ -11,6 +11,8 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { HUB_PREFIX, type HubModel, hubFileName, hubModelName, parseHubModel } from "../../core/contracts/hub-model.ts";
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { clean } from "../terminal/clean.ts";
+import { cut, terminalWidth } from "../terminal/flow.ts";
 
 /** Updates of a live line per second. */
 const UPDATES_PER_SECOND = 5;
@@ -77,13 +79,13 @@ interface TerminalReporter extends HubReporter {
   close(): void;
 }
 
-/** On a terminal one live line; elsewhere a line when a file starts. */
+/** On a terminal one live line, cut to its width, since a wrapped line cannot be redrawn; elsewhere a line when a file starts. */
 export function terminalReporter(stream: NodeJS.WriteStream = process.stderr): TerminalReporter {
   let shownAt = Number.NEGATIVE_INFINITY;
   let file = "";
   let isLive = false;
   return {
-    note: (message) => stream.write(`${message}\n`),
+    note: (message) => stream.write(`${clean(message)}\n`),
     progress(progress) {
       const isLast = progress.bytes >= progress.totalBytes;
       const isNew = progress.file !== file;
@@ -95,7 +97,7 @@ export function terminalReporter(stream: NodeJS.WriteStream = process.stderr): T
       const now = performance.now();
       if (!isLast && now - shownAt < 1000 / UPDATES_PER_SECOND) return;
       shownAt = now;
-      stream.write(`\r\u001B[K${progressLine(progress)}`);
+      stream.write(`\r\u001B[K${cut(progressLine(progress), terminalWidth(stream) - 1)}`);
       isLive = true;
     },
     close() {
@@ -105,7 +107,9 @@ export function terminalReporter(stream: NodeJS.WriteStream = process.stderr): T
   };
 }
 
+/** A repository's owner names its files, so the line is cleaned. */
 function progressLine({ model, file, bytes, totalBytes }: DownloadProgress): string {
   const megabytes = (count: number) => (count / 1e6).toFixed(count < 1e8 ? 1 : 0);
-  return `${model.replace(/@([0-9a-f]{8})[0-9a-f]{32}$/, "@$1")}  ${megabytes(bytes)} of ${megabytes(totalBytes)} MB  ${file}`;
+  const name = model.replace(/@([0-9a-f]{8})[0-9a-f]{32}$/, "@$1");
+  return clean(`${name}  ${megabytes(bytes)} of ${megabytes(totalBytes)} MB  ${file}`);
 }

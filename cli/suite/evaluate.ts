@@ -17,6 +17,7 @@ import { preflightEvaluation } from "../local/preflight.ts";
 import { readText, writeAtomically } from "../local/run-folder.ts";
 import { watchForStop } from "../local/stop.ts";
 import { readQuestions, refuseEmpty } from "../questions.ts";
+import { clean } from "../terminal/clean.ts";
 import { accuracy, costText } from "../terminal/columns.ts";
 import { hanging, row } from "../terminal/rows.ts";
 import { evaluationId } from "./identity.ts";
@@ -135,12 +136,16 @@ function print(report: SuiteReport, folder: string): void {
   process.exitCode = 1;
 }
 
-function reportLines({ groups, judged, spent, submissions, runs, ...report }: SuiteReport, folder: string): string[] {
+/** The file of questions names the groups. */
+export function reportLines(
+  { groups, judged, spent, submissions, runs, ...report }: SuiteReport,
+  folder: string,
+): string[] {
   const share = ({ n, correct }: { n: number; correct: number }) => colors.dim(`${correct} of ${n}`);
   return [
     "",
     row(report.suite.padEnd(24), colors.green(accuracy(report)), share(report)),
-    ...groups.map((group) => row(`  ${group.group.padEnd(22)}`, accuracy(group), share(group))),
+    ...groups.map((group) => row(`  ${clean(group.group).padEnd(22)}`, accuracy(group), share(group))),
     ...(runs.length > 1
       ? hanging("    ", colors.dim(`each run: ${runs.map((run) => `${run.correct} of ${run.n}`).join(", ")}`))
       : []),

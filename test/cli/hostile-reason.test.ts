@@ -1,13 +1,18 @@
 /**
- * @file A run's halt reason may quote a model or a web page, and a folder may have any name: their control characters and bidirectional
- * overrides do not reach the terminal.
+ * @file What a model, a web page, a server or another user wrote, such as the reason of a halt or the name of a checkpoint, reaches the
+ * terminal without control characters and bidirectional overrides.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { openProgress } from "../../cli/compare/progress.ts";
+import { reportLines } from "../../cli/suite/evaluate.ts";
 import { describe as described } from "../../cli/terminal/fail.ts";
+import { lineOf, progressText } from "../../cli/watch.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { TINY, tinyCheckpoint } from "../engine/tiny.ts";
+import { bpeFiles } from "../fixtures/tokenizers.ts";
 import { printed } from "./printed.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
@@ -49,4 +54,46 @@ test("a folder of runs/ with a hostile name is listed as plain text", async () =
   mkdirSync(join(folder, "runs", HOSTILE));
   writeFileSync(join(folder, "runs", HOSTILE, "config.json"), "{}");
   expectPlain(await printed("runs"));
+});
+
+const SCORE = { n: 4, correct: 1, interval: { low: 0, high: 1 } };
+
+test("a watched checkpoint with a hostile name is shown as plain text", () => {
+  const found = { kind: "evaluation", checkpoint: HOSTILE, agent: "main", job: "greedy-1", suite: "greedy" } as const;
+  expectPlain(lineOf({ ...found, ...SCORE, runs: [] }, true));
+  expectPlain(progressText(HOSTILE, 2, ["greedy"], 3));
+});
+
+test("a category of questions with a hostile name is shown as plain text", () => {
+  const spent = { usd: 0, agentsUsd: 0, judgesUsd: 0, toolsUsd: 0, toolCalls: 0, unpriced: [] };
+  const report = { kind: "evaluation", team: "tiny", suite: "mine", lost: [], unasked: [], reasons: [] } as const;
+  const groups = [{ ...SCORE, group: HOSTILE }];
+  const lines = reportLines({ ...report, ...SCORE, runs: [], groups, spent, blocked: 0, submissions: [] }, "folder");
+  expectPlain(lines.join("\n"));
+});
+
+test("why a run of a comparison failed is shown as plain text", () => {
+  const written: string[] = [];
+  const write = (text: string) => written.push(text) > 0;
+  const progress = openProgress(1, { isTTY: true, columns: 200, write } as unknown as NodeJS.WriteStream);
+  progress.started("one");
+  written.length = 0;
+  progress.ended("one", HOSTILE);
+  expectPlain(written.find((text) => text.includes("judge said")) ?? "");
+});
+
+test("`mgrpo doctor` shows the error of a model's chat template as plain text", async () => {
+  const model = join(folder, "model");
+  mkdirSync(model);
+  const files = [
+    ...tinyCheckpoint({ ...TINY, vocabulary: 400 }),
+    ...bpeFiles(`{{- raise_exception(${JSON.stringify(HOSTILE)}) }}`),
+  ];
+  for (const [name, bytes] of files) writeFileSync(join(model, name), bytes as Uint8Array);
+  const limits = { contextTokens: 16, turnTokens: 8 };
+  const { columns } = process.stdout;
+  process.stdout.columns = 200;
+  expectPlain(await printed("doctor", "--model", model, "--set", `limits=${JSON.stringify(limits)}`));
+  process.stdout.columns = columns;
+  process.exitCode = undefined;
 });

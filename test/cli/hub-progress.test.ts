@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { terminalReporter } from "../../cli/local/hub-models.ts";
 
 /** A reporter, and what it writes. */
-function reporterTo(isTTY: boolean) {
+function reporterTo(isTTY: boolean, columns = 80) {
   const written: string[] = [];
-  const stream = { isTTY, write: (text: string) => written.push(text) > 0 } as unknown as NodeJS.WriteStream;
+  const stream = { isTTY, columns, write: (text: string) => written.push(text) > 0 } as unknown as NodeJS.WriteStream;
   return { reporter: terminalReporter(stream), text: () => written.join("") };
 }
 
@@ -34,4 +34,18 @@ test("without a terminal, a line is printed when a file starts, and nothing on c
   for (const bytes of [1e6, 2e6]) reporter.progress(at("model.safetensors", bytes, 3e6));
   reporter.close();
   expect(text()).toBe("hf:owner/tiny  1.0 of 3.0 MB  model.safetensors\n");
+});
+
+test("a live line is shorter than the terminal is wide: a wrapped one would leave its first row behind at each update", () => {
+  const { reporter, text } = reporterTo(true, 30);
+  reporter.progress(at("model-00001-of-00004.safetensors", 1e6, 1e6));
+  expect(text()).toBe("\r\u001B[Khf:owner/tiny  1.0 of 1.0 MB…");
+});
+
+test.each([true, false])("the name of a file, and a note, are shown as plain text (terminal: %s)", (isTTY) => {
+  const { reporter, text } = reporterTo(isTTY);
+  reporter.progress(at("\u001b]0;owned\u0007.json", 1e6, 1e6));
+  reporter.note("hub said \u001b[2J");
+  expect(text()).toContain("1.0 of 1.0 MB   ]0;owned .json");
+  expect(text()).toContain("hub said  [2J\n");
 });
