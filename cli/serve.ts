@@ -15,6 +15,7 @@ import { servedTeam } from "../gpu-workers/gateway/served-team.ts";
 import { httpOrigin } from "../gpu-workers/invocations/network.ts";
 import { serveApp } from "../gpu-workers/invocations/server.ts";
 import { createLog } from "../gpu-workers/log.ts";
+import { isWildcardAddress } from "./cloud/address.ts";
 import { watchForStop } from "./local/stop.ts";
 import { isSameKey } from "./same-key.ts";
 import { planServing } from "./serve/config.ts";
@@ -77,7 +78,7 @@ async function serveUntilStopped(
 }
 
 /** A server on all addresses is reached by this machine's name. */
-const reachable = (host: string): string => (host === "0.0.0.0" || host === "::" ? hostname() : host);
+const reachable = (host: string): string => (isWildcardAddress(host) ? hostname() : host);
 
 interface Key {
   readonly text: string;

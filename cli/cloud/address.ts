@@ -1,4 +1,4 @@
-/** @file The embedded cloud and the dashboard listen on one address: the one that their callers use. */
+/** @file Addresses to listen on. The embedded cloud and the dashboard listen on one: the one that their callers use. */
 import { MgrpoError } from "../../core/errors.ts";
 
 /** As URLs write them. The last is `0.0.0.0` as an IPv4-mapped IPv6 address. */
@@ -12,8 +12,8 @@ export function refuseWildcardAddress(host: string): void {
     );
 }
 
-/** In any notation, such as `0` or `::0`. Node.js listens on every address for an empty name too. */
-function isWildcardAddress(host: string): boolean {
+/** Whether it means every address of this machine, in any notation, such as `0` or `::0`. Node.js takes an empty name as such too. */
+export function isWildcardAddress(host: string): boolean {
   const url = `http://${host.includes(":") ? `[${host}]` : host}`;
   return host === "" || (URL.canParse(url) && WILDCARD_ADDRESSES.includes(new URL(url).hostname));
 }

@@ -8,7 +8,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
@@ -19,7 +19,7 @@ import { differences } from "../../core/training/differences.ts";
 import { builtRelease } from "../../gpu-workers/release.ts";
 import { HeldOutScores } from "../held-out-scores.ts";
 import { isHubModel, StartedModels } from "../local/hub-models.ts";
-import { findRun, readConfig, readStatus, readText, runFolder } from "../local/run-folder.ts";
+import { findRun, parseDerived, readConfig, readStatus, readText, runFolder } from "../local/run-folder.ts";
 import { nodeArguments } from "../local/workers.ts";
 import { RunReport } from "../run-report.ts";
 import type { CompareOptions } from "./plan.ts";
@@ -51,9 +51,11 @@ export function refuseMismatchedRun({ config, by }: TraceableRun, mixed: boolean
 function readRunFolder(run: string): TrainedRun | undefined {
   const folder = runFolder(run);
   if (!existsSync(folder.report) || readStatus(folder).state !== "finished") return undefined;
+  // Without a report, `resume` writes both again.
+  const remedy = `remove ${folder.report}, and resume the run to recreate both`;
   return {
-    report: parseJson(RunReport, readFileSync(folder.report), folder.report),
-    heldOut: parseJson(z.array(HeldOutScores), readFileSync(folder.heldOut), folder.heldOut),
+    report: parseDerived(RunReport, folder.report),
+    heldOut: parseDerived(z.array(HeldOutScores), folder.heldOut, remedy),
   };
 }
 

@@ -4,11 +4,13 @@
  * sessions of the run.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
-import { parseJson } from "../../core/contracts/parse.ts";
 import { evaluationMetrics, MetricLine, stepMetrics } from "../../core/monitoring/metrics.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
-import { writeAtomically } from "./run-folder.ts";
+import { parseDerivedText, writeAtomically } from "./run-folder.ts";
+
+/** What to do about a damaged file of this kind. `resume` and `track` both recreate it. */
+const REPEAT = "remove this file, and repeat the command to recreate it";
 
 export class MetricsFile {
   readonly lines: MetricLine[];
@@ -25,7 +27,7 @@ export class MetricsFile {
     this.lines = text
       .split("\n")
       .slice(0, -1)
-      .map((line) => parseJson(MetricLine, line, path));
+      .map((line, i) => parseDerivedText(MetricLine, line, `${path}, line ${i + 1}`, REPEAT));
     this.#known = new Map(this.lines.map((line) => [nameOf(line), line]));
     // Removes a line that a kill cut short.
     if (text !== "" && !text.endsWith("\n")) writeAtomically(path, this.lines.map(textOf).join(""));

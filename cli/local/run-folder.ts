@@ -226,17 +226,24 @@ export function readStatus(folder: RunFolder): RunStatus {
   return { ...status, state: "stopped", pid: 0, processStart: "", environment: {} };
 }
 
-/** A file that `resume` recreates from the run's store if it is missing. */
-export const parseDerived = <S extends z.ZodType>(schema: S, path: string): z.infer<S> =>
-  parseDerivedText(schema, readText(path), path);
+const RESUME = "remove this file, and resume the run to recreate it";
+
+/** A file that is recreated from the run's store if it is missing. `remedy`: what to do if it is damaged. */
+export const parseDerived = <S extends z.ZodType>(schema: S, path: string, remedy = RESUME): z.infer<S> =>
+  parseDerivedText(schema, readText(path), path, remedy);
 
 /** The text of such a file, or one of its lines. `what`: what is parsed, for the message. */
-export function parseDerivedText<S extends z.ZodType>(schema: S, text: string, what: string): z.infer<S> {
+export function parseDerivedText<S extends z.ZodType>(
+  schema: S,
+  text: string,
+  what: string,
+  remedy = RESUME,
+): z.infer<S> {
   try {
     return parseJson(schema, text, what);
   } catch (error) {
     if (!isMgrpoError(error, "record-damaged")) throw error;
-    throw new MgrpoError(error.code, `${error.message}: remove this file, and resume the run to recreate it`);
+    throw new MgrpoError(error.code, `${error.message}: ${remedy}`);
   }
 }
 

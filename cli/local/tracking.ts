@@ -7,22 +7,22 @@
  *
  * What is unsent at the end is sent by `mgrpo track <run>`, or when the run is resumed.
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
-import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { clean } from "../terminal/clean.ts";
 import { asTyped } from "../terminal/fail.ts";
-import { writeAtomically } from "./run-folder.ts";
+import { parseDerived, writeAtomically } from "./run-folder.ts";
 
 /** `keyOf(tracker)` -> number of lines of metrics.jsonl that it has. */
 const Positions = z.record(z.string(), z.int().nonnegative());
 type Positions = z.infer<typeof Positions>;
 
+const RESEND = "remove this file, and repeat the command: the trackers then get every metric again";
 const FIRST_PAUSE_SECONDS = 1;
 const LONGEST_PAUSE_SECONDS = 60;
 /** How long the end of a run waits for its trackers. */
@@ -43,7 +43,7 @@ export class Tracking {
   readonly #feeds: readonly Feed[];
 
   constructor({ trackers, lines, positions, warn }: TrackingOptions) {
-    const known = existsSync(positions) ? parseJson(Positions, readFileSync(positions), positions) : {};
+    const known = existsSync(positions) ? parseDerived(Positions, positions, RESEND) : {};
     const save = () => writeAtomically(positions, `${JSON.stringify(known)}\n`);
     this.#feeds = trackers.map((tracker) => new Feed(tracker, lines, known, save, warn));
   }

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { entriesOf, planRun } from "../../cli/compare/plan.ts";
 import type { ComparisonDisplay } from "../../cli/compare/progress.ts";
-import { provenanceOf } from "../../cli/compare/provenance.ts";
+import { provenanceOf, writeOrigin } from "../../cli/compare/provenance.ts";
 import { trainRuns } from "../../cli/compare/runs.ts";
+import { createRunFolder, readStatus, runFolder } from "../../cli/local/run-folder.ts";
 import { recipe } from "../fixtures/relay/recipe.ts";
 import { workHere } from "./command-line.ts";
 
@@ -108,4 +109,16 @@ test("Ctrl-C reaches a run whose process is still starting", async () => {
     expect.stringMatching(/seed2: killed by SIGINT/),
   ]);
   expect(failures).toEqual([]);
+});
+
+test("of a finished run's damaged results, the error says how to recreate them", async () => {
+  rmSync(join(folder, "runs"), { recursive: true, force: true });
+  const [one = expect.fail()] = planned;
+  writeOrigin(runFolder(one.config.run), one.by);
+  const run = createRunFolder(one.config);
+  writeFileSync(run.status, JSON.stringify({ ...readStatus(run), state: "finished" }));
+  writeFileSync(run.report, "{}");
+  await expect(trainWith("/nowhere/node", { runs: [one] })).rejects.toThrow(
+    /report\.json: .*: remove this file, and resume the run to recreate it$/,
+  );
 });

@@ -92,7 +92,8 @@ test("other machines are served only with the user's own key, which is not print
   const restore = setEnvironment({ MGRPO_SERVE_KEY: "short" });
   await refused("served").toThrow("MGRPO_SERVE_KEY: set it to at least 16 ASCII characters");
   restore();
-  const { opening } = await startServer({ MGRPO_SERVE_KEY: KEY }, "served", "--host", "0.0.0.0");
+  // Another notation of 0.0.0.0.
+  const { opening } = await startServer({ MGRPO_SERVE_KEY: KEY }, "served", "--host", "0");
   expect(opening.apiKey).toBeUndefined();
   const { hostname: host, port } = new URL(opening.baseURL);
   expect(host).toBe(hostname().toLowerCase());

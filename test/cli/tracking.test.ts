@@ -82,6 +82,19 @@ test("a line is written once across all sessions, and one that a kill truncated 
   ]);
 });
 
+test("of a damaged line of the metrics, and of damaged positions, the error says what to do", () => {
+  const path = join(folder, "metrics.jsonl");
+  new MetricsFile(path).addStep(summary(0));
+  appendFileSync(path, '{"step":2}\n');
+  expect(() => new MetricsFile(path)).toThrow(
+    /metrics\.jsonl, line 2: .*: remove this file, and repeat the command to recreate it$/,
+  );
+  writeFileSync(positions(), "");
+  expect(() => tracking(fakeTracker().tracker, [])).toThrow(
+    /trackers\.json: not JSON: remove this file, and repeat the command: the trackers then get every metric again$/,
+  );
+});
+
 test("a repeated evaluation adds a line when its metrics change, in any session, and the newest line counts", () => {
   const path = join(folder, "metrics.jsonl");
   const scores = (file: MetricsFile) => file.lines.map(({ metrics }) => metrics["eval/held-out/success"]);
