@@ -136,10 +136,8 @@ export function refuseKeylessJudge(config: RunConfig, { fleets }: Deployment, re
 
 /** The workers that no fleet starts, so the user must. Throws if the run needs more workers than a fleet can have. */
 export function startedByHand(config: RunConfig, specs: readonly WorkerSpec[], { fleets }: Deployment): WorkerSpec[] {
-  const fleetOf = ({ agent, roles }: WorkerSpec) => {
-    const serving = fleets.filter((fleet) => fleet.agent === agent);
-    return roles.every((role) => serving.some((fleet) => fleet.roles.includes(role))) ? serving : [];
-  };
+  const hasFleet = ({ agent, roles }: WorkerSpec) =>
+    roles.every((role) => fleets.some((fleet) => fleet.agent === agent && fleet.roles.includes(role)));
   for (const { name, agent, roles, max } of fleets) {
     const [setting, workers] =
       agent === "*"
@@ -151,5 +149,5 @@ export function startedByHand(config: RunConfig, specs: readonly WorkerSpec[], {
       `${setting} is ${workers}, but fleet ${name} has at most ${max} instances: lower it, or raise max in sst.config.ts and deploy`,
     );
   }
-  return specs.filter((spec) => fleetOf(spec).length === 0);
+  return specs.filter((spec) => !hasFleet(spec));
 }

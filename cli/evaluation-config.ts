@@ -8,7 +8,7 @@ import * as z from "zod";
 import type { Arm, RunConfig, RunConfigInput } from "../core/contracts/config.ts";
 import { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
-import { ownsPolicy } from "../core/contracts/shared-policy.ts";
+import { parse } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { chosenBy, resolveConfig } from "../core/training/resolve-config.ts";
 import { TINKER } from "../engine/tinker/policy.ts";
@@ -25,7 +25,7 @@ import { pinModels } from "./local/hub-models.ts";
 import { findRun, type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
 import type { PlannedEvaluation } from "./suite/evaluate.ts";
-import { isTeamFile, readTeamFile, untrainedSettings, withStoredConfig } from "./team-file.ts";
+import { agentsWithCheckpoint, isTeamFile, readTeamFile, untrainedSettings, withStoredConfig } from "./team-file.ts";
 import { didYouMean } from "./terminal/nearest.ts";
 
 export interface EvalOptions {
@@ -68,17 +68,23 @@ export async function planEvaluation(
     "steps=1",
   ];
   const { agents, evaluation } = resolveConfig(advised, { ...choice, set: settings });
-  const isLocal = (agent: string) => !isEndpointPolicy(agents[agent]?.policy ?? "");
-  const local = Object.keys(agents).filter((agent) => isLocal(agent) && ownsPolicy(agents, agent));
   if (suite) {
-    const declared = [...evaluation.suites, ...z.array(EvaluationSuite).parse(advice.evaluation?.suites ?? [])];
+    const ofRecipe = parse(
+      z.array(EvaluationSuite),
+      advice.evaluation?.suites ?? [],
+      `evaluation.suites of recipe '${name}'`,
+      "config-invalid",
+    );
+    const declared = [...evaluation.suites, ...ofRecipe];
     refuseIgnored(options.set, suite.name, evaluation.suites);
     const chosen = chooseSuite(suite.name, recipe.name, declared, suite);
     settings.push(`evaluation.suites=${JSON.stringify([chosen])}`);
   }
   if (checkpoints !== undefined) {
     const chosen = chosenBy(options.set);
-    const fromCheckpoints = local.filter((agent) => chosen(`agents.${agent}.model`) === undefined);
+    const fromCheckpoints = agentsWithCheckpoint(agents).filter(
+      (agent) => chosen(`agents.${agent}.model`) === undefined,
+    );
     settings.push(...fromCheckpoints.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`));
   }
   const config = await pinModels(resolveConfig(advised, { ...choice, set: settings }));
@@ -111,7 +117,7 @@ const OF_TRAINING = [
 /** Those of an agent. */
 const OF_TRAINED_AGENTS = ["optimizer", "temperature", "share"];
 
-/** The path of what a setting, or the JSON that it gives, changes in training alone. Undefined: nothing. */
+/** The path that a setting changes, itself or within its JSON, and that only training reads. Undefined: there is none. */
 function pathOfTraining(setting: string): string | undefined {
   const chosen = chosenBy([setting]);
   const ofAgents = Object.keys(chosen("agents") ?? {}).flatMap((agent) =>

@@ -1,8 +1,10 @@
-/** @file Team files: a run config in JSON in which only the recipe and the agents are required. */
+/** @file Teams that are used without training: those of team files (a run config in JSON that needs only recipe and agents) and of runs. */
 import { existsSync } from "node:fs";
 import * as z from "zod";
 import type { RunConfigInput } from "../core/contracts/config.ts";
+import { isEndpointPolicy } from "../core/contracts/language-model.ts";
 import { parseJson } from "../core/contracts/parse.ts";
+import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { valueAt } from "../core/training/resolve-config.ts";
@@ -24,6 +26,10 @@ export function readTeamFile(file: string, option: string): RunConfigInput {
 /** Settings that freeze every agent, so that agents without a trainer are allowed too. */
 export const untrainedSettings = ({ agents }: Pick<RunConfigInput, "agents">): string[] =>
   Object.keys(agents).map((agent) => `agents.${agent}.trained=false`);
+
+/** The agents that a team's folder of checkpoints has one of: not those behind an API, and of those that share a policy only its owner. */
+export const agentsWithCheckpoint = (agents: RunConfigInput["agents"]): string[] =>
+  Object.keys(agents).filter((name) => !isEndpointPolicy(agents[name]?.policy ?? "") && ownsPolicy(agents, name));
 
 /**
  * The recipe, with the config of a file or run as its recommendation. Judge settings missing there come from the recipe; so do tools and

@@ -5,8 +5,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Arm, RunConfig, RunConfigInput } from "../../core/contracts/config.ts";
-import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
-import { ownsPolicy } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
@@ -19,7 +17,7 @@ import {
   parseEndpointTeam,
 } from "../endpoint-team.ts";
 import { findRun, readConfig, runNames } from "../local/run-folder.ts";
-import { isTeamFile, readTeamFile, untrainedSettings, withStoredConfig } from "../team-file.ts";
+import { agentsWithCheckpoint, isTeamFile, readTeamFile, untrainedSettings, withStoredConfig } from "../team-file.ts";
 
 /** Nothing is trained or paid by the hour, and the user decides how long to wait. */
 const ASK_SETTINGS = [
@@ -47,16 +45,15 @@ export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<As
   const found = await findTeam(team, arm);
   const { recipe, name, advised } = found;
   const advice = advised.config(found.arm, chosenBy(set));
-  const names = Object.keys(advice.agents);
-  const api = found.endpoint ? endpointSettings(found.endpoint, names) : [];
+  const api = found.endpoint ? endpointSettings(found.endpoint, Object.keys(advice.agents)) : [];
   const all = [...untrainedSettings(advice), ...api, ...ASK_SETTINGS, ...set];
   const choice = { run: "ask", recipe: name, arm: found.arm, seed };
   const config = resolveConfig(advised, { ...choice, set: all });
   const { checkpoints } = found;
   if (checkpoints === undefined) return { config, recipe };
-  const isLocal = (agent: string) => !isEndpointPolicy(config.agents[agent]?.policy ?? "");
-  const owners = names.filter((agent) => isLocal(agent) && ownsPolicy(config.agents, agent));
-  const models = owners.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`);
+  const models = agentsWithCheckpoint(config.agents).map(
+    (agent) => `agents.${agent}.model=${join(checkpoints, agent)}`,
+  );
   return { config: resolveConfig(advised, { ...choice, set: [...models, ...all] }), recipe };
 }
 

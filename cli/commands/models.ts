@@ -1,5 +1,6 @@
 /** @file Commands about this machine and its models: `doctor`, `bench`, `pretrain` and `import`. */
 import { type Command, Option } from "commander";
+import { DEFAULT_BENCHMARKS, OTHER_BENCHMARKS } from "../benchmarks.ts";
 import { path, positiveInteger } from "../terminal/fail.ts";
 import { collect, recipeArgument } from "./options.ts";
 
@@ -37,7 +38,7 @@ function addBench(program: Command): void {
     .description("measure the speed and memory of this machine; prints JSON Lines (`peers`: tables)")
     .argument(
       "[name...]",
-      "names of benchmarks: engine, rollouts, gateway, gateway-load, store, ui, bundles, run, lora, sampling, trees, memory, run-memory (these by default), gpu, create, pipeline, alignment, power, peers",
+      `names of benchmarks: ${DEFAULT_BENCHMARKS.join(", ")} (these by default), ${OTHER_BENCHMARKS.join(", ")}`,
     )
     .action(async (names) => (await import("../bench.ts")).bench(names));
 }

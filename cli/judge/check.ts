@@ -14,7 +14,8 @@ import { agreementOf, areClose, scoreAgreementOf } from "../../core/training/agr
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import { openRecipe } from "../../recipes/registry.ts";
-import { type AnswerLabel, readLabels, readTextFile, type WorkLabel } from "./labels.ts";
+import { readText } from "../local/run-folder.ts";
+import { type AnswerLabel, readLabels, type WorkLabel } from "./labels.ts";
 import { type JudgeCheck, printJudgeCheck } from "./print.ts";
 
 /** Labels judged concurrently; each sends its votes in parallel. */
@@ -32,7 +33,7 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
   const config = await judgeOf(options);
   const judge = { model: openLanguageModel(config.model), config };
   const own = config.criteria ?? judgeCriteria();
-  const text = options.criteria === undefined ? undefined : readTextFile(options.criteria);
+  const text = options.criteria === undefined ? undefined : readText(options.criteria);
   if (labels.kind === "answers") {
     const ask = ({ question, reference, answer }: AnswerLabel) =>
       judgeCorrectness(judge, text ?? own.correct, { question, reference, answer });

@@ -2,10 +2,10 @@
  * @file Human labels that a judge is compared with: answers labeled correct or wrong, or scored sub-agent work (eq 5). A file
  * holds one of the two kinds, one object per line.
  */
-import { readFileSync } from "node:fs";
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { readText } from "../local/run-folder.ts";
 
 const Id = z.string().min(1).exactOptional();
 
@@ -49,7 +49,7 @@ const EXAMPLES = [
 
 /** The first line determines the kind of all lines. An invalid line throws `config-invalid` with its number. */
 export function readLabels(file: string): Labels {
-  const lines = readTextFile(file)
+  const lines = readText(file)
     .split("\n")
     .flatMap((text, i) => (text.trim() === "" ? [] : { text, at: `${file}, line ${i + 1}` }));
   const [first] = lines;
@@ -59,13 +59,4 @@ export function readLabels(file: string): Labels {
     lines.map(({ text, at }) => parseJson(schema, text, at, "config-invalid"));
   const isWork = "score" in parseJson(z.looseObject({}), first.text, first.at, "config-invalid");
   return isWork ? { kind: "work", labels: parsed(WorkLabel) } : { kind: "answers", labels: parsed(AnswerLabel) };
-}
-
-export function readTextFile(file: string): string {
-  try {
-    // Drops a byte order mark.
-    return new TextDecoder().decode(readFileSync(file));
-  } catch (cause) {
-    throw new MgrpoError("not-found", `${file} cannot be read`, { cause });
-  }
 }

@@ -5,14 +5,13 @@ import type { RunConfig, RunConfigInput } from "../../core/contracts/config.ts";
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { AgentName } from "../../core/contracts/names.ts";
 import { parse } from "../../core/contracts/parse.ts";
-import { ownsPolicy } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { ADAPTER_CONFIG_FILE } from "../../engine/checkpoint/adapter.ts";
 import { longestContext } from "../../engine/checkpoint/config.ts";
 import { readModel } from "../local/base-models.ts";
 import { findRun, readConfig, runNames } from "../local/run-folder.ts";
-import { untrainedSettings } from "../team-file.ts";
+import { agentsWithCheckpoint, untrainedSettings } from "../team-file.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 
 export interface PlannedServing {
@@ -47,17 +46,13 @@ export async function planServing(target: string, set: readonly string[]): Promi
       `no run and no folder of models '${target}': give a run's name, or a folder with one model per agent${hint}`,
     );
   }
-  const names = Object.keys(team.agents);
-  const local = names.filter((name) => !isEndpointPolicy(team.agents[name]?.policy ?? ""));
-  const models = local
-    .filter((name) => ownsPolicy(team.agents, name))
-    .map((name) => `agents.${name}.model=${join(checkpoints, name)}`);
+  const models = agentsWithCheckpoint(team.agents).map((name) => `agents.${name}.model=${join(checkpoints, name)}`);
   const { recipe } = team;
   const advice = { name: recipe, config: () => team };
   const { arm = "mgrpo", seed = 1 } = team;
   const settings = [...untrainedSettings(team), ...models, ...SERVING, ...set];
   const config = resolveConfig(advice, { run: "serve", recipe, arm, seed, set: settings });
-  const elsewhere = names.filter((name) => !local.includes(name));
+  const elsewhere = Object.keys(team.agents).filter((name) => isEndpointPolicy(team.agents[name]?.policy ?? ""));
   return {
     config,
     notes: elsewhere.map((name) => `agent '${name}' is behind an API: the app calls that API directly`),

@@ -47,9 +47,12 @@ export async function openServedAgents(config: RunConfig): Promise<ServedAgents>
     const policy = opened.get(ownerOf(config.agents, name));
     if (policy) agents.set(name, { name, config: agent, policy });
   }
-  const close = () => closeAll([...opened.values()]);
+  const openedPolicies = [...opened.values()];
+  const close = async () => {
+    await Promise.all(openedPolicies.map((policy) => policy.close()));
+  };
   try {
-    await Promise.all([...opened.values()].map((policy) => policy.open(0)));
+    await Promise.all(openedPolicies.map((policy) => policy.open(0)));
   } catch (error) {
     await close();
     throw error;
@@ -61,7 +64,3 @@ const onlyVersion = (files: CheckpointFiles): VersionFiles => ({
   manifest: async () => ({ files: {} }),
   files: async () => files,
 });
-
-async function closeAll(policies: readonly PolicyVersions[]): Promise<void> {
-  await Promise.all(policies.map((policy) => policy.close()));
-}

@@ -1,4 +1,5 @@
 /** @file The settings of an evaluation: those that it reads, and those that are refused since it would ignore them. */
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { planEvaluation } from "../../cli/evaluation-config.ts";
@@ -52,4 +53,24 @@ test("an agent has its checkpoint as model, unless --set names another one", asy
     "elsewhere",
     join(models, "searcher"),
   ]);
+});
+
+test("of a recipe's invalid suites, the error names the recipe, also if the team has a config of its own", async () => {
+  const recipe = join(folder, "invalid-suites");
+  mkdirSync(recipe);
+  const relay = JSON.stringify(join(RELAY, "recipe.js"));
+  const config = '(...given) => ({ ...relay.config(...given), evaluation: { suites: [{ name: "not a name" }] } })';
+  writeFileSync(
+    join(recipe, "recipe.mjs"),
+    `import { recipe as relay } from ${relay};\nexport const recipe = { ...relay, config: ${config} };\n`,
+  );
+  for (const part of ["rewards", "tools"])
+    writeFileSync(join(recipe, `${part}.mjs`), `export * from ${JSON.stringify(join(RELAY, `${part}.js`))};\n`);
+  const team = join(folder, "team.json");
+  const agents = { main: { model: "models/main" } };
+  writeFileSync(team, JSON.stringify({ recipe, agents, evaluation: { suites: [{ name: "a" }] } }));
+  await expect(planEvaluation(team, { set: [] }, { name: "a" })).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringMatching(/^evaluation\.suites of recipe '.*invalid-suites': 0\.name: /),
+  });
 });

@@ -66,7 +66,7 @@ test("a watched checkpoint with a hostile name is shown as plain text", () => {
 
 test("a category of questions with a hostile name is shown as plain text", () => {
   const spent = { usd: 0, agentsUsd: 0, judgesUsd: 0, toolsUsd: 0, toolCalls: 0, unpriced: [] };
-  const report = { kind: "evaluation", team: "tiny", suite: "mine", lost: [], unasked: [], reasons: [] } as const;
+  const report = { kind: "evaluation" as const, team: "tiny", suite: "mine", lost: [], unasked: [], reasons: [] };
   const groups = [{ ...SCORE, group: HOSTILE }];
   const lines = reportLines({ ...report, ...SCORE, runs: [], groups, spent, blocked: 0, submissions: [] }, "folder");
   expectPlain(lines.join("\n"));
