@@ -27,7 +27,7 @@ import { ignoredSetting, preflight } from "./local/preflight.ts";
 import { checkRunsFolder, runFolder, writeAtomically } from "./local/run-folder.ts";
 import { watchForStop } from "./local/stop.ts";
 import { counted } from "./terminal/columns.ts";
-import { MGRPO } from "./terminal/name.ts";
+import { MGRPO, quoted } from "./terminal/name.ts";
 import { makeWritable } from "./writable-folder.ts";
 
 const RESULTS = "results";
@@ -233,9 +233,4 @@ export function resultFiles(comparison: Comparison, all: readonly ArmRuns[], mai
     "summary.json": `${JSON.stringify(comparison, null, 2)}\n`,
     "summary.md": drawMarkdown(comparison, titles),
   };
-}
-
-/** A word of a command line, quoted for a POSIX shell. */
-export function quoted(word: string): string {
-  return /^[\w./=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

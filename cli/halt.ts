@@ -22,7 +22,7 @@ import { MGRPO } from "./terminal/name.ts";
 const BY_HAND: Halt = { code: "user", reason: "halted by its user; launch it again to resume" };
 
 export async function halt(run: string, { stage }: { readonly stage?: string }): Promise<void> {
-  if (stage === undefined && !namesStore()) refuseWithoutStore(run);
+  if (stage === undefined && !namesStore()) refuseLocalRun(run);
   const names = stage === undefined ? storeNames("halt") : await namesOfStage(stage);
   const store = openAwsStore(names);
   try {
@@ -54,7 +54,7 @@ async function haltEvaluations(store: Store, finished: RunRecord): Promise<RunRe
 }
 
 /** A run that this machine trains is in no store that others can reach, so its own process ends it. */
-function refuseWithoutStore(run: string): never {
+function refuseLocalRun(run: string): never {
   const folder = findRun(run);
   if (!folder)
     throw new MgrpoError(

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
 import { importGguf } from "../engine/gguf/import.ts";
-import { MGRPO } from "./terminal/name.ts";
+import { MGRPO, quotedPath } from "./terminal/name.ts";
 
 export interface ModelImportOptions {
   readonly to: string;
@@ -16,5 +16,5 @@ export async function importModel(file: string, { to, dtype }: ModelImportOption
   const { architecture, parameters, types } = await importGguf(file, to, dtype === "bf16" ? "BF16" : "F32");
   const millions = (parameters / 1e6).toLocaleString("en", { maximumSignificantDigits: 3 });
   console.log(`${to}  ${architecture}, ${millions} M parameters, from ${types.join(", ")}, as ${dtype}`);
-  console.log(colors.dim(`what it needs in memory: ${MGRPO} doctor --model ${to}`));
+  console.log(colors.dim(`what it needs in memory: ${MGRPO} doctor --model ${quotedPath(to)}`));
 }

@@ -6,7 +6,7 @@ import { importTraces, type TraceFile, type TraceImportOptions } from "../sft/tr
 import type { ImportReport } from "../sft/traces/import-report.ts";
 import { writeNamedFile } from "./local/run-folder.ts";
 import { clean } from "./terminal/clean.ts";
-import { MGRPO } from "./terminal/name.ts";
+import { MGRPO, quotedPath } from "./terminal/name.ts";
 
 export interface ImportTracesOptions {
   readonly to: string;
@@ -89,7 +89,8 @@ function* summary(report: ImportReport, to: string, conversations: number, files
       `  ${systems} different system messages${whose}, and an agent has one: --no-system leaves them out`,
     );
   }
-  yield colors.dim(`  train: ${MGRPO} sft <recipe> --demonstrations ${to}${agentOption(report)} --to <folder>`);
+  const from = `--demonstrations ${quotedPath(to)}${agentOption(report)}`;
+  yield colors.dim(`  train: ${MGRPO} sft <recipe> ${from} --to <folder>`);
 }
 
 /** `sft` needs no `--agent` if the file has demonstrations of several agents, and each names its agent. */

@@ -34,7 +34,7 @@ import { type WorkerSpec, workersOf } from "./local/workers.ts";
 import { readQuestions, refuseEmptyStages, refuseSkippedSuites } from "./questions.ts";
 import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
 import { storeNames } from "./store-names.ts";
-import { MGRPO } from "./terminal/name.ts";
+import { MGRPO, quoted } from "./terminal/name.ts";
 import { settingsOf, type TrainOptions } from "./train.ts";
 
 export interface LaunchOptions extends TrainOptions, ResumeOptions {
@@ -151,5 +151,3 @@ function print(
     `\n  If neither \`${MGRPO} cloud serve\` nor Lambda runs the functions, also start: ${MGRPO} dispatch\n`,
   );
 }
-
-const quoted = (flag: string) => (flag === "*" ? "'*'" : flag);

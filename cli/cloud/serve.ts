@@ -46,7 +46,7 @@ export async function serveCloud(options: CloudServeOptions): Promise<void> {
     const session = await openEmbeddedCloud(dir, join(dir, "functions.log"), { host, ports });
     try {
       reportEnvironment(session.environment, environmentFile);
-      if (uiPort !== undefined) dashboard = await openDashboard(session.environment, host, uiPort);
+      if (uiPort !== undefined) dashboard = await serveDashboard(session.environment, host, uiPort);
       await showActivity(session, stop.signal);
     } finally {
       dashboard?.close();
@@ -82,7 +82,7 @@ function reportEnvironment(environment: EmbeddedCloud["environment"], file: stri
 }
 
 /** With a fixed port, the link is the same after a restart. It goes to standard error: standard output carries the workers' environment. */
-async function openDashboard(environment: EmbeddedCloud["environment"], host: string, port: number) {
+async function serveDashboard(environment: EmbeddedCloud["environment"], host: string, port: number) {
   const key = createHmac("sha256", workerToken(environment)).update("dashboard").digest("base64url");
   const dashboard = await startDashboard(["--host", host, "--port", String(port)], {
     ...environment,

@@ -52,7 +52,7 @@ export function keepRecord(results: string, planned: TraceableRun, { report, hel
   const { run } = planned.config;
   const by = readOrigin(runFolder(run)) ?? planned.by;
   mkdirSync(join(results, "runs"), { recursive: true });
-  const record = FinishedRunRecord.parse({ made: settingsOf(planned), by, report, heldOut });
+  const record = FinishedRunRecord.parse({ made: argumentsOf(planned), by, report, heldOut });
   writeAtomically(recordPath(results, run), gzipSync(JSON.stringify(record), { level: 9 }));
 }
 
@@ -66,7 +66,7 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
   const json = unzipped(path);
   const unreadable = `${path}, which this release cannot read (remove it, or compare under another --name)`;
   const { made, by } = parseJson(RecordOrigin, json, unreadable);
-  const { set, ...expected } = settingsOf(planned);
+  const { set, ...expected } = argumentsOf(planned);
   const other = differences(expected, { recipe: made.recipe, arm: made.arm, seed: made.seed });
   if (other.length > 0) throw mismatchError(`${path} is the record of another run`, other, "or remove that file");
   const foreign = [...differences(set, made.set, "set"), ...provenanceDifferences(planned.by, by)];
@@ -101,6 +101,6 @@ function unzipped(path: string): Uint8Array {
   }
 }
 
-function settingsOf({ config: { recipe, arm, seed }, set }: PlannedRun): z.infer<typeof TrainArguments> {
+function argumentsOf({ config: { recipe, arm, seed }, set }: PlannedRun): z.infer<typeof TrainArguments> {
   return { recipe, arm, seed, set: [...set] };
 }

@@ -18,7 +18,7 @@ import { readJobs } from "./read-records.ts";
 
 export async function reopenLost(store: Store, config: RunConfig): Promise<void> {
   for (const job of await readJobs(store, config.run)) {
-    const result = await resultOf(store, job);
+    const result = await findResult(store, job);
     if (!isReopened(job, result)) continue;
     if (result) await deleteLosses(store, config, job, result);
     await store.table.update(reopenJob(job));
@@ -28,7 +28,7 @@ export async function reopenLost(store: Store, config: RunConfig): Promise<void>
 /** Whether a run has evaluations to do once `reopenLost` is done. */
 export async function hasEvaluationsToDo(store: Store, run: string): Promise<boolean> {
   for (const job of await readJobs(store, run)) {
-    if (job.state !== "done" || isReopened(job, await resultOf(store, job))) return true;
+    if (job.state !== "done" || isReopened(job, await findResult(store, job))) return true;
   }
   return false;
 }
@@ -36,7 +36,7 @@ export async function hasEvaluationsToDo(store: Store, run: string): Promise<boo
 const isReopened = ({ state }: JobRecord, result: EvaluationResult | undefined): boolean =>
   state === "done" && (!result || result.lost.length > 0);
 
-async function resultOf({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult | undefined> {
+async function findResult({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult | undefined> {
   const key = objectKeys.evaluation(run, job);
   const bytes = await objects.get(key);
   return bytes && parseJson(EvaluationResult, bytes, key);

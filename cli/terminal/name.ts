@@ -28,3 +28,8 @@ export function commandName(environment: NodeJS.ProcessEnv, cwd: string, entry =
 export function quotedPath(path: string): string {
   return /\s/.test(path) ? `"${path}"` : path;
 }
+
+/** A word of a command line, quoted for a POSIX shell if it needs to be. */
+export function quoted(word: string): string {
+  return /^[\w./=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

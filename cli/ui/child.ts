@@ -8,6 +8,7 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { builtModule } from "../../built-module.ts";
+import { MGRPO } from "../terminal/name.ts";
 
 export interface Dashboard {
   readonly link: string;
@@ -20,11 +21,13 @@ const Serving = z.object({ kind: z.literal("serving"), link: z.url() });
 
 /**
  * Starts only if stdout is a terminal, where the link is printed, or `open` is set: the link carries a key, which must not get into a log.
- * Undefined also if it cannot start: a training run does not depend on it.
+ * Undefined also if it cannot start, with a warning: a training run does not depend on it.
  */
 export async function openDashboard(run: string, open = false): Promise<Dashboard | undefined> {
   if (!process.stdout.isTTY && !open) return undefined;
-  return startDashboard([run, ...(open ? ["--open"] : [])], {});
+  const dashboard = await startDashboard([run, ...(open ? ["--open"] : [])], {});
+  if (!dashboard) console.error(`warning: the dashboard did not start; this shows why: ${MGRPO} ui ${run}`);
+  return dashboard;
 }
 
 /**

@@ -1,5 +1,4 @@
-/** @file What a comparison writes and reads back: its files, its records, the command that repeats it, and why it is unfinished. */
-import { execFileSync } from "node:child_process";
+/** @file What a comparison writes and reads back: its files, its records, and why it is unfinished. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +7,7 @@ import { expect, test } from "vitest";
 import { planRun } from "../../cli/compare/plan.ts";
 import { keepRecord, readRecord } from "../../cli/compare/records.ts";
 import { summarize } from "../../cli/compare/summary.ts";
-import { quoted, resultFiles, unfinishedError } from "../../cli/compare.ts";
+import { resultFiles, unfinishedError } from "../../cli/compare.ts";
 import { about, arms, finished, mgrpo, source } from "./compared-runs.ts";
 
 test("a comparison without held-out evaluations has no chart of them", () => {
@@ -62,10 +61,4 @@ test("a record that another release wrote in another form is refused for its com
     /json\.gz, which this release cannot read \(remove it, or compare under another --name\): .*"right"/,
   );
   rmSync(results, { recursive: true });
-});
-
-test("the command of a comparison can be copied into a shell, quotes included", () => {
-  const words = ["a", "x=1,2", "it's", '$HOME `b` "c"', ""];
-  const script = `printf '%s\\n' ${words.map(quoted).join(" ")}`;
-  expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(`${words.join("\n")}\n`);
 });

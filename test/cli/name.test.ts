@@ -1,9 +1,10 @@
 /** @file Hints name the program by a command that the user can run. */
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { commandName } from "../../cli/terminal/name.ts";
+import { commandName, quoted } from "../../cli/terminal/name.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-name-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -31,4 +32,10 @@ test("an installed program is named alone where the shell finds it, and with npx
   expect(commandName({ PATH: "/usr/bin" }, folder, entry)).toBe("npx mgrpo");
   // npx and npm scripts put node_modules/.bin on PATH, which the user's shell lacks.
   expect(commandName({ PATH: bin, npm_command: "exec" }, folder, entry)).toBe("npx mgrpo");
+});
+
+test("the quoted words of a command can be copied into a shell, quotes included", () => {
+  const words = ["a", "x=1,2", "*", "it's", '$HOME `b` "c"', ""];
+  const script = `printf '%s\\n' ${words.map(quoted).join(" ")}`;
+  expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(`${words.join("\n")}\n`);
 });

@@ -1,8 +1,12 @@
 /** @file The link that the dashboard's process prints, and processes that print none. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { expect, test } from "vitest";
-import { linkOf } from "../../cli/ui/child.ts";
+import { expect, test, vi } from "vitest";
+import { linkOf, openDashboard } from "../../cli/ui/child.ts";
+import { setEnvironment } from "../fakes/environment.ts";
+import { workHere } from "./command-line.ts";
+
+workHere();
 
 const link = "http://127.0.0.1:8080/?key=k";
 const serving = `console.log(${JSON.stringify(JSON.stringify({ kind: "serving", link }))})`;
@@ -34,4 +38,16 @@ test.each([
 
 test("a child that takes too long has no link", async () => {
   expect(await linkFrom("", 0.05)).toBeUndefined();
+});
+
+test("a dashboard of a run that cannot start is missing with a warning, which says how to see why", async () => {
+  const restore = setEnvironment({ MGRPO_UI_KEY: "short" });
+  const warned = vi.spyOn(console, "error").mockImplementation(() => {});
+  try {
+    expect(await openDashboard("one", true)).toBeUndefined();
+    expect(warned.mock.calls).toEqual([[expect.stringMatching(/^warning: the dashboard did not start; .* ui one$/)]]);
+  } finally {
+    warned.mockRestore();
+    restore();
+  }
 });
