@@ -4,7 +4,7 @@ import { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { parseDeployment } from "../../core/contracts/deployment.ts";
 import { FleetRecord } from "../../core/contracts/fleet-record.ts";
-import { objectKeys, type TableKey, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
 import {
@@ -70,7 +70,10 @@ export async function readRun(store: Store, run: string): Promise<RunRecord> {
 }
 
 export async function readStep(store: Store, run: string, step: number): Promise<StepRecord> {
-  return parse(StepRecord, await getExisting(store, tableKeys.step(run, step)), `STEP ${step} of ${run}`);
+  const key = tableKeys.step(run, step);
+  const item = await store.table.get(key);
+  if (!item) throw new MgrpoError("not-found", `${key.pk} ${key.sk}: no such record in the store`);
+  return parse(StepRecord, item, `STEP ${step} of ${run}`);
 }
 
 /** A step that the user names. */
@@ -205,10 +208,4 @@ export function suiteOf(config: RunConfig, name: string) {
   if (!suite)
     throw new MgrpoError("record-damaged", `JOB of ${config.run}: no evaluation suite '${name}' in its config`);
   return suite;
-}
-
-async function getExisting(store: Store, key: TableKey) {
-  const item = await store.table.get(key);
-  if (!item) throw new MgrpoError("not-found", `${key.pk} ${key.sk}: no such record in the store`);
-  return item;
 }

@@ -20,7 +20,6 @@ const PARENT_CHECK_MILLISECONDS = 500;
 
 export function watchForStop(): Stop {
   const controller = new AbortController();
-  let failure: { readonly error: unknown } | undefined;
   // A second Ctrl-C does not wait for the workers: they end with this process.
   const stopListening = onStopSignal(() => controller.abort());
   const parent = process.ppid;
@@ -31,16 +30,24 @@ export function watchForStop(): Stop {
   }, PARENT_CHECK_MILLISECONDS);
   return {
     signal: controller.signal,
+    ...firstFailure(controller),
+    dispose() {
+      stopListening();
+      clearInterval(timer);
+    },
+  };
+}
+
+/** Keeps the first failure, which aborts the controller. */
+function firstFailure(controller: AbortController): Pick<Stop, "fail" | "rethrow"> {
+  let failure: { readonly error: unknown } | undefined;
+  return {
     fail(error) {
       failure ??= { error };
       controller.abort();
     },
     rethrow() {
       if (failure) throw failure.error;
-    },
-    dispose() {
-      stopListening();
-      clearInterval(timer);
     },
   };
 }
@@ -60,16 +67,13 @@ export async function unlessStopped<T>({ signal }: Stop, work: Promise<T>): Prom
 export function stopWithin(outer: Stop): Stop {
   const own = new AbortController();
   const { signal, unlink } = linkSignals(outer.signal, own.signal);
-  let failure: { readonly error: unknown } | undefined;
+  const { fail, rethrow } = firstFailure(own);
   return {
     signal,
-    fail(error) {
-      failure ??= { error };
-      own.abort();
-    },
+    fail,
     rethrow() {
       outer.rethrow();
-      if (failure) throw failure.error;
+      rethrow();
     },
     dispose: unlink,
   };
