@@ -1,4 +1,4 @@
-/** @file Teams that are used without training: those of team files (a run config in JSON that needs only recipe and agents) and of runs. */
+/** @file Teams that are used without training. A team file is a run config in JSON in which only the recipe and the agents are required. */
 import { existsSync } from "node:fs";
 import * as z from "zod";
 import type { RunConfigInput } from "../core/contracts/config.ts";
@@ -27,7 +27,7 @@ export function readTeamFile(file: string, option: string): RunConfigInput {
 export const untrainedSettings = ({ agents }: Pick<RunConfigInput, "agents">): string[] =>
   Object.keys(agents).map((agent) => `agents.${agent}.trained=false`);
 
-/** The agents that a team's folder of checkpoints has one of: not those behind an API, and of those that share a policy only its owner. */
+/** The agents with a checkpoint in a team's folder: all but those behind an API and those that use another agent's policy. */
 export const agentsWithCheckpoint = (agents: RunConfigInput["agents"]): string[] =>
   Object.keys(agents).filter((name) => !isEndpointPolicy(agents[name]?.policy ?? "") && ownsPolicy(agents, name));
 

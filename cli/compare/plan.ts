@@ -3,8 +3,8 @@
  * Pure.
  *
  * Every run of a seed samples the same number of tokens, summed over all agents, frozen ones included. The first arm trains for its
- * configured steps. Each other run trains until it has sampled as many tokens (`sampledTokens`), in at most MAX_STEP_RATIO times its own.
- * `--tokens` sets the number for all arms, the first included.
+ * configured steps. Each other run trains until it has sampled as many tokens (`sampledTokens`), in at most MAX_STEP_RATIO times the
+ * configured steps. `--tokens` sets the number for all arms, the first included.
  *
  * Arms take different numbers of steps for the same tokens. So that all ask equally hard questions and are evaluated at the same point of
  * training, stages that begin at a step, and evaluations after a number of steps, come at shares of the run instead: of its tokens or of its
