@@ -46,7 +46,7 @@ export async function serveCloud(options: CloudServeOptions): Promise<void> {
     const session = await openEmbeddedCloud(dir, join(dir, "functions.log"), { host, ports });
     try {
       reportEnvironment(session.environment, environmentFile);
-      if (uiPort !== undefined) dashboard = await serveDashboard(session.environment, host, uiPort);
+      if (uiPort !== undefined) dashboard = await serveDashboard(session.environment, host, uiPort, stop.signal);
       await showActivity(session, stop.signal);
     } finally {
       dashboard?.close();
@@ -81,13 +81,22 @@ function reportEnvironment(environment: EmbeddedCloud["environment"], file: stri
   else console.log(JSON.stringify({ kind: "serving", dynamo, s3, environment: file }));
 }
 
-/** With a fixed port, the link is the same after a restart. It goes to standard error: standard output carries the workers' environment. */
-async function serveDashboard(environment: EmbeddedCloud["environment"], host: string, port: number) {
+/**
+ * Undefined if the user stops the command meanwhile: Ctrl-C ends the dashboard's process too. With a fixed port, the link is the same after a
+ * restart. It goes to standard error: standard output carries the workers' environment.
+ */
+async function serveDashboard(
+  environment: EmbeddedCloud["environment"],
+  host: string,
+  port: number,
+  signal: AbortSignal,
+): Promise<Dashboard | undefined> {
   const key = createHmac("sha256", workerToken(environment)).update("dashboard").digest("base64url");
   const dashboard = await startDashboard(["--host", host, "--port", String(port)], {
     ...environment,
     MGRPO_UI_KEY: key,
   });
+  if (!dashboard && signal.aborted) return undefined;
   if (!dashboard)
     throw new MgrpoError("config-invalid", `--ui-port ${port}: the dashboard did not start: is the port free?`);
   console.error(`dashboard: ${dashboard.link}`);

@@ -1,0 +1,22 @@
+/** @file `mgrpo cloud serve`, stopped while its dashboard starts. */
+import { join } from "node:path";
+import { expect, test, vi } from "vitest";
+import { serveCloud } from "../../cli/cloud/serve.ts";
+import { workHere } from "./command-line.ts";
+
+const child = vi.hoisted(() => ({ isStopped: true }));
+vi.mock("../../cli/ui/child.ts", () => ({
+  // Ctrl-C reaches both processes, so the dashboard prints no link.
+  startDashboard: async () => void (child.isStopped && process.emit("SIGINT")),
+}));
+
+const folder = workHere();
+
+test("Ctrl-C while the dashboard starts ends the command without an error; without Ctrl-C, the error names --ui-port", async () => {
+  const print = vi.spyOn(console, "log").mockImplementation(() => {});
+  const options = { host: "127.0.0.1", port: 0, dir: join(folder, "cloud"), uiPort: 7430 };
+  await serveCloud(options);
+  child.isStopped = false;
+  await expect(serveCloud(options)).rejects.toThrow("--ui-port 7430: the dashboard did not start");
+  print.mockRestore();
+});
