@@ -55,7 +55,7 @@ export async function planEvaluation(
     run: EVALUATION_RUN,
     recipe: name,
     seed: options.seed ?? stored?.seed ?? 1,
-    arm: options.arm ?? stored?.arm ?? (endpoint ? ENDPOINT_ARM : "mgrpo"),
+    arm: armOf(target, team, options.arm),
   };
   const advice = recipe.config(choice.arm, chosenBy(options.set));
   const settings = [
@@ -182,6 +182,13 @@ function recipeOf(target: string, { stored, endpoint }: FoundTeam, wanted: strin
       `'${target}' belongs to recipe '${stored.recipe}': leave out --recipe ${wanted}`,
     );
   return stored?.recipe ?? wanted ?? (endpoint ? ENDPOINT_RECIPE : "atlas");
+}
+
+/** A run's arm decided its settings, so another one would describe a team that nobody trained. */
+function armOf(target: string, { stored, status, endpoint }: FoundTeam, wanted: Arm | undefined): Arm {
+  if (status && wanted !== undefined && wanted !== stored?.arm)
+    throw new MgrpoError("config-invalid", `run '${target}' has arm ${stored?.arm}: leave out --arm ${wanted}`);
+  return wanted ?? stored?.arm ?? (endpoint ? ENDPOINT_ARM : "mgrpo");
 }
 
 /** Evaluating a run's last team with the run's seed reproduces the samples of the run's own evaluation, unless one of these applies. */

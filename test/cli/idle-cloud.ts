@@ -1,0 +1,9 @@
+/** @file An embedded cloud that nothing was written to. */
+import type { EmbeddedCloud } from "../../cli/local/embedded-cloud.ts";
+
+// Cast: what a run's history reads of a cloud.
+export const idleCloud = {
+  environment: {},
+  takeScoringSeconds: () => 0,
+  writes: () => ({ requests: 0, bytes: 0, units: 0 }),
+} as unknown as EmbeddedCloud;
