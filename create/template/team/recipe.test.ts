@@ -43,6 +43,10 @@ test("no held-out question is trained on", () => {
   );
 });
 
+test("every seed is scored on the same held-out questions", () => {
+  assert.deepEqual(questionSet(2).heldOut, questionSet(1).heldOut);
+});
+
 test("a question of your own is about a village", () => {
   const asked = recipe.ask?.("What is the pet of Ada?") ?? assert.fail("the recipe has no ask");
   assert.equal(villageAsked(asked), 7);
