@@ -4,9 +4,9 @@
  *
  *     linear          sum of w * logProb, which is linear in w
  *     linear-entropy  the same, minus sum of u * entropy, which is linear in u
- *     clipped-token   min(r A, clip(r) A) is A min(r, 1 + high) for A > 0 and A max(r, 1 - low) for A < 0. While the advantages have
- *                     one sign and r is the same, sum of w min(r A, clip(r) A) equals w' min(r A', clip(r) A') with w' = sum of w
- *                     and A' = sum of w A / w'
+ *     clipped-token   min(r A, clip(r) A) is A min(r, 1 + high) for A > 0 and A max(r, 1 - low) for A < 0. If r is the same, the
+ *                     advantages have one sign, and so do the weights, sum of w min(r A, clip(r) A) equals w' min(r A', clip(r) A')
+ *                     with w' = sum of w and A' = sum of w A / w'
  */
 import type { Loss, TrainingSequence } from "../../core/ports.ts";
 import type { Sequences } from "./prefix-tree.ts";
@@ -41,10 +41,18 @@ export const isWeighted = ({ weights_T, entropyWeights_T }: TrainingSequence, t:
 export function weightedPredictions(batch: readonly TrainingSequence[], loss: Loss): WantedPredictions {
   const isWanted = (member: number, t: number) => isWeighted(batch[member] as TrainingSequence, t, loss);
   if (loss.kind !== "clipped-token") return { isWanted, canShare: () => true };
-  const sign = (member: number, t: number) => Math.sign(batch[member]?.advantages_T?.[t] ?? 0);
-  const behavior = (member: number, t: number) => batch[member]?.behaviorLogProbs_T?.[t];
-  // The same ratio: behavior log-probs are bitwise equal.
-  return { isWanted, canShare: (a, b, t) => sign(a, t) === sign(b, t) && behavior(a, t) === behavior(b, t) };
+  const canShare = (a: number, b: number, t: number) => {
+    const [one, other] = [batch[a], batch[b]] as [TrainingSequence, TrainingSequence];
+    const hasOneSign = (name: "advantages_T" | "weights_T") =>
+      Math.sign(one[name]?.[t] ?? 0) === Math.sign(other[name]?.[t] ?? 0);
+    // Equal behavior log-probs: the same ratio.
+    return (
+      hasOneSign("advantages_T") &&
+      hasOneSign("weights_T") &&
+      one.behaviorLogProbs_T?.[t] === other.behaviorLogProbs_T?.[t]
+    );
+  };
+  return { isWanted, canShare };
 }
 
 /** A single row would take the matrix-vector path of a product, which rounds differently. Padding predicts from row 0 and has no readers. */

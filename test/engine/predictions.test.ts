@@ -40,6 +40,14 @@ test("clipped terms share a prediction if their ratios are equal and their advan
   expect(Array.from(lossVectors(linear, batch, { kind: "linear" }).linearWeights)).toEqual([1.75, 1.75]);
 });
 
+test("clipped terms whose weights have opposite signs do not share a prediction: their sum may be 0, or change an advantage's sign", () => {
+  // -0.5 * min(r * 1, clip(r) * 1) + 0.5 * min(r * 3, clip(r) * 3) is no multiple of one term with a weight of 0.
+  const batch = [sequenceOf(1, -1, -0.5), sequenceOf(3, -1, 0.5)];
+  const { clippedWeights, advantages } = lossVectors(predictionsOf(batch, CLIPPED), batch, CLIPPED);
+  expect(Array.from(clippedWeights)).toEqual([-0.5, -0.5, 0.5, 0.5]);
+  expect(Array.from(advantages)).toEqual([1, 1, 3, 3]);
+});
+
 test("weights of an entropy count only in the loss that reads them: elsewhere, two of a masked token would share 0 / 0", () => {
   const masked = { ...sequenceOf(1, -1, 0), entropyWeights_T: Float32Array.of(0, 1, 1) };
   for (const loss of [CLIPPED, { kind: "linear" } as const]) {
