@@ -1,13 +1,13 @@
 /** @file Checks of inputs and gradients that every engine makes. */
 import * as z from "zod";
-import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
+import type { OptimizerConfig, StepOptimizer } from "../../core/contracts/agent-config.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { Sampling } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts";
 
 /** Tokens must be in the vocabulary and fit in the context. */
-export function checkTokens(tokens: readonly number[], vocabulary: number, contextTokens: number): void {
+function checkTokens(tokens: readonly number[], vocabulary: number, contextTokens: number): void {
   const unknown = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
   if (unknown !== undefined) {
     throw new MgrpoError(
@@ -81,6 +81,13 @@ const StepSettings = z.object({
 
 export function checkOptimizerStep(config: OptimizerConfig, scale: number): void {
   parse(StepSettings, { ...config, scale }, "optimizerStep", "config-invalid");
+}
+
+/** Of a step by a server's own optimizer: its other settings are the server's. */
+const ServerStepSettings = StepSettings.pick({ learningRate: true, scale: true });
+
+export function checkServerStep({ learningRate }: Pick<StepOptimizer, "learningRate">, scale: number): void {
+  parse(ServerStepSettings, { learningRate, scale }, "optimizerStep", "config-invalid");
 }
 
 export function checkGradient(gradient: Float32Array): void {

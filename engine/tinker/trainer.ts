@@ -23,7 +23,13 @@ import type {
   Trainer,
   TrainingSequence,
 } from "../../core/ports.ts";
-import { checkGradient, checkTokens, checkTrainingSequence } from "../model/input-checks.ts";
+import {
+  checkGradient,
+  checkOptimizerStep,
+  checkSequences,
+  checkServerStep,
+  checkTrainingSequence,
+} from "../model/input-checks.ts";
 import type { AdamParams } from "./client/messages.ts";
 import { gradientDatum, requestBatches, scoringDatum, withLeadingZero } from "./data.ts";
 import { JournaledModel, NO_JOURNAL } from "./journal.ts";
@@ -92,18 +98,17 @@ class TinkerTrainer implements Trainer {
   async logProbs(sequences: readonly (readonly number[])[], temperature: number): Promise<Float32Array[]> {
     this.#refuseIfLost();
     refuseTemperature(temperature);
-    for (const tokens of sequences) this.#checkTokens(tokens);
+    this.#checkSequences(sequences);
     return this.#score(sequences);
   }
 
   async forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward> {
     this.#refuseIfLost();
     refuseTemperature(temperature);
-    for (const sequence of batch) {
-      this.#checkTokens(sequence.tokens);
-      checkTrainingSequence(sequence, loss);
-    }
-    const logProbs = await this.#score(batch.map(({ tokens }) => tokens));
+    const sequences = batch.map(({ tokens }) => tokens);
+    this.#checkSequences(sequences);
+    for (const sequence of batch) checkTrainingSequence(sequence, loss);
+    const logProbs = await this.#score(sequences);
     let total = 0;
     for (const [i, sequence] of batch.entries()) {
       const logProbs_T = logProbs[i] as Float32Array;
@@ -119,7 +124,7 @@ class TinkerTrainer implements Trainer {
     const { behavior, server, limits } = this.#context;
     const terms = [...this.#gradient.values()];
     for (const { gradient_T } of terms) checkGradient(gradient_T);
-    const params = adamParams(config, behavior.clips, server.baseUrl);
+    const params = adamParams(config, scale, behavior.clips, server.baseUrl);
     const scaleOf = ({ tokens }: GradientTerm) =>
       scale *
       (behavior.overTokens === "mean" ? tokens.length - 1 : 1) *
@@ -173,9 +178,9 @@ class TinkerTrainer implements Trainer {
     );
   }
 
-  #checkTokens(tokens: readonly number[]): void {
+  #checkSequences(sequences: readonly (readonly number[])[]): void {
     const { vocabulary, contextTokens } = this.#context.limits;
-    checkTokens(tokens, vocabulary, contextTokens);
+    checkSequences(sequences, vocabulary, contextTokens);
   }
 
   #reset(): void {
@@ -231,9 +236,13 @@ function refuseOwnOptimizer({ followsEpsilon, followsBeta1 }: ServerBehavior["op
   );
 }
 
-/** For the server's own optimizer, everything but the learning rate is left to the server. */
-function adamParams(config: StepOptimizer, clips: boolean, baseUrl: string): AdamParams {
-  if ("kind" in config) return { learning_rate: config.learningRate };
+/** For the server's own optimizer, everything but the learning rate is left to the server. Refuses settings that would make weights NaN. */
+function adamParams(config: StepOptimizer, scale: number, clips: boolean, baseUrl: string): AdamParams {
+  if ("kind" in config) {
+    checkServerStep(config, scale);
+    return { learning_rate: config.learningRate };
+  }
+  checkOptimizerStep(config, scale);
   const { learningRate, beta1, beta2, epsilon, weightDecay, maxGradientNorm } = config;
   if (maxGradientNorm !== null && !clips) {
     throw new MgrpoError(

@@ -233,12 +233,18 @@ function testMemorization(subject: EngineSubject) {
 }
 
 function testRefusals(subject: EngineSubject) {
-  test("unknown tokens, too long a sequence, missing behavior log-probs and an empty checkpoint are refused", async () => {
+  test("unknown tokens, empty and too long sequences, missing behavior log-probs, NaN settings and an empty checkpoint are refused", async () => {
     const trainer = await open(subject);
     const sequence = { tokens: [1, 2, 3], weights_T: new Float32Array(3) };
     await expect(trainer.logProbs([[1, 10_000]], 1)).rejects.toThrow(/token 10000 is outside the model's vocabulary/);
     await expect(trainer.logProbs([Array(500).fill(1)], 1)).rejects.toThrow(/500 tokens exceeds the context of/);
+    await expect(trainer.logProbs([[1], []], 1)).rejects.toThrow(/a sequence has no tokens: leave it out/);
     await expect(trainer.forwardBackward([sequence], CLIPPED, 1)).rejects.toMatchObject({ code: "config-invalid" });
+    // A refused step leaves the trainer as it was.
+    await trainer.forwardBackward(BATCH, CLIPPED, 1);
+    await expect(trainer.optimizerStep(ADAM, Number.NaN)).rejects.toThrow(/optimizerStep: scale: /);
+    await expect(trainer.optimizerStep({ ...ADAM, beta2: 1 })).rejects.toThrow(/optimizerStep: beta2: /);
+    expect((await trainer.optimizerStep(ADAM)).gradientNorm).toBeGreaterThan(0);
     await trainer.close();
     await expect(open(subject, new Map())).rejects.toMatchObject({ code: "checkpoint-damaged" });
   });
