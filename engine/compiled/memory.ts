@@ -11,7 +11,7 @@ import { EMBEDDING, linearParameters, type Parameter, parameterLayout } from "..
 import { SHARD_BYTES } from "../checkpoint/shards.ts";
 import { HEAD_ARRAYS, headRows } from "./graphs/head-chunks.ts";
 import { keptProducts } from "./graphs/kept-products.ts";
-import { ATTENTION_BLOCKS } from "./graphs/train.ts";
+import { CAUSAL_SHARE } from "./graphs/train.ts";
 import { laneCount } from "./lanes.ts";
 import type { StoredWeights } from "./open-weights.ts";
 import { type Bits, BLOCK, codeBytes } from "./quantization/blocks.ts";
@@ -49,8 +49,6 @@ export interface MemoryPlan {
 
 const FLOAT_BYTES = 4;
 const PROGRAM_BYTES = 400e6;
-/** Share of the [T, T] scores that attention computes: queries in blocks, each with the keys up to its end. */
-const CAUSAL_SHARE = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
 /** A version's sampler, and the next version's, which opens before the current one closes. */
 const SAMPLERS = 2;
 

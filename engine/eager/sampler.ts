@@ -40,7 +40,7 @@ export function openEagerSampler(files: CheckpointFiles, options: EngineOptions,
       await yieldToEventLoop();
       if (signal?.aborted || released.delete(request)) throw canceled(request);
       const row = probabilities([...request.tokens, ...tokens], request.sampling.temperature || 1);
-      const { token, logProb } = sampleToken(row, 0, config.vocabulary, request.sampling, uniform);
+      const { token, logProb } = sampleToken(row, request.sampling, uniform);
       tokens.push(token);
       logProbs.push(logProb);
       if (endsWithStop(tokens, request.stop)) return { tokens, logProbs, stop: "stop" };

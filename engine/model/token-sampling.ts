@@ -9,24 +9,17 @@ export interface SampledToken {
 }
 
 /**
- * Samples from `count` probabilities, starting at `from`, which the caller computed at the sampling temperature (at 1 when greedy).
+ * Samples from the probabilities of all tokens [V], which the caller computed at the sampling temperature (at 1 when greedy).
  * @throws MgrpoError `checkpoint-damaged` if they are NaN.
  */
-export function sampleToken(
-  probabilities: Float32Array,
-  from: number,
-  count: number,
-  sampling: Sampling,
-  uniform: () => number,
-): SampledToken {
-  const to = from + count;
-  const chosen =
+export function sampleToken(probabilities: Float32Array, sampling: Sampling, uniform: () => number): SampledToken {
+  const token =
     sampling.temperature === 0
-      ? argmax(probabilities, from, to)
+      ? argmax(probabilities)
       : sampling.topK === 0 && sampling.topP === 1
-        ? inverseCdf(probabilities, from, to, uniform())
-        : truncatedCdf(probabilities, from, to, sampling, uniform());
-  return { token: chosen - from, logProb: logProbOf(probabilities[chosen]) };
+        ? inverseCdf(probabilities, uniform())
+        : truncatedCdf(probabilities, sampling, uniform());
+  return { token, logProb: logProbOf(probabilities[token]) };
 }
 
 /**
@@ -44,17 +37,19 @@ export function logProbOf(probability: number | undefined): number {
   );
 }
 
-function argmax(probabilities: Float32Array, from: number, to: number): number {
-  let best = from;
-  for (let i = from + 1; i < to; i++) if ((probabilities[i] as number) > (probabilities[best] as number)) best = i;
+function argmax(probabilities: Float32Array): number {
+  let best = 0;
+  for (let i = 1; i < probabilities.length; i++) {
+    if ((probabilities[i] as number) > (probabilities[best] as number)) best = i;
+  }
   return best;
 }
 
 /** The first token whose cumulative probability exceeds u, or, if rounding leaves u above the total, the last with a positive probability. */
-function inverseCdf(probabilities: Float32Array, from: number, to: number, u: number): number {
+function inverseCdf(probabilities: Float32Array, u: number): number {
   let sum = 0;
-  let last = from;
-  for (let i = from; i < to; i++) {
+  let last = 0;
+  for (let i = 0; i < probabilities.length; i++) {
     const p = probabilities[i] as number;
     if (p > 0) last = i;
     sum += p;
@@ -64,15 +59,9 @@ function inverseCdf(probabilities: Float32Array, from: number, to: number, u: nu
 }
 
 /** Top-k, then top-p: the fewest tokens, most probable first, whose share of the mass kept by top-k reaches p. Ties go to the lower id. */
-function truncatedCdf(
-  probabilities: Float32Array,
-  from: number,
-  to: number,
-  { topK, topP }: Sampling,
-  u: number,
-): number {
+function truncatedCdf(probabilities: Float32Array, { topK, topP }: Sampling, u: number): number {
   const p = (i: number) => probabilities[i] ?? 0;
-  const { likeliest, total: mass } = mostProbable(probabilities, from, to, { topK, topP });
+  const { likeliest, total: mass } = mostProbable(probabilities, { topK, topP });
   const candidates = topK > 0 ? likeliest.slice(0, topK) : likeliest;
   const total = topK > 0 ? candidates.reduce((sum, i) => sum + p(i), 0) : mass;
   let kept = 0;
@@ -87,7 +76,7 @@ function truncatedCdf(
     sum += p(i);
     if (sum > u * kept) return i;
   }
-  return nucleus.at(-1) ?? from;
+  return nucleus.at(-1) ?? 0;
 }
 
 /** Floats of equal sign, exponent and first three bits of the mantissa share a bucket; a greater probability is never in a lower bucket. */
@@ -99,15 +88,13 @@ const [BUCKETS, BUCKET_SHIFT] = [2 ** 12, 20];
  */
 function mostProbable(
   probabilities: Float32Array,
-  from: number,
-  to: number,
   { topK, topP }: Pick<Sampling, "topK" | "topP">,
 ): { likeliest: number[]; total: number } {
   const p = (i: number) => probabilities[i] as number;
   const bits = new Uint32Array(probabilities.buffer, probabilities.byteOffset, probabilities.length);
   const bucketOf = (i: number) => (bits[i] as number) >>> BUCKET_SHIFT;
   const [counts, masses] = [new Uint32Array(BUCKETS), new Float64Array(BUCKETS)];
-  for (let i = from; i < to; i++) {
+  for (let i = 0; i < probabilities.length; i++) {
     const bucket = bucketOf(i);
     counts[bucket] = (counts[bucket] as number) + 1;
     masses[bucket] = (masses[bucket] as number) + p(i);
@@ -121,7 +108,7 @@ function mostProbable(
     mass += masses[lowest] as number;
   }
   const likeliest: number[] = [];
-  for (let i = from; i < to; i++) if (bucketOf(i) >= lowest) likeliest.push(i);
+  for (let i = 0; i < probabilities.length; i++) if (bucketOf(i) >= lowest) likeliest.push(i);
   return { likeliest: likeliest.sort((a, b) => p(b) - p(a) || a - b), total };
 }
 

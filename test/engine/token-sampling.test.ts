@@ -5,19 +5,18 @@ import { stream } from "../../core/random.ts";
 import { sampleToken } from "../../engine/model/token-sampling.ts";
 
 const { uniform } = stream("token-sampling");
-const FROM = 3;
 
-/** Probabilities between `FROM` other values and one more; with `levels`, many are equal. */
+/** Probabilities, as a view between other values, like a row of a decode; with `levels`, many are equal. */
 function distribution(size: number, peak: number, levels = 0): Float32Array {
   const weights = Array.from({ length: size }, () => Math.exp(peak * uniform()));
   const rounded = levels > 0 ? weights.map((weight) => Math.ceil(weight * levels)) : weights;
   const total = rounded.reduce((sum, weight) => sum + weight, 0);
-  return Float32Array.from([0.5, 1, 0.25, ...rounded.map((weight) => weight / total), 0.5]);
+  return Float32Array.from([0.5, 1, 0.25, ...rounded.map((weight) => weight / total), 0.5]).subarray(3, 3 + size);
 }
 
 /** The tokens that top-k and top-p allow by definition, most probable first, and their probabilities. */
 function nucleus(probabilities: Float32Array, size: number, { topK, topP }: Sampling): { token: number; p: number }[] {
-  const all = Array.from({ length: size }, (_, token) => ({ token, p: probabilities[FROM + token] as number }));
+  const all = Array.from({ length: size }, (_, token) => ({ token, p: probabilities[token] as number }));
   const sorted = all.sort((a, b) => b.p - a.p || a.token - b.token);
   const candidates = topK > 0 ? sorted.slice(0, topK) : sorted;
   const total = candidates.reduce((sum, { p }) => sum + p, 0);
@@ -52,9 +51,9 @@ test.each(cases)("top-k $topK and top-p $topP sample the token that a sort of th
           sum += p;
           return sum > u * mass;
         });
-        const { token, logProb } = sampleToken(probabilities, FROM, size, sampling, () => u);
+        const { token, logProb } = sampleToken(probabilities, sampling, () => u);
         expect(token).toBe((expected ?? allowed.at(-1))?.token);
-        expect(logProb).toBe(Math.min(0, Math.log(probabilities[FROM + token] as number)));
+        expect(logProb).toBe(Math.min(0, Math.log(probabilities[token] as number)));
       }
     }
   }
@@ -67,7 +66,7 @@ test.each([
   { temperature: 1, topK: 0, topP: 0.5 },
 ])("NaN is refused at %o, not sampled as a token", (sampling) => {
   const probabilities = new Float32Array(4).fill(Number.NaN);
-  expect(() => sampleToken(probabilities, 0, 4, sampling, () => 0.5)).toThrow(
+  expect(() => sampleToken(probabilities, sampling, () => 0.5)).toThrow(
     expect.objectContaining({
       code: "checkpoint-damaged",
       message: expect.stringMatching(/probability NaN: its weights/),
@@ -79,6 +78,6 @@ test("a token of probability 0 is never sampled", () => {
   const probabilities = Float32Array.of(0, 1, 0, 0);
   for (const topK of [0, 2, 4]) {
     const sampling = { temperature: 1, topK, topP: topK === 0 ? 0.9 : 1 };
-    expect(sampleToken(probabilities, 0, 4, sampling, () => 0.999999).token).toBe(1);
+    expect(sampleToken(probabilities, sampling, () => 0.999999).token).toBe(1);
   }
 });

@@ -60,7 +60,7 @@ export const bigramEngine: PolicyEngine = {
           const probabilities = Float32Array.from({ length: toy.vocabulary }, (_, next) =>
             Math.exp(toy.logProbsOf([last, next], sampling.temperature || 1)[1] ?? 0),
           );
-          const drawn = sampleToken(probabilities, 0, probabilities.length, sampling, uniform);
+          const drawn = sampleToken(probabilities, sampling, uniform);
           tokens.push(drawn.token);
           logProbs.push(drawn.logProb);
           last = drawn.token;

@@ -3,7 +3,7 @@
  * token back. The KV cache enters once per block and stays with the loop; only drawn tokens, their probabilities and new cache rows come out.
  */
 import type { LaneOptions } from "../lanes.ts";
-import type { Constant, Graph, GraphNode, Port } from "../onnx/serialize.ts";
+import { type Constant, DATA_TYPES, type Graph, type GraphNode, type Port } from "../onnx/serialize.ts";
 import type { PolicyShape } from "../policy-shape.ts";
 import { portDims, symbolic } from "../trace/dimensions.ts";
 import type { TracedGraph } from "../trace/trace.ts";
@@ -28,8 +28,6 @@ const REDUCED_AXES: Constant = { name: "block:last", type: "int64", dims: [1], v
 const CUMSUM_AXIS: Constant = { name: "block:axis", type: "int64", dims: [], values: [1] };
 const ZERO: Constant = { name: "block:zero", type: "float32", dims: [], values: [0] };
 const ONE: Constant = { name: "block:one", type: "float32", dims: [], values: [1] };
-/** TensorProto.DataType */
-const INT32 = 6;
 
 const node = (
   op: string,
@@ -109,10 +107,10 @@ const DRAW: readonly GraphNode[] = [
   node("ReduceMax", ["cumulative", REDUCED_AXES.name], ["total"]),
   node("Mul", ["uniform", "total"], ["threshold"]),
   node("Less", ["cumulative", "threshold"], ["below"]),
-  node("Cast", ["below"], ["counted"], { to: INT32 }),
+  node("Cast", ["below"], ["counted"], { to: DATA_TYPES.int32 }),
   node("ReduceSum", ["counted", REDUCED_AXES.name], ["inverse"]),
   node("ArgMax", ["probabilities"], ["likeliest"], { axis: 1 }),
-  node("Cast", ["likeliest"], ["greedy"], { to: INT32 }),
+  node("Cast", ["likeliest"], ["greedy"], { to: DATA_TYPES.int32 }),
   node("Less", ["uniform", ZERO.name], ["isGreedy"]),
   node("Where", ["isGreedy", "greedy", "inverse"], ["drawn"]),
   node("Identity", ["drawn"], [nextStepName("tokens")]),

@@ -15,6 +15,8 @@ import { declareWeights } from "./weights.ts";
 
 /** Attention splits its queries into this many blocks. T is a multiple of it, and the graph's symbolic length is T / ATTENTION_BLOCKS. */
 export const ATTENTION_BLOCKS = 4;
+/** Share of the [T, T] scores that are computed: those of each block's queries with the keys up to its end. */
+export const CAUSAL_SHARE = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
 
 /** Lengths of a run on B rows of T tokens with R wanted predictions, at most `picks` from one token. */
 export const trainLengths = (batch: number, tokens: number, rows: number, picks = 1): Lengths => ({

@@ -6,11 +6,7 @@
  *     a product  under `precision: bf16`, unless it is `exact`, reads bfloat16 (a stored bfloat16 weight as it is); its result is cast back
  */
 import type { Precision } from "../../../core/contracts/engine.ts";
-import type { Attribute, ExternalTensors, Graph, GraphNode } from "./serialize.ts";
-
-/** TensorProto.DataType */
-const FLOAT = 1;
-const BFLOAT16 = 16;
+import { type Attribute, DATA_TYPES, type ExternalTensors, type Graph, type GraphNode } from "./serialize.ts";
 
 export interface HalfPrecisionOptions {
   /** Whether rows are gathered from a weight before they are cast. False: whole weights are cast, and the runtime folds these Casts. */
@@ -19,6 +15,8 @@ export interface HalfPrecisionOptions {
   /** Whether the provider multiplies bfloat16. If not, inputs and results of products are rounded to it: equal up to the order of summation. */
   readonly multipliesBfloat16: boolean;
 }
+
+type CastType = "float32" | "bfloat16";
 
 const typeOf = (external: ExternalTensors, name: string) => external.get(name)?.type ?? "float32";
 export const isHalfPrecision = (external: ExternalTensors, name: string): boolean =>
@@ -58,7 +56,7 @@ class HalfPrecisionRewrite {
     if (precision === "bf16" && isProduct(node)) return this.#product(node);
     if (gathersBeforeCast && node.op === "Gather" && isHalfPrecision(this.#external, first)) {
       const rows = `${output}:rows`;
-      return [{ ...node, outputs: [rows] }, cast(rows, output, FLOAT)];
+      return [{ ...node, outputs: [rows] }, cast(rows, output, "float32")];
     }
     const attributes = Object.fromEntries(Object.entries(node.attributes).map((entry) => this.#attribute(entry)));
     return [{ ...node, inputs: node.inputs.map((name) => this.#wide(name)), attributes }];
@@ -76,19 +74,19 @@ class HalfPrecisionRewrite {
     const inputs = node.inputs.map((name) => this.#productInput(name, casts));
     const [result, half] = [`${output}:product`, `${output}:half`];
     const product = { ...node, inputs, outputs: [multipliesBfloat16 ? half : result] };
-    const rounding = multipliesBfloat16 ? [] : [cast(result, half, BFLOAT16)];
-    return [...casts, product, ...rounding, cast(half, output, FLOAT)];
+    const rounding = multipliesBfloat16 ? [] : [cast(result, half, "bfloat16")];
+    return [...casts, product, ...rounding, cast(half, output, "float32")];
   }
 
   /** The name that a product reads in place of `name`; adds the Casts it needs. */
   #productInput(name: string, casts: GraphNode[]): string {
     const isBfloat16 = typeOf(this.#external, name) === "bfloat16";
-    const half = isBfloat16 ? name : this.#castOnce(casts, name, `${name}:bfloat16`, BFLOAT16);
+    const half = isBfloat16 ? name : this.#castOnce(casts, name, `${name}:bfloat16`, "bfloat16");
     if (this.#options.multipliesBfloat16) return half;
-    return isBfloat16 ? this.#wide(name) : this.#castOnce(casts, half, `${name}:rounded`, FLOAT);
+    return isBfloat16 ? this.#wide(name) : this.#castOnce(casts, half, `${name}:rounded`, "float32");
   }
 
-  #castOnce(casts: GraphNode[], from: string, to: string, type: number): string {
+  #castOnce(casts: GraphNode[], from: string, to: string, type: CastType): string {
     if (!this.#cast.has(to)) casts.push(cast(from, to, type));
     this.#cast.add(to);
     return to;
@@ -98,15 +96,15 @@ class HalfPrecisionRewrite {
   #wide(name: string): string {
     if (!isHalfPrecision(this.#external, name)) return name;
     const float = `${name}:float32`;
-    this.#widened.set(name, cast(name, float, FLOAT));
+    this.#widened.set(name, cast(name, float, "float32"));
     return float;
   }
 }
 
-const cast = (from: string, output: string, to: number): GraphNode => ({
+const cast = (from: string, output: string, to: CastType): GraphNode => ({
   op: "Cast",
   domain: "",
   inputs: [from],
   outputs: [output],
-  attributes: { to },
+  attributes: { to: DATA_TYPES[to] },
 });

@@ -6,7 +6,7 @@ export type ElementType = "float32" | "int32" | "int64" | "bool";
 /** Element types of stored weights; uint4 has two elements per byte. */
 export type StoredType = "float32" | "float16" | "bfloat16" | "uint8" | "uint4";
 /** TensorProto.DataType */
-const TYPES: Record<ElementType | StoredType, number> = {
+export const DATA_TYPES: Readonly<Record<ElementType | StoredType, number>> = {
   float32: 1,
   uint8: 2,
   int32: 6,
@@ -117,7 +117,7 @@ function graphProto(graph: Graph, external: ExternalTensors): object {
       ...graph.constants.map((constant) => ({
         name: constant.name,
         dims: constant.dims,
-        dataType: TYPES[constant.type],
+        dataType: DATA_TYPES[constant.type],
         rawData: rawData(constant),
       })),
       ...graph.inputs.flatMap(({ name }) => {
@@ -134,7 +134,7 @@ function graphProto(graph: Graph, external: ExternalTensors): object {
 function externalInitializer(name: string, { type, path, offset, bytes, dims }: ExternalTensor) {
   const entries = { location: relative(EXTERNAL_FOLDER, path), offset, length: bytes };
   const externalData = Object.entries(entries).map(([key, value]) => ({ key, value: String(value) }));
-  return { name, dims, dataType: TYPES[type], dataLocation: EXTERNAL, externalData };
+  return { name, dims, dataType: DATA_TYPES[type], dataLocation: EXTERNAL, externalData };
 }
 
 function attribute(name: string, value: Attribute) {
@@ -146,7 +146,7 @@ function attribute(name: string, value: Attribute) {
 
 function valueInfo(port: Port) {
   const dim = port.dims.map((size) => (typeof size === "number" ? { dimValue: size } : { dimParam: size }));
-  return { name: port.name, type: { tensorType: { elemType: TYPES[port.type], shape: { dim } } } };
+  return { name: port.name, type: { tensorType: { elemType: DATA_TYPES[port.type], shape: { dim } } } };
 }
 
 function rawData({ type, values }: Constant): Uint8Array {

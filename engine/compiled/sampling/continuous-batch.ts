@@ -156,7 +156,7 @@ export class ContinuousBatch {
     if (source !== entry) this.#decoder.cache.copy(source.slot, entry.slot, cached, cached + 1);
     appendTokens(entry, [pendingToken(generation)], state);
     if (generation.isDone) return;
-    this.#take(generation, sampleToken(probabilities, 0, this.#vocabulary, sample.request.sampling, uniform));
+    this.#take(generation, sampleToken(probabilities, sample.request.sampling, uniform));
   }
 
   async #decodeBlock(blockDecoder: BlockDecoder, running: readonly Generation[]): Promise<void> {

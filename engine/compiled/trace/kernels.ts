@@ -1,7 +1,7 @@
 /** @file The ONNX nodes of each tfjs kernel that the model and its gradients use. */
 import { backend_util, type DataType, type TensorInfo } from "@tensorflow/tfjs-core";
-import { CONTRIB } from "../onnx/serialize.ts";
-import type { RecordedValue, Recorder } from "./recorder.ts";
+import { CONTRIB, DATA_TYPES } from "../onnx/serialize.ts";
+import { elementType, type RecordedValue, type Recorder } from "./recorder.ts";
 
 type Inputs = Record<string, TensorInfo>;
 type Attributes = Record<string, unknown>;
@@ -99,9 +99,6 @@ const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB, exact 
   return recorder.tensor({ name, shape }, shape, a.dtype);
 };
 
-/** TensorProto.DataType */
-const ONNX_TYPES: Partial<Record<DataType, number>> = { float32: 1, int32: 6, bool: 9 };
-
 const alongAxis =
   (op: string, input: string, attribute: string): TracedKernel =>
   (recorder, inputs, attributes) => {
@@ -170,7 +167,7 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
     const target = dtype as DataType;
     if (target === x.dtype) return recorder.tensor(value, x.shape, target);
     if (value.splat !== undefined) return splat(recorder, x.shape, value.splat, target);
-    const [name] = recorder.node("Cast", [value.name], 1, { attributes: { to: ONNX_TYPES[target] ?? 1 } });
+    const [name] = recorder.node("Cast", [value.name], 1, { attributes: { to: DATA_TYPES[elementType(target)] } });
     return recorder.tensor({ name, shape: value.shape }, x.shape, target);
   },
   Slice: (recorder, inputs, { begin, size: lengths }) => {

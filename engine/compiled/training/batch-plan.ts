@@ -8,7 +8,7 @@ import type { ModelConfig } from "../../checkpoint/config.ts";
 import { checkSequences } from "../../model/input-checks.ts";
 import { type PrefixTree, prefixTree, type Sequences, treeLength } from "../../model/prefix-tree.ts";
 import { planTrees } from "../../model/tree-plan.ts";
-import { ATTENTION_BLOCKS, type RowKind } from "../graphs/train.ts";
+import { CAUSAL_SHARE, type RowKind } from "../graphs/train.ts";
 import { assignToLanes } from "../lanes.ts";
 import { limitsOf, microBatches, type RowSize, RUN_COST_TOKENS } from "./micro-batches.ts";
 
@@ -45,8 +45,7 @@ const MINIMUM_GAIN = 1.2;
 
 function costOfRow({ width, heads, kvHeads, headWidth, ffnWidth }: ModelConfig): CostOf {
   const products = 2 * width * headWidth * (heads + kvHeads) + 3 * width * ffnWidth;
-  const causalShare = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
-  const attention = (ATTENTION_COST_FACTOR * 2 * heads * headWidth * causalShare) / products;
+  const attention = (ATTENTION_COST_FACTOR * 2 * heads * headWidth * CAUSAL_SHARE) / products;
   return (tokens) => tokens * (1 + attention * tokens);
 }
 
