@@ -125,15 +125,17 @@ export function parseModelConfig(bytes: Uint8Array | string): ModelConfig {
   };
 }
 
-/**
- * Refuses a context that is too long for the model: beyond its positions, or beyond its sliding window, where full attention would be
- * wrong.
- */
-export function checkContext(files: CheckpointFiles, contextTokens: number): void {
+/** What limits the context, in tokens, by key: the model's positions, and its sliding window, beyond which full attention would be wrong. */
+function contextLimits(files: CheckpointFiles): [key: string, tokens: number][] {
   const config = parseConfig(configOf(files));
   const limits = { sliding_window: windowOf(config), max_position_embeddings: config.max_position_embeddings };
-  for (const [key, tokens] of Object.entries(limits)) {
-    if (tokens === undefined || contextTokens <= tokens) continue;
+  return Object.entries(limits).flatMap(([key, tokens]) => (tokens === undefined ? [] : [[key, tokens]]));
+}
+
+/** Refuses a context that is too long for the model. */
+export function checkContext(files: CheckpointFiles, contextTokens: number): void {
+  for (const [key, tokens] of contextLimits(files)) {
+    if (contextTokens <= tokens) continue;
     throw new MgrpoError(
       "config-invalid",
       `config.json: ${key} = ${tokens} is less than limits.contextTokens = ${contextTokens}: lower limits.contextTokens, or use another model`,
@@ -143,8 +145,7 @@ export function checkContext(files: CheckpointFiles, contextTokens: number): voi
 
 /** The longest context that `checkContext` accepts, in tokens; undefined if the model's config sets no limit. */
 export function longestContext(files: CheckpointFiles): number | undefined {
-  const config = parseConfig(configOf(files));
-  const limits = [windowOf(config), config.max_position_embeddings].filter((limit) => limit !== undefined);
+  const limits = contextLimits(files).map(([, tokens]) => tokens);
   return limits.length > 0 ? Math.min(...limits) : undefined;
 }
 

@@ -25,6 +25,8 @@ export function parseCheckpoint(files: CheckpointFiles): Checkpoint {
   return { config, layout, weights };
 }
 
+const OF_ONE_MODEL = "use the config.json and the weights of one model";
+
 /** Locates each parameter. Throws, naming the tensor, if one is missing, extra or misshapen. */
 export function locateParameters(
   files: CheckpointFiles,
@@ -36,11 +38,14 @@ export function locateParameters(
   for (const { name, shape } of layout.parameters) {
     const location = found.get(name);
     if (!location)
-      throw new MgrpoError("checkpoint-damaged", `${fileOf(files)}: no tensor '${name}', which config.json requires`);
+      throw new MgrpoError(
+        "checkpoint-damaged",
+        `${fileOf(files)}: no tensor '${name}', which config.json requires: ${OF_ONE_MODEL}`,
+      );
     if (location.entry.shape.join() !== shape.join()) {
       throw new MgrpoError(
         "checkpoint-damaged",
-        `${location.fileName}: '${name}' has shape [${location.entry.shape}], but config.json says [${shape}]: they belong to different models`,
+        `${location.fileName}: '${name}' has shape [${location.entry.shape}], but config.json says [${shape}]: ${OF_ONE_MODEL}`,
       );
     }
     locations.set(name, location);
@@ -50,7 +55,7 @@ export function locateParameters(
     if (isRedundant(name, config)) continue;
     throw new MgrpoError(
       "engine-unsupported",
-      `${fileName}: tensor '${name}' is not part of the model that config.json describes`,
+      `${fileName}: tensor '${name}' is not part of the model that config.json describes: ${OF_ONE_MODEL}`,
     );
   }
   return locations;
@@ -98,7 +103,7 @@ export function withConfigOf(files: CheckpointFiles, config: ModelConfig, opened
   if (JSON.stringify(readModelConfig(files)) === JSON.stringify(config)) return files;
   throw new MgrpoError(
     "checkpoint-damaged",
-    "config.json: it describes a different model from the one this trainer was opened with",
+    "config.json: it describes a different model from the one this trainer was opened with: load a version of that model",
   );
 }
 

@@ -112,7 +112,9 @@ function obstacleTo(lora: LoraConfig | null, provider: string, { mapped }: Store
   if (!lora) return "only a frozen base is packed, and without lora all weights are trained";
   if (provider === "webgpu" || provider === "cuda") return `a GPU (${provider}) has a layout of its own`;
   const mebibytes = LARGE_FILE_BYTES / 2 ** 20;
-  return mapped ? undefined : `the base is not mapped, which takes aligned files on disk above ${mebibytes} MiB`;
+  return mapped
+    ? undefined
+    : `the base is not memory-mapped, which requires aligned tensors in files above ${mebibytes} MiB on disk`;
 }
 
 /**

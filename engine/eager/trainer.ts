@@ -8,6 +8,7 @@ import { parseCheckpoint } from "../checkpoint/weights.ts";
 import { checkSequences, checkTemperature, checkTrainingSequence } from "../model/input-checks.ts";
 import { entropies, entropyLoss, type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
 import {
+  clipBounds,
   EVERY_PREDICTION,
   entropyVectors,
   type LossVectors,
@@ -141,7 +142,7 @@ function addGradients(
 }
 
 export function lossRows(vectors: LossVectors, loss: Loss): LossRows {
-  const [lowest, highest] = loss.kind === "clipped-token" ? [1 - loss.clipLow, 1 + loss.clipHigh] : [1, 1];
+  const [lowest, highest] = clipBounds(loss);
   return {
     linearWeights: tf.tensor1d(vectors.linearWeights),
     clippedWeights: tf.tensor1d(vectors.clippedWeights),

@@ -102,7 +102,7 @@ async function writeWeights(
   padded.set(header, 8);
   const file = await open(target, "w");
   try {
-    await file.write(padded);
+    await file.writeFile(padded);
     for (const tensor of tensors) {
       const values = valuesOf({ path, bytes: size }, tensor);
       const numbers = dtype === "F32" ? values : toBfloat16(values);

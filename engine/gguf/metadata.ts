@@ -135,7 +135,7 @@ function configOf(
     if (found.success) return found.data;
     throw new MgrpoError(
       "engine-unsupported",
-      `${path}: ${name} is not one number: a model whose layers differ is not supported`,
+      `${path}: ${name} is not one number: a model whose layers differ is not supported: use another model`,
     );
   };
   const width = read("embedding_length");
@@ -200,7 +200,7 @@ function transformersName(path: string, architecture: Architecture, name: string
   if (known === undefined || (kind === "bias" && !biased.includes(part)))
     throw new MgrpoError(
       "engine-unsupported",
-      `${path}: tensor '${name}' is not part of a supported ${architecture} model`,
+      `${path}: tensor '${name}' is not part of a supported ${architecture} model: use the model's Hugging Face folder`,
     );
   return layer === undefined ? known : `model.layers.${layer}.${known}.${kind}`;
 }

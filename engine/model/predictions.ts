@@ -130,6 +130,10 @@ export interface LossVectors {
   readonly behaviorLogProbs: Float32Array;
 }
 
+/** Bounds of the ratio: 1 - clipLow and 1 + clipHigh. For a loss without a clip range, which ignores them: 1 and 1. */
+export const clipBounds = (loss: Loss): [lowest: number, highest: number] =>
+  loss.kind === "clipped-token" ? [1 - loss.clipLow, 1 + loss.clipHigh] : [1, 1];
+
 /** Adds up the terms of each prediction's readers. */
 export function lossVectors(
   { row, offsets, member, position }: Predictions,

@@ -95,6 +95,6 @@ function adapterWeights(files: CheckpointFiles, config: ModelConfig, lora: LoraC
     : "no adapter";
   throw new MgrpoError(
     "checkpoint-damaged",
-    `${ADAPTER_FILE}: ${found}, but this trainer was opened with rank ${lora.rank} and alpha ${lora.alpha} on ${lora.targets.join(", ")}`,
+    `${ADAPTER_FILE}: ${found}, but this trainer was opened with rank ${lora.rank} and alpha ${lora.alpha} on ${lora.targets.join(", ")}: load a version of that adapter`,
   );
 }

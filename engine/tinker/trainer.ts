@@ -155,7 +155,7 @@ class TinkerTrainer implements Trainer {
     if (next.baseModel !== version.baseModel || next.rank !== version.rank) {
       throw new MgrpoError(
         "checkpoint-damaged",
-        `${TINKER_FILE}: it describes a different model from the one this trainer was opened with`,
+        `${TINKER_FILE}: it describes a different model from the one this trainer was opened with: load a version of that model`,
       );
     }
     // Weights can only be loaded into a fresh model; an unfinished step is discarded with the old one.

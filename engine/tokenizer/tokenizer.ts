@@ -77,12 +77,14 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
   };
 }
 
-/** Caches encodings: the K rollouts of a question read the same few texts. */
+/** Caches encodings: the K rollouts of a question read the same few texts. The cache is emptied when it is full. */
 function cached(encodeText: (text: string) => number[]): (text: string) => number[] {
   const known = new Map<string, readonly number[]>();
   return (text) => {
-    if (text.length > MAXIMUM_CACHED_CHARACTERS) return encodeText(text);
-    const ids = known.get(text) ?? encodeText(text);
+    const found = known.get(text);
+    if (found) return [...found];
+    const ids = encodeText(text);
+    if (text.length > MAXIMUM_CACHED_CHARACTERS) return ids;
     if (known.size >= MAXIMUM_CACHED_TEXTS) known.clear();
     known.set(text, ids);
     return [...ids];

@@ -108,7 +108,7 @@ test.each<[string, CheckpointFiles, RegExp]>([
     tinyCheckpoint(),
     /engine\.weightPacking on: only a frozen base is packed.*remove the setting$/,
   ],
-  ["the base is in memory", tinyAdapter(), /engine\.weightPacking on: the base is not mapped/],
+  ["the base is in memory", tinyAdapter(), /engine\.weightPacking on: the base is not memory-mapped/],
 ])("weight packing is refused if %s", async (_name, files, message) => {
   await expect(compiledEngine.openSampler(files, { ...OPTIONS, weightPacking: "on" })).rejects.toThrow(message);
 });

@@ -2,6 +2,7 @@
 import type { Loss, TrainingSequence } from "../../../core/ports.ts";
 import { causalMask, type RotaryTable } from "../../model/positions.ts";
 import {
+  clipBounds,
   type EntropyVectors,
   entropyVectors,
   type LossVectors,
@@ -86,14 +87,13 @@ function anglesAt(positions: Int32Array, table: Float32Array, half: number): Flo
 /** The inputs of a loss (graphs/loss-head.ts). */
 export function lossFeeds(wanted: Predictions, batch: readonly TrainingSequence[], loss: Loss): Feeds {
   if (loss.kind === "linear-entropy") return rowFeeds(entropyVectors(wanted, batch));
-  return { ...rowFeeds(lossVectors(wanted, batch, loss)), ...clipFeeds(loss) };
+  const [lowest, highest] = clipBounds(loss);
+  return {
+    ...rowFeeds(lossVectors(wanted, batch, loss)),
+    lowest: tensor(Float32Array.of(lowest), []),
+    highest: tensor(Float32Array.of(highest), []),
+  };
 }
 
 const rowFeeds = (vectors: LossVectors | EntropyVectors): Feeds =>
   Object.fromEntries(Object.entries(vectors).map(([name, values]) => [name, tensor(values, [values.length])]));
-
-/** 1 - clipLow and 1 + clipHigh. */
-function clipFeeds(loss: Loss): Feeds {
-  const [lowest, highest] = loss.kind === "clipped-token" ? [1 - loss.clipLow, 1 + loss.clipHigh] : [1, 1];
-  return { lowest: tensor(Float32Array.of(lowest), []), highest: tensor(Float32Array.of(highest), []) };
-}
