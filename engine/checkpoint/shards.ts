@@ -31,6 +31,10 @@ const MAXIMUM_ADAPTER_BYTES = 2 ** 31;
 /** For a file's header. */
 const HEADER_ROOM = 2 ** 20;
 
+/** The files of a checkpoint but those of its optimizer. */
+export const withoutOptimizer = (files: CheckpointFiles): CheckpointFiles =>
+  new Map([...files].filter(([name]) => !OPTIMIZER_FILE_NAMES.test(name)));
+
 /** A file that a state is saved as. */
 export interface PlannedFile {
   readonly name: string;

@@ -5,6 +5,7 @@
 import type { CheckpointFiles, EngineOptions, Sampler, Trainer } from "../../core/ports.ts";
 import { readAdapterConfig } from "../checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../checkpoint/config.ts";
+import { withoutOptimizer } from "../checkpoint/shards.ts";
 import { gpuThread, providerDecision } from "./device.ts";
 import { allOrNone, type LaneOptions, laneCount, optionsOfLane } from "./lanes.ts";
 import { openQuantized } from "./open-quantized.ts";
@@ -50,7 +51,9 @@ async function openLanes<T extends { close(): Promise<void> }>(
   const bits = bitsOf(options.quantization);
   const quantized = bits && (await openQuantized(first, files, bits, options.limits?.trainingSeconds));
   const laneOptions = quantized ? { ...each, quantized } : each;
-  return allOrNone(threads.slice(0, lanes).map((thread) => openLane(thread, files, laneOptions)));
+  // Only the first lane of a trainer reads the optimizer's state (data-parallel.ts).
+  const filesOf = (lane: number) => (lane === 0 ? files : withoutOptimizer(files));
+  return allOrNone(threads.slice(0, lanes).map((thread, lane) => openLane(thread, filesOf(lane), laneOptions)));
 }
 
 /** Decides what the machine's memory allows. Refuses a base that cannot be packed or quantized as the options ask. */

@@ -5,7 +5,7 @@
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineLimits, Sampler } from "../../core/ports.ts";
-import { OPTIMIZER_FILE_NAMES } from "../checkpoint/shards.ts";
+import { withoutOptimizer } from "../checkpoint/shards.ts";
 import type { LaneOptions } from "./lanes.ts";
 import type { EngineCall } from "./protocol.ts";
 import { CANCEL_SECONDS, type EngineThread } from "./thread.ts";
@@ -54,8 +54,7 @@ class ThreadProxy {
    * files, which have their own optimizer state.
    */
   forgetOptimizer(): void {
-    const files = [...this.#openCall.files].filter(([name]) => !OPTIMIZER_FILE_NAMES.test(name));
-    this.#openCall = { ...this.#openCall, files: new Map(files) };
+    this.#openCall = { ...this.#openCall, files: withoutOptimizer(this.#openCall.files) };
   }
 
   call<T>(body: EngineCall): Promise<T> {

@@ -1,11 +1,12 @@
 /**
  * @file A trainer on several lanes, each with a copy of the weights. Every lane computes the gradient of its part of a batch. At an optimizer
  * step the first lane sums the gradients, always in the same order, and updates its weights; the others copy them. Only the first lane
- * uses its optimizer state.
+ * gets the optimizer's state: the others would hold a copy that nothing reads.
  */
 import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import type { ForwardBackward, Trainer } from "../../../core/ports.ts";
 import { saveMethods } from "../../checkpoint/saving.ts";
+import { withoutOptimizer } from "../../checkpoint/shards.ts";
 import { checkTemperature, checkTrainingSequence } from "../../model/input-checks.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { LaneTrainer } from "./lane-trainer.ts";
@@ -63,7 +64,10 @@ export function dataParallel(
     gradientNorm: async () => first.gradientNorm(await othersGradients()),
     ...saveMethods((index) => first.savedFile(index)),
     async load(files) {
-      await Promise.all(lanes.map((lane) => lane.load(files)));
+      // The first lane alone at first: if it refuses the files, the others keep their weights, too.
+      await first.load(files);
+      const weights = withoutOptimizer(files);
+      await Promise.all(others.map((lane) => lane.load(weights)));
     },
     async close() {
       await Promise.all(lanes.map((lane) => lane.close()));
