@@ -14,7 +14,7 @@ import { wholeFile } from "./files.ts";
 import { OPTIMIZER_FILE_NAMES } from "./shards.ts";
 import { weightFilesOf } from "./tensors.ts";
 
-/** A BasePointer. */
+/** The file beside an adapter that holds its `BasePointer`. */
 export const BASE_FILE = "base.json";
 
 /** Whether a file of an adapter's checkpoint belongs to its base: the config, or the weights, in one file or in shards. */

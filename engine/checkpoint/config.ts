@@ -88,7 +88,7 @@ export interface ModelConfig {
 }
 
 export function readModelConfig(files: CheckpointFiles): ModelConfig {
-  return parseModelConfig(configOf(files));
+  return parseModelConfig(configBytes(files));
 }
 
 export function parseModelConfig(bytes: Uint8Array | string): ModelConfig {
@@ -127,7 +127,7 @@ export function parseModelConfig(bytes: Uint8Array | string): ModelConfig {
 
 /** What limits the context, in tokens, by key: the model's positions, and its sliding window, beyond which full attention would be wrong. */
 function contextLimits(files: CheckpointFiles): [key: string, tokens: number][] {
-  const config = parseConfig(configOf(files));
+  const config = parseConfig(configBytes(files));
   const limits = { sliding_window: windowOf(config), max_position_embeddings: config.max_position_embeddings };
   return Object.entries(limits).flatMap(([key, tokens]) => (tokens === undefined ? [] : [[key, tokens]]));
 }
@@ -199,9 +199,10 @@ function refuse(key: string, value: unknown, supported: string): never {
 }
 
 /** The name of the model's architecture, as in config.json's `architectures`. */
-export const modelFamily = (files: CheckpointFiles): string => familyOf(parseConfig(configOf(files))).architecture;
+export const modelFamily = (files: CheckpointFiles): string => familyOf(parseConfig(configBytes(files))).architecture;
 
-function configOf(files: CheckpointFiles): Uint8Array {
+/** The content of config.json. Throws `checkpoint-damaged` if the checkpoint has none. */
+export function configBytes(files: CheckpointFiles): Uint8Array {
   const file = files.get("config.json");
   if (file) return wholeFile(file);
   throw new MgrpoError("checkpoint-damaged", "config.json: not in the checkpoint: add the model's config.json");

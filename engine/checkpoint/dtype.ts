@@ -1,6 +1,6 @@
 /** @file The type that `config.json` names for the weights. transformers loads them as that type, whatever type they are stored as. */
 import type { CheckpointFiles } from "../../core/ports.ts";
-import { wholeFile } from "./files.ts";
+import { configBytes } from "./config.ts";
 import { locateTensors } from "./tensors.ts";
 
 export type TorchDtype = "float32" | "bfloat16";
@@ -28,4 +28,4 @@ export function withStoredDtype(files: CheckpointFiles): CheckpointFiles {
 }
 
 const configOf = (files: CheckpointFiles): Record<string, unknown> =>
-  JSON.parse(new TextDecoder().decode(wholeFile(files.get(CONFIG) ?? new Uint8Array()))) as Record<string, unknown>;
+  JSON.parse(new TextDecoder().decode(configBytes(files))) as Record<string, unknown>;

@@ -21,7 +21,7 @@ const STORED: Readonly<Record<TensorType, { readonly type: StoredType; readonly 
 };
 
 export interface MappedTensor extends ExternalTensor {
-  /** Of the file, when the weights were opened. */
+  /** The file's `fileIdentity` when the weights were opened. */
   readonly identity: string;
 }
 

@@ -7,6 +7,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
+import { configBytes } from "../checkpoint/config.ts";
 import { wholeFile } from "../checkpoint/files.ts";
 import { TinkerPath } from "./client/messages.ts";
 import { parseTinkerPolicy } from "./policy.ts";
@@ -43,10 +44,7 @@ const HuggingFaceConfig = z.looseObject({ vocab_size: z.int().positive() });
 
 /** The top-level `vocab_size` of config.json, whatever the architecture. */
 export function readVocabulary(files: CheckpointFiles): number {
-  const bytes = files.get("config.json");
-  if (!bytes)
-    throw new MgrpoError("checkpoint-damaged", "config.json: not in the checkpoint: add the model's config.json");
-  return parseJson(HuggingFaceConfig, wholeFile(bytes), "config.json", "checkpoint-damaged").vocab_size;
+  return parseJson(HuggingFaceConfig, configBytes(files), "config.json", "checkpoint-damaged").vocab_size;
 }
 
 /**

@@ -128,7 +128,7 @@ const isolated = (Regex: string) => ({ type: "Split", pattern: { Regex }, behavi
 const GPT2_SPLIT = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 /**
- * Replaces what @huggingface/tokenizers (0.2.0) splits otherwise than Hugging Face's tokenizers: `Digits` only at 0 to 9, not at every numeral
+ * Replaces what @huggingface/tokenizers (0.2.0) splits differently from Hugging Face's tokenizers: `Digits` only at 0 to 9, not at every numeral
  * (½, ٣); `ByteLevel` with U+FEFF as white space and U+0085 as none. Its `Split` is right about both.
  */
 function asInPython(part: TokenizerComponent): TokenizerComponent {

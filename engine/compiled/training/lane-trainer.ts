@@ -7,10 +7,10 @@ import type { CheckpointFiles, SavedFile, Trainer } from "../../../core/ports.ts
 import { openTrainedState, type TrainedState } from "../../model/trained-state.ts";
 import type { LaneOptions } from "../lanes.ts";
 import { computesWhole } from "../memory.ts";
-import { type OpenWeights, openWeights } from "../open-weights.ts";
+import { openWeights } from "../open-weights.ts";
 import { endUse } from "../shared-sessions.ts";
 import { addInto } from "./arrays.ts";
-import { LayeredPasses } from "./layered-passes.ts";
+import { type FrozenWeights, LayeredPasses } from "./layered-passes.ts";
 import type { Passes } from "./passes.ts";
 import { plannedPasses } from "./planned-passes.ts";
 import { WholePasses } from "./whole-passes.ts";
@@ -65,9 +65,6 @@ export function openLaneTrainer(files: CheckpointFiles, options: LaneOptions): L
   };
 }
 
-type FrozenWeights = Pick<OpenWeights, "external" | "feeds">;
-
-/** @param frozen the adapter's base model; empty when all weights are trained. */
 function openPasses(state: TrainedState, frozen: FrozenWeights, options: LaneOptions): Passes {
   // Packed weights cost memory and gain nothing here: a product has many rows, one for each token of the micro-batch.
   const frozenOptions = { ...options, packsWeights: false, multipliesCodes: false };

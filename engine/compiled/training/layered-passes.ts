@@ -36,6 +36,9 @@ import { paddedLength } from "./micro-batches.ts";
 import type { Passes } from "./passes.ts";
 import { forwardFeeds, lossFeeds, wantedPredictions } from "./train-inputs.ts";
 
+/** An adapter's base model; empty when all weights are trained. */
+export type FrozenWeights = Pick<OpenWeights, "external" | "feeds">;
+
 /** What the forward pass of a micro-batch saves for the head and the backward pass. */
 interface ForwardState {
   /** cos, sin and mask. */
@@ -62,7 +65,7 @@ export class LayeredPasses implements Passes {
   readonly limitsPredictions = false;
   readonly #state: TrainedState;
   readonly #options: LaneOptions;
-  readonly #frozen: Pick<OpenWeights, "external" | "feeds">;
+  readonly #frozen: FrozenWeights;
   readonly #rotary: RotaryTable;
   readonly #weights: Feeds;
   readonly #headParameters: readonly Parameter[];
@@ -72,8 +75,7 @@ export class LayeredPasses implements Passes {
   /** The kept outputs of all linear layers, concatenated: reused by every micro-batch; empty if the backward pass recomputes them. */
   #products = new Float32Array();
 
-  /** `frozen`: the adapter's base model; empty when all weights are trained. */
-  constructor(state: TrainedState, frozen: Pick<OpenWeights, "external" | "feeds">, options: LaneOptions) {
+  constructor(state: TrainedState, frozen: FrozenWeights, options: LaneOptions) {
     const { config, layout, weights } = state;
     this.#state = state;
     this.#options = options;
