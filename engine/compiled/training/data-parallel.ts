@@ -23,7 +23,6 @@ export function dataParallel(
     checkTemperature(temperature);
     return partsOf(lanes, assign(sequences, lanes.length));
   };
-
   const othersGradients = () => Promise.all(others.map((lane) => lane.takeGradient()));
 
   return {
@@ -66,8 +65,7 @@ export function dataParallel(
     async load(files) {
       // The first lane alone at first: if it refuses the files, the others keep their weights, too.
       await first.load(files);
-      const weights = withoutOptimizer(files);
-      await Promise.all(others.map((lane) => lane.load(weights)));
+      await Promise.all(others.map((lane) => lane.load(withoutOptimizer(files))));
     },
     async close() {
       await Promise.all(lanes.map((lane) => lane.close()));
