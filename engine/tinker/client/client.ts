@@ -11,6 +11,7 @@
  * same numbers.
  */
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
+import { inOneLine } from "./http.ts";
 import {
   type AdamParams,
   Capabilities,
@@ -133,7 +134,8 @@ async function openSession(transport: Transport): Promise<TinkerSession> {
     { tags: [], user_metadata: null, sdk_version: SDK_VERSION, type: "create_session" },
     SessionCreated,
   );
-  if (created.error_message) throw new MgrpoError("endpoint-refused", `create_session: ${created.error_message}`);
+  if (created.error_message)
+    throw new MgrpoError("endpoint-refused", `create_session: ${inOneLine(created.error_message)}`);
   return keepSession(transport, created.session_id);
 }
 

@@ -96,7 +96,8 @@ async function readAnswer(response: Response, method: string, url: string): Prom
   const text = await response.text();
   if (response.ok) return { kind: "json", value: text === "" ? null : readJson(text, method, url) };
   const detail = detailOf(text);
-  const reason = detail ?? redirectOf(headers) ?? (text.slice(0, 200) || "an empty body");
+  const page = inOneLine(text).slice(0, 200) || "an empty body";
+  const reason = detail === undefined ? (redirectOf(headers) ?? page) : inOneLine(detail);
   const message = `${method} ${url} answered ${status}: ${reason}`;
   const advice = headers.get("x-should-retry");
   // A poll gets status 408 while its future is pending.
@@ -106,6 +107,16 @@ async function readAnswer(response: Response, method: string, url: string): Prom
     throw new RetryableFailure(message, { afterSeconds: retryAfterSeconds(headers) });
   }
   return { kind: "refused", status, message, hasDetail: detail !== undefined };
+}
+
+/** Characters of a server's text that an error repeats: of a traceback, the beginning says where it is from, the end what is wrong. */
+const [FIRST_CHARACTERS, LAST_CHARACTERS] = [200, 800];
+
+/** A server's text as part of an error, which is one line. */
+export function inOneLine(text: string): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  if (line.length <= FIRST_CHARACTERS + LAST_CHARACTERS) return line;
+  return `${line.slice(0, FIRST_CHARACTERS)} … ${line.slice(-LAST_CHARACTERS)}`;
 }
 
 /** Python writes NaN and Infinity, which JSON does not have. */

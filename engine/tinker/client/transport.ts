@@ -16,6 +16,7 @@ import {
   attemptRequest,
   type Fetch,
   type HttpAnswer,
+  inOneLine,
   jsonOf,
   mayCarryKey,
   RetryableFailure,
@@ -250,7 +251,7 @@ function resultOf(answer: HttpAnswer, what: string): unknown {
   }
   const failed = RequestFailed.safeParse(answer.value);
   if (!failed.success) return answer.value;
-  const { error, category } = failed.data;
-  if (category === "user") throw new MgrpoError("endpoint-refused", `${what} failed: ${error}`);
-  throw new MgrpoError("endpoint-unavailable", `${what} failed: ${error}`, { retryable: true });
+  const message = `${what} failed: ${inOneLine(failed.data.error)}`;
+  if (failed.data.category === "user") throw new MgrpoError("endpoint-refused", message);
+  throw new MgrpoError("endpoint-unavailable", message, { retryable: true });
 }

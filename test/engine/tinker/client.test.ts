@@ -107,6 +107,29 @@ test.each<[string, () => Response, RegExp]>([
   });
 });
 
+const TRACEBACK = `Traceback (most recent call last):\n${'  File "worker.py", line 1\n'.repeat(100)}ValueError: the loss is NaN`;
+
+test.each<[string, string, () => Response, string]>([
+  ["a refusal", "optim_step", () => json({ detail: TRACEBACK }, 400), "answered 400: Traceback"],
+  [
+    "a proxy's page",
+    "optim_step",
+    () => new Response("<html>\n<body>\n\tno", { status: 404 }),
+    "404: <html> <body> no",
+  ],
+  ["failed work", "retrieve_future", () => json({ error: TRACEBACK, category: "user" }), "failed: Traceback"],
+])("%s of many lines is one line of the error, which keeps the end", async (_, path, respond, start) => {
+  const { server, model } = await openModel();
+  server.injectFaults(failFirst(path, [respond]));
+  const { message } = await model.optimizerStep(ADAM).then(
+    () => expect.unreachable(),
+    (error: Error) => error,
+  );
+  expect(message).toContain(start);
+  expect(message).not.toMatch(/[\n\t]/);
+  if (message.includes("Traceback")) expect(message).toMatch(/ … .*ValueError: the loss is NaN$/);
+});
+
 test("a redirect is neither followed nor retried: the URL is wrong", async () => {
   const paths: (string | undefined)[] = [];
   const server = createServer(({ url }, response) => {
