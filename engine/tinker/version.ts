@@ -32,7 +32,7 @@ export function readTinkerVersion(files: CheckpointFiles): TinkerVersion {
   if (bytes) return parseJson(TinkerVersion, wholeFile(bytes), TINKER_FILE, "checkpoint-damaged");
   throw new MgrpoError(
     "checkpoint-damaged",
-    `${TINKER_FILE}: not in the checkpoint: it names the weights on the Tinker server`,
+    `${TINKER_FILE}: not in the checkpoint: it names the weights on the Tinker server: restore it, or write one with baseModel, rank, seed, and null as weights`,
   );
 }
 

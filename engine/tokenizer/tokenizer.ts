@@ -97,7 +97,7 @@ function encode(library: Library, text: string): number[] {
   if (ids.every((id) => Number.isInteger(id))) return [...ids];
   throw damaged(
     TOKENIZER,
-    "text has a piece that is not in the vocabulary, and there is no unk_token to stand for it",
+    "text has a piece that is not in the vocabulary, and there is no unk_token to stand for it: add a model.unk_token",
     text,
   );
 }
@@ -145,6 +145,6 @@ function endOfTurnOf(render: Tokenizer["render"], controlTokens: ReadonlyMap<str
   if (end !== undefined) return end;
   throw damaged(
     CONFIG,
-    `chat_template ends an assistant's turn with ${JSON.stringify(after.slice(0, 20))}, not with an added token of ${TOKENIZER}`,
+    `chat_template ends an assistant's turn with ${JSON.stringify(after.slice(0, 20))}, not with an added token of ${TOKENIZER}: end it with one`,
   );
 }

@@ -88,7 +88,8 @@ export function unknownToken({ model }: TokenizerJson, named: string | undefined
 export function checkCoverage({ model, pre_tokenizer }: TokenizerJson, unknown: string | undefined): void {
   if (unknown !== undefined || model.unk_id != null || model.byte_fallback) return;
   if (JSON.stringify(pre_tokenizer).includes('"ByteLevel"')) return;
-  throw damaged(TOKENIZER, "no model.unk_token, byte_fallback or ByteLevel: text outside its vocabulary would vanish");
+  const fault = "no model.unk_token, byte_fallback or ByteLevel: text outside its vocabulary would vanish";
+  throw damaged(TOKENIZER, `${fault}: add a model.unk_token`);
 }
 
 /**
@@ -168,7 +169,7 @@ function withoutPrefix(part: TokenizerComponent): TokenizerComponent {
 export function fileOf(files: CheckpointFiles, name: string): Uint8Array {
   const file = files.get(name);
   if (file) return wholeFile(file);
-  throw damaged(name, "the checkpoint has no such file");
+  throw damaged(name, "the checkpoint has no such file: copy it from the model's Hugging Face folder");
 }
 
 export function damaged(file: string, fault: string, evidence?: unknown, cause?: unknown): MgrpoError {
