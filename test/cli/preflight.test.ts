@@ -69,7 +69,7 @@ test("the config of a started run can be read, and its team evaluated, even with
   const recipe = await openRecipe(RELAY);
   const choice = { run: "eval", seed: 1, arm: "mgrpo", set: ["steps=1"], recipe: RELAY } as const;
   expect(resolveConfig(withStoredConfig(recipe, readConfig(old)), choice).algorithm).toEqual(config.algorithm);
-  await expect(preflightEvaluation(config)).resolves.toBeDefined();
+  expect([...(await preflightEvaluation(config)).keys()]).toEqual(["main", "searcher"]);
 });
 
 test("before an evaluation, too, one pass finds a missing model and an unknown tool", async () => {

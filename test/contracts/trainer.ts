@@ -227,6 +227,7 @@ function testMemorization(subject: EngineSubject) {
       await trainer.optimizerStep({ ...ADAM, learningRate: 0.02, weightDecay: 0 });
     }
     const [logProbs_T] = await trainer.logProbs([lesson], 1);
+    expect(logProbs_T).toHaveLength(lesson.length);
     for (const logProb of logProbs_T?.slice(1) ?? []) expect(logProb).toBeGreaterThan(subject.memorizedLogProb ?? -0.2);
     await trainer.close();
   });
