@@ -2,10 +2,11 @@
 import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import type { RolloutScore } from "../../../core/contracts/records.ts";
-import type { Trajectory } from "../../../core/contracts/rollout.ts";
+import type { FinishedOutcome, Invocation, Trajectory } from "../../../core/contracts/rollout.ts";
 import { finalizeGroup } from "../../../core/mgrpo/finalize.ts";
-import { mainReward, subReward } from "../../../core/mgrpo/reward.ts";
 import { actionPositions_A } from "../../../core/mgrpo/tokens.ts";
+import { scoreRollout } from "../../../core/training/score.ts";
+import { conversationOf, teamConfig } from "../../fakes/scripted-team.ts";
 
 const algorithm = AlgorithmConfig.parse({ alignment: { d: 3 } });
 const call = (id: string, reward: number) => ({ id: id.padEnd(22, "_"), reward, expert: reward });
@@ -71,12 +72,31 @@ test("theirs: a sub-agent's text is re-tokenized with the main agent's tokenizer
   );
 });
 
-test("theirs: every long sub-agent trajectory scores 0. Ours: eq 5 does not depend on length", () => {
-  expect(subReward(true, 0, 1, algorithm.subReward)).toBeCloseTo(0.6);
-  expect(subReward(true, 1, 1, algorithm.subReward)).toBeCloseTo(1);
-});
-
-test("theirs: a malformed main answer zeroes the sub-agent's correctness. Ours: eq 5 uses the raw correctness, not R_M", () => {
-  expect(mainReward(false, 1, algorithm.mainReward)).toBe(0);
-  expect(subReward(true, 1, 0, algorithm.subReward)).toBeCloseTo(0.5);
+test("theirs: every long sub-agent trajectory scores 0. Ours: without an overlong penalty, length does not change a reward", () => {
+  const address = { run: "test", phase: "train", step: 0, group: 0, rollout: 0 };
+  const hash = "0".repeat(64);
+  const id = "a".repeat(22);
+  const trajectoryOf = (agent: string, length: number): Trajectory => {
+    return { agent, version: 0, tokens: Array<number>(length).fill(1), actions: [], logProbs: [] };
+  };
+  const rewardAt = (length: number) => {
+    const invocation: Invocation = {
+      id,
+      request: {
+        ...{ address, questionId: "q", agent: "searcher", version: 0, call: 0, task: "t", closedBook: false },
+        sampling: { temperature: 1, topP: 1, topK: 0 },
+      },
+      conversation: conversationOf("t", "found"),
+      trajectory: trajectoryOf("searcher", length),
+    };
+    const outcome: FinishedOutcome = {
+      ...{ status: "finished", address, questionId: "q", conversation: conversationOf("q", "a") },
+      trajectory: trajectoryOf("main", 1),
+      invocations: [{ id, agent: "searcher", key: id, sha256: hash }],
+    };
+    const verdicts = { correct: { score: 1 }, experts: [{ score: 0.5 }] };
+    return scoreRollout(teamConfig(), outcome, [invocation], verdicts, hash).invocations["searcher"]?.[0]?.reward;
+  };
+  // 0.1 + 0.4*1 + 0.5*0.5, up to the context's 512 tokens.
+  expect([1, 512].map(rewardAt)).toEqual([0.75, 0.75]);
 });

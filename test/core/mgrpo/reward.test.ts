@@ -26,12 +26,6 @@ test("a malformed conversation has reward 0, whatever its other scores", () => {
   );
 });
 
-test("the sub-agent's correctness is the raw score, even if the main agent's format is wrong", () => {
-  const correctMain = 1;
-  expect(mainReward(false, correctMain, a)).toBe(0);
-  expect(subReward(true, correctMain, 0, b)).toBeCloseTo(0.5);
-});
-
 test("what a caller passes on is eq 5 without the format term: the mean of its scores weighted by b2 and b3, and 0 if malformed", () => {
   // (0.4*1 + 0.5*0.1) / 0.9 = 0.5
   expect(callerCorrect(true, 1, 0.1, b)).toBeCloseTo(0.5, 12);

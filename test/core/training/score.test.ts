@@ -70,6 +70,12 @@ test("eq 5, level by level: a reader's correctness is what its searcher passes o
   });
 });
 
+test("eq 5 has the correctness of the main agent's answer, not its reward R_M", () => {
+  const settings = teamConfig({ agents, algorithm: { mainReward: { format: 0.9, correct: 0.1 } } });
+  // R_M = 0.9; R_S = 0.1 + 0.4*0 + 0.5*1
+  expect(rewardsOf([invocation([0])], 0, [1], settings).searcher).toEqual([[0.6, undefined]]);
+});
+
 /** main -> searcher 0 -> readers 0 and 10 -> a reader each. */
 function deepTree() {
   const [low, high] = [invocation([0, 0, 0]), invocation([0, 10, 0])];
