@@ -1,17 +1,11 @@
 /** @file The step reducer with overlapping steps, one transition at a time. Whole runs, in any order of events, are in test/functions. */
 import { expect, test } from "vitest";
-import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { StepRecord } from "../../../core/contracts/records.ts";
 import { advance, type StepSnapshot } from "../../../core/training/step.ts";
 import { ageOf } from "../../../core/training/step-plan.ts";
 import { advanceRun, moveStep } from "../../../core/training/writes.ts";
 import { teamConfig } from "../../fakes/scripted-team.ts";
-import { after, base, complete, groupOf, planned, run } from "./step-parts.ts";
-
-const manifestOf = (agent: string, version: number) => ({
-  manifest: { run: "test", agent, version, trained: true, files: {}, stats: null, seconds: null } satisfies Manifest,
-  sha256: agent.charCodeAt(0).toString(16).repeat(32),
-});
+import { after, base, complete, groupOf, manifestOf, planned, run } from "./step-parts.ts";
 
 // staleness 1, 3 steps: 0 and 1 are sampled from version 0, 2 from version 1.
 const stale = teamConfig({ questionsPerStep: 2, staleness: 1, algorithm: { tisCap: 2 } });

@@ -271,14 +271,3 @@ test("ablations and the control differ from the method in one setting", () => {
   ]);
   expect(changed("shuffled-advantages")).toEqual(["algorithm.shuffleAdvantages: false (stored), true (requested)"]);
 });
-
-test("differences name each path and both values", () => {
-  expect(differences({ a: 1, b: { c: [1], d: 2 } }, { a: 1, b: { c: [2] } })).toEqual([
-    "b.c: [2] (stored), [1] (requested)",
-    "b.d: nothing (stored), 2 (requested)",
-  ]);
-  expect(differences({ lora: null }, { lora: { rank: 8 }, seed: 1 })).toEqual([
-    'lora: {"rank":8} (stored), null (requested)',
-    "seed: 1 (stored), nothing (requested)",
-  ]);
-});

@@ -1,4 +1,5 @@
 /** @file A step and its parts, for tests of the step reducer. */
+import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../../core/contracts/config.ts";
 import type { GroupRecord, StepRecord } from "../../../core/contracts/records.ts";
 import type { StepSnapshot } from "../../../core/training/step.ts";
@@ -29,6 +30,12 @@ export const base: StepSnapshot = {
 /** The part of a snapshot that holds the groups of a step. */
 export const complete = (groups: readonly GroupRecord[], number = 1): Pick<StepSnapshot, "complete"> => ({
   complete: new Map([[number, { groups, earlier: [] }]]),
+});
+
+/** A published version, with a hash that depends on the agent alone. */
+export const manifestOf = (agent: string, version: number) => ({
+  manifest: { run: "test", agent, version, trained: true, files: {}, stats: null, seconds: null } satisfies Manifest,
+  sha256: agent.charCodeAt(0).toString(16).repeat(32),
 });
 
 export const groupOf = (group: number, part: Partial<GroupRecord> = {}): GroupRecord => ({

@@ -1,6 +1,5 @@
 /** @file The step reducer, one transition at a time. Whole runs, in any order of events, are in test/functions. */
 import { expect, test } from "vitest";
-import type { Manifest } from "../../../core/contracts/checkpoint.ts";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import type { StepRecord } from "../../../core/contracts/records.ts";
 import { initialCurriculum } from "../../../core/training/curriculum.ts";
@@ -8,18 +7,13 @@ import { advance, repairOpen } from "../../../core/training/step.ts";
 import { countsInBatch, type PlanBasis, replaceZeroVarianceGroups } from "../../../core/training/step-plan.ts";
 import { advanceAgent, advanceRun, endRun, moveStep } from "../../../core/training/writes.ts";
 import { questions, teamConfig } from "../../fakes/scripted-team.ts";
-import { after, base, complete, config, groupOf, planned, run, step, step0 } from "./step-parts.ts";
+import { after, base, complete, config, groupOf, manifestOf, planned, run, step, step0 } from "./step-parts.ts";
 
 const finalizedWith = (std: number) => ({
   main: {
     ...{ trajectories: [0, 1], weights: [0.5], advantages: std > 0 ? [1, -1] : [0, 0] },
     ...{ mean: 0, std, duplicated: 0, dropped: 0 },
   },
-});
-
-const manifestOf = (agent: string, version: number) => ({
-  manifest: { run: "test", agent, version, trained: true, files: {}, stats: null, seconds: null } satisfies Manifest,
-  sha256: agent.charCodeAt(0).toString(16).repeat(32),
 });
 
 test("plan: the version of trained agents is the number of closed steps, of frozen ones 0; questions continue the curriculum", () => {

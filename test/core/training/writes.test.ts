@@ -1,9 +1,9 @@
-/** @file The conditional writes: a long reason is shortened, not dropped, and first claims name their worker. */
+/** @file The conditional writes: a long reason is shortened, not dropped. */
 import { expect, test } from "vitest";
 import { REASON_BYTES } from "../../../core/contracts/bounds.ts";
 import type { TableChange } from "../../../core/ports.ts";
 import { recordFleetRefusal } from "../../../core/training/fleet-writes.ts";
-import { claimUnclaimedGroup, endRun, haltFinished, recordScores } from "../../../core/training/writes.ts";
+import { endRun, haltFinished, recordScores } from "../../../core/training/writes.ts";
 
 const LONG_REASON = "x".repeat(450_000);
 const WRITES: readonly (readonly [string, TableChange])[] = [
@@ -17,9 +17,4 @@ test.each(WRITES)("the reason of %s is shortened", (_what, { set }) => {
   const written = JSON.stringify(set);
   expect(written).toMatch(/x{100} … \(\d+ bytes left out\) … x{100}/);
   expect(Buffer.byteLength(written)).toBeLessThan(REASON_BYTES + 100);
-});
-
-test("the first claims of a group name their worker", () => {
-  const { set } = claimUnclaimedGroup({ run: "r", step: 0, group: 0 }, [4, 7], "w");
-  expect(set).toEqual([[["claims"], { 4: "w", 7: "w" }]]);
 });
