@@ -51,9 +51,7 @@ test("a trained run is served to its app: models are listed, seeds are honored, 
   const agents = { main: access("main"), searcher: access("searcher") };
   const asked = question("amber", "train");
   // Requests without a seed have different draws, and a barely trained team is often wrong.
-  await expect
-    .poll(() => relayApp({ question: asked, agents, signal }), { timeout: 60_000 })
-    .toEqual({ answer: "birch" });
+  await expect.poll(() => relayApp({ question: asked, agents, signal })).toEqual({ answer: "birch" });
 
   const listed = await fetch(`${baseURL}/models`, { headers: { authorization: `Bearer ${apiKey}` } });
   expect(await listed.json()).toMatchObject({ data: [{ id: "main" }, { id: "searcher" }] });

@@ -53,7 +53,7 @@ test("the browser is started with a link that works once: every user can read th
   if (!child.stdout) throw new Error("no output");
   const { value } = await createInterface({ input: child.stdout })[Symbol.asyncIterator]().next();
   const { link } = JSON.parse(value);
-  await expect.poll(() => existsSync(join(bin, "link")), { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => existsSync(join(bin, "link"))).toBe(true);
   const opened = readFileSync(join(bin, "link"), "utf8");
   const statusOf = async (url: string) => (await fetch(url, { redirect: "manual" })).status;
   const statuses = [await statusOf(opened), await statusOf(opened), await statusOf(link), await statusOf(link)];

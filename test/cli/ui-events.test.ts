@@ -19,13 +19,13 @@ test.each(paths)("%s sends a comment every 25 s until the page leaves", async (p
   const app = dashboardApp({ key: "a-key-for-tests-only", hosts: ["127.0.0.1"], watcher });
   const { body } = await app.request(`http://127.0.0.1:4711${path}`, { headers });
   const reader = body?.getReader() ?? expect.fail();
-  await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
+  await expect.poll(() => vi.getTimerCount()).toBe(1);
   vi.advanceTimersByTime(25_000);
   const { value } = await reader.read();
   expect(new TextDecoder().decode(value)).toMatch(/^:.*\n\n$/);
   expect(end).not.toHaveBeenCalled();
   await reader.cancel();
-  await vi.waitFor(() => expect(end).toHaveBeenCalledOnce());
+  await expect.poll(() => end.mock.calls.length).toBe(1);
   expect(vi.getTimerCount()).toBe(0);
 });
 

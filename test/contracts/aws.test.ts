@@ -46,7 +46,7 @@ test("a query of the database returns about 1 MB at a time", async () => {
   const table = { TableName: "pages", BillingMode: "PAY_PER_REQUEST", AttributeDefinitions: keys, KeySchema };
   await database.call("CreateTable", table);
   const described = () => database.call("DescribeTable", { TableName: "pages" });
-  await expect.poll(described, { timeout: 60_000 }).toMatchObject({ Table: { TableStatus: "ACTIVE" } });
+  await expect.poll(described).toMatchObject({ Table: { TableStatus: "ACTIVE" } });
   const api = {
     putItem: (input: object) => database.call("PutItem", { ...input }),
     query: (input: object) => database.call("Query", { ...input }),

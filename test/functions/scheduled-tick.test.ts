@@ -62,7 +62,7 @@ test("if the ticks take long, every failure is logged before they end, since the
   const reconcile = async () => ({ metrics, changes: [], failures: [new Error("a fleet's")] });
   const { logged, ticked } = tickOfFailingRuns(reconcile, end);
   const messages = ["RUN of b", "RUN of c", "RUN of a", "a fleet's"];
-  await vi.waitFor(() => expect(logged).toEqual(messages.map((message) => ["error", "tick", message])));
+  await expect.poll(() => logged).toEqual(messages.map((message) => ["error", "tick", message]));
   endTicks();
   await expect(ticked).rejects.toThrow("RUN of a");
 });

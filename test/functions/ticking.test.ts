@@ -1,5 +1,5 @@
 /** @file One tick of a run at a time: concurrent calls share the next one, and a failed tick does not block later ones. */
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { raiseBudget } from "../../core/training/writes.ts";
@@ -73,7 +73,7 @@ test("a scheduled tick advances runs concurrently: one whose reads hang does not
     return get(key);
   };
   const ticked = functions.tickAll();
-  await vi.waitFor(() => expect(read).toContain(tableKeys.run("b").pk), 60_000);
+  await expect.poll(() => read).toContain(tableKeys.run("b").pk);
   expect(read).not.toContain(tableKeys.run("a").pk);
   free();
   await ticked;
