@@ -19,10 +19,13 @@ test.each([
   ],
   ["EROFS", "read-only file system, mkdir '/x'", /^access is denied \(EROFS: .*'\/x'\): give this user access, or/],
   ["ENOENT", "no such file or directory, open 'x'", /^unexpected: /],
-])("a system call that fails with %s", (code, message, line) => {
-  const fault = new Error(`${code}: ${message}`);
-  expect(describe(Object.assign(fault, { code, syscall: "write" }))).toMatch(line);
-});
+])(
+  "a system call that fails is explained, with what to do, if the user can fix it, and is unexpected otherwise: %s",
+  (code, message, line) => {
+    const fault = new Error(`${code}: ${message}`);
+    expect(describe(Object.assign(fault, { code, syscall: "write" }))).toMatch(line);
+  },
+);
 
 test("a file in the way of the folder that import writes is named", async () => {
   writeFileSync(join(folder, "file"), "");

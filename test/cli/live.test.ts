@@ -21,7 +21,7 @@ const open = { ...step, state: "open" as const };
 
 const NOW = 2_000_000_000_000;
 
-/** A running run in its first step. */
+/** A store with a run in its first step, which has these workers and this entry in the list of runs. */
 async function runningStore(workers: readonly WorkerRecord[], listed: object) {
   const store = memoryStore();
   const run = { run: RUN, status: "running", reason: "", step: 0, startedAt: 0, maxHours: null, maxUsd: null };
@@ -38,14 +38,13 @@ async function runningStore(workers: readonly WorkerRecord[], listed: object) {
 test("a run in progress shows its cost, the newest heartbeat of a living worker and what it waits for", async () => {
   const priced = RunConfig.parse({ ...config, budget: { usd: 9, usdPerWorkerHour: { main: 3, "*": 0 } } });
   const store = await runningStore([], {});
-  const now = 2_000_000_000_000;
-  store.clock.storeTime = async () => now;
+  store.clock.storeTime = async () => NOW;
   // 600 seconds of heartbeats at $3 an hour: $0.50. The newest heartbeat is the dead worker's, and is not shown.
   const ages = { main: 8, searcher: 30, gone: 1 };
   for (const [name, age] of Object.entries(ages)) {
     const beats = name === "main" ? 600 / priced.liveness.heartbeatSeconds : 1;
     const one = worker(name, name === "gone" ? "dead" : "alive");
-    const record = { ...one, seenAt: now - age * 1000, counter: beats, seenCounter: beats };
+    const record = { ...one, seenAt: NOW - age * 1000, counter: beats, seenCounter: beats };
     await store.table.insert(tableKeys.worker(RUN, one.worker), { ...record });
   }
   const live = await readLive(store, priced, null);
@@ -56,17 +55,16 @@ test("a run in progress shows its cost, the newest heartbeat of a living worker 
 test("the first read shows a stall, timed from when a tick recorded the progress", async () => {
   const progress = progressOf(open, groups, agents);
   const store = await runningStore([], {});
-  const now = 2_000_000_000_000;
-  store.clock.storeTime = async () => now;
+  store.clock.storeTime = async () => NOW;
   const liveWith = async (item: object) => {
     const { table } = await runningStore([], item);
     return readLive({ ...store, table }, config, null);
   };
-  const { stall, wait, heartbeatSeconds } = await liveWith({ progress, progressAt: now - 1_000_000 });
+  const { stall, wait, heartbeatSeconds } = await liveWith({ progress, progressAt: NOW - 1_000_000 });
   expect(wait).toBe("waiting for: main/rollout, searcher/rollout");
   expect(heartbeatSeconds).toBeNull();
   expect(stall).toMatch(/^nothing has changed in step 0 since .* for 1000 s: /);
-  expect(await liveWith({ progress: "0/open/1/0", progressAt: now - 1_000_000 })).toMatchObject({ stall: null });
+  expect(await liveWith({ progress: "0/open/1/0", progressAt: NOW - 1_000_000 })).toMatchObject({ stall: null });
 });
 
 test("a run whose steps take long by its records, though nobody timed them, has not stalled before three of them", async () => {
