@@ -1,7 +1,7 @@
 /** @file `mgrpo cloud check` reports what works on a store and what does not, and deletes its records or warns that they are left. */
 import { DynamoDBClient, ScanCommand } from "@aws-sdk/client-dynamodb";
 import { ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
-import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { closeProxies, startProxy } from "../fakes/proxies.ts";
 import { printed, printedJson } from "./printed.ts";
@@ -11,6 +11,10 @@ const store = await openLocalStore({ verifySignatures: false });
 const home = { ...store.cloud.environment };
 const dynamo = new DynamoDBClient();
 const s3 = new S3Client();
+beforeAll(async () => {
+  await store.table.insert({ pk: "KEPT", sk: "KEPT" }, { n: 1 });
+  await store.objects.commit("runs/kept", new Uint8Array([1]));
+});
 afterAll(async () => {
   dynamo.destroy();
   s3.destroy();
@@ -23,21 +27,27 @@ afterEach(() => {
   closeProxies();
 });
 
+async function keysOfItems() {
+  const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));
+  return Items?.map(({ pk }) => pk?.S);
+}
+
+async function keysOfObjects() {
+  const { Contents } = await s3.send(new ListObjectsV2Command({ Bucket: "mgrpo" }));
+  return Contents?.map(({ Key }) => Key);
+}
+
 const brokenBehaviors = (lines: Record<string, unknown>[]) =>
   lines.filter(({ works }) => works === false).map(({ name }) => String(name));
 
 test("check: every behavior of the embedded cloud works, and none of the check's records is left", async () => {
-  await store.table.insert({ pk: "KEPT", sk: "KEPT" }, { n: 1 });
-  await store.objects.commit("runs/kept", new Uint8Array([1]));
   const lines = await printedJson("cloud", "check");
   expect(brokenBehaviors(lines)).toEqual([]);
   expect(lines.filter(({ kind }) => kind === "behavior").length).toBeGreaterThan(40);
   expect(lines.at(-1)).toMatchObject({ kind: "check", broken: 0 });
   expect(process.exitCode).toBeUndefined();
-  const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));
-  expect(Items?.map(({ pk }) => pk?.S)).toEqual(["KEPT"]);
-  const { Contents } = await s3.send(new ListObjectsV2Command({ Bucket: "mgrpo" }));
-  expect(Contents?.map(({ Key }) => Key)).toEqual(["runs/kept"]);
+  expect(await keysOfItems()).toEqual(["KEPT"]);
+  expect(await keysOfObjects()).toEqual(["runs/kept"]);
 });
 
 test.each(["SIGINT", "SIGTERM"] as const)("check: %s stops it, and none of its records is left", async (signal) => {
@@ -54,10 +64,8 @@ test.each(["SIGINT", "SIGTERM"] as const)("check: %s stops it, and none of its r
   spy.mockRestore();
   expect(lines.at(-1)).toMatchObject({ kind: "behavior", about: "table", works: true });
   expect(process.exitCode).toBe(130);
-  const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));
-  expect(Items?.map(({ pk }) => pk?.S)).toEqual(["KEPT"]);
-  const { Contents } = await s3.send(new ListObjectsV2Command({ Bucket: "mgrpo" }));
-  expect(Contents?.map(({ Key }) => Key)).toEqual(["runs/kept"]);
+  expect(await keysOfItems()).toEqual(["KEPT"]);
+  expect(await keysOfObjects()).toEqual(["runs/kept"]);
 });
 
 test("check: a store that overwrites or ignores conditions is reported, with exit code 1", async () => {
@@ -97,8 +105,7 @@ test("check: on a store that cannot delete objects, it still ends with its resul
   expect(lines.at(-1)).toMatchObject({ kind: "check", broken: brokenBehaviors(lines).length });
   expect(brokenBehaviors(lines).length).toBeGreaterThan(0);
   expect(warned).toEqual([expect.stringMatching(/^warning: the check's records are left in the store: /)]);
-  const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));
-  expect(Items?.map(({ pk }) => pk?.S)).toEqual(["KEPT"]);
+  expect(await keysOfItems()).toEqual(["KEPT"]);
 });
 
 test("check: a store whose updates create items is reported, and none of these items is left", async () => {
@@ -111,8 +118,7 @@ test("check: a store whose updates create items is reported, and none of these i
     },
   });
   expect(brokenBehaviors(await printedJson("cloud", "check"))).toEqual(["an update never creates an item"]);
-  const { Items } = await dynamo.send(new ScanCommand({ TableName: "mgrpo" }));
-  expect(Items?.map(({ pk }) => pk?.S)).toEqual(["KEPT"]);
+  expect(await keysOfItems()).toEqual(["KEPT"]);
 });
 
 test("check: the error for a missing table names the command that creates it", async () => {

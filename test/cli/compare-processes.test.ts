@@ -14,6 +14,7 @@ const folder = workHere();
 const { execPath } = process;
 afterEach(() => {
   process.execPath = execPath;
+  rmSync(join(folder, "runs"), { recursive: true, force: true });
 });
 
 const options = { arms: ["mgrpo" as const], seeds: 2, jobs: 2, vary: [], set: [], from: [], name: "c", mixed: false };
@@ -23,9 +24,17 @@ const planned = [1, 2].map((seed) => {
   return { ...run, by: provenanceOf(run.config, {}) };
 });
 
-/** Trains both runs at the same time, with another program in place of Node.js. `stop`: aborts while their processes start. */
-async function trainWith(program: string, { stop = false, runs = planned } = {}) {
-  process.execPath = program;
+/** A program to take the place of Node.js. */
+function program(script: string): string {
+  const path = join(folder, "program");
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+/** Trains both runs at the same time, with the program `node` in place of Node.js. `stop`: aborts while their processes start. */
+async function trainWith(node: string, { stop = false, runs = planned } = {}) {
+  process.execPath = node;
   const ended: string[] = [];
   const display: ComparisonDisplay = {
     ...{ kept() {}, started() {}, line() {}, close() {}, print() {} },
@@ -55,10 +64,7 @@ test("no run starts once the package has been built again: its record would name
 });
 
 test("a run that cannot be recorded does not hide another that still trains", async () => {
-  const slow = join(folder, "slow");
-  writeFileSync(slow, "#!/bin/sh\nsleep 1\necho 'mgrpo: it is late' >&2\nexit 1\n");
-  chmodSync(slow, 0o755);
-  rmSync(join(folder, "runs"), { recursive: true, force: true });
+  const slow = program("sleep 1; echo 'mgrpo: it is late' >&2; exit 1");
   mkdirSync(join(folder, "runs"));
   writeFileSync(join(folder, "runs/c-mgrpo-seed1"), "a file where the run's folder should be");
   const { ended, failures } = await trainWith(slow);
@@ -67,10 +73,7 @@ test("a run that cannot be recorded does not hide another that still trains", as
 });
 
 test("a run trains the hub models at the commits that the comparison read", async () => {
-  const printing = join(folder, "printing");
-  writeFileSync(printing, '#!/bin/sh\necho "mgrpo: $*" >&2\nexit 1\n');
-  chmodSync(printing, 0o755);
-  rmSync(join(folder, "runs"), { recursive: true, force: true });
+  const printing = program('echo "mgrpo: $*" >&2; exit 1');
   const model = `hf:owner/tiny@${"b".repeat(40)}`;
   const runs = planned.map((one) => {
     const { main = expect.fail(), ...others } = one.config.agents;
@@ -89,19 +92,13 @@ test.each<[what: string, script: string, fault: string]>([
   ["its last line if it printed no error", "echo 'a' >&2; echo 'no such option' >&2; exit 1", "no such option"],
   ["its exit code if it printed nothing", "exit 3", "ended with exit code 3"],
 ])("the failure of a process is %s", async (_, script, fault) => {
-  const failing = join(folder, "failing");
-  writeFileSync(failing, `#!/bin/sh\n${script}\n`);
-  chmodSync(failing, 0o755);
-  rmSync(join(folder, "runs"), { recursive: true, force: true });
+  const failing = program(script);
   const { failures } = await trainWith(failing);
   expect(Object.fromEntries(failures)).toEqual({ "c-mgrpo-seed1": fault, "c-mgrpo-seed2": fault });
 });
 
 test("Ctrl-C reaches a run whose process is still starting", async () => {
-  const endless = join(folder, "endless");
-  writeFileSync(endless, "#!/bin/sh\nexec sleep 20\n");
-  chmodSync(endless, 0o755);
-  rmSync(join(folder, "runs"), { recursive: true, force: true });
+  const endless = program("exec sleep 20");
   const { ended, failures } = await trainWith(endless, { stop: true });
   // They train side by side.
   expect(ended.sort()).toEqual([
@@ -112,7 +109,6 @@ test("Ctrl-C reaches a run whose process is still starting", async () => {
 });
 
 test("of a finished run's damaged results, the error says how to recreate them", async () => {
-  rmSync(join(folder, "runs"), { recursive: true, force: true });
   const [one = expect.fail()] = planned;
   writeOrigin(runFolder(one.config.run), one.by);
   const run = createRunFolder(one.config);

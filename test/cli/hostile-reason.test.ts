@@ -2,8 +2,7 @@
  * @file What a model, a web page, a server or another user wrote, such as the reason of a halt or the name of a checkpoint, reaches the
  * terminal without control characters and bidirectional overrides.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openProgress } from "../../cli/compare/progress.ts";
@@ -13,25 +12,22 @@ import { lineOf, progressText } from "../../cli/watch.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { TINY, tinyCheckpoint } from "../engine/tiny.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
+import { workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
 
 const { isTTY } = process.stdout;
-const home = process.cwd();
-const folder = mkdtempSync(join(tmpdir(), "mgrpo-reason-"));
+const folder = workHere();
 const HOSTILE = "judge said \u001b]0;owned\u0007\u009b2J\u001b[1A\rfine\u202egnp.\u2067exe\u2069\u202c \u0645\u200f";
 
 beforeAll(async () => {
   await recordRun(folder, { reason: HOSTILE });
-  process.chdir(folder);
   process.stdout.isTTY = true;
 });
 
 afterAll(() => {
   process.stdout.isTTY = isTTY;
-  process.chdir(home);
-  rmSync(folder, { recursive: true });
 });
 
 function expectPlain(text: string): void {

@@ -2,9 +2,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { openSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../fakes/proxies.ts";
 
 /** TensorBoard 2.20 imports pkg_resources, which later setuptools lack; MLflow 3.6 imports a pool class that SQLAlchemy 2.1 lacks. */
 export const TRACKER_PACKAGES = ["tensorboard==2.20.0", "setuptools<81", "mlflow==3.6.0", "sqlalchemy<2.1"];
@@ -55,13 +55,4 @@ async function endGroup(child: ChildProcess): Promise<void> {
   const ended = once(child, "exit");
   if (child.pid !== undefined) process.kill(-child.pid, "SIGTERM");
   await ended;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  if (address === null || typeof address === "string") throw new Error("no free port");
-  return address.port;
 }

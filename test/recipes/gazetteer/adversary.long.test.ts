@@ -15,10 +15,10 @@ import {
 } from "../../../recipes/gazetteer/questions/phrasings.ts";
 import { rewards } from "../../../recipes/gazetteer/rewards.ts";
 import { pageText } from "../../../recipes/gazetteer/tools.ts";
-import { escapeRegExp } from "../../../recipes/gazetteer/world/prose.ts";
 import { ATTACKS, type Attack, changedByOrder, overRewarded, PAGE, SEARCH } from "../attacks.ts";
 import { drawCase, honest, oneOf, rewardOf, rightQuery, type Target } from "../cases.ts";
 import { composition } from "../compositions.ts";
+import { phrasingPattern } from "./phrasings.ts";
 
 /** The look-up in English: as a question of either side, or as a task of the demonstrations. */
 function worded(lookUp: LookUp, where: readonly Condition[] | undefined, random: Random): string {
@@ -97,15 +97,6 @@ test("2,000 random compositions of behaviors: none earns more than its right par
   expect(overRewarded(gazetteer, { composition }, 2000)).toEqual({});
 });
 
-/** Matches a text that has the phrasing. */
-const patternOf = (phrasing: string): RegExp =>
-  new RegExp(
-    phrasing
-      .split(/\{\w+\}/)
-      .map(escapeRegExp)
-      .join(".+"),
-  );
-
 test("correct work earns the full reward, in every phrasing of both sides and every spelling of the report", () => {
   const phrasings = [COUNTRY, DESCRIBED, ...Object.values(CONDITIONS), ...Object.values(FACTS)];
   const unused = new Set(phrasings.flatMap(ofBothSides));
@@ -113,7 +104,7 @@ test("correct work earns the full reward, in every phrasing of both sides and ev
     const given = drawCase(gazetteer, i);
     const { task } = given;
     const behavior = honest(given);
-    for (const phrasing of unused) if (patternOf(phrasing).test(task)) unused.delete(phrasing);
+    for (const phrasing of unused) if (phrasingPattern(phrasing).test(task)) unused.delete(phrasing);
     for (const searches of [behavior.searches ?? [], [task]]) {
       for (const report of spellings(behavior.report)) {
         expect(rewardOf(given, { ...behavior, searches, report }), `${task} ${report}`).toBe(1);

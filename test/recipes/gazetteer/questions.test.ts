@@ -26,9 +26,9 @@ import { readTask } from "../../../recipes/gazetteer/questions/read-task.ts";
 import { recipe } from "../../../recipes/gazetteer/recipe.ts";
 import { tools } from "../../../recipes/gazetteer/tools.ts";
 import { pagesOf } from "../../../recipes/gazetteer/world/pages.ts";
-import { escapeRegExp } from "../../../recipes/gazetteer/world/prose.ts";
 import { readPage } from "../../../recipes/gazetteer/world/read-page.ts";
 import { address } from "../../fakes/conversations.ts";
+import { phrasingPattern } from "./phrasings.ts";
 
 const set = questionSet(1);
 const { evaluation } = resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" });
@@ -77,18 +77,7 @@ test("held-out questions need only held-out look-ups, training questions none of
 
 test("training and held-out questions share no phrasing", () => {
   const parts: Phrasings[] = [COUNTRY, DESCRIBED, ...[CONDITIONS, FACTS, COMPARISONS].flatMap(Object.values)];
-  const texts = (side: "training" | "held-out") =>
-    parts.flatMap((part) =>
-      part[side].map(
-        (text) =>
-          new RegExp(
-            text
-              .split(/\{\w+\}/)
-              .map(escapeRegExp)
-              .join(".+"),
-          ),
-      ),
-    );
+  const texts = (side: "training" | "held-out") => parts.flatMap((part) => part[side].map(phrasingPattern));
   const uses = (questions: readonly Question[], side: "training" | "held-out") =>
     questions.filter(({ prompt }) => texts(side).some((text) => text.test(prompt)));
   expect(uses(set.heldOut, "training").map(({ prompt }) => prompt)).toEqual([]);
@@ -137,14 +126,7 @@ async function answer(question: Question): Promise<string> {
     found.push(await searcher(taskFor(parseTask(task) as LookUp, random), call));
   }
   if (question.kind !== "compare") return found.at(-1) ?? "";
-  const isMinus = ofBothSides(COMPARISONS["-"]).some((text) =>
-    new RegExp(
-      `^${text
-        .split(/\{\w\}/)
-        .map(escapeRegExp)
-        .join(".+")}$`,
-    ).test(question.prompt),
-  );
+  const isMinus = ofBothSides(COMPARISONS["-"]).some((text) => phrasingPattern(text).test(question.prompt));
   return call("calculate", { expression: found.join(isMinus ? " - " : " + ") });
 }
 
