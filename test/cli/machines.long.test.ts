@@ -36,20 +36,20 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-const removeAfterwards = (folder: string): string => {
+const removeAfterward = (folder: string): string => {
   folders.push(folder);
   return folder;
 };
 
 /** Another machine's folder. */
-const emptyFolder = () => removeAfterwards(mkdtempSync(join(tmpdir(), "mgrpo-machine-")));
+const emptyFolder = () => removeAfterward(mkdtempSync(join(tmpdir(), "mgrpo-machine-")));
 
 /** A store without functions or events, and a folder to launch a run from. */
 async function storeAndProject() {
   const store = await openLocalStore();
   process.env["MGRPO_WORKER_TOKEN"] = "sixteen characters";
-  removeAfterwards(store.directory);
-  return { store, here: removeAfterwards(projectFolder()) };
+  removeAfterward(store.directory);
+  return { store, here: removeAfterward(projectFolder()) };
 }
 
 function start(cwd: string, ...args: string[]) {
@@ -138,7 +138,7 @@ async function inspectFromElsewhere(folder: string) {
 }
 
 test("a run trains to its end with cloud serve, launch and workers", { timeout: TIMEOUT }, async () => {
-  const [cloudAt, here] = [emptyFolder(), removeAfterwards(projectFolder())];
+  const [cloudAt, here] = [emptyFolder(), removeAfterward(projectFolder())];
   const first = await serve(cloudAt);
   expect(Object.keys(first.printedEnvironment).sort()).toEqual([
     "AWS_ACCESS_KEY_ID",

@@ -29,8 +29,6 @@ test("the same team, questions and seed give the same file, whether or not `mine
 
   expect(await mgrpoWith(killed, folder, ...mining("b.jsonl", "second"))).toMatchObject({ code: null });
   expect(existsSync(join(folder, "b.jsonl"))).toBe(false);
-  // Its workers end once they notice that their parent is gone.
-  await new Promise((done) => setTimeout(done, 2500));
   expect(await mgrpo(folder, ...mining("b.jsonl", "second"))).toMatchObject({ code: 0 });
   expect(readFileSync(join(folder, "b.jsonl"), "utf8")).toBe(readFileSync(join(folder, "a.jsonl"), "utf8"));
   const again = await mgrpo(folder, ...mining("b.jsonl", "second"));

@@ -1,7 +1,7 @@
 /** @file A step with many groups: its views come in pages; in group order, a page reads only the groups that it shows. */
 import { expect, test } from "vitest";
 import type { Source } from "../../cli/show/source.ts";
-import { searchStep } from "../../cli/ui/search.ts";
+import { type Search, searchStep } from "../../cli/ui/search.ts";
 import { stepView } from "../../cli/ui/step.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { GROUPS_PER_PAGE, type GroupOrder, inOrder } from "../../ui/group-order.ts";
@@ -35,6 +35,30 @@ async function manyGroups() {
     read: (read) => read(store),
   };
   return { source, reads };
+}
+
+/** The hits of a search in a step of many groups, in which these groups' rollouts had these conversations. */
+async function hitsAmong(
+  conversations: Record<number, { prompt?: string; turns?: object[] }>,
+  search: Partial<Search>,
+) {
+  const { source } = await manyGroups();
+  return source.read(async (store) => {
+    for (const [group, parts] of Object.entries(conversations)) {
+      const conversation = { prompt: "", turns: [], stop: "malformed", answer: null, fault: "empty", ...parts };
+      const outcome = { ...finishedRun.outcome, conversation, invocations: [] };
+      const address = { run: RUN, phase: "train", step: 0, group: Number(group), rollout: 0 };
+      await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
+    }
+    const { hits } = await searchStep(
+      store,
+      config,
+      0,
+      { text: "", filter: "any", from: 0, ...search },
+      () => undefined,
+    );
+    return hits;
+  });
 }
 
 test("a step shows its groups page by page; in group order, it reads only the groups on the page", async () => {
@@ -71,55 +95,21 @@ test("a search reads one page of groups at a time, and its pages hold each hit o
 });
 
 test("a hit shows the match, even after letters that become longer in lower case", async () => {
-  const { source } = await manyGroups();
-  const conversation = {
-    prompt: `${"İ".repeat(200)} Is (1+1) two?`,
-    turns: [],
-    stop: "malformed",
-    answer: null,
-    fault: "empty",
-  };
-  const outcome = { ...finishedRun.outcome, conversation, invocations: [] };
-  const address = { run: RUN, phase: "train", step: 0, group: 3, rollout: 0 };
-  const found = await source.read(async (store) => {
-    await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
-    return searchStep(store, config, 0, { text: "IS (1+1)", filter: "any", from: 0 }, () => undefined);
-  });
-  expect(found.hits).toMatchObject([{ group: 3, excerpt: expect.stringMatching(/^İ{79} Is \(1\+1\) two\?$/) }]);
+  const hits = await hitsAmong({ 3: { prompt: `${"İ".repeat(200)} Is (1+1) two?` } }, { text: "IS (1+1)" });
+  expect(hits).toMatchObject([{ group: 3, excerpt: expect.stringMatching(/^İ{79} Is \(1\+1\) two\?$/) }]);
 });
 
 test("an excerpt does not begin or end inside a surrogate pair", async () => {
-  const { source } = await manyGroups();
-  const conversation = {
-    // A cut 80 code units before the match, or 80 after it, would fall inside an emoji.
-    prompt: `${"😀".repeat(50)}- two -${"😀".repeat(50)}`,
-    turns: [],
-    stop: "malformed",
-    answer: null,
-    fault: "empty",
-  };
-  const outcome = { ...finishedRun.outcome, conversation, invocations: [] };
-  const address = { run: RUN, phase: "train", step: 0, group: 3, rollout: 0 };
-  const found = await source.read(async (store) => {
-    await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
-    return searchStep(store, config, 0, { text: " two ", filter: "any", from: 0 }, () => undefined);
-  });
-  expect(found.hits).toMatchObject([{ group: 3, excerpt: `${"😀".repeat(39)}- two -${"😀".repeat(39)}` }]);
+  // A cut 80 code units before the match, or 80 after it, would fall inside an emoji.
+  const hits = await hitsAmong({ 3: { prompt: `${"😀".repeat(50)}- two -${"😀".repeat(50)}` } }, { text: " two " });
+  expect(hits).toMatchObject([{ group: 3, excerpt: `${"😀".repeat(39)}- two -${"😀".repeat(39)}` }]);
 });
 
 test("a word for failure that follows letters of another script does not make a response a failure", async () => {
-  const { source } = await manyGroups();
-  const found = await source.read(async (store) => {
-    for (const [group, text] of ["Error: 東京", "東京 error"].entries()) {
-      const turns = [{ text: "", calls: [], responses: [{ name: "visit", text }] }];
-      const conversation = { prompt: "", turns, stop: "malformed", answer: null, fault: null };
-      const outcome = { ...finishedRun.outcome, conversation, invocations: [] };
-      const address = { run: RUN, phase: "train", step: 0, group, rollout: 0 };
-      await store.objects.commit(objectKeys.outcome(address), new TextEncoder().encode(JSON.stringify(outcome)));
-    }
-    return searchStep(store, config, 0, { text: "", filter: "tool-failed", from: 0 }, () => undefined);
-  });
-  expect(found.hits).toMatchObject([{ group: 0, excerpt: "Error: 東京" }]);
+  const responding = (text: string) => ({ turns: [{ text: "", calls: [], responses: [{ name: "visit", text }] }] });
+  const conversations = { 0: responding("Error: 東京"), 1: responding("東京 error") };
+  const hits = await hitsAmong(conversations, { filter: "tool-failed" });
+  expect(hits).toMatchObject([{ group: 0, excerpt: "Error: 東京" }]);
 });
 
 test("in the orders worst and best, groups without a reward come last, even after negative rewards", async () => {
