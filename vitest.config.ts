@@ -7,13 +7,13 @@
  */
 import { defineConfig } from "vitest/config";
 
-const ALONE = [
+export const ALONE = [
   "test/adapters/checkpoints/hub/copies.test.ts",
   "test/adapters/local-cloud/{credentials,journal}.test.ts",
   "test/adapters/tools/documents/{no-process,pool}.test.ts",
   "test/adapters/tools/web/turns.test.ts",
   "test/chaos/chaos.test.ts",
-  "test/cli/{ask-app,bad-store,bench,cloud,cloud-check,cloud-stores,doctor,models,named-run,preflight,train}.test.ts",
+  "test/cli/{ask-app,bad-store,bench,cloud,cloud-check,cloud-serve-stop,cloud-stores,doctor,models,named-run,preflight,train}.test.ts",
   "test/cli/{evaluate-team,suite-stop}.test.ts",
   "test/engine/*float64.test.ts",
   "test/engine/{checkpoint-versions,hung-driver,hung-thread}.test.ts",

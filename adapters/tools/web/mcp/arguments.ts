@@ -14,7 +14,7 @@ import { linearPattern } from "./patterns.ts";
 import type { McpTool } from "./results.ts";
 
 /** The usual schema is compiled in 10 ms, and checked in less than one. The limits leave room for a process that is suspended in between. */
-const [COMPILE_MILLISECONDS, CHECK_MILLISECONDS] = [5000, 200];
+const [COMPILE_MILLISECONDS, CHECK_MILLISECONDS] = [5000, 1000];
 /** How much of one check's errors the agent's conversation records. */
 const [MAX_ERRORS, MAX_ERROR_CHARACTERS] = [3, 500];
 
