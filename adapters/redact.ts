@@ -38,11 +38,15 @@ function redactValue(redact: Redact, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key), redactValue(redact, item)]));
 }
 
-/** Redacts an error and its causes in place, so that they keep their classes and codes. Returns the error. */
+/** Redacts an error, its causes and the errors of an `AggregateError` in place, so that they keep their classes and codes. Returns the error. */
 export function redactError(redact: Redact, error: unknown): unknown {
-  for (let fault = error; fault instanceof Error; fault = fault.cause) {
+  // A set: causes may form a cycle.
+  const faults = new Set([error]);
+  for (const fault of faults) {
+    if (!(fault instanceof Error)) continue;
+    faults.add(fault.cause);
+    if (fault instanceof AggregateError) for (const inner of fault.errors) faults.add(inner);
     for (const key of Object.getOwnPropertyNames(fault)) {
-      if (key === "cause") continue;
       const value: unknown = Reflect.get(fault, key);
       // Uses defineProperty: some libraries declare a message without a setter.
       if (value !== undefined) Reflect.defineProperty(fault, key, { value: redactValue(redact, value) });

@@ -1,6 +1,6 @@
 /** @file A secret is removed from a text however it is written there. */
 import { expect, test } from "vitest";
-import { redactor } from "../../adapters/redact.ts";
+import { redactError, redactor } from "../../adapters/redact.ts";
 
 const KEY = 'k+y/9Zq3"vX=';
 
@@ -17,4 +17,23 @@ test.each([
 
 test("values that are too short to be secrets stay", () => {
   expect(redactor(["debug"])("debug: on")).toBe("debug: on");
+});
+
+test("an error is redacted with its causes, whatever their type, and with the errors of an AggregateError", () => {
+  const inner = new Error("inner secret-key", { cause: "a text with secret-key" });
+  const refused = new TypeError("refused secret-key", { cause: inner });
+  const all = new AggregateError([refused, "secret-key"], "all failed");
+  const error = new Error("secret-key failed", { cause: all });
+  // The cycle must not keep it from returning.
+  all.cause = error;
+  expect(redactError(redactor(["secret-key"]), error)).toBe(error);
+  const [first, second]: unknown[] = all.errors;
+  expect([error.message, first, refused.message, inner.message, inner.cause, second]).toEqual([
+    "*** failed",
+    refused,
+    "refused ***",
+    "inner ***",
+    "a text with ***",
+    "***",
+  ]);
 });
