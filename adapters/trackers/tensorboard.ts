@@ -3,6 +3,7 @@
  * record_writer and event.proto). A resumed run rewrites the file from the first line, so no line is in it twice. What a failed write left
  * behind is cut off by the next one: TensorBoard reads nothing after a damaged record.
  */
+import { existsSync } from "node:fs";
 import { appendFile, mkdir, readdir, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import crc32c from "crc-32/crc32c.js";
@@ -39,6 +40,8 @@ export function openTensorBoard(folder: string): Tracker {
   const file = join(folder, "events.out.tfevents.0.mgrpo");
   /** Of complete records. Undefined: the file is not written yet. */
   let completeBytes: number | undefined;
+  /** All lines so far, for a file that has to be written again. */
+  const written: MetricLine[] = [];
   /** Returns the new file's size in bytes. */
   const open = async (): Promise<number> => {
     await mkdir(folder, { recursive: true });
@@ -52,11 +55,15 @@ export function openTensorBoard(folder: string): Tracker {
     name: "tensorboard",
     startsOver: true,
     async send(lines) {
+      // The file may have been deleted during the run: it is written again, from the first line.
+      if (!existsSync(file)) completeBytes = undefined;
+      const missing = completeBytes === undefined ? [...written, ...lines] : lines;
       const begin = completeBytes ?? (await open());
-      const events = Buffer.concat(lines.map(eventOf));
+      const events = Buffer.concat(missing.map(eventOf));
       await truncate(file, begin);
       await appendFile(file, events);
       completeBytes = begin + events.length;
+      written.push(...lines);
     },
     async finish() {},
   };

@@ -96,3 +96,12 @@ test("what a failed write left behind is gone after the next send", async () => 
   const [, ...events] = readEvents();
   expect(events.map((event) => event["step"])).toEqual([1, 2]);
 });
+
+test("a file that is deleted during the run is written again, from the first line", async () => {
+  const tracker = openTensorBoard(folder);
+  await tracker.send([line(1, 0.5)], never);
+  rmSync(folder, { recursive: true });
+  for (const step of [2, 3]) await tracker.send([line(step, 0.75)], never);
+  const [, ...events] = readEvents();
+  expect(events.map((event) => event["step"])).toEqual([1, 2, 3]);
+});
