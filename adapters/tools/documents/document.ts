@@ -23,10 +23,10 @@ export const TOO_COMPLEX: Extracted = { unreadable: "it needs too much memory or
 
 /**
  * What a library's error means for the document. V8 throws a RangeError when a stack, string or buffer would be too large; any other
- * error is a parse error.
+ * error is a parse error. `damaged`: what to call the document then.
  */
-export function unreadableBy(error: unknown): Extracted {
-  return error instanceof RangeError ? TOO_COMPLEX : { unreadable: "it is damaged" };
+export function unreadableBy(error: unknown, damaged = "damaged"): Extracted {
+  return error instanceof RangeError ? TOO_COMPLEX : { unreadable: `it is ${damaged}` };
 }
 
 /** A process's reply. */

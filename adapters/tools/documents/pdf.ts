@@ -1,6 +1,6 @@
 /** @file The text of a PDF, page by page, through unpdf. */
 import { getDocumentProxy, getMeta } from "unpdf";
-import type { Document, Extracted } from "./document.ts";
+import { type Document, type Extracted, unreadableBy } from "./document.ts";
 
 /** Marked content has no `str`. */
 interface TextItem {
@@ -28,7 +28,7 @@ export async function extractPdf({ bytes, maxCharacters }: Document): Promise<Ex
     return { title, text: isIncomplete ? INCOMPLETE + text : text };
   } catch (error) {
     const isLocked = error instanceof Error && error.name === "PasswordException";
-    return { unreadable: isLocked ? "it is a password-protected PDF" : "it is a damaged PDF" };
+    return isLocked ? { unreadable: "it is a password-protected PDF" } : unreadableBy(error, "a damaged PDF");
   }
 }
 

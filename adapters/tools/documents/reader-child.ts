@@ -21,7 +21,7 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {
 process.on("disconnect", () => process.exit());
 process.on("message", async (document: Document) => {
   send(STARTED);
-  const extracted = await extract(document).catch(unreadableBy);
+  const extracted = await extract(document).catch((error: unknown) => unreadableBy(error));
   const reply: Reply = { extracted, isSpent: process.memoryUsage.rss() > MAX_IDLE_BYTES };
   send(reply);
 });

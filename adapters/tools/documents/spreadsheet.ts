@@ -2,7 +2,7 @@
 import { unzipSync, zipSync } from "fflate";
 import readWorkbook from "read-excel-file/universal";
 import { clip } from "../../../core/well-formed.ts";
-import { type Document, type Extracted, MAX_SHEET_NAME, TOO_COMPLEX } from "./document.ts";
+import { type Document, type Extracted, MAX_SHEET_NAME, TOO_COMPLEX, unreadableBy } from "./document.ts";
 
 /** Maximum total size of the parts that contain text, as the archive declares it: they are inflated into buffers of that size. */
 const MAX_BYTES = 200e6;
@@ -34,8 +34,8 @@ export async function extractSpreadsheet({ bytes, maxCharacters }: Document): Pr
       }
     }
     return { title: "", text: text.toString() };
-  } catch {
-    return { unreadable: "it is a damaged spreadsheet" };
+  } catch (error) {
+    return unreadableBy(error, "a damaged spreadsheet");
   }
 }
 

@@ -1,0 +1,22 @@
+/** @file A PDF or workbook that does not fit in memory is too complex, not damaged. */
+import { expect, test } from "vitest";
+import { TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
+import { extractPdf } from "../../../../adapters/tools/documents/pdf.ts";
+import { extractSpreadsheet } from "../../../../adapters/tools/documents/spreadsheet.ts";
+import { workbook } from "../../../fixtures/hostile-documents.ts";
+import { pdfOf } from "../../../world/pdf.ts";
+
+/** The bytes, of which there is no room for a copy. */
+function withoutRoom(bytes: Uint8Array): Uint8Array {
+  const value = () => {
+    throw new RangeError("Array buffer allocation failed");
+  };
+  return Object.defineProperties(bytes, { subarray: { value }, [Symbol.iterator]: { value } });
+}
+
+test.each([
+  ["PDF", extractPdf, pdfOf(["text"])],
+  ["workbook", extractSpreadsheet, workbook('<row r="1"><c r="A1"><v>7</v></c></row>')],
+] as const)("a %s", async (_, extract, bytes) => {
+  expect(await extract({ url: "", type: "", bytes: withoutRoom(bytes), maxCharacters: 1000 })).toEqual(TOO_COMPLEX);
+});
