@@ -6,6 +6,7 @@ import { withAnySignal } from "../../core/any-signal.ts";
 import { AppCall } from "../../core/contracts/app-rollout.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
+import { readAtMost } from "../../core/read-at-most.ts";
 import type { Rollout } from "../../core/recipe.ts";
 import { openCallVerifier, openReportSigner } from "../invocations/signature.ts";
 import { LONGEST_TIMER } from "../limits.ts";
@@ -41,7 +42,8 @@ export function rolloutHandler(
   const { run } = recipeRunner(rollout);
   return async (request) => {
     const header = (name: string) => request.headers.get(name) ?? undefined;
-    const body = await bodyWithin(request, MAX_BODY_BYTES);
+    // Reads no more than that: the caller is not authenticated yet.
+    const body = await readAtMost(request.body, MAX_BODY_BYTES);
     if (!body) return new Response(`the body is larger than ${MAX_BODY_BYTES >> 20} MiB`, { status: 413 });
     const { pathname, search } = new URL(request.url);
     const refusal = await verify({ method: request.method, path: pathname + search, body }, header);
@@ -57,18 +59,6 @@ export function rolloutHandler(
       return new Response(error instanceof Error ? error.message : String(error), { status });
     }
   };
-}
-
-/** The body; undefined if it is longer than `maxBytes`. Reads no further: the caller is not authenticated yet. */
-async function bodyWithin({ body }: Request, maxBytes: number): Promise<Uint8Array | undefined> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body ?? []) {
-    length += chunk.length;
-    if (length > maxBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 /** Aborts when the attempt's time is up. */

@@ -10,6 +10,7 @@ import type { z } from "zod";
 import { parseJson } from "../../../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { Clock } from "../../../../core/ports.ts";
+import { readAtMost } from "../../../../core/read-at-most.ts";
 import { toWellFormedJson } from "../../../../core/well-formed.ts";
 import type { Redact } from "../../../redact.ts";
 
@@ -117,17 +118,10 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
   }
 }
 
-/** Leaving the loop aborts the request. */
 async function textOf({ body }: Response): Promise<string> {
-  if (!body) return "";
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    if (size > MAX_RESPONSE_BYTES) throw new Error(`the response exceeds ${MAX_RESPONSE_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return new TextDecoder().decode(Buffer.concat(chunks));
+  const bytes = await readAtMost(body, MAX_RESPONSE_BYTES);
+  if (!bytes) throw new Error(`the response exceeds ${MAX_RESPONSE_BYTES} bytes`);
+  return new TextDecoder().decode(bytes);
 }
 
 /** Throws if the key cannot be sent. The error has no cause: its message could contain the key. */

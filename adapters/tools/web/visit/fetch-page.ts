@@ -9,6 +9,7 @@ import { lookup } from "node:dns/promises";
 import { isIPv6 } from "node:net";
 import { type Dispatcher, fetch, type Response } from "undici";
 import { MgrpoError } from "../../../../core/errors.ts";
+import { readAtMost } from "../../../../core/read-at-most.ts";
 import { reasonOf } from "../external/backend.ts";
 import type { VisitSettings } from "../settings.ts";
 import { AddressRefused } from "./guard.ts";
@@ -93,15 +94,8 @@ async function read(response: Response, url: URL, maxBytes: number): Promise<Fet
     await body?.cancel();
     return refused ?? none("it is empty");
   }
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  // Counts decompressed bytes: a decompression bomb is cut off at the limit. Leaving the loop aborts the request.
-  for await (const chunk of body as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    if (size > maxBytes) return tooLarge;
-    chunks.push(chunk);
-  }
-  return { kind: "document", url, type, bytes: Buffer.concat(chunks) };
+  const bytes = await readAtMost(body, maxBytes);
+  return bytes ? { kind: "document", url, type, bytes } : tooLarge;
 }
 
 /** Faults of this machine or its network, not of the site. */
