@@ -8,6 +8,7 @@ import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { jsonOrUndefined } from "./json.ts";
 import { noAnswerIn } from "./no-answer.ts";
 import type { Endpoint } from "./provider.ts";
+import { ResponseTooLarge } from "./response-limit.ts";
 
 /** Maximum number of characters that a message quotes of a server's text. */
 const MAX_QUOTED = 300;
@@ -78,6 +79,10 @@ const INVALID_TOOL = /invalid 'tools['[]/i;
 /** Not for attempts that the caller or the timeout ended. */
 export function translateEndpointError(error: unknown, endpoint: Endpoint): EndpointFailure {
   const { name, redact } = endpoint;
+  const innermost = innermostOf(error);
+  if (innermost instanceof ResponseTooLarge) {
+    return refused(`${name} sent ${innermost.message}: check that its address is that of a model server`);
+  }
   const noAnswer = noAnswerIn(answerBodyOf(error));
   if (noAnswer) {
     const message = `${name} gave no answer: its content filter may have blocked the prompt or the answer`;
@@ -128,7 +133,7 @@ interface ErrorResponse {
 
 /** The status and the server's reason. Gateways report failures of their backends with status 200 and an `error`. */
 function errorResponseOf({ statusCode: status, message, responseBody, cause }: APICallError): ErrorResponse {
-  if (status === undefined) return { status, message: cause instanceof Error ? deepest(cause) : message };
+  if (status === undefined) return { status, message: cause instanceof Error ? innermostMessage(cause) : message };
   const body = jsonOrUndefined(responseBody ?? "");
   const error = recordOf(recordOf(body)["error"] ?? body);
   const serverMessage = messageOf(error);
@@ -140,7 +145,7 @@ function errorResponseOf({ statusCode: status, message, responseBody, cause }: A
   }
   if (serverMessage !== undefined) return { status: typeof code === "number" ? code : 500, message: serverMessage };
   // The connection was lost mid-body, or the body is not a completion.
-  return { status: responseBody === undefined ? undefined : 200, message: responseBody ?? deepest(cause) };
+  return { status: responseBody === undefined ? undefined : 200, message: responseBody ?? innermostMessage(cause) };
 }
 
 /** OpenRouter's own message may say only that a provider failed: the provider's answer is in `metadata.raw`. */
@@ -225,9 +230,14 @@ function quote(text: string): string {
   return line.length > MAX_QUOTED ? `${line.slice(0, MAX_QUOTED)}…` : line;
 }
 
-function deepest(error: unknown): string {
+function innermostOf(error: unknown): unknown {
   let inner = error;
   while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
+  return inner;
+}
+
+function innermostMessage(error: unknown): string {
+  const inner = innermostOf(error);
   return inner instanceof Error ? inner.message || inner.name : String(inner);
 }
 

@@ -3,6 +3,7 @@ import type { LanguageModelV3 } from "@ai-sdk/provider";
 import { isOpenAi, type LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Environment } from "../../core/ports.ts";
+import { fetchWithinLimit } from "./response-limit.ts";
 import { rewriteArguments } from "./written-arguments.ts";
 
 export interface Endpoint {
@@ -66,12 +67,12 @@ function openAi(spec: Extract<LanguageModelSpec, { provider: "openai" }>, key: s
     // OpenAI's newer models reject `max_tokens`; other servers may know only that name.
     let takesMaxTokens = !isOpenAi(spec.baseUrl);
     const fetchRenamingLimit: typeof fetch = async (url, init) => {
-      const response = await fetch(url, init);
+      const response = await fetchWithinLimit(url, init);
       if (response.status !== 400 || !REFUSES_MAX_TOKENS.test(await response.clone().text())) return response;
       const body = JSON.parse(String(init?.body)) as Record<string, unknown>;
       if (body["max_tokens"] === undefined) return response;
       takesMaxTokens = false;
-      return fetch(url, { ...init, body: JSON.stringify(withMaxCompletionTokens(body)) });
+      return fetchWithinLimit(url, { ...init, body: JSON.stringify(withMaxCompletionTokens(body)) });
     };
     const provider = createOpenAICompatible({
       name: "openai-compatible",
@@ -109,7 +110,12 @@ function bedrock(
     const { createAmazonBedrock } = await import("@ai-sdk/amazon-bedrock");
     const { defaultProvider } = await import("@aws-sdk/credential-provider-node");
     // An empty key stops the SDK from reading one from the environment.
-    const provider = createAmazonBedrock({ region, apiKey: key ?? "", credentialProvider: defaultProvider() });
+    const provider = createAmazonBedrock({
+      region,
+      apiKey: key ?? "",
+      credentialProvider: defaultProvider(),
+      fetch: fetchWithinLimit,
+    });
     return provider.languageModel(spec.model);
   };
 }

@@ -27,7 +27,7 @@ export interface ChatRequestMessage {
 
 /** An HTTP response, or a connection fault. `truncated`: the body is cut off half-way. */
 export type Reply =
-  | { readonly status: number; readonly body: string; readonly headers?: Record<string, string> }
+  | { readonly status: number; readonly body: string | Uint8Array; readonly headers?: Record<string, string> }
   | "hang"
   | "hang-up"
   | "truncated";

@@ -1,0 +1,54 @@
+/** @file A model server's response of more than 64 MiB, of any status, is refused before it fills the memory, and is not requested again. */
+import { gzipSync } from "node:zlib";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { openLanguageModel } from "../../../adapters/llm/open.ts";
+import { json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
+
+const LIMIT = 64 * 2 ** 20;
+
+async function ask(reply: Reply) {
+  const server = await serveOpenAi(() => reply);
+  const model = openLanguageModel(`openai:${server.url}#served`);
+  let unknown = 0;
+  const onCutOff = () => {
+    unknown += 1;
+  };
+  const outcome: unknown = await model
+    .complete({ messages: [{ role: "user", content: "?" }], onCutOff })
+    .catch((error: unknown) => error);
+  return { outcome, unknown, server };
+}
+
+/** What `reply` sends, with spaces behind it up to `bytes`: 64 KiB on the wire. */
+function inflated(reply: Reply, bytes: number): Reply {
+  if (typeof reply === "string") return expect.fail("no body");
+  const body = gzipSync(String(reply.body).padEnd(bytes));
+  return { status: reply.status, body, headers: { "content-encoding": "gzip" } };
+}
+
+test("a completion of 64 MiB is read", async () => {
+  expect((await ask(inflated(says("yes"), LIMIT))).outcome).toMatchObject({ text: "yes" });
+});
+
+test.each([200, 400, 503])("a response of more, with status %i", async (status) => {
+  const { outcome, unknown, server } = await ask(inflated(status === 200 ? says("yes") : json(status, {}), LIMIT + 1));
+  expect(outcome).toMatchObject({
+    code: "endpoint-refused",
+    retryable: false,
+    message: `model 'served' at ${server.url} sent a response of more than ${LIMIT} bytes: check that its address is that of a model server`,
+  });
+  expect(server.requests).toHaveLength(1);
+  // The answer may be charged for.
+  expect(unknown).toBe(status === 200 ? 1 : 0);
+});
+
+test("a response of Bedrock", async () => {
+  const server = await serveOpenAi(() => inflated(json(200, {}), LIMIT + 1));
+  vi.stubEnv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", new URL(server.url).origin);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const model = openLanguageModel("bedrock:eu-central-1#nova", { environment: { AWS_BEARER_TOKEN_BEDROCK: "key" } });
+  await expect(model.complete({ messages: [{ role: "user", content: "?" }] })).rejects.toMatchObject({
+    code: "endpoint-refused",
+    message: expect.stringMatching(/^model 'nova' at Amazon Bedrock in eu-central-1 sent a response of more than/),
+  });
+});
