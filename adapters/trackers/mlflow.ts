@@ -5,13 +5,13 @@
  */
 
 import * as z from "zod";
-import { withAnySignal } from "../../core/any-signal.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { clip } from "../../core/well-formed.ts";
 import { redactor } from "../redact.ts";
+import { requestTracker } from "./request.ts";
 
 export interface MlflowOptions {
   /** MLFLOW_TRACKING_URI: http or https. */
@@ -28,7 +28,6 @@ export interface MlflowOptions {
 
 /** MLflow's own limits on a batch; the length of a value is that of older servers. */
 const BATCH = { metrics: 1000, parameters: 100, parameterCharacters: 500 };
-const REQUEST_SECONDS = 20;
 
 const Experiment = z.object({ experiment: z.object({ experiment_id: z.string() }) });
 const Created = z.object({ experiment_id: z.string() });
@@ -144,20 +143,17 @@ async function request(
   body: object | undefined,
   signal: AbortSignal,
 ): Promise<MlflowResponse> {
-  const headers = { "content-type": "application/json", ...(authorization !== "" && { authorization }) };
-  const init = body ? { method: "POST", body: JSON.stringify(body) } : { method: "GET" };
-  const where = `${url.replace(/\/$/, "")}/api/2.0/mlflow/${path}`;
-  try {
-    return await withAnySignal([signal, AbortSignal.timeout(REQUEST_SECONDS * 1000)], async (either) => {
-      const response = await fetch(where, { ...init, headers, signal: either });
-      return { status: response.status, text: redactor([authorization])(await response.text()) };
-    });
-  } catch (cause) {
-    const why = signal.aborted
-      ? `there was no time to send everything to MLflow at ${url}: \`mgrpo track ${run}\` sends the rest`
-      : `MLflow at ${url} does not answer`;
-    throw new MgrpoError("tracker-unavailable", why, { retryable: true, cause });
-  }
+  const response = await requestTracker(
+    {
+      server: `MLflow at ${url}`,
+      run,
+      url: `${url.replace(/\/$/, "")}/api/2.0/mlflow/${path}`,
+      headers: { "content-type": "application/json", ...(authorization !== "" && { authorization }) },
+      body: body && JSON.stringify(body),
+    },
+    signal,
+  );
+  return { status: response.status, text: redactor([authorization])(new TextDecoder().decode(response.body)) };
 }
 
 function accepted<S extends z.ZodType>(

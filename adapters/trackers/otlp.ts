@@ -4,7 +4,6 @@
  */
 
 import { createHash } from "node:crypto";
-import { withAnySignal } from "../../core/any-signal.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Span, type SpanAttributes, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
 import type { Tracker } from "../../core/tracker.ts";
@@ -12,6 +11,7 @@ import { toWellFormed } from "../../core/well-formed.ts";
 import { redactor } from "../redact.ts";
 import { ExportTraceRequest } from "./otlp-request.ts";
 import { type RejectedSpans, rejectedSpans } from "./otlp-response.ts";
+import { requestTracker, type TrackerResponse } from "./request.ts";
 
 export interface OtlpOptions {
   /** Of the traces: `…/v1/traces`. */
@@ -30,7 +30,6 @@ export interface OtlpOptions {
 const BATCH = 32;
 /** Bytes in one request, at most, unless it has one rollout: OpenTelemetry's collector accepts 20 MiB by default. */
 const BATCH_BYTES = 16 * 2 ** 20;
-const REQUEST_SECONDS = 20;
 
 /** Attributes that are integers. All other numbers are doubles. */
 const INTEGERS = new Set(["gen_ai.usage.output_tokens", "mgrpo.policy.version"]);
@@ -130,12 +129,16 @@ async function post(
   leftOut: LeftOut,
   signal: AbortSignal,
 ): Promise<void> {
-  const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": options.run }) };
+  const { run, url } = options;
+  const headers = { ...options.headers, "content-type": "application/x-protobuf" };
+  const resource = { attributes: keyValues({ "service.name": "mgrpo", "mgrpo.run": run }) };
   const scopeSpans = [{ scope: { name: "mgrpo" }, spans: traces.flat() }];
   const traceRequest = ExportTraceRequest.create({ resourceSpans: [{ resource, scopeSpans }] });
   const body = ExportTraceRequest.encode(traceRequest).finish();
   const isSent = traces.length === 1 || body.length <= BATCH_BYTES;
-  const response = isSent ? await request(options, body, signal) : undefined;
+  const response = isSent
+    ? await requestTracker({ server: nameOf(options), run, url, headers, body }, signal)
+    : undefined;
   if (response && !isTooLarge(response)) {
     const rejected = rejectedBy(options, response);
     leftOut.rejected += rejected?.count ?? 0;
@@ -150,11 +153,11 @@ async function post(
 }
 
 /** Receivers in Go, such as OpenTelemetry's collector, answer 400 to what is too large. */
-const isTooLarge = ({ status, body }: OtlpResponse): boolean =>
+const isTooLarge = ({ status, body }: TrackerResponse): boolean =>
   status === 413 || (status === 400 && /request body too large/i.test(new TextDecoder().decode(body)));
 
 /** Throws `tracker-unavailable` unless the receiver accepted the request, at least in part. No text has a key that the receiver repeats. */
-function rejectedBy(options: OtlpOptions, { status, type, body }: OtlpResponse): RejectedSpans | undefined {
+function rejectedBy(options: OtlpOptions, { status, type, body }: TrackerResponse): RejectedSpans | undefined {
   const redact = redactor(Object.values(options.headers));
   if (status < 200 || status >= 300) {
     const retryable = [429, 502, 503, 504].includes(status);
@@ -168,32 +171,4 @@ function rejectedBy(options: OtlpOptions, { status, type, body }: OtlpResponse):
   }
   const rejected = rejectedSpans(type, body);
   return rejected && { ...rejected, reason: redact(rejected.reason) };
-}
-
-interface OtlpResponse {
-  readonly status: number;
-  /** The media type of the body. */
-  readonly type: string;
-  readonly body: Uint8Array;
-}
-
-async function request(options: OtlpOptions, body: Uint8Array, signal: AbortSignal): Promise<OtlpResponse> {
-  const { url, headers, run } = options;
-  try {
-    return await withAnySignal([signal, AbortSignal.timeout(REQUEST_SECONDS * 1000)], async (either) => {
-      const response = await fetch(url, {
-        method: "POST",
-        headers: { ...headers, "content-type": "application/x-protobuf" },
-        body: Buffer.from(body),
-        signal: either,
-      });
-      const type = response.headers.get("content-type") ?? "";
-      return { status: response.status, type, body: new Uint8Array(await response.arrayBuffer()) };
-    });
-  } catch (cause) {
-    const why = signal.aborted
-      ? `there was no time to send everything to ${nameOf(options)}: \`mgrpo track ${run}\` sends the rest`
-      : `${nameOf(options)} does not answer`;
-    throw new MgrpoError("tracker-unavailable", why, { retryable: true, cause });
-  }
 }

@@ -1,0 +1,117 @@
+/** @file Requests to trackers: a response that is too large, and redirects, which must not take keys to another server. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { gzipSync } from "node:zlib";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { openMlflow } from "../../../adapters/trackers/mlflow.ts";
+import { openOtlp } from "../../../adapters/trackers/otlp.ts";
+import { requestTracker } from "../../../adapters/trackers/request.ts";
+import { readTracedRollouts } from "../../../cli/local/traced-rollouts.ts";
+import { config, storeOfFinishedRun } from "../../cli/records.ts";
+
+const KEY = "team-key-12345";
+
+async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void) {
+  const requests: { readonly url: string; readonly key: unknown; readonly body: string }[] = [];
+  const server = createServer(async (request, response) => {
+    requests.push({
+      url: `${request.method} ${request.url}`,
+      key: request.headers["x-honeycomb-team"],
+      body: await text(request),
+    });
+    answer(request, response);
+  });
+  onTestFinished(() => void server.close());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+}
+
+const send = (url: string, body: string | undefined = "spans") =>
+  requestTracker(
+    { server: "the receiver", run: "look", url, headers: { "x-honeycomb-team": KEY }, body },
+    new AbortController().signal,
+  );
+
+const redirect = (status: number, location: string) => (_: IncomingMessage, response: ServerResponse) =>
+  response.writeHead(status, { location }).end();
+
+test.each([302, 307])("a redirect to another server is not followed: status %i", async (status) => {
+  const other = await serve((_, response) => response.end());
+  const { url } = await serve(redirect(status, `${other.url}/v1/${KEY}?token=${KEY}`));
+  const isGet = status === 302;
+  await expect(isGet ? send(url, undefined) : send(url)).rejects.toMatchObject({
+    code: "tracker-unavailable",
+    retryable: false,
+    message: `the receiver redirects to ${other.url}/v1/*** (${status}), which is not followed: set the tracker's address to that of the server that takes the requests`,
+  });
+  expect(other.requests).toEqual([]);
+});
+
+test("a redirect on the same server is followed, with the body and the keys", async () => {
+  const { url, requests } = await serve((request, response) => {
+    if (request.url === "/new") response.writeHead(200, { "content-type": "text/plain" }).end("taken");
+    else response.writeHead(308, { location: "/new" }).end();
+  });
+  expect(await send(`${url}/old`)).toEqual({
+    status: 200,
+    type: "text/plain",
+    body: new TextEncoder().encode("taken"),
+  });
+  expect(requests).toEqual(["/old", "/new"].map((path) => ({ url: `POST ${path}`, key: KEY, body: "spans" })));
+});
+
+test("a redirect that would send a GET without the body is not followed, and neither is a loop", async () => {
+  const login = await serve(redirect(302, "/login"));
+  await expect(send(login.url)).rejects.toThrow(/redirects to .*\/login \(302\), which is not followed/);
+  expect(login.requests).toHaveLength(1);
+  const loop = await serve(redirect(307, "/again"));
+  await expect(send(loop.url)).rejects.toThrow(/redirects to .*\/again \(307\), which is not followed/);
+  expect(loop.requests).toHaveLength(6);
+});
+
+test.each<[string, string, boolean]>([
+  ["http://host.test:4318/v1/traces", "https://host.test/v1/traces", true],
+  ["http://host.test/v1/traces", "https://other.test/v1/traces", false],
+  ["https://host.test/v1/traces", "http://host.test/v1/traces", false],
+  ["http://host.test/v1/traces", "http://host.test:81/v1/traces", false],
+])("from %s to %s is followed: %j", async (from, to, isFollowed) => {
+  const asked: string[] = [];
+  vi.stubGlobal("fetch", async (url: URL, { headers }: { headers: Record<string, string> }) => {
+    asked.push(`${url} ${headers["x-honeycomb-team"]}`);
+    return url.href === from ? new Response(null, { status: 307, headers: { location: to } }) : new Response("taken");
+  });
+  onTestFinished(() => void vi.unstubAllGlobals());
+  const sent = send(from);
+  await (isFollowed ? expect(sent).resolves.toMatchObject({ status: 200 }) : expect(sent).rejects.toThrow(/redirects/));
+  expect(asked).toEqual([`${from} ${KEY}`, ...(isFollowed ? [`${to} ${KEY}`] : [])]);
+});
+
+test("a response of more than 16 MiB after decompression is an error, whatever its status", async () => {
+  const body = gzipSync(Buffer.alloc(16 * 2 ** 20 + 1));
+  const { url } = await serve((_, response) => response.writeHead(503, { "content-encoding": "gzip" }).end(body));
+  await expect(send(url)).rejects.toMatchObject({
+    code: "tracker-unavailable",
+    retryable: false,
+    message: "the receiver answered 503 with more than 16 MiB: check the tracker's address",
+  });
+});
+
+test("neither OTLP nor MLflow sends anything to the server that another one redirects to", async () => {
+  const other = await serve((_, response) => response.end("{}"));
+  const { url } = await serve(redirect(307, other.url));
+  const store = await storeOfFinishedRun();
+  const rollouts = (step: number) => readTracedRollouts(store, config, step);
+  const headers = { "x-honeycomb-team": KEY };
+  const trackers = [
+    openOtlp({ url, headers, run: "look", identity: "look@1", rollouts, report: () => {} }),
+    openMlflow({ url, authorization: KEY, experiment: "e", run: "look", identity: "look@1", parameters: {} }),
+  ];
+  for (const tracker of trackers) {
+    const line = { step: 1, time: 1_700_000_010_000, source: "step", metrics: { "time/step": 10 } };
+    await expect(tracker.send([line], new AbortController().signal)).rejects.toThrow(/which is not followed/);
+  }
+  expect(other.requests).toEqual([]);
+});
