@@ -4,6 +4,7 @@
  */
 import { withAnySignal } from "../../../core/any-signal.ts";
 import { MgrpoError } from "../../../core/errors.ts";
+import { readAtMost } from "../../../core/read-at-most.ts";
 import { Refusal } from "./messages.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -41,6 +42,8 @@ export interface RequestAttempt {
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 const MAXIMUM_RETRY_AFTER_SECONDS = 60;
+/** After decompression. V8 holds no longer string, so a response of more could not be parsed. */
+const MAX_RESPONSE_BYTES = 2 ** 29;
 
 /** Throws RetryableFailure on connection failures, timeouts, rate limits and outages, and if the server asks for a retry. */
 export async function attemptRequest(fetch: Fetch, attempt: RequestAttempt): Promise<HttpAnswer> {
@@ -93,7 +96,12 @@ export function jsonOf(answer: HttpAnswer): unknown {
 
 async function readAnswer(response: Response, method: string, url: string): Promise<HttpAnswer> {
   const { status, headers } = response;
-  const text = await response.text();
+  const bytes = await readAtMost(response.body, MAX_RESPONSE_BYTES);
+  if (!bytes) {
+    const fault = `the response has more than ${MAX_RESPONSE_BYTES} bytes: is this a Tinker server?`;
+    throw new MgrpoError("endpoint-refused", `${method} ${url}: ${fault}`);
+  }
+  const text = new TextDecoder().decode(bytes);
   if (response.ok) return { kind: "json", value: text === "" ? null : readJson(text, method, url) };
   const detail = detailOf(text);
   const page = inOneLine(text).slice(0, 200) || "an empty body";

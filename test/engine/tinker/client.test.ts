@@ -86,6 +86,12 @@ test.each<[string, string, (() => Fault)[]]>([
   expect([found.weights, found.sampler].map((saved) => server.models.saved.get(saved)?.steps)).toEqual([1, 1]);
 });
 
+/** All its chunks share one buffer. */
+function endless(): ReadableStream<Uint8Array> {
+  const chunk = new Uint8Array(16 << 20);
+  return new ReadableStream({ pull: (controller) => controller.enqueue(chunk) });
+}
+
 test.each<[string, () => Response, RegExp]>([
   ["400", () => json({ detail: "no such loss" }, 400), /answered 400: no such loss/],
   ["401", () => json({ detail: "no key" }, 401), /answered 401: no key/],
@@ -96,6 +102,7 @@ test.each<[string, () => Response, RegExp]>([
     /answered 422: body.lora_config: Field required/,
   ],
   ["another site's page", () => new Response("<html>"), /is not JSON: is this a Tinker server\?/],
+  ["an endless response", () => new Response(endless()), /has more than 536870912 bytes: is this a Tinker server\?/],
   ["a NaN", () => new Response('{"metrics": {"norm": NaN}}'), /has NaN or Infinity: lower the learning rate/],
   ["another API's response", () => json({ ok: true }), /response to POST .*optim_step: request_id/],
 ])("%s is reported without a retry", async (_, respond, message) => {
