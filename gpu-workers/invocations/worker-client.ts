@@ -9,6 +9,7 @@ import { parseJson } from "../../core/contracts/parse.ts";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { InvocationReport } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { readAtMost } from "../../core/read-at-most.ts";
 import type { Log } from "../log.ts";
 import type { WorkerNetwork } from "./network.ts";
 import { LONGEST_POLL_SECONDS } from "./server.ts";
@@ -17,6 +18,8 @@ import type { SignCall, SignedCall } from "./signature.ts";
 /** The server answers a poll within LONGEST_POLL_SECONDS; a worker that is silent for this long counts as dead. */
 const CALL_TIMEOUT_SECONDS = LONGEST_POLL_SECONDS + 10;
 const CANCEL_TIMEOUT_SECONDS = 1;
+/** The largest response is a sampled turn with its tokens. */
+const MAX_RESPONSE_BYTES = 64 << 20;
 
 /** Codes of OpenSSL and Node.js for a certificate that is not trusted. */
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)/;
@@ -148,7 +151,9 @@ export class WorkerClient {
     return await withAnySignal([request.signal, timeout], async (signal) => {
       const response = await this.#send(worker, { ...request, signal }, signed);
       const { status, headers } = response;
-      const text = await response.text();
+      const bytes = await readAtMost(response.body, MAX_RESPONSE_BYTES);
+      if (!bytes) throw unusable(worker, `sent a response of more than ${MAX_RESPONSE_BYTES} bytes`);
+      const text = new TextDecoder().decode(bytes);
       // Only reports are signed (signature.ts).
       const isAuthentic = !REPORTS.includes(status) || signed.isAuthenticReport(text, (name) => headers.get(name));
       return { status, text, isAuthentic, isRefusedAsOld: status === 401 && (await signed.isOld()) };
@@ -178,7 +183,7 @@ const unusable = ({ worker }: WorkerRecord, why: string, workerDied = false) =>
   new TransientFailure(`worker '${worker}' ${why}`, { isWorkerAtFault: true, workerDied });
 
 function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unknown): unknown {
-  if (signal.aborted || isMgrpoError(cause)) return cause;
+  if (signal.aborted || isMgrpoError(cause) || cause instanceof TransientFailure) return cause;
   // Node's fetch rejects with an error whose cause has the code, or, at the time limit, with a TimeoutError without a cause.
   const { name, cause: reason } = cause as { name?: unknown; cause?: { code?: unknown } };
   const code = String(reason?.code ?? name);

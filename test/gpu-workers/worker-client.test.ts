@@ -111,3 +111,25 @@ test("a sub-agent's faulty config is not taken for an outage, which would cost e
     message: "the sub-agent's worker: remove the setting 'thinking'",
   });
 });
+
+test("a response of more than 64 MiB is the worker's fault, and is not read further", async () => {
+  const chunk = new Uint8Array(1 << 20);
+  let sent = 0;
+  const endless = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      sent += 1;
+      controller.enqueue(chunk);
+    },
+  });
+  const client = new WorkerClient(
+    openCallSigner("the same secret", { storeTime: async () => 0 }),
+    { fetch: async () => new Response(endless) },
+    createLog(() => {}),
+  );
+  const called = client.call(worker, { path: "/invocations/a", method: "GET", signal: new AbortController().signal });
+  await expect(called).rejects.toMatchObject({
+    ...{ isWorkerAtFault: true, workerDied: false },
+    message: "worker 'w1' sent a response of more than 67108864 bytes",
+  });
+  expect(sent).toBeLessThan(70);
+});
