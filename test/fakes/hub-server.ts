@@ -1,6 +1,7 @@
 /** @file A small Hugging Face Hub: the requests that a download makes, with the failures of the real one. */
 import { createHash } from "node:crypto";
 import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
 import { type HttpBindings, serve } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 
@@ -18,6 +19,8 @@ export interface FakeHub {
     limitsFiles?: boolean;
     /** One entry per request for a file, probes aside: the connection breaks after this many bytes; Infinity: it does not break. */
     breakAfter?: number[];
+    /** Serves 6 MiB of zeros after the bytes of each file of 1 MB or more, probes aside. */
+    appends?: boolean;
     /** Serves bytes other than those whose hashes it lists. */
     corrupts?: boolean;
   };
@@ -98,11 +101,13 @@ function respond(context: Context<{ Bindings: HttpBindings }>, body: Uint8Array,
   const [, from = "0", to = ""] = /^bytes=(\d+)-(\d*)$/.exec(range ?? "") ?? [];
   const [start, end] = [Number(from), to === "" ? body.length : Math.min(Number(to) + 1, body.length)];
   const part = body.slice(start, end);
-  context.header("Content-Length", String(part.length));
-  context.header("Content-Range", `bytes ${start}-${end - 1}/${body.length}`);
   const isProbe = range === "bytes=0-0";
+  const appends = faults.appends === true && body.length >= 1e6 && !isProbe;
+  if (!appends) context.header("Content-Length", String(part.length));
+  context.header("Content-Range", `bytes ${start}-${end - 1}/${body.length}`);
   const limit = isProbe ? undefined : faults.breakAfter?.shift();
   const status = range === undefined ? 200 : 206;
+  if (appends) return context.body(Readable.toWeb(Readable.from(withZeros(part))) as ReadableStream, status);
   if (limit === undefined || limit >= part.length) return context.body(part, status);
   const broken = new ReadableStream({
     start(controller) {
@@ -111,4 +116,9 @@ function respond(context: Context<{ Bindings: HttpBindings }>, body: Uint8Array,
     },
   });
   return context.body(broken, status);
+}
+
+function* withZeros(bytes: Uint8Array) {
+  yield bytes;
+  for (let i = 0; i < 96; i++) yield new Uint8Array(1 << 16);
 }

@@ -6,9 +6,9 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { fetchModel, type HubReporter } from "../../../../adapters/checkpoints/hub/model.ts";
 import { sha256 } from "../../../../engine/hash.ts";
 import { COMMIT } from "../../../fakes/hub-server.ts";
-import { MODEL, useTinyHub, weights } from "./tiny-hub.ts";
+import { FILES, MODEL, useTinyHub, weights } from "./tiny-hub.ts";
 
-const { hub, home, settings, report, root, blobOfWeights } = useTinyHub();
+const { hub, home, settings, report, root, blobOfWeights, serve } = useTinyHub();
 
 test("an interrupted download resumes where it stopped", async () => {
   hub().faults.breakAfter = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 30_000];
@@ -123,4 +123,16 @@ test("the reported progress of a download never decreases and ends at the total"
   await fetchModel(MODEL, settings(), { ...report, progress });
   expect(seen).toEqual(seen.toSorted((a, b) => a - b));
   expect([seen.at(-1), total]).toEqual([total, 23 + 2 + 3 + 100_000]);
+});
+
+test("a download that never ends is given up once it is longer than the file that the hub lists", async () => {
+  const large = new Uint8Array(2_000_000).fill(7);
+  await serve(new Map([...FILES, ["model.safetensors", large]]));
+  hub().faults.appends = true;
+  let most = 0;
+  const progress: HubReporter["progress"] = ({ bytes }) => {
+    most = Math.max(most, bytes);
+  };
+  await expect(fetchModel(MODEL, settings(), { ...report, progress })).rejects.toThrow(/, so it was deleted/);
+  expect(most).toBeLessThan(2_000_000 + (1 << 20));
 });
