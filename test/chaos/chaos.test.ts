@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Built } from "../kill/build.ts";
 import { check } from "./checker.ts";
 import type { Trial } from "./history.ts";
-import { drawSchedule, type Schedule, undisturbed } from "./schedule.ts";
+import { APP_RUN, drawSchedule, type Schedule, undisturbed } from "./schedule.ts";
 import { buildTrials, runTrial } from "./trial.ts";
 import { HOSTILE_WORD } from "./world.ts";
 
@@ -32,7 +32,9 @@ test("lost responses, deaths, throttling and wrong clocks do not change a run", 
   const reference = patient(await runTrial(built, { ...undisturbed, steps: STEPS }, DEADLINE_SECONDS));
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
   expect(reference.history.map(({ path }) => path)).toContain(`/page?word=${HOSTILE_WORD}`);
-  expect(Math.min(...reference.runs.map(({ toolsMicroUsd }) => toolsMicroUsd))).toBeGreaterThan(0);
+  expect(reference.runs.find(({ run }) => run !== APP_RUN)?.toolsMicroUsd).toBeGreaterThan(0);
+  expect(reference.history.map(({ channel }) => channel)).toEqual(expect.arrayContaining(["app", "gateway"]));
+  expect(reference.history.some(({ path }) => path.includes("/sessions/"))).toBe(true);
   const trial = patient(await runTrial(built, schedule(), DEADLINE_SECONDS));
   expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);
   expect(trial.history.filter(({ fault }) => fault !== undefined).length).toBeGreaterThan(50);

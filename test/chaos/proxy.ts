@@ -23,7 +23,7 @@ import type { TurnBack } from "./store-clock.ts";
 import { writeOf } from "./writes.ts";
 
 export interface ProxyOptions {
-  /** The process whose requests these are; for `calls` and `events`, the one that receives them. */
+  /** The process whose requests these are; for `calls`, `events`, `app` and `gateway`, the one that receives them. */
   readonly process: string;
   readonly channel: Channel;
   /** The port that requests are passed on to. */

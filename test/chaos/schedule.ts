@@ -10,13 +10,17 @@ import { type Random, stream } from "../../core/random.ts";
 export const RUNS = ["a", "b"] as const;
 
 const WORKERS = RUNS.flatMap((run) => [`main-${run}`, `searcher-${run}`, `eval-${run}`]);
-export const PROCESSES = ["cloud", "functions", ...WORKERS] as const;
+/** `app` is the app that runs the rollouts of APP_RUN. */
+export const PROCESSES = ["cloud", "functions", ...WORKERS, "app"] as const;
+/** The run whose rollouts are the app's: its main worker and its evaluation worker call the app. */
+export const APP_RUN = "b";
 
 /**
  * What a request travels through: the store's two APIs; `world`, which has the judge, the tool and the model's delay; `events`, from the
- * cloud to the functions; `calls`, delegations to a worker.
+ * cloud to the functions; `calls`, to a sub-agent's worker: delegations or, in APP_RUN, the turns and ends of sessions; `app`, attempts from
+ * workers to the app; `gateway`, the app's requests to the worker that made the attempt.
  */
-const CHANNELS = ["dynamo", "s3", "world", "events", "calls"] as const;
+const CHANNELS = ["dynamo", "s3", "world", "events", "calls", "app", "gateway"] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 const FaultKind = z.enum([
@@ -57,7 +61,7 @@ const DeathParts = z.strictObject({
 });
 const Death = z.union([
   DeathParts.extend({
-    /** Which of its requests to the store and the world, from 0; for the cloud, which request to the store. */
+    /** Which of its requests to the store and the world, from 0; for the cloud, which request to the store; for the app, to the gateway. */
     request: z.int().nonnegative(),
     /** Before the request is passed on, or when it is over. */
     when: z.enum(["before", "after"]),
@@ -127,6 +131,9 @@ export const KINDS: Record<Channel, readonly FaultKind[]> = {
   world: ["delay", "late", "drop", "lose", "error", "throttle", "cut", "hang"],
   events: ["drop", "duplicate", "echo", "delay"],
   calls: ["delay", "late", "drop", "lose", "duplicate", "echo", "error", "cut"],
+  // Of two copies that arrive at once, the app refuses either, and the worker may get the answer to that one: so only `echo`.
+  app: ["delay", "late", "drop", "lose", "echo", "error", "throttle", "cut", "hang"],
+  gateway: ["delay", "late", "drop", "lose", "duplicate", "echo", "error", "throttle", "cut", "hang"],
 };
 
 const STORE: readonly Channel[] = ["dynamo", "s3"];
@@ -136,22 +143,33 @@ const SILENCES = 0.01;
 const FULL_TABLES = 0.03;
 
 /** Requests among which faults are drawn, by channel: about as many as a process sends, or the searcher receives, in a trial of `STEPS` steps. */
-const WORKER_REQUESTS: Record<Channel, number> = { dynamo: 250, s3: 100, world: 60, events: 0, calls: 30 };
-const FUNCTION_REQUESTS: Record<Channel, number> = { dynamo: 800, s3: 330, world: 60, events: 340, calls: 0 };
+const WORKER_REQUESTS = { dynamo: 250, s3: 100, world: 60, events: 0, calls: 30 };
+const FUNCTION_REQUESTS: typeof WORKER_REQUESTS = { dynamo: 800, s3: 330, world: 60, events: 340, calls: 0 };
 const requestsOf = (process: string) => (process === "functions" ? FUNCTION_REQUESTS : WORKER_REQUESTS);
 
 /** What every process but the cloud sends on. */
 const OUTGOING = ["dynamo", "s3", "world"] as const;
 
-/** The channels that a process sends on, or receives on. */
-function channelsOf(process: string): readonly Channel[] {
-  if (process === "cloud") return [];
+/** The channels that a process sends on, or receives on, apart from those of attempts. */
+function channelsOf(process: string): readonly (keyof typeof WORKER_REQUESTS)[] {
+  if (process === "cloud" || process === "app") return [];
   if (process === "functions") return [...OUTGOING, "events"];
   return process.startsWith("searcher") ? [...OUTGOING, "calls"] : OUTGOING;
 }
 
+/** Who receives the requests of attempts, by channel, and how many. */
+const ATTEMPT_REQUESTS: readonly (readonly [process: string, channel: Channel, requests: number])[] = [
+  ["app", "app", 30],
+  [`main-${APP_RUN}`, "gateway", 50],
+  [`eval-${APP_RUN}`, "gateway", 50],
+];
+/** Share of a session's requests that hang: each takes as long as the attempt may. */
+const SESSION_HANGS = 0.01;
+
 /** A cloud refuses clocks that are off by more than 15 minutes. */
 const CLOCK_MINUTES = 14;
+/** An app refuses calls whose time is off by more than 5 minutes. */
+const APP_CLOCK_MINUTES = 4;
 const MAX_DEATHS = 2;
 /** Of each process in a trial of `STEPS` steps: its requests and seconds among which deaths are drawn. */
 const [MORTAL_REQUESTS, MORTAL_SECONDS] = [300, 40];
@@ -171,6 +189,8 @@ const VERY_LATE_SECONDS = 20;
 /** @param steps the steps of each run; the rate of faults and deaths per step does not depend on it. */
 export function drawSchedule(seed: number, steps = STEPS): Schedule {
   const random = stream(seed, "chaos");
+  // Apart, so that what happens to everything else does not depend on it.
+  const ofApp = stream(seed, "chaos", "app");
   const scale = steps / STEPS;
   // Squared, so that most trials have few faults and some have many.
   const rate = MIN_RATE + (MAX_RATE - MIN_RATE) * random.uniform() ** 2;
@@ -178,15 +198,22 @@ export function drawSchedule(seed: number, steps = STEPS): Schedule {
     seed,
     steps,
     page: HostilePage.options[random.integer(HostilePage.options.length)] ?? undisturbed.page,
-    clocks: Object.fromEntries(
-      [...WORKERS, "functions"].map((name) => [name, Math.round((2 * random.uniform() - 1) * CLOCK_MINUTES)]),
-    ),
-    faults: PROCESSES.flatMap((process) =>
-      channelsOf(process).flatMap((channel) =>
-        drawFaults(random, process, channel, rate, requestsOf(process)[channel] * scale),
+    clocks: Object.fromEntries([
+      ...[...WORKERS, "functions"].map((name) => [name, Math.round((2 * random.uniform() - 1) * CLOCK_MINUTES)]),
+      ["app", Math.round((2 * ofApp.uniform() - 1) * APP_CLOCK_MINUTES)],
+    ]),
+    faults: [
+      ...PROCESSES.flatMap((process) =>
+        channelsOf(process).flatMap((channel) =>
+          drawFaults(random, process, channel, rate, requestsOf(process)[channel] * scale),
+        ),
       ),
-    ),
-    deaths: PROCESSES.flatMap((process) => drawDeaths(random, process, scale)),
+      ...ATTEMPT_REQUESTS.flatMap(([process, channel, requests]) =>
+        drawFaults(ofApp, process, channel, rate, requests * scale),
+      ),
+      ...drawSessionHangs(ofApp, WORKER_REQUESTS.calls * scale),
+    ],
+    deaths: PROCESSES.flatMap((process) => drawDeaths(process === "app" ? ofApp : random, process, scale)),
     sleeps:
       random.uniform() < SLEEPS ? [{ atSeconds: random.integer(MORTAL_SECONDS * scale), minutes: SLEEP_MINUTES }] : [],
   };
@@ -200,6 +227,13 @@ function drawFaults(random: Random, process: string, channel: Channel, rate: num
     faults.push({ process, channel, request, kind, seconds: secondsOf(channel, kind, random) });
   }
   return faults;
+}
+
+function drawSessionHangs(random: Random, requests: number): Fault[] {
+  return Array.from({ length: requests }, (_, request): Fault[] => {
+    const process = `searcher-${APP_RUN}`;
+    return random.uniform() < SESSION_HANGS ? [{ process, channel: "calls", request, kind: "hang", seconds: 0 }] : [];
+  }).flat();
 }
 
 function kindOf(channel: Channel, random: Random): FaultKind {

@@ -2,11 +2,11 @@
  * @file One trial: two runs on one cloud, every part in its own process, a proxy on every channel, and a schedule of what goes wrong.
  *
  *     store <── proxies <── functions, workers ──> proxies ──> world, and each other
- *       └── events, ticks ──> proxy ──> functions
+ *       └── events, ticks ──> proxy ──> functions          workers <── proxies ──> app
  *
  * It ends when every worker has left its finished run, when a process is crash-looping (every worker of a halted run is), or at its deadline.
  */
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -17,25 +17,29 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
 import { closeProxies, freePort } from "../fakes/proxies.ts";
-import { relayConfig } from "../fixtures/relay/start.ts";
 import { recordsOf, TOKEN } from "../fixtures/relay/world.ts";
 import { type Built, buildProcesses } from "../kill/build.ts";
 import { readBills } from "./bills.ts";
+import { configOf } from "./configs.ts";
 import type { Entry, Trial } from "./history.ts";
 import { LIMITS } from "./limits.ts";
+import type { AppArguments } from "./processes/app.ts";
 import type { FunctionsArguments } from "./processes/functions.ts";
 import { foreignTrajectories } from "./provenance.ts";
 import { type FaultProxy, openProxy } from "./proxy.ts";
-import { type Channel, RUNS, type Schedule } from "./schedule.ts";
+import { APP_RUN, type Channel, RUNS, type Schedule } from "./schedule.ts";
 import { endpointsOf, openEmbeddedCloud, openOtherStore, type StorePorts, type TrialStore } from "./stores.ts";
 import { Supervisor } from "./supervisor.ts";
-import { openWorld, PRICES, type World } from "./world.ts";
+import { openWorld, type World } from "./world.ts";
 
 const POLL_MS = 100;
+/** Of the app and the workers that call it. */
+const SECRET = "the secret of a trial's app";
 
 /** The modules of a trial's processes, bundled once for all trials. */
 export async function buildTrials(): Promise<Built> {
   const built = await buildProcesses({
+    "chaos/app": "test/chaos/processes/app.ts",
     "chaos/cloud": "test/chaos/processes/cloud.ts",
     "chaos/functions": "test/chaos/processes/functions.ts",
     "chaos/recipe/tools": "test/chaos/recipe/tools.ts",
@@ -75,6 +79,7 @@ interface Stage {
   readonly world: World;
   readonly store: TrialStore;
   readonly functionsPort: number;
+  readonly appPort: number;
   readonly configs: RunConfig[];
   readonly supervisor: Supervisor;
   readonly proxies: Set<FaultProxy>;
@@ -96,6 +101,7 @@ async function openStage(built: Built, schedule: Schedule, otherStore: StorePort
     sleeps: schedule.sleeps,
     onSleep(minutes) {
       clock.aheadMs += minutes * 60_000;
+      writeFileSync(clockFile(directory), String(clock.aheadMs));
     },
     now: () => performance.now() - startedAt,
     log: (line) => log.push(line),
@@ -107,6 +113,7 @@ async function openStage(built: Built, schedule: Schedule, otherStore: StorePort
     world,
     store: await (otherStore ? openOtherStore(otherStore) : openEmbeddedCloud(built, supervisor, directory)),
     functionsPort: await freePort(),
+    appPort: await freePort(),
     configs: [],
     supervisor,
     proxies: new Set(),
@@ -117,46 +124,14 @@ async function openStage(built: Built, schedule: Schedule, otherStore: StorePort
   };
 }
 
-/** The same settings in every trial with the same number of steps, so that their records can be compared. */
-function configOf(run: string, recipe: string, judge: number, steps: number): RunConfig {
-  return relayConfig({
-    run,
-    recipe,
-    seed: run === "a" ? 7 : 8,
-    steps,
-    // One of the two runs trains asynchronously.
-    ...(run === "b" && { staleness: 1, algorithm: { tisCap: 2 } }),
-    judge: {
-      model: {
-        provider: "openai",
-        baseUrl: `http://127.0.0.1:${judge}/v1`,
-        model: "judge",
-        timeoutSeconds: LIMITS.judge,
-      },
-      maxTokens: 64,
-      usdPerMillionTokens: PRICES,
-      criteria: { correct: "Compare.", expert: "Look at the work." },
-    },
-    // Every version is kept, so that its tokens can be checked at the end.
-    retention: { last: steps + 2 },
-    evaluation: { every: 2, suites: [{ name: "all", questions: 4 }] },
-    liveness: { heartbeatSeconds: 0.2, leaseSeconds: LIMITS.lease, pollSeconds: 0.05 },
-    // Enough attempts that no rollout is lost.
-    limits: {
-      invocationSeconds: LIMITS.invocation,
-      rolloutSeconds: LIMITS.rollout,
-      verdictSeconds: 20,
-      toolSeconds: 15,
-      attempts: 50,
-    },
-    budget: { usd: 1000, usdPerWorkerHour: { "*": 0 } },
-  });
-}
+const clockFile = (directory: string) => join(directory, "ahead");
 
 async function startProcesses(stage: Stage): Promise<void> {
   const { built, store, functionsPort, supervisor, world, schedule } = stage;
   const judge = await proxyFor(stage, "functions", "world", () => world.port);
-  const configs = RUNS.map((run) => configOf(run, dirname(built.path("chaos/recipe/tools")), judge, schedule.steps));
+  const app = await startApp(stage);
+  const recipe = dirname(built.path("chaos/recipe/tools"));
+  const configs = RUNS.map((run) => configOf(run, { recipe, steps: schedule.steps, judge, app }));
   stage.configs.push(...configs);
   await store.start(await proxyFor(stage, "functions", "events", () => functionsPort));
   await untilReachable(stage, store.ports.dynamo);
@@ -169,22 +144,32 @@ async function startProcesses(stage: Stage): Promise<void> {
   });
   await untilReachable(stage, functionsPort);
   for (const run of RUNS) {
-    for (const agent of ["main", "searcher"]) await startWorker(stage, run, agent);
-    const name = `eval-${run}`;
-    const command = [built.worker, "--run", run, "--agent", "*", "--roles", "eval"];
-    supervisor.start({ name, command, environment: await environmentOf(stage, name) });
+    for (const agent of ["main", "searcher"])
+      await startWorker(stage, run, `${agent}-${run}`, ["--agent", agent, "--roles", "rollout,train"]);
+    await startWorker(stage, run, `eval-${run}`, ["--agent", "*", "--roles", "eval"]);
   }
   stage.log.push(`clocks: ${JSON.stringify(schedule.clocks)}`);
 }
 
-async function startWorker(stage: Stage, run: string, agent: string): Promise<void> {
-  const name = `${agent}-${run}`;
+/** The port of the proxy in front of the app. */
+async function startApp(stage: Stage): Promise<number> {
+  const { built, appPort: port, supervisor, directory, schedule } = stage;
+  const clock = { file: clockFile(directory), minutesOff: schedule.clocks["app"] ?? 0 };
+  writeFileSync(clock.file, "0");
+  const app: AppArguments = { port, secret: SECRET, clock };
+  supervisor.start({ name: "app", command: [built.path("chaos/app"), JSON.stringify(app)], environment: {} });
+  await untilReachable(stage, port);
+  return proxyFor(stage, "app", "app", () => port);
+}
+
+async function startWorker(stage: Stage, run: string, name: string, role: readonly string[]): Promise<void> {
   const port = await freePort();
-  const calls = await proxyFor(stage, name, "calls", () => port);
-  const command = [stage.built.worker, "--run", run, "--agent", agent, "--roles", "rollout,train"];
+  const isGateway = run === APP_RUN && !name.startsWith("searcher");
+  const url = `http://127.0.0.1:${await proxyFor(stage, name, isGateway ? "gateway" : "calls", () => port)}`;
+  const address = ["--port", String(port), "--url", url];
   stage.supervisor.start({
     name,
-    command: [...command, "--port", String(port), "--url", `http://127.0.0.1:${calls}`],
+    command: [stage.built.worker, "--run", run, ...role, ...address],
     environment: await environmentOf(stage, name),
   });
 }
@@ -200,6 +185,7 @@ async function environmentOf(stage: Stage, name: string): Promise<Record<string,
     }),
     ...store.environment,
     MGRPO_WORKER_TOKEN: TOKEN,
+    MGRPO_RUNNER_SECRET: SECRET,
     MGRPO_RELEASE: "bundled",
     MGRPO_CHAOS_WORLD: `http://127.0.0.1:${await proxyFor(stage, name, "world", () => world.port)}`,
     ...(minutes !== 0 && { NODE_OPTIONS: `--import=${clock}`, CLOCK_OFF_MINUTES: String(minutes) }),
@@ -209,7 +195,7 @@ async function environmentOf(stage: Stage, name: string): Promise<Record<string,
 async function proxyFor(stage: Stage, process: string, channel: Channel, target: () => number): Promise<number> {
   const { schedule, supervisor, history, proxies, startedAt, clock } = stage;
   const faults = schedule.faults.filter((fault) => fault.process === process && fault.channel === channel);
-  const sends = channel !== "events" && channel !== "calls";
+  const callers: Partial<Record<Channel, string[]>> = { events: [], calls: [], app: [], gateway: ["app"] };
   const isStore = channel === "dynamo" || channel === "s3";
   const proxy = await openProxy({
     process,
@@ -221,7 +207,7 @@ async function proxyFor(stage: Stage, process: string, channel: Channel, target:
     ...(isStore && stage.store.turnBack && { turnBack: stage.store.turnBack }),
     record: (entry) => history.push(entry),
     onRequest() {
-      const mortal = [...(sends ? [process] : []), ...(isStore ? ["cloud"] : [])];
+      const mortal = [...(callers[channel] ?? [process]), ...(isStore ? ["cloud"] : [])];
       const afterwards = mortal.map((name) => supervisor.onRequest(name));
       return () => {
         for (const after of afterwards) after();

@@ -35,6 +35,10 @@ describe("a request that hangs", () => {
     ["main-a", "/think", limits.rollout, "world"],
     ["eval-a", "/think", limits.rollout, "world"],
     ["searcher-a", "/think", limits.invocation, "world"],
+    ["searcher-b", "/think", limits.rollout, "world"],
+    ["app", "/attempts", limits.rollout, "app"],
+    ["eval-b", "/0a1b2c/v1/chat/completions", limits.rollout, "gateway"],
+    ["searcher-b", "/a3ccd3/sessions/x/turns", limits.rollout, "calls"],
     ["functions", "/", limits.store, "dynamo"],
     ["main-a", "/mgrpo/runs/a/teams/000001.json", limits.store, "s3"],
   ] as const)("of %s, to %s, ends within %d s and the slack", (process, path, seconds, channel) => {
@@ -42,6 +46,12 @@ describe("a request that hangs", () => {
     const beyond = hung(process, path, seconds + limits.slack + 0.1, channel);
     expect(overdueWaits(trialOf([within]))).toEqual([]);
     expect(overdueWaits(trialOf([beyond]))).toEqual([expect.stringContaining(`${process} waited`)]);
+  });
+
+  test.each(["app", "gateway"] as const)("of an attempt ends in time even if its %s answers", (channel) => {
+    const answered = (seconds: number) => entry(10, 10 + seconds, { process: "main-b", path: "/v1", channel });
+    expect(overdueWaits(trialOf([answered(limits.rollout + limits.slack - 0.1)]))).toEqual([]);
+    expect(overdueWaits(trialOf([answered(limits.rollout + limits.slack + 0.1)]))).toHaveLength(1);
   });
 
   test("may take longer by the time that processes were stopped or restarting", () => {

@@ -1,9 +1,11 @@
 /**
- * @file The law on waits. A request that gets no answer ends at its caller's deadline. A lease that its holder neither extends nor releases
- * ends: a worker is declared dead, a verdict is asked for again. Each happens within the slack, plus the time of whatever hindered it.
+ * @file The law on waits. A request that gets no answer ends at its caller's deadline, and every request of an attempt by an app ends with the
+ * attempt. A lease that its holder neither extends nor releases ends: a worker is declared dead, a verdict is asked for again. Each happens
+ * within the slack, plus the time of whatever hindered it.
  */
 import type { Entry, LeaseChange, Trial } from "./history.ts";
 import type { WaitLimits } from "./limits.ts";
+import { APP_RUN } from "./schedule.ts";
 
 /** From a kill until the restarted process works. */
 const RESTART_SECONDS = 5;
@@ -12,9 +14,13 @@ export function overdueWaits(trial: Trial): string[] {
   return [...overdueAnswers(trial), ...overdueLeases(trial)];
 }
 
-/** The requests that hung. Their `answeredAt` is when the caller gave up. */
+/**
+ * The requests that hung, whose `answeredAt` is when the caller gave up, and those of attempts, which are answered by then: the worker gives an
+ * attempt up `limits.rollout` after its call to the app, and the app and all agents end with it.
+ */
 function overdueAnswers(trial: Trial): string[] {
-  return trial.history.filter(isHung).flatMap((entry) => {
+  const bounded = trial.history.filter((entry) => isHung(entry) || isOfAttempt(entry));
+  return bounded.flatMap((entry) => {
     const from = startOfLimit(trial, entry);
     const allowed = limitSeconds(entry, trial.limits) + secondsOfOverlapping(strikesOf(trial), from, entry.answeredAt);
     const waited = (entry.answeredAt - from) / 1000;
@@ -30,11 +36,18 @@ const brief = (seconds: number) => `${seconds.toFixed(1)} s`;
 
 function limitSeconds(entry: Entry, limits: WaitLimits): number {
   if (isOfStore(entry)) return limits.store;
-  if (isOfModel(entry)) return entry.process.startsWith("searcher") ? limits.invocation : limits.rollout;
+  if (isOfAttempt(entry)) return limits.rollout;
+  if (isOfModel(entry)) return isOfInvocation(entry) ? limits.invocation : limits.rollout;
   return entry.path.startsWith("/page") ? limits.tool : limits.judge;
 }
 
+/** A call to an app, a request of its agents, or one that a worker forwards to a sub-agent's. */
+const isOfAttempt = ({ channel, path }: Entry) =>
+  channel === "app" || channel === "gateway" || (channel === "calls" && path.includes("/sessions/"));
+
 const isOfModel = ({ path }: Entry) => path.startsWith("/think");
+/** The sub-agents of an app have no invocations: their turns end with the attempt. */
+const isOfInvocation = ({ process }: Entry) => process.startsWith("searcher") && !process.endsWith(`-${APP_RUN}`);
 
 /** A rollout may begin before its step opens. Its time limits start when the step does: at the latest, when RUN last advanced. */
 function startOfLimit({ history }: Trial, entry: Entry): number {
