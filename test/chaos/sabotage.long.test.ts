@@ -5,6 +5,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import type { ObjectStore, Store, Table, TableChange } from "../../core/ports.ts";
+import type { AppRunner } from "../../gpu-workers/gateway/app-rollout.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { mortalStore } from "../kill/mortal-store.ts";
 import { check, laws } from "./checker.ts";
@@ -156,6 +157,12 @@ const unconditionalToolCharges = of("searcher", (store) =>
 const undeclaredDeath = (store: Store, process: SmallProcess): Store =>
   swallow(process === "main" ? mortalStore(store, 20).store : store, marksDead);
 
+/** The attempt ends in time, but the call to the app does not. */
+const withoutSignal = (runner: AppRunner): AppRunner => ({
+  ...runner,
+  run: (call) => runner.run(call, new AbortController().signal),
+});
+
 /** The main worker has sent heartbeats, and none for ten seconds: more than two leases, three ticks and the slack. */
 function isSilent(history: readonly Entry[], now: number): boolean {
   const isOfMain = ({ lease }: Entry) => lease?.act === "hold" && lease.name.startsWith("RUN#a WORKER#main");
@@ -210,6 +217,11 @@ const sabotages: [string, readonly string[], Sabotage][] = [
     "a judge that hangs, and a client that waits too long",
     ["no wait lasts beyond its deadline"],
     { faults: [{ kind: "hang", request: 0 }], judgeSeconds: 60 },
+  ],
+  [
+    "an app that hangs, and a worker that never hangs up",
+    ["no wait lasts beyond its deadline"],
+    { hungApp: withoutSignal, deadlineSeconds: 35 },
   ],
   ["an outcome that is scored and never stored", ["a score follows its outcome"], { store: cachingFirstOutcome() }],
   [

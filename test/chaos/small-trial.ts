@@ -1,14 +1,16 @@
 /**
  * @file A small trial within this process: one run of two steps on an embedded cloud, with the real functions, workers and store adapters,
- * and the proxies of trial.ts in front of the store, the judge and the tool. Events and delegations pass no proxy. Any part can be replaced by a
- * broken one, which the checker must find.
+ * and the proxies of trial.ts in front of the store, the judge, the tool and, if one runs the rollouts, the app. Events and requests between
+ * workers pass no proxy. Any part can be replaced by a broken one, which the checker must find.
  *
  *     cloud <── proxies <── wire <── store <── functions, main, searcher        judge, tool <── proxies <── functions, searcher
  */
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { getRequestListener } from "@hono/node-server";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -18,11 +20,15 @@ import type { CloudHandlers, PolicyEngine, Store } from "../../core/ports.ts";
 import type { OpenedTools } from "../../core/recipe.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import { cloudHandlers } from "../../functions/handler.ts";
+import type { AppRunner } from "../../gpu-workers/gateway/app-rollout.ts";
+import { rolloutHandler } from "../../gpu-workers/gateway/rollout-handler.ts";
+import { httpRunner } from "../../gpu-workers/gateway/runners.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { closeProxies, freePort, type ProxySettings, startProxy } from "../fakes/proxies.ts";
+import { appConfig, relayApp } from "../fixtures/relay/app.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
-import { begin, recordsOf, startWorker } from "../fixtures/relay/world.ts";
+import { begin, recordsOf, startWorker, TOKEN } from "../fixtures/relay/world.ts";
 import { readBills } from "./bills.ts";
 import type { Entry, Trial } from "./history.ts";
 import type { WaitLimits } from "./limits.ts";
@@ -66,6 +72,8 @@ export interface Sabotage {
   readonly judgeSeconds?: number;
   /** Faults in the functions' requests to the judge. */
   readonly faults?: readonly Pick<Fault, "kind" | "request">[];
+  /** An app runs the rollouts, and each call to it hangs. Changes how the main worker calls it. */
+  readonly hungApp?: (runner: AppRunner) => AppRunner;
   /** Seconds after which a trial that has not ended is stopped. */
   readonly deadlineSeconds?: number;
   /** Whether what has happened so far breaks the law: the trial ends early. `now`: milliseconds since the trial began. */
@@ -87,6 +95,7 @@ interface Stage {
   readonly now: () => number;
 }
 
+const EVERY_CALL_HANGS = Array.from({ length: 100 }, (_, request) => ({ kind: "hang", request }) as const);
 const DEADLINE_SECONDS = 60;
 /** Between two checks of what has happened so far. */
 const LOOK_MS = 100;
@@ -127,7 +136,7 @@ export async function runSmallTrial(sabotage: Sabotage = { isWhole: true }): Pro
 }
 
 function configOf(judge: number, { sabotage, limits }: Stage): RunConfig {
-  return relayConfig({
+  return (sabotage.hungApp ? appConfig : relayConfig)({
     run: RUN,
     steps: 2,
     judge: {
@@ -171,7 +180,8 @@ async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers
   const workers = WORKERS.map(async (agent) => {
     const store = await storeOf(stage, agent);
     const opened = await openTools(stage, config, store, agent);
-    const parts = { tools: opened.tools, engineOf: () => engine };
+    const runner = sabotage.hungApp && agent === "main" && sabotage.hungApp(await openApp(stage));
+    const parts = { tools: opened.tools, engineOf: () => engine, ...(runner && { runner }) };
     await startWorker(store, RUN, { agent }, stop.signal, createLog(write), parts).finally(opened.close);
   });
   const over = untilOver(stage, stop.signal);
@@ -206,6 +216,16 @@ async function storeOf(stage: Stage, process: SmallProcess): Promise<Store> {
   return sabotage.store?.(store, process) ?? store;
 }
 
+/** Calls the app through a proxy. The store is on this machine, so its clock is this process's. */
+async function openApp(stage: Stage): Promise<AppRunner> {
+  const server = createServer(getRequestListener(rolloutHandler(relayApp, { secret: TOKEN })));
+  const port = await freePort();
+  server.listen(port, "127.0.0.1");
+  stage.closers.push(() => server.close());
+  const url = `http://127.0.0.1:${await proxyFor(stage, "main", "app", port)}/attempts`;
+  return httpRunner({ url, secretVariable: "SECRET" }, { SECRET: TOKEN }, { storeTime: async () => Date.now() });
+}
+
 async function openTools(stage: Stage, config: RunConfig, store: Store, agent: SmallProcess): Promise<OpenedTools> {
   const world = await proxyFor(stage, agent, "world", stage.world.port);
   return tools({ config, store, environment: { MGRPO_CHAOS_WORLD: `http://127.0.0.1:${world}` } });
@@ -213,7 +233,8 @@ async function openTools(stage: Stage, config: RunConfig, store: Store, agent: S
 
 async function proxyFor(stage: Stage, process: SmallProcess, channel: Channel, target: number): Promise<number> {
   const { sabotage, history, now, proxies } = stage;
-  const faults = process === "functions" && channel === "world" ? (sabotage.faults ?? []) : [];
+  const ofJudge = process === "functions" && channel === "world" ? (sabotage.faults ?? []) : [];
+  const faults = channel === "app" ? EVERY_CALL_HANGS : ofJudge;
   const proxy = await openProxy({
     process: process === "functions" ? process : `${process}-${RUN}`,
     channel,
