@@ -151,7 +151,10 @@ test("with no worker for a sub-agent, no rollout is started and none given up", 
   const { config, store } = await openRun(log, { limits: { rolloutSeconds: 0.1, attempts: 1 } });
   const stop = new AbortController();
   const main = startWorker(store, config.run, {}, stop.signal, log);
-  await new Promise((resolve) => setTimeout(resolve, 600));
+  const workers = () => store.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers);
+  await vi.waitFor(async () => expect(await workers()).toHaveLength(1), 10_000);
+  // Time to look at the groups several times.
+  await store.clock.sleep(0.6);
   const { state, claims = {}, rollouts } = await groupOf(store, 0, 0);
   expect({ state, claims, rollouts }).toEqual({ state: "open", claims: {}, rollouts: {} });
   stop.abort();
