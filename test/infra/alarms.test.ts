@@ -21,7 +21,7 @@ test("every alarm and the budget notify the topic, and the topic e-mails a perso
   expect(policy?.statement.conditions).toMatchObject([{ variable: "aws:SourceAccount" }]);
   const [budget] = ofKind(prod, "Budget");
   expect(budget?.inputs).toMatchObject({ limitAmount: "100", limitUnit: "USD", timeUnit: "MONTHLY" });
-  const notifications: { subscriberSnsTopicArns: string[] }[] = budget?.inputs.notifications ?? [];
+  const notifications = budget?.inputs.notifications ?? [];
   for (const { subscriberSnsTopicArns } of notifications) expect(subscriberSnsTopicArns).toEqual([TOPIC]);
   expect(notifications.length).toBeGreaterThan(0);
   // AWS allows at most five per budget.
