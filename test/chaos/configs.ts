@@ -1,7 +1,6 @@
 /** @file The settings of a trial's runs. */
 import type { RunConfig } from "../../core/contracts/config.ts";
-import { appConfig } from "../fixtures/relay/app.ts";
-import { relayConfig } from "../fixtures/relay/start.ts";
+import { appConfig, relayConfig } from "../fixtures/relay/start.ts";
 import { LIMITS } from "./limits.ts";
 import { APP_RUN } from "./schedule.ts";
 import { PRICES } from "./world.ts";

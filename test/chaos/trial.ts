@@ -143,6 +143,7 @@ async function startProcesses(stage: Stage): Promise<void> {
     environment,
   });
   await untilReachable(stage, functionsPort);
+  await untilReachable(stage, stage.appPort);
   for (const run of RUNS) {
     for (const agent of ["main", "searcher"])
       await startWorker(stage, run, `${agent}-${run}`, ["--agent", agent, "--roles", "rollout,train"]);
@@ -158,7 +159,6 @@ async function startApp(stage: Stage): Promise<number> {
   writeFileSync(clock.file, "0");
   const app: AppArguments = { port, secret: SECRET, clock };
   supervisor.start({ name: "app", command: [built.path("chaos/app"), JSON.stringify(app)], environment: {} });
-  await untilReachable(stage, port);
   return proxyFor(stage, "app", "app", () => port);
 }
 

@@ -10,7 +10,7 @@ import { TINKER_FILE } from "../../engine/tinker/version.ts";
 import { compose, findEngines } from "../../gpu-workers/compose.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { appConfig } from "../fixtures/relay/app.ts";
+import { appConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld } from "../fixtures/relay/world.ts";
 
 const recipe = mkdtempSync(join(tmpdir(), "compose-"));

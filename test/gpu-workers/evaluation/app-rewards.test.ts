@@ -6,9 +6,10 @@ import { afterAll, expect, test } from "vitest";
 import { scorerOf } from "../../../adapters/benchmarks/scorers.ts";
 import type { Rollout } from "../../../core/recipe.ts";
 import { recipeRunner } from "../../../gpu-workers/gateway/runners.ts";
-import { appConfig, relayApp } from "../../fixtures/relay/app.ts";
+import { relayApp } from "../../fixtures/relay/app.ts";
 import { beginEvaluation } from "../../fixtures/relay/evaluation.ts";
 import { follows } from "../../fixtures/relay/questions.ts";
+import { appConfig } from "../../fixtures/relay/start.ts";
 import { startWorker } from "../../fixtures/relay/world.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "app-rewards-"));

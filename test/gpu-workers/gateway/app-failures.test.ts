@@ -11,8 +11,9 @@ import { recipeRunner } from "../../../gpu-workers/gateway/runners.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
 import type { WorkerParts } from "../../../gpu-workers/worker-process.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
-import { appConfig, complete, relayApp } from "../../fixtures/relay/app.ts";
+import { complete, relayApp } from "../../fixtures/relay/app.ts";
 import { relayEngine } from "../../fixtures/relay/policy.ts";
+import { appConfig } from "../../fixtures/relay/start.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../../fixtures/relay/world.ts";
 
 const quick = { steps: 1, evaluation: { suites: [] } };

@@ -6,7 +6,8 @@ import { Invocation, Outcome } from "../../../core/contracts/rollout.ts";
 import { recipeRunner } from "../../../gpu-workers/gateway/runners.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
-import { appConfig, relayApp } from "../../fixtures/relay/app.ts";
+import { relayApp } from "../../fixtures/relay/app.ts";
+import { appConfig } from "../../fixtures/relay/start.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../../fixtures/relay/world.ts";
 
 const config = appConfig({ rolloutsPerQuestion: 6, evaluation: { suites: [{ name: "sampled" }] } });

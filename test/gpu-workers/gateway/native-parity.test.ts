@@ -6,8 +6,8 @@ import { expect, test } from "vitest";
 import { recipeRunner } from "../../../gpu-workers/gateway/runners.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
 import type { WorkerParts } from "../../../gpu-workers/worker-process.ts";
-import { appConfig, relayApp } from "../../fixtures/relay/app.ts";
-import { relayConfig } from "../../fixtures/relay/start.ts";
+import { relayApp } from "../../fixtures/relay/app.ts";
+import { appConfig, relayConfig } from "../../fixtures/relay/start.ts";
 import { openRun, recordsOf, startWorker } from "../../fixtures/relay/world.ts";
 
 const settings = { steps: 2, rolloutsPerQuestion: 6, evaluation: { suites: [] } };
