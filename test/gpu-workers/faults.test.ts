@@ -1,5 +1,4 @@
 /** @file Workers under faults: what is given up, what is given back, who is refused. The store is in memory. */
-
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test, vi } from "vitest";
@@ -151,9 +150,7 @@ test("with no worker for a sub-agent, no rollout is started and none given up", 
   const { config, store } = await openRun(log, { limits: { rolloutSeconds: 0.1, attempts: 1 } });
   const stop = new AbortController();
   const main = startWorker(store, config.run, {}, stop.signal, log);
-  const workers = () => store.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers);
-  await vi.waitFor(async () => expect(await workers()).toHaveLength(1), 10_000);
-  // Time to look at the groups several times.
+  await vi.waitFor(async () => expect(await workersOf(store)).toHaveLength(1), 10_000);
   await store.clock.sleep(0.6);
   const { state, claims = {}, rollouts } = await groupOf(store, 0, 0);
   expect({ state, claims, rollouts }).toEqual({ state: "open", claims: {}, rollouts: {} });

@@ -23,12 +23,8 @@ const json = (value: unknown, status = 200, headers: Record<string, string> = {}
   new Response(JSON.stringify(value), { status, headers });
 
 function open(changes: Partial<TransportOptions> = {}) {
-  const server = new FakeTinker({
-    engine: bigramEngine,
-    files: bigramFiles(30),
-    options: OPTIONS,
-    pollMilliseconds: 20,
-  });
+  const parts = { engine: bigramEngine, files: bigramFiles(30), options: OPTIONS };
+  const server = new FakeTinker({ ...parts, pollMilliseconds: 20 });
   const client = openTinkerClient({ baseUrl: BASE, fetch: server.fetch, pauseSeconds: 0.001, ...changes });
   return { server, client };
 }
