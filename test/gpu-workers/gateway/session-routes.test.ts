@@ -115,16 +115,18 @@ test("a worker that drains waits until a session that is ending is committed", a
   expect((await ending).status).toBe(200);
 });
 
-test("a refused request is the app's fault on the caller's side too, not an outage of the worker", async () => {
+/** What the caller of a turn makes of the response if the conversation cannot be rendered. */
+async function failureIf(error: Error): Promise<MgrpoError> {
   const render = () => {
-    throw new MgrpoError("tokenizer-damaged", "chat_template failed on user, user");
+    throw error;
   };
   const { post } = routes([], {} as RunContext, { tokenizer: { ...tokenizer, render } });
   const response = await post(turnOf("one"));
-  const failure = responseFailure({ worker: "w1" } as WorkerRecord, {
-    status: response.status,
-    text: await response.text(),
-  });
+  return responseFailure({ worker: "w1" } as WorkerRecord, { status: response.status, text: await response.text() });
+}
+
+test("a refused request is the app's fault on the caller's side too, not an outage of the worker", async () => {
+  const failure = await failureIf(new MgrpoError("tokenizer-damaged", "chat_template failed on user, user"));
   expect(failure).toMatchObject({
     ...{ code: "request-refused", retryable: false },
     message: expect.stringContaining("chat_template failed on user, user"),
@@ -132,15 +134,7 @@ test("a refused request is the app's fault on the caller's side too, not an outa
 });
 
 test("a turn with an unexpected error costs the attempt, as one of the main agent does, and not the sub-agent's worker", async () => {
-  const render = () => {
-    throw new TypeError("a message without a text");
-  };
-  const { post } = routes([], {} as RunContext, { tokenizer: { ...tokenizer, render } });
-  const response = await post(turnOf("one"));
-  const failure = responseFailure({ worker: "w1" } as WorkerRecord, {
-    status: response.status,
-    text: await response.text(),
-  });
+  const failure = await failureIf(new TypeError("a message without a text"));
   expect(failure).toMatchObject({
     ...{ code: "session-lost", retryable: true },
     message: expect.stringContaining("a turn of agent 'searcher' failed: a message without a text"),
