@@ -116,7 +116,7 @@ test("a worker that drains waits until a session that is ending is committed", a
 });
 
 /** What the caller of a turn makes of the response if the conversation cannot be rendered. */
-async function failureIf(error: Error): Promise<MgrpoError> {
+async function failureIf(error: Error): Promise<Error> {
   const render = () => {
     throw error;
   };
