@@ -12,6 +12,7 @@ import { type InvocationRegistry, openInvocationRegistry } from "./invocations/r
 import { runInvocation } from "./invocations/run-invocation.ts";
 import { invocationApp } from "./invocations/server.ts";
 import { openCallVerifier, openReportSigner } from "./invocations/signature.ts";
+import { within } from "./limits.ts";
 import type { StepWatch } from "./liveness/watch.ts";
 import type { HostedAgent } from "./rollouts/agent.ts";
 import type { RunContext } from "./run-context.ts";
@@ -20,7 +21,7 @@ import type { TrajectoryCache } from "./training/trajectories.ts";
 export interface InvocationService {
   /** Where other workers reach it. */
   readonly url: string;
-  /** Resolves when running invocations have ended, or were canceled after `seconds`, and sessions that are ending are committed. */
+  /** Resolves when running invocations have ended and ending sessions are committed. After `seconds`, it cancels the former and leaves the latter. */
   drain(seconds: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -60,7 +61,7 @@ export async function openInvocationService(parts: InvocationServiceParts): Prom
   return {
     url: `${base}/${path}`,
     async drain(seconds) {
-      await Promise.all([sessions?.close(), registry.drain(seconds)]);
+      await Promise.all([sessions && within(sessions.close(), seconds), registry.drain(seconds)]);
     },
     close: () => server.close(),
   };
