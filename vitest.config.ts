@@ -20,7 +20,7 @@ export const ALONE = [
   "test/functions/scheduled-tick.test.ts",
   "test/gpu-workers/heartbeats.test.ts",
 ];
-const LONG = ["test/**/*.long.test.ts"];
+export const LONG = ["test/**/*.long.test.ts"];
 
 export default defineConfig({
   test: {

@@ -36,5 +36,5 @@ export function fromPortable({ code, message, retryable, evidence, unknownNames,
   const options = cause === undefined ? {} : { cause: fromPortable(cause) };
   return code === undefined
     ? new Error(message, options)
-    : new MgrpoError(code, message, { retryable, evidence, ...(unknownNames && { unknownNames }), ...options });
+    : new MgrpoError(code, message, { retryable, evidence, unknownNames: unknownNames ?? [], ...options });
 }

@@ -2,14 +2,14 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { expect, test } from "vitest";
-import { ALONE } from "../vitest.config.ts";
+import { ALONE, LONG } from "../vitest.config.ts";
 import { ROOT, sourcesOf } from "./sources.ts";
 
 test("a test that replaces a module has a process of its own: in a shared one, others may have imported it before, or after", () => {
   const replacing = sourcesOf("test").filter((file) => /^vi\.mock\(/m.test(readFileSync(file, "utf8")));
   const paths = replacing.map((file) => relative(ROOT, file));
   expect(paths.length).toBeGreaterThan(0);
-  const patterns = [...ALONE, "test/**/*.long.test.ts"].map(regExpOf);
+  const patterns = [...ALONE, ...LONG].map(regExpOf);
   expect(paths.filter((path) => !patterns.some((pattern) => pattern.test(path)))).toEqual([]);
 });
 

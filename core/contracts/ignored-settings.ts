@@ -41,8 +41,8 @@ export const IGNORED_SETTINGS: Readonly<Record<string, (config: RunConfig) => Ig
   },
   tinkerWeightDecay({ agents }) {
     return Object.entries(agents).flatMap(([name, { policy, optimizer }]): IgnoredSetting[] => {
-      const isOther = !ownsPolicy(agents, name) || !policy.startsWith("tinker:");
-      if (isOther || optimizer.kind === "server" || optimizer.weightDecay === 0) return [];
+      if (!ownsPolicy(agents, name) || !policy.startsWith("tinker:")) return [];
+      if (optimizer.kind === "server" || optimizer.weightDecay === 0) return [];
       const message = "a Tinker server may ignore it, or decay other models' adapters as well: set it to 0";
       return [[`agents.${name}.optimizer.weightDecay`, message]];
     });

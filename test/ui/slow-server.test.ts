@@ -8,7 +8,7 @@ const PULSE_MS = 100;
 
 const { open, dashboard } = openDashboard();
 
-inBrowser("an open step is shown although a pulse arrives before each load of it ends", async () => {
+inBrowser("an open step is shown although a pulse arrives before each of its loads ends", async () => {
   const page = await open("/");
   let n = 0;
   await page.route("**/api/runs/demo/events", async (route) => {
