@@ -137,8 +137,10 @@ class Attempts(BaseHTTPRequestHandler):
         if not hmac.compare_digest(expected.encode(), self.headers.get("x-mgrpo-signature", "").encode()):
             return self.reply(401, b"the call is not signed with MGRPO_RUNNER_SECRET")
         now = time.time()
-        if abs(now - int(sent_at) / 1000) > WINDOW_SECONDS or self.is_repeated(nonce, now):
-            return self.reply(401, b"the call's time is more than five minutes off, or it was received before")
+        if abs(now - int(sent_at) / 1000) > WINDOW_SECONDS:
+            return self.reply(401, b"the call's time is more than five minutes off")
+        if self.is_repeated(nonce, now):
+            return self.reply(409, b"this call was already received")
         call = json.loads(body)
         try:
             found = answer(call["question"], call["agents"], self.server.worlds)

@@ -104,7 +104,7 @@ function withoutUndefined(value: unknown, levels = 2): unknown {
 
 /**
  * Whether the error may mean that the app gave up. It does not if a remote app's connection was lost, a proxy answered, the call was
- * refused (401, 413), or the answer is invalid.
+ * refused (401, 409, 413), or the answer is invalid.
  */
 function mayHaveGivenUp(error: unknown): boolean {
   if (!isMgrpoError(error, "app-failed")) return true;

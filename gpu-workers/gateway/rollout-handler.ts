@@ -24,11 +24,11 @@ export interface RolloutHandlerOptions {
 }
 
 /**
- * A handler of POST requests, for any server that uses `Request` and `Response`. 401: the call is not signed with the secret, its time is
- * more than five minutes off, or it was received before. 413: the body is larger than 16 MiB. 400: it is malformed. 500: the app threw. A
- * 401 or 413 halts the run, unless the call was late because the worker's machine slept. After any other error the worker logs the message
- * and repeats the attempt. If the app threw because an agent had reached one of its limits, the rollout is finished instead, without an
- * answer.
+ * A handler of POST requests, for any server that uses `Request` and `Response`. 401: the call is not signed with the secret, or its time is
+ * more than five minutes off. 409: a copy of the call was received before. 413: the body is larger than 16 MiB. 400: it is malformed. 500: the
+ * app threw. A 401 or 413 halts the run, unless the call was late because the worker's machine slept. After any other error the worker logs
+ * the message and repeats the attempt. If the app threw because an agent had reached one of its limits, the rollout is finished instead,
+ * without an answer.
  */
 export function rolloutHandler(
   rollout: Rollout,
@@ -47,7 +47,7 @@ export function rolloutHandler(
     if (!body) return new Response(`the body is larger than ${MAX_BODY_BYTES >> 20} MiB`, { status: 413 });
     const { pathname, search } = new URL(request.url);
     const refusal = await verify({ method: request.method, path: pathname + search, body }, header);
-    if (refusal !== undefined) return new Response(refusal, { status: 401 });
+    if (refusal) return new Response(refusal.reason, { status: refusal.status });
     try {
       const call = parseJson(AppCall, body, "the attempt", "event-malformed");
       // For an app that returns nothing, the worker gets `null` and refuses it.

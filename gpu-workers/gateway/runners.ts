@@ -4,6 +4,7 @@
  *     POST <runner.url>   body: AppCall, signed like a call between workers (invocations/signature.ts), with the path and query of the URL
  *                         200 AppResult as JSON, signed with the call's nonce
  *                         401, 413, 200 without a valid signature, or JSON other than an AppResult: an error that no retry fixes
+ *                         409: a copy of the call had arrived before, and the attempt is retried, even if an agent had reached a limit
  *                         anything else, and 401 to a call that arrived late, e.g. because the machine slept: the attempt fails and is retried
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -58,6 +59,7 @@ export function httpRunner(
         const { statusCode: status = 0, headers } = response;
         const reason = answer.slice(0, 300);
         if (status === 401 && (await signed.isOld())) throw failed(url, `refused a call that was late: ${reason}`);
+        if (status === 409) throw failed(url, `refused a call whose copy had arrived before: ${reason}`);
         const why = {
           status,
           reason,

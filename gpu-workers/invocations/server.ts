@@ -9,7 +9,7 @@
  *                                · 503 canceled, by DELETE or by draining
  *     DELETE /invocations/<id>   204 canceled, or nothing to cancel
  *
- * Every call and every report is signed (signature.ts); 401 says why a call's signature is refused. A PUT with `Prefer: wait=<seconds>` is answered
+ * Every call and every report is signed (signature.ts); 401 or 409 says why a call is refused. A PUT with `Prefer: wait=<seconds>` is answered
  * like a GET after at most that long: one round trip if the result comes in time.
  */
 import type { AddressInfo } from "node:net";
@@ -98,7 +98,7 @@ export function requireSignature(prefix: string, verify: VerifyCall): Middleware
     const body = new Uint8Array(await context.req.arrayBuffer());
     const path = pathname.slice(`/${prefix}`.length) + search;
     const refusal = await verify({ method, path, body }, (name) => context.req.header(name));
-    return refusal === undefined ? next() : context.text(refusal, 401);
+    return refusal ? context.text(refusal.reason, refusal.status) : next();
   };
 }
 

@@ -2,9 +2,9 @@
  * @file How workers, and the apps that they call, authenticate calls and reports: by a signature with a shared secret, which
  * is never sent. An intercepted call cannot be changed, and its replay is refused or does no lasting harm.
  *
- *     x-mgrpo-time        store time in milliseconds; refused when more than five minutes from the server's
- *     x-mgrpo-nonce       128 random bits; refused when seen before; remembered for twice that time
- *     x-mgrpo-signature   HMAC-SHA256, with the secret as key, over the lines  method / path / SHA-256 of the body / nonce / time;
+ *     x-mgrpo-time        store time in milliseconds; 401 when more than five minutes from the server's
+ *     x-mgrpo-nonce       128 random bits; 409 when seen before; remembered for twice that time
+ *     x-mgrpo-signature   HMAC-SHA256, with the secret as key, 401 when it does not match, over the lines  method / path / SHA-256 of the body / nonce / time;
  *                         of a report:  "report" / SHA-256 of the body / nonce of the call that it answers
  *
  * Between workers, the path is the one below the worker's URL, so a proxy in front (for TLS) may add its own host and path prefix. For an
@@ -79,11 +79,17 @@ export function openReportSigner(secret: string): SignReport {
   });
 }
 
-/** Why a call is refused; undefined when it is authentic. */
+/** The status and the body of the response to a call that is refused. 409: a copy of the call was received; the call may be signed again. */
+export interface Refusal {
+  readonly status: 401 | 409;
+  readonly reason: string;
+}
+
+/** Undefined when the call is authentic. */
 export type VerifyCall = (
   call: WorkerCall,
   header: (name: string) => string | undefined,
-) => Promise<string | undefined>;
+) => Promise<Refusal | undefined>;
 
 export function openCallVerifier(secret: string, clock: StoreTime): VerifyCall {
   /** Nonce -> store time after which it may be forgotten, in ascending order. */
@@ -91,22 +97,26 @@ export function openCallVerifier(secret: string, clock: StoreTime): VerifyCall {
   return async (call, header) => {
     const { time = "", nonce = "", signature = "" } = read(header);
     if (!/^\d{1,15}$/.test(time) || !/^[\w-]{22}$/.test(nonce) || !SIGNATURE.test(signature))
-      return "the call is not signed";
+      return unauthorized("the call is not signed");
     const expected = signatureOf(secret, call, nonce, time);
-    if (!timingSafeEqual(expected, Buffer.from(signature, "hex"))) return "the signature does not match the secret";
+    if (!timingSafeEqual(expected, Buffer.from(signature, "hex")))
+      return unauthorized("the signature does not match the secret");
     const now = await clock.storeTime();
     const off = Math.abs(now - Number(time));
-    if (off > WINDOW_MILLISECONDS) return `its time is ${Math.round(off / 1000)} s off the server's clock`;
+    if (off > WINDOW_MILLISECONDS)
+      return unauthorized(`its time is ${Math.round(off / 1000)} s off the server's clock`);
     for (const [old, until] of seen) {
       if (until >= now) break;
       seen.delete(old);
     }
-    if (seen.has(nonce)) return "this call was already received";
+    if (seen.has(nonce)) return { status: 409, reason: "this call was already received" };
     // A call dated one window ahead stays valid for two.
     seen.set(nonce, now + 2 * WINDOW_MILLISECONDS);
     return undefined;
   };
 }
+
+const unauthorized = (reason: string): Refusal => ({ status: 401, reason });
 
 const read = (header: (name: string) => string | undefined) => ({
   time: header(HEADERS.time),

@@ -197,7 +197,7 @@ function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unk
 export function responseFailure(worker: WorkerRecord, { status, text }: WorkerResponse): Error {
   const name = `worker '${worker.worker}'`;
   if (status === 404) return new TransientFailure(`${name} has no record of the work`, { isWorkUnknown: true });
-  if (status === 409) return new TransientFailure(`${name} is loading another version`);
+  if (status === 409) return new TransientFailure(`${name} refused for now (409): ${text}`);
   if (status === 503) return unusable(worker, "answered 503: it is draining, or a proxy cannot reach it");
   if (status === 410) return new MgrpoError("step-closed", `${name}: ${text}`);
   const reported = status === 502 ? reportedFailure(text) : undefined;

@@ -131,8 +131,7 @@ export const KINDS: Record<Channel, readonly FaultKind[]> = {
   world: ["delay", "late", "drop", "lose", "error", "throttle", "cut", "hang"],
   events: ["drop", "duplicate", "echo", "delay"],
   calls: ["delay", "late", "drop", "lose", "duplicate", "echo", "error", "cut"],
-  // Of two copies that arrive at once, the app refuses either, and the worker may get the answer to that one: so only `echo`.
-  app: ["delay", "late", "drop", "lose", "echo", "error", "throttle", "cut", "hang"],
+  app: ["delay", "late", "drop", "lose", "duplicate", "echo", "error", "throttle", "cut", "hang"],
   gateway: ["delay", "late", "drop", "lose", "duplicate", "echo", "error", "throttle", "cut", "hang"],
 };
 

@@ -7,7 +7,7 @@ import {
   openReportSigner,
   type WorkerCall,
 } from "../../gpu-workers/invocations/signature.ts";
-import { WorkerClient } from "../../gpu-workers/invocations/worker-client.ts";
+import { responseFailure, TransientFailure, WorkerClient } from "../../gpu-workers/invocations/worker-client.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { closeProxies, freePort, type ProxySettings, startProxy } from "../fakes/proxies.ts";
@@ -34,7 +34,7 @@ test("a signed call is accepted once", async () => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   expect(await verify(CALL, headers)).toBeUndefined();
-  expect(await verify(CALL, headers)).toMatch(/already received/);
+  expect(await verify(CALL, headers)).toEqual({ status: 409, reason: "this call was already received" });
   expect(await verify(CALL, await sign(CALL))).toBeUndefined();
 });
 
@@ -46,7 +46,10 @@ test.each<[string, Partial<WorkerCall>]>([
 ])("a call with a different %s is refused", async (_part, change) => {
   const { sign, verify } = pair();
   const headers = await sign(CALL);
-  expect(await verify({ ...CALL, ...change }, headers)).toMatch(/does not match the secret/);
+  expect(await verify({ ...CALL, ...change }, headers)).toMatchObject({
+    status: 401,
+    reason: expect.stringMatching(/does not match the secret/),
+  });
   // The refusal did not consume the nonce.
   expect(await verify(CALL, headers)).toBeUndefined();
 });
@@ -55,12 +58,21 @@ test("a call with a different time, nonce or secret is refused, and so is an uns
   const { sign, verify } = pair();
   const headers = await sign(CALL);
   const later = String(Number(headers["x-mgrpo-time"]) + 1);
-  expect(await verify(CALL, { ...headers, "x-mgrpo-time": later })).toMatch(/does not match the secret/);
+  expect(await verify(CALL, { ...headers, "x-mgrpo-time": later })).toMatchObject({
+    status: 401,
+    reason: expect.stringMatching(/does not match the secret/),
+  });
   const nonce = (await sign(CALL))["x-mgrpo-nonce"] ?? "";
-  expect(await verify(CALL, { ...headers, "x-mgrpo-nonce": nonce })).toMatch(/does not match the secret/);
-  expect(await verify(CALL, {})).toMatch(/not signed/);
+  expect(await verify(CALL, { ...headers, "x-mgrpo-nonce": nonce })).toMatchObject({
+    status: 401,
+    reason: expect.stringMatching(/does not match the secret/),
+  });
+  expect(await verify(CALL, {})).toMatchObject({ status: 401, reason: expect.stringMatching(/not signed/) });
   const strangers = pair("another secret");
-  expect(await strangers.verify(CALL, await strangers.sign(CALL))).toMatch(/does not match the secret/);
+  expect(await strangers.verify(CALL, await strangers.sign(CALL))).toMatchObject({
+    status: 401,
+    reason: expect.stringMatching(/does not match the secret/),
+  });
 });
 
 test("calls dated within five minutes of store time are accepted; a nonce is remembered for as long as its call could be accepted", async () => {
@@ -69,11 +81,17 @@ test("calls dated within five minutes of store time are accepted; a nonce is rem
   const headers = await sign(CALL);
   expect(await verify(CALL, headers)).toBeUndefined();
   clocks.server += 9.8 * MINUTE;
-  expect(await verify(CALL, headers)).toMatch(/already received/);
+  expect(await verify(CALL, headers)).toEqual({ status: 409, reason: "this call was already received" });
   clocks.server += 0.2 * MINUTE;
-  expect(await verify(CALL, headers)).toMatch(/306 s off the server's clock/);
+  expect(await verify(CALL, headers)).toMatchObject({
+    status: 401,
+    reason: expect.stringMatching(/306 s off the server's clock/),
+  });
   clocks.caller = clocks.server - 5.1 * MINUTE;
-  expect(await verify(CALL, await sign(CALL))).toMatch(/306 s off/);
+  expect(await verify(CALL, await sign(CALL))).toMatchObject({
+    status: 401,
+    reason: expect.stringMatching(/306 s off/),
+  });
 });
 
 test("a replay of a call dated five minutes ahead is refused for as long as its date is accepted", async () => {
@@ -82,7 +100,7 @@ test("a replay of a call dated five minutes ahead is refused for as long as its 
   const headers = await sign(CALL);
   expect(await verify(CALL, headers)).toBeUndefined();
   clocks.server += 10 * MINUTE;
-  expect(await verify(CALL, headers)).toMatch(/already received/);
+  expect(await verify(CALL, headers)).toEqual({ status: 409, reason: "this call was already received" });
 });
 
 test("a report is authentic only if this team signed it for this call", async () => {
@@ -124,6 +142,28 @@ test.each([200, 422])(
     expect(await honest.call(worker, request)).toMatchObject({ status, text: "report" });
   },
 );
+
+test("a call whose copy arrived first can be repeated: its failure is transient", async () => {
+  const { verify } = pair();
+  const request = { path: "/sessions/a/turns", method: "POST", signal: new AbortController().signal } as const;
+  const fetch = async (_url: string, { headers }: RequestInit) => {
+    const call: WorkerCall = { ...request, body: "" };
+    const signed = headers as Record<string, string>;
+    expect(await verify(call, signed)).toBeUndefined();
+    const refusal = await verify(call, signed);
+    return new Response(refusal?.reason, { status: refusal?.status ?? 200 });
+  };
+  const sign = openCallSigner("the same secret", { storeTime: async () => 1_800_000_000_000 });
+  const client = new WorkerClient(
+    sign,
+    { fetch },
+    createLog(() => {}),
+  );
+  const worker = { worker: "w1", url: "http://w1" } as WorkerRecord;
+  const failure = responseFailure(worker, await client.call(worker, request));
+  expect(failure).toBeInstanceOf(TransientFailure);
+  expect(failure.message).toContain("already received");
+});
 
 /** Trains a run of one step to its end with the searcher behind a proxy. */
 async function trainThrough(options: ProxySettings) {
