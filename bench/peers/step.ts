@@ -37,7 +37,9 @@ export interface Stepper {
 export async function openStepper(base: CheckpointFiles, work: Work): Promise<Stepper> {
   const { threads, prompts, rollouts, newTokens, optimizer } = work;
   const contextTokens = Math.max(...prompts.map(({ tokens }) => tokens.length)) + newTokens;
-  const options = { threads, slots: prompts.length * rollouts, contextTokens };
+  // Activations are kept: no other worker needs the machine's memory.
+  const gradientCheckpointing = "off" as const;
+  const options = { threads, slots: prompts.length * rollouts, contextTokens, gradientCheckpointing };
   let checkpoint = withLora(base, "base", ["peers", work.seed], work.lora);
   const trainer = await openTrainer(checkpoint, options);
   return {

@@ -18,6 +18,7 @@ import {
   type MemoryUse,
   mappedBytes,
   planMemory,
+  planSampling,
   totalBytes,
   totalOfProcesses,
 } from "../../engine/compiled/memory.ts";
@@ -91,41 +92,47 @@ export interface MachineMemory {
 }
 
 /**
- * Detects a team too large for this machine: its trained agents are added up, since they train at the same time, each in a process of its own.
- * A base that several of them map counts once.
+ * Detects a team too large for this machine: its workers are added up, since they run at the same time, each in a process of its own; so do
+ * evaluations, whose processes have all agents. A base that several processes map counts once. Refused is only what the agents' workers
+ * cannot have: an evaluation may end before training needs the most.
  */
 export function checkMemory(
-  { agents, algorithm, staleness }: RunConfig,
+  { agents, algorithm, staleness, evaluation }: RunConfig,
   bases: Bases,
   findings: Findings,
   memory: MachineMemory = { total: machineBytes(), available: process.availableMemory() },
 ): void {
-  const plans = Object.keys(agents).flatMap((name) => {
+  const use = { reference: algorithm.kl.coefficient > 0, staleness };
+  const needs = Object.keys(agents).flatMap((name) => {
     const agent = policySettings(agents, name);
     const files = bases.get(name);
     if (!files || agent.policy !== "compiled") return [];
-    if (!agent.trained) {
-      admitted(findings, name, () => needsOf(agent, files));
-      return [];
-    }
-    return admitted(findings, name, () => {
-      const needs = needsOf(agent, files, { reference: algorithm.kl.coefficient > 0, staleness });
-      const config = readModelConfig(files);
-      refuseUnsavable(needs.lora ? adapterLayout(config, needs.lora) : parameterLayout(config), needs.lora);
-      return { name, ...needs, mapped: { files: mappedFiles(files, config), bytes: needs.mapped } };
-    });
+    return admitted(findings, name, () => agentNeeds(name, agent, files, use));
   });
-  const needed = totalOfProcesses(plans);
-  const [most] = plans.sort((a, b) => totalBytes(b.plan) - totalBytes(a.plan));
+  const training = totalOfProcesses(needs);
+  const evaluators = evaluation.suites.length > 0 ? evaluation.workers : 0;
+  const evaluating = Array.from({ length: evaluators }, () => needs.map(({ sampling }) => sampling)).flat();
+  const needed = totalOfProcesses([...needs, ...evaluating]);
+  const [most] = needs.sort((a, b) => totalBytes(b.plan) - totalBytes(a.plan));
   if (!most || needed <= memory.available) return;
   const largest = largestPart(most.plan);
-  const isTooMuch = needed > memory.total;
+  const isTooMuch = training > memory.total;
   const limit = isTooMuch ? `the machine has ${gigabytes(memory.total)}` : `${gigabytes(memory.available)} is free`;
+  const part = needed > training ? `, ${gigabytes(needed - training)} of it for evaluations,` : "";
   const message =
-    `agents.${most.name}.model: this team needs about ${gigabytes(needed)} of memory and ${limit}; ` +
+    `agents.${most.name}.model: this team needs about ${gigabytes(needed)} of memory${part} and ${limit}; ` +
     `'${most.name}' needs the most, and its largest part is ${largest}, ${gigabytes(most.plan[largest])}: ${adviceOn(largest, most.lora)}`;
   if (isTooMuch) findings.refuse(new MgrpoError("config-invalid", message));
   else findings.warn(message);
+}
+
+/** What an agent's worker needs, and what the agent adds to a process that only samples from it. */
+function agentNeeds(name: string, agent: AgentConfig, files: CheckpointFiles, use: MemoryUse) {
+  const config = readModelConfig(files);
+  const { plan, sampling, mapped: bytes, lora } = needsOf(agent, files, use);
+  if (agent.trained) refuseUnsavable(lora ? adapterLayout(config, lora) : parameterLayout(config), lora);
+  const mapped = { files: mappedFiles(files, config), bytes };
+  return { name, lora, mapped, plan: agent.trained ? plan : sampling, sampling: { plan: sampling, mapped } };
 }
 
 /** What `read` returns; if it rejects the model, nothing, and its error is added to the findings under the agent's name. */
@@ -159,6 +166,7 @@ function needsOf(
   const resolved = { ...options, ...useSpareMemory(config, lora, options, stored) };
   return {
     plan: planMemory(config, lora, resolved, stored, use),
+    sampling: planSampling(config, lora, resolved, stored),
     mapped: mappedBytes(config, lora, options, stored),
     lora,
   };

@@ -42,7 +42,7 @@ export const EngineConfig = z.strictObject({
   ),
   weightPacking: WeightPacking.default("auto").describe(
     "Whether the sampler packs the weights under an adapter for its matrix products: faster, with another copy in memory per lane. " +
-      "auto: on if a worker then needs at most a third of the machine's memory.",
+      "auto: on if a worker then needs at most a quarter of the machine's memory.",
   ),
   quantization: Quantization.default("none").describe(
     "Quantizes the linear layers of a frozen base under an adapter, block by block, for sampler and trainer alike (QLoRA): int8 or int4. " +
@@ -56,7 +56,7 @@ export const EngineConfig = z.strictObject({
   slots: z.int().positive().default(32).describe("Sequences that are decoded together: KV-cache slots."),
   microBatchTokens: z.int().positive().default(4096).describe("Tokens of one training micro-batch, padding included."),
   gradientCheckpointing: GradientCheckpointing.default("auto").describe(
-    "Whether the backward pass recomputes each layer's activations (on), or the forward pass keeps them (off): faster, more memory. auto: off if a worker then needs at most a third of the machine's memory.",
+    "Whether the backward pass recomputes each layer's activations (on), or the forward pass keeps them (off): faster, more memory. auto: off if a worker then needs at most a quarter of the machine's memory.",
   ),
   prefixTrees: z
     .boolean()

@@ -76,11 +76,11 @@ export function planMemory(
   stored: StoredWeights,
   { reference = false, staleness = 0 }: MemoryUse = {},
 ): MemoryPlan {
-  const parameters = parameterLayout(config).length;
-  const trained = lora ? adapterLayout(config, lora).length : parameters;
+  const trained = lora ? adapterLayout(config, lora).length : parameterLayout(config).length;
   const lanes = laneCount(config, options);
   const { samplingLanes = lanes } = options;
   const copies = lanes * (reference ? 2 : 1) + samplingLanes * (SAMPLERS + staleness);
+  const held = heldWeights(config, lora, options, stored, { copies, samplingLanes });
   const whole = !lora && computesWhole(config, options);
   const keeps = !whole && options.gradientCheckpointing === "off";
   const floats = whole ? wholeActivations(config, options) : layeredActivations(config, options);
@@ -88,10 +88,7 @@ export function planMemory(
   const keepsArrays = !lora || !(isHalf(config, stored) || bitsOf(options.quantization));
   return {
     program: PROGRAM_BYTES,
-    weights: lora && stored.mapped ? frozenBytes(config, options, stored) : FLOAT_BYTES * parameters * copies,
-    packed:
-      lora && options.weightPacking === "on" ? samplingLanes * packedBytes(config, bitsOf(options.quantization)) : 0,
-    adapter: lora ? FLOAT_BYTES * trained * copies : 0,
+    ...held,
     optimizer: FLOAT_BYTES * trained * (lanes + 2),
     activations: FLOAT_BYTES * lanes * floats,
     kept: keeps ? FLOAT_BYTES * lanes * microBatch(options) * keptFloats(config) : 0,
@@ -104,6 +101,43 @@ export function planMemory(
         Math.min(3 * FLOAT_BYTES * trained, 3 * SHARD_BYTES),
         hasTrees ? lanes * FLOAT_BYTES * trained : 0,
       ),
+  };
+}
+
+/** What a process needs to sample from one version of a model that it does not train. All numbers are bytes. */
+export function planSampling(
+  config: ModelConfig,
+  lora: LoraConfig | null,
+  options: ResolvedOptions,
+  stored: StoredWeights,
+): MemoryPlan {
+  const { samplingLanes = laneCount(config, options) } = options;
+  return {
+    program: PROGRAM_BYTES,
+    ...heldWeights(config, lora, options, stored, { copies: samplingLanes, samplingLanes }),
+    optimizer: 0,
+    activations: 0,
+    kept: 0,
+    trees: 0,
+    cache: kvCacheBytes(config, options.slots, options.contextTokens),
+    saving: 0,
+  };
+}
+
+/** @param held `copies`: arrays of what is trained, of all trainers and samplers. */
+function heldWeights(
+  config: ModelConfig,
+  lora: LoraConfig | null,
+  options: ResolvedOptions,
+  stored: StoredWeights,
+  { copies, samplingLanes }: { readonly copies: number; readonly samplingLanes: number },
+): Pick<MemoryPlan, "weights" | "packed" | "adapter"> {
+  const own = FLOAT_BYTES * parameterLayout(config).length * copies;
+  if (!lora) return { weights: own, packed: 0, adapter: 0 };
+  return {
+    weights: stored.mapped ? frozenBytes(config, options, stored) : own,
+    packed: options.weightPacking === "on" ? samplingLanes * packedBytes(config, bitsOf(options.quantization)) : 0,
+    adapter: FLOAT_BYTES * adapterLayout(config, lora).length * copies,
   };
 }
 

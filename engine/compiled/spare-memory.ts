@@ -1,9 +1,9 @@
 /**
  * @file How a worker uses spare memory. A sampler packs its weights: it reorders them once for the products that read them, which costs a copy,
  * in float32 or in quantized codes. Only weights that never change are packed (a base under an adapter), and only for sampling: a training
- * product has many rows, and gains nothing. With what is left, a trainer keeps activations instead of recomputing them, and then a sampler
- * packs a copy for each of several lanes. The choices depend on the machine's memory and never on how much memory is free, so that a resumed
- * run makes the same ones and gets the same bits.
+ * product has many rows, and gains nothing. With what is left, a sampler packs a copy for each of several lanes, and then a trainer keeps
+ * activations instead of recomputing them: the first gains more time, in less memory. The choices depend on the machine's memory and never on
+ * how much memory is free, so that a resumed run makes the same ones and gets the same bits.
  */
 import { totalmem } from "node:os";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
@@ -18,9 +18,9 @@ import { bitsOf } from "./quantization/quantized-base.ts";
 
 /**
  * `auto` packs or keeps activations, and lanes are added, only if a worker then needs at most this share of the machine's memory: a team of two
- * leaves a third free.
+ * and its evaluation worker leave a quarter free.
  */
-const AUTO_SHARE = 1 / 3;
+const AUTO_SHARE = 1 / 4;
 
 /**
  * A decoding step reads all weights, and each lane reads its own copy: below this many rows per lane, lanes in float32 wait for memory. Quantized
@@ -46,16 +46,16 @@ export function useSpareMemory(
 ): SpareMemoryUse {
   const weightPacking = resolveWeightPacking(config, lora, options, stored, memoryBytes);
   const packed = { ...options, weightPacking };
-  const gradientCheckpointing = resolveGradientCheckpointing(config, lora, packed, stored, memoryBytes);
-  const resolved = { ...packed, gradientCheckpointing };
-  const samplingLanes = chooseSamplingLanes(config, lora, resolved, stored, memoryBytes);
+  const samplingLanes = chooseSamplingLanes(config, lora, packed, stored, memoryBytes);
+  const sampled = { ...packed, samplingLanes };
+  const gradientCheckpointing = resolveGradientCheckpointing(config, lora, sampled, stored, memoryBytes);
   return { weightPacking, gradientCheckpointing, samplingLanes };
 }
 
 /**
  * As many lanes of a large model as the slots occupy and the memory allows. A lane's threads work together on every operation, so fewer threads
  * per lane wait for each other less.
- * @param options with `weightPacking` and `gradientCheckpointing` resolved.
+ * @param options with `weightPacking` resolved.
  */
 export function chooseSamplingLanes(
   config: ModelConfig,
@@ -68,14 +68,18 @@ export function chooseSamplingLanes(
   const lanes = laneCount(config, options);
   if (lanes > 1 || weightPacking !== "on") return lanes;
   const minimum = bitsOf(options.quantization) ? MINIMUM_LANE_SLOTS.quantized : MINIMUM_LANE_SLOTS.float32;
-  const fits = (samplingLanes: number) => fitsIn(memoryBytes, config, lora, { ...options, samplingLanes }, stored);
+  const resolved = {
+    ...options,
+    gradientCheckpointing: options.gradientCheckpointing === "off" ? "off" : "on",
+  } as const;
+  const fits = (samplingLanes: number) => fitsIn(memoryBytes, config, lora, { ...resolved, samplingLanes }, stored);
   const divisors = Array.from({ length: threads }, (_, i) => threads - i).filter((count) => threads % count === 0);
   return divisors.find((count) => count > 1 && slots / count >= minimum && fits(count)) ?? 1;
 }
 
 /**
- * Whether a worker needs at most `AUTO_SHARE` of the memory. The estimate leaves out prefix trees: packing affects bits, so a run that resumes
- * without trees must make the same choice.
+ * Whether a worker needs at most `AUTO_SHARE` of the memory. The estimate includes prefix trees whatever the setting: packing affects bits, so
+ * a run that resumes without trees must make the same choice.
  */
 function fitsIn(
   memoryBytes: number,
@@ -84,7 +88,7 @@ function fitsIn(
   options: ResolvedOptions,
   stored: StoredWeights,
 ): boolean {
-  return totalBytes(planMemory(config, lora, { ...options, prefixTrees: false }, stored)) <= AUTO_SHARE * memoryBytes;
+  return totalBytes(planMemory(config, lora, { ...options, prefixTrees: true }, stored)) <= AUTO_SHARE * memoryBytes;
 }
 
 /** A container may have less memory than its machine. */
@@ -119,12 +123,12 @@ function obstacleTo(lora: LoraConfig | null, provider: string, { mapped }: Store
 
 /**
  * `off` keeps the linear layers' outputs for the backward pass. Full training in one graph (memory.ts) keeps all activations.
- * @param options with `weightPacking` resolved.
+ * @param options with `weightPacking` and `samplingLanes` resolved.
  */
 export function resolveGradientCheckpointing(
   config: ModelConfig,
   lora: LoraConfig | null,
-  options: EngineOptions,
+  options: ResolvedOptions,
   stored: StoredWeights,
   memoryBytes: number = machineBytes(),
 ): "on" | "off" {

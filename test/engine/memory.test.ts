@@ -1,15 +1,5 @@
 /** @file The predicted memory: its parts, the settings that change each, and what doctor and preflight report. */
-import {
-  closeSync,
-  ftruncateSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -19,10 +9,8 @@ import { checkModel } from "../../cli/local/model-checks.ts";
 import { checkMemory } from "../../cli/local/model-needs.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
-import type { CheckpointFile, CheckpointFiles, EngineOptions, LocalFile } from "../../core/ports.ts";
-import { writeModelConfig } from "../../engine/checkpoint/config.ts";
+import type { EngineOptions } from "../../core/ports.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
-import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { computesWhole, mappedBytes, planMemory, totalBytes, totalOfProcesses } from "../../engine/compiled/memory.ts";
 import { KvCache } from "../../engine/compiled/sampling/kv-cache.ts";
 import { LORA, OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
@@ -37,8 +25,9 @@ test("the memory predicted for keys and values is what the cache allocates, incl
   cache.reserve(100);
   const arrays = Object.values(cache.firstSlots(OPTIONS.slots));
   const bytes = arrays.reduce((sum, { data }) => sum + (data as Float32Array).byteLength, 0);
-  // Width 128, and the 64 that it grew from.
-  expect(planMemory(TINY, LORA, { ...OPTIONS, contextTokens: 100 }, stored(4)).cache).toBe(bytes + bytes / 2);
+  // All arrays have width 128; while the last one grows, its 64 exist too.
+  const narrower = bytes / arrays.length / 2;
+  expect(planMemory(TINY, LORA, { ...OPTIONS, contextTokens: 100 }, stored(4)).cache).toBe(bytes + narrower);
 });
 
 test("each setting changes only its own parts", () => {
@@ -195,82 +184,6 @@ test("doctor --model reports the memory part by part; preflight warns if a team 
       },
     ]);
     await expect(checkModel(folder, ["lora.rang=4"])).rejects.toThrow(/--set.*rang/s);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
-
-/** A model folder with a sparse file of weights: only its header is written. */
-function hollowModel(folder: string): CheckpointFiles {
-  mkdirSync(folder);
-  const { parameters, length } = parameterLayout(QWEN3_06B);
-  const entries = parameters.map(({ name, shape, offset, length: count }) => [
-    name,
-    { dtype: "F32", shape, data_offsets: [4 * offset, 4 * (offset + count)] },
-  ]);
-  const json = JSON.stringify(Object.fromEntries(entries));
-  const header = Buffer.from(json.padEnd(Math.ceil(json.length / 8) * 8));
-  const prefix = Buffer.alloc(8);
-  prefix.writeBigUInt64LE(BigInt(header.length));
-  const path = join(folder, MODEL_FILE);
-  const file = openSync(path, "w");
-  writeSync(file, Buffer.concat([prefix, header]));
-  const bytes = 8 + header.length + 4 * length;
-  ftruncateSync(file, bytes);
-  closeSync(file);
-  const config = new TextEncoder().encode(writeModelConfig(QWEN3_06B, 4096));
-  return new Map<string, CheckpointFile>([
-    ["config.json", config],
-    [MODEL_FILE, { path, bytes }],
-  ]);
-}
-
-test("where saving a large adapter takes the most memory, the advice is a smaller adapter", () => {
-  const folder = mkdtempSync(join(tmpdir(), "mgrpo-adapter-"));
-  try {
-    const base = hollowModel(join(folder, "base"));
-    const engine = { weightPacking: "off", gradientCheckpointing: "on", slots: 1, microBatchTokens: 512 };
-    const agents = { main: { model: folder, lora: { rank: 512 }, engine, delegates: [] } };
-    const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents });
-    const findings = new Findings();
-    checkMemory(config, new Map([["main", base]]), findings, { total: 1, available: 1 });
-    // 323 million weights are 1.3 GB. Saving takes one copy, and 3 GiB for what is in flight.
-    const advice = /largest part is saving, 4\.5 GB: a lower lora\.rank, or fewer lora\.targets$/;
-    expect(findings.all).toMatchObject([{ severity: "error", message: expect.stringMatching(advice) }]);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
-
-test("preflight counts a base once if two agents train adapters on it, even if they name it by different paths", () => {
-  const folder = mkdtempSync(join(tmpdir(), "mgrpo-roles-"));
-  try {
-    const base = hollowModel(join(folder, "base"));
-    const copy = hollowModel(join(folder, "copy"));
-    symlinkSync(join(folder, "base"), join(folder, "link"));
-    const { bytes } = base.get(MODEL_FILE) as LocalFile;
-    const linked = new Map([...base, [MODEL_FILE, { path: join(folder, "link", MODEL_FILE), bytes }]]);
-    const engine = { weightPacking: "off", gradientCheckpointing: "on" };
-    const agent = (delegates: string[]) => ({ model: folder, lora: {}, engine, delegates });
-    const agents = { main: agent(["searcher"]), searcher: agent([]) };
-    const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents });
-    const neededBy = (searcher: CheckpointFiles) => {
-      const findings = new Findings();
-      checkMemory(
-        config,
-        new Map([
-          ["main", base],
-          ["searcher", searcher],
-        ]),
-        findings,
-        { total: 1, available: 1 },
-      );
-      return Number(/needs about (\d+\.\d) GB/.exec(findings.all[0]?.message ?? "")?.[1]);
-    };
-    const apart = neededBy(copy);
-    expect(apart).toBeGreaterThan(2 * 2.4);
-    // 4 bytes for each of 596 million weights, in a message that rounds to 0.1 GB.
-    for (const same of [base, linked]) expect(Math.abs(apart - neededBy(same) - 2.38)).toBeLessThan(0.11);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

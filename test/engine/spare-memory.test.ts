@@ -29,12 +29,15 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const MAPPED = { mapped: true, bytes: 4 * 596_049_920 };
 const plan = (weightPacking: "on" | "off") => planMemory(QWEN3_06B, LORA, { ...OPTIONS, weightPacking }, MAPPED);
 
-test("auto packs a base if the worker, prefix trees aside, needs at most a third of the machine's memory", () => {
-  const needed = totalBytes({ ...plan("on"), trees: 0 });
-  const choice = (machine: number, weightPacking: "auto" | "off" = "auto") =>
-    resolveWeightPacking(QWEN3_06B, LORA, { ...OPTIONS, weightPacking }, MAPPED, machine);
-  expect([choice(3 * needed), choice(3 * needed - 3), choice(3 * needed, "off")]).toEqual(["on", "off", "off"]);
-});
+test.each([true, false])(
+  "auto packs a base if the worker, with prefix trees, needs at most a quarter of the machine's memory (prefixTrees: %s)",
+  (prefixTrees) => {
+    const needed = totalBytes(plan("on"));
+    const choice = (machine: number, weightPacking: "auto" | "off" = "auto") =>
+      resolveWeightPacking(QWEN3_06B, LORA, { ...OPTIONS, prefixTrees, weightPacking }, MAPPED, machine);
+    expect([choice(4 * needed), choice(4 * needed - 4), choice(4 * needed, "off")]).toEqual(["on", "off", "off"]);
+  },
+);
 
 test("the packed copy holds every matrix in float32; auto packs only a mapped base under an adapter on the CPU", () => {
   const vectors = 28 * (2 * 1024 + 2 * 128) + 1024;
@@ -60,8 +63,8 @@ test("each lane has a packed copy and an adapter for two samplers; fewer lanes a
   const needed = (samplingLanes: number) => planMemory(QWEN3_06B, LORA, { ...PACKED, samplingLanes }, MAPPED);
   const [one, two, four] = [needed(1), needed(2), needed(4)];
   expect(four).toEqual({ ...one, packed: 4 * one.packed, adapter: (9 * one.adapter) / 3 });
-  const fits = totalBytes({ ...two, trees: 0 });
-  expect([lanesOf({}, 3 * fits), lanesOf({}, 3 * fits - 3)]).toEqual([2, 1]);
+  const fits = totalBytes(two);
+  expect([lanesOf({}, 4 * fits), lanesOf({}, 4 * fits - 4)]).toEqual([2, 1]);
 });
 
 /** A large model with an adapter. No byte of its weights is written: the file has a hole in their place. */

@@ -14,14 +14,14 @@ const WIDTH_STEP = 64;
 /** Elements below which a loop is faster than `copyWithin`. */
 const SMALL_COPY = 16;
 
-/** Peak bytes of a cache for sequences of `contextTokens`: while it is being widened, the narrower copy also exists. */
+/** Peak bytes of a cache for sequences of `contextTokens`: while an array is being widened, its narrower copy also exists. */
 export function kvCacheBytes(
   { layers, kvHeads, headWidth }: ModelConfig,
   slots: number,
   contextTokens: number,
 ): number {
   const width = maximumCacheWidth(contextTokens);
-  return 4 * 2 * layers * kvHeads * headWidth * slots * (width + Math.max(0, width - WIDTH_STEP));
+  return 4 * kvHeads * headWidth * slots * (2 * layers * width + Math.max(0, width - WIDTH_STEP));
 }
 
 export const maximumCacheWidth = (contextTokens: number) => Math.ceil((contextTokens + 1) / WIDTH_STEP) * WIDTH_STEP;
@@ -32,7 +32,7 @@ export class KvCache implements SlotStorage {
   readonly #limit: number;
   #width = WIDTH_STEP;
   /** keys of layer 0, values of layer 0, keys of layer 1, ... */
-  #arrays: Float32Array[];
+  readonly #arrays: Float32Array[];
   /** Feeds of the first n slots, by n. */
   readonly #views = new Map<number, Feeds>();
 
@@ -40,7 +40,7 @@ export class KvCache implements SlotStorage {
     this.#config = config;
     this.#slots = slots;
     this.#limit = maximumCacheWidth(contextTokens);
-    this.#arrays = this.#allocate(this.#width);
+    this.#arrays = Array.from({ length: 2 * config.layers }, () => this.#allocate(this.#width));
   }
 
   get width(): number {
@@ -51,14 +51,14 @@ export class KvCache implements SlotStorage {
   reserve(tokens: number): void {
     if (tokens < this.#width) return;
     const width = Math.min(this.#limit, Math.ceil((tokens + 1) / WIDTH_STEP) * WIDTH_STEP);
-    const wider = this.#allocate(width);
-    this.#arrays.forEach((from, index) => {
-      const to = { array: wider[index] as Float32Array, width, slot: 0 };
-      this.#copy(index, { array: from, width: this.#width, slot: 0 }, to, this.#slots, this.#width);
-    });
-    this.#arrays = wider;
-    this.#width = width;
     this.#views.clear();
+    // One array at a time, so that only one exists twice.
+    this.#arrays.forEach((from, index) => {
+      const to = { array: this.#allocate(width), width, slot: 0 };
+      this.#copy(index, { array: from, width: this.#width, slot: 0 }, to, this.#slots, this.#width);
+      this.#arrays[index] = to.array;
+    });
+    this.#width = width;
   }
 
   /** Views of the first `count` slots. */
@@ -172,9 +172,9 @@ export class KvCache implements SlotStorage {
     });
   }
 
-  #allocate(width: number): Float32Array[] {
-    const { layers, kvHeads, headWidth } = this.#config;
-    return Array.from({ length: 2 * layers }, () => new Float32Array(this.#slots * kvHeads * headWidth * width));
+  #allocate(width: number): Float32Array {
+    const { kvHeads, headWidth } = this.#config;
+    return new Float32Array(this.#slots * kvHeads * headWidth * width);
   }
 
   /** Elements of one slot in each array. */

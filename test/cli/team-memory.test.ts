@@ -1,0 +1,131 @@
+/** @file What preflight says of a team's memory: which processes it counts, and its advice. */
+import { closeSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, rmSync, symlinkSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { QWEN3_06B } from "../../bench/qwen3/model.ts";
+import { Findings } from "../../cli/local/findings.ts";
+import { checkMemory } from "../../cli/local/model-needs.ts";
+import { RunConfig, type RunConfigInput } from "../../core/contracts/config.ts";
+import type { CheckpointFile, CheckpointFiles, LocalFile } from "../../core/ports.ts";
+import { writeModelConfig } from "../../engine/checkpoint/config.ts";
+import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
+import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
+
+/** A model folder with a sparse file of weights: only its header is written. */
+function hollowModel(folder: string): CheckpointFiles {
+  mkdirSync(folder);
+  const { parameters, length } = parameterLayout(QWEN3_06B);
+  const entries = parameters.map(({ name, shape, offset, length: count }) => [
+    name,
+    { dtype: "F32", shape, data_offsets: [4 * offset, 4 * (offset + count)] },
+  ]);
+  const json = JSON.stringify(Object.fromEntries(entries));
+  const header = Buffer.from(json.padEnd(Math.ceil(json.length / 8) * 8));
+  const prefix = Buffer.alloc(8);
+  prefix.writeBigUInt64LE(BigInt(header.length));
+  const path = join(folder, MODEL_FILE);
+  const file = openSync(path, "w");
+  writeSync(file, Buffer.concat([prefix, header]));
+  const bytes = 8 + header.length + 4 * length;
+  ftruncateSync(file, bytes);
+  closeSync(file);
+  const config = new TextEncoder().encode(writeModelConfig(QWEN3_06B, 4096));
+  return new Map<string, CheckpointFile>([
+    ["config.json", config],
+    [MODEL_FILE, { path, bytes }],
+  ]);
+}
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "mgrpo-team-memory-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** What preflight says on a machine with one byte of memory. */
+function refusal(
+  bases: Record<string, CheckpointFiles>,
+  settings: Pick<RunConfigInput, "agents" | "evaluation">,
+): string {
+  const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, ...settings });
+  const findings = new Findings();
+  checkMemory(config, new Map(Object.entries(bases)), findings, { total: 1, available: 1 });
+  const [finding, ...others] = findings.all;
+  expect([finding?.severity, others]).toEqual(["error", []]);
+  return finding?.message ?? "";
+}
+
+/** Gigabytes, rounded to 0.1. */
+const neededIn = (message: string) => Number(/needs about (\d+\.\d) GB/.exec(message)?.[1]);
+
+const ENGINE = { weightPacking: "off", gradientCheckpointing: "on" } as const;
+const agent = (delegates: string[], trained = true) => ({
+  model: "base",
+  lora: {},
+  engine: ENGINE,
+  delegates,
+  trained,
+});
+/** 4 bytes for each of 596 million weights. */
+const BASE_GB = 2.38;
+
+test("where saving a large adapter takes the most memory, the advice is a smaller adapter", () => {
+  const main = hollowModel(join(temporaryFolder(), "base"));
+  const engine = { ...ENGINE, slots: 1, microBatchTokens: 512 };
+  const message = refusal({ main }, { agents: { main: { ...agent([]), lora: { rank: 512 }, engine } } });
+  // 323 million weights are 1.3 GB. Saving takes one copy, and 3 GiB for what is in flight.
+  expect(message).toMatch(/largest part is saving, 4\.5 GB: a lower lora\.rank, or fewer lora\.targets$/);
+});
+
+test("preflight counts a base once if two agents train adapters on it, even if they name it by different paths", () => {
+  const folder = temporaryFolder();
+  const main = hollowModel(join(folder, "base"));
+  const copy = hollowModel(join(folder, "copy"));
+  symlinkSync(join(folder, "base"), join(folder, "link"));
+  const { bytes } = main.get(MODEL_FILE) as LocalFile;
+  const linked = new Map([...main, [MODEL_FILE, { path: join(folder, "link", MODEL_FILE), bytes }]]);
+  const agents = { main: agent(["searcher"]), searcher: agent([]) };
+  const neededBy = (searcher: CheckpointFiles) => neededIn(refusal({ main, searcher }, { agents }));
+  const apart = neededBy(copy);
+  expect(apart).toBeGreaterThan(2 * BASE_GB);
+  for (const same of [main, linked]) expect(Math.abs(apart - neededBy(same) - BASE_GB)).toBeLessThan(0.11);
+});
+
+test("preflight counts the worker of a frozen agent, which only samples, and evaluation workers, which sample from all agents", () => {
+  const folder = temporaryFolder();
+  const [main, searcher] = [hollowModel(join(folder, "main")), hollowModel(join(folder, "searcher"))];
+  const needed = (trained: boolean, evaluation: RunConfigInput["evaluation"] = {}) => {
+    const agents = { main: agent(["searcher"]), searcher: agent([], trained) };
+    return neededIn(refusal({ main, searcher }, { agents, evaluation }));
+  };
+  const alone = neededIn(refusal({ main }, { agents: { main: agent([]) } }));
+  // A frozen agent has no optimizer and no activations, but its base and a KV cache.
+  const frozen = needed(false) - alone;
+  expect(frozen).toBeGreaterThan(BASE_GB);
+  expect(frozen).toBeLessThan(alone - 0.5);
+  const suites = [{ name: "test", questions: 10 }];
+  // An evaluation worker maps the same pages as the agents' workers.
+  const evaluator = needed(true, { suites }) - needed(true);
+  expect(Math.abs(evaluator - 2 * (frozen - BASE_GB))).toBeLessThan(0.25);
+  expect(Math.abs(needed(true, { suites, workers: 2 }) - needed(true) - 2 * evaluator)).toBeLessThan(0.25);
+});
+
+test("a team that fits without its evaluations is warned, not refused", () => {
+  const main = hollowModel(join(temporaryFolder(), "main"));
+  const check = (evaluation: RunConfigInput["evaluation"], available: number) => {
+    const agents = { main: agent([]) };
+    const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents, evaluation });
+    const findings = new Findings();
+    checkMemory(config, new Map([["main", main]]), findings, { total: available, available });
+    return findings.all;
+  };
+  const alone = neededIn(refusal({ main }, { agents: { main: agent([]) } })) * 1e9 + 1e8;
+  expect(check({ suites: [] }, alone)).toEqual([]);
+  expect(check({ suites: [{ name: "test" }] }, alone)).toMatchObject([
+    {
+      severity: "warning",
+      message: expect.stringMatching(/GB of memory, \d\.\d GB of it for evaluations, and \d+\.\d GB is free/),
+    },
+  ]);
+});
