@@ -1,28 +1,21 @@
 /** @file Connections to a store that stalls or resets them, failures inside a response, and more requests than connections. */
-import { once } from "node:events";
-import { createServer, type RequestListener, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { RequestListener, ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { GetObjectCommand } from "@aws-sdk/client-s3";
 import { expect, onTestFinished, test } from "vitest";
 import { type ConnectionLimits, openClients } from "../../../adapters/aws/clients.ts";
 import { openObjectStore } from "../../../adapters/aws/object-store.ts";
 import { openTable, sdkApi } from "../../../adapters/aws/table.ts";
+import { serveHttp } from "../../fakes/http-server.ts";
 
 /** A store on a server of its own. `sent`: the number of requests on the wire, retries included. */
 async function openWith(limits: ConnectionLimits, answer: RequestListener) {
-  const server = createServer(answer).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const AWS_ENDPOINT_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const AWS_ENDPOINT_URL = await serveHttp(answer);
   let sent = 0;
   const observer = { sent: () => void sent++, answered() {} };
   const access = { AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID: "k", AWS_SECRET_ACCESS_KEY: "s" };
   const clients = openClients({ dynamo: observer, s3: observer }, access, limits);
-  onTestFinished(() => {
-    clients.close();
-    server.closeAllConnections();
-    server.close();
-  });
+  onTestFinished(() => clients.close());
   const endpoint = () => AWS_ENDPOINT_URL;
   return {
     table: openTable({ api: sdkApi(clients.dynamo), name: "t", endpoint }),

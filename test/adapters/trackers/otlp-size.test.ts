@@ -2,15 +2,13 @@
  * @file OTLP receivers that limit a request's size, reject some of its spans, refuse text that is not UTF-8 or repeat a key, and addresses
  * that are no OTLP receivers.
  */
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { openOtlp } from "../../../adapters/trackers/otlp.ts";
 import { readTracedRollouts } from "../../../cli/local/traced-rollouts.ts";
 import type { TracedRollout } from "../../../core/monitoring/spans.ts";
 import { config, storeOfFinishedRun } from "../../cli/records.ts";
+import { serveHttp } from "../../fakes/http-server.ts";
 
 const line = { step: 1, time: 1_700_000_010_000, source: "step", metrics: { "time/step": 10 } };
 
@@ -26,7 +24,7 @@ async function receiver(
   refusal?: string,
 ) {
   const accepted: number[] = [];
-  const server = createServer(async (request, response) => {
+  const origin = await serveHttp(async (request, response) => {
     const body = (await buffer(request)).toString("latin1");
     const rollouts = body.split("invoke_agent main").length - 1;
     const refused = isTooLarge(rollouts, body);
@@ -34,10 +32,7 @@ async function receiver(
     const status = refusal === undefined ? 413 : 400;
     response.writeHead(refused ? status : 200, { "content-type": answer.type }).end(refused ? refusal : answer.body);
   });
-  onTestFinished(() => void server.close());
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`;
+  const url = `${origin}/v1/traces`;
   const reports: string[] = [];
   const send = (rollouts: readonly TracedRollout[], headers: Record<string, string> = {}, query = "") =>
     openOtlp({

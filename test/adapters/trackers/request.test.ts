@@ -1,7 +1,5 @@
 /** @file Requests to trackers: a response that is too large, and redirects, which must not take keys to another server. */
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -10,12 +8,13 @@ import { openOtlp } from "../../../adapters/trackers/otlp.ts";
 import { requestTracker } from "../../../adapters/trackers/request.ts";
 import { readTracedRollouts } from "../../../cli/local/traced-rollouts.ts";
 import { config, storeOfFinishedRun } from "../../cli/records.ts";
+import { serveHttp } from "../../fakes/http-server.ts";
 
 const KEY = "team-key-12345";
 
 async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void) {
   const requests: { readonly url: string; readonly key: unknown; readonly body: string }[] = [];
-  const server = createServer(async (request, response) => {
+  const url = await serveHttp(async (request, response) => {
     requests.push({
       url: `${request.method} ${request.url}`,
       key: request.headers["x-honeycomb-team"],
@@ -23,10 +22,7 @@ async function serve(answer: (request: IncomingMessage, response: ServerResponse
     });
     answer(request, response);
   });
-  onTestFinished(() => void server.close());
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+  return { url, requests };
 }
 
 const send = (url: string, body: string | undefined = "spans") =>

@@ -2,7 +2,7 @@
  * @file The JSON Schemas of a hostile MCP server: none blocks the process, ends it, or fills a conversation with errors. Arguments that cannot be
  * checked pass.
  */
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { validatedBy } from "../../../../adapters/tools/web/mcp/arguments.ts";
 import type { McpTool } from "../../../../adapters/tools/web/mcp/results.ts";
 
@@ -54,6 +54,7 @@ test("a schema that cannot be compiled is refused", () => {
 
 test("an unknown format is no check, and prints nothing", () => {
   const warn = vi.spyOn(console, "warn");
+  onTestFinished(() => warn.mockRestore());
   expect(faultsOf({ properties: { n: { type: "integer", format: "uint32" } } }, { n: -1 })).toBe(undefined);
   expect(warn).not.toHaveBeenCalled();
 });

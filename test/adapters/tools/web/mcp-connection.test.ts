@@ -2,14 +2,14 @@
  * @file The connection to an MCP server: `close` leaves no process behind, an HTTP error becomes one line and fails no other call, a process
  * that ends says why, a header that cannot be sent is refused, and a server cannot demand connections, streams or tools without end.
  */
-import { createServer, type RequestListener, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { RequestListener, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type McpServer, openMcpServer } from "../../../../adapters/tools/web/mcp/server.ts";
 import { MgrpoError } from "../../../../core/errors.ts";
+import { serveHttp } from "../../../fakes/http-server.ts";
 
 const script = join(import.meta.dirname, "../../../world/mcp-server.mjs");
 const COMMON = { only: null, without: [], seconds: 60, cached: false, requestsPerSecond: 10, usdPerCall: 0 };
@@ -25,16 +25,7 @@ const openServer = (
     (text) => text,
   );
 
-/** The URL of a server that is closed after the test. */
-async function serve(listener: RequestListener): Promise<string> {
-  const http = createServer(listener);
-  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    http.close();
-    http.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
-}
+const serve = async (listener: RequestListener) => `${await serveHttp(listener)}/mcp`;
 
 function respond(id: unknown, result: object, response: ServerResponse): void {
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ jsonrpc: "2.0", id, result }));
@@ -65,7 +56,7 @@ async function giveUpAndClose(server: McpServer): Promise<void> {
   onTestFinished(() => void vi.useRealTimers());
   const hung = server.call("hang", {});
   hung.catch(() => {});
-  while (vi.getTimerCount() === 0) await new Promise(setImmediate);
+  await expect.poll(() => vi.getTimerCount()).toBeGreaterThan(0);
   vi.advanceTimersByTime(60_000);
   await expect(hung).rejects.toThrow(/timed out/i);
   let isClosed = false;

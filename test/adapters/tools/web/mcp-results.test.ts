@@ -1,17 +1,16 @@
 /** @file Results of a hostile MCP server over HTTP: millions of faulty items neither block the process nor fill its memory. */
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { resultText } from "../../../../adapters/tools/web/mcp/results.ts";
 import { type McpServer, openMcpServer } from "../../../../adapters/tools/web/mcp/server.ts";
+import { serveHttp } from "../../../fakes/http-server.ts";
 
 const COMMON = { only: null, without: [], seconds: 60, cached: false, requestsPerSecond: 10, usdPerCall: 0 };
 const GREETING = { protocolVersion: "2025-03-26", capabilities: {}, serverInfo: { name: "x", version: "1" } };
 
 /** A server with these results by method, as JSON. */
 async function openWith(results: Record<string, string>, onCall?: (params: unknown) => void): Promise<McpServer> {
-  const http = createServer(async (request, response) => {
+  const origin = await serveHttp(async (request, response) => {
     const { id, method, params } = JSON.parse(await text(request));
     if (method === "tools/call") onCall?.(params);
     const result = { initialize: JSON.stringify(GREETING), ...results }[method as string];
@@ -19,19 +18,13 @@ async function openWith(results: Record<string, string>, onCall?: (params: unkno
     response.writeHead(200, { "content-type": "application/json" });
     response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`);
   });
-  await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
   const server = openMcpServer(
     "far",
-    { ...COMMON, url, headers: {} },
+    { ...COMMON, url: `${origin}/mcp`, headers: {} },
     () => "",
     (said) => said,
   );
-  onTestFinished(async () => {
-    await server.close();
-    http.close();
-    http.closeAllConnections();
-  });
+  onTestFinished(() => server.close());
   return server;
 }
 

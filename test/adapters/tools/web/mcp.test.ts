@@ -2,8 +2,7 @@
  * @file MCP servers as tools: their schemas verbatim, their answers as text, and a crash as an outage after which the next call starts
  * a new server.
  */
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -19,6 +18,7 @@ import { parseTurn } from "../../../../core/conversation/parse-turn.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { openToolbox } from "../../../../core/conversation/toolbox.ts";
 import { address, callText, question } from "../../../fakes/conversations.ts";
+import { serveHttp } from "../../../fakes/http-server.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { worldConfig } from "../../../world/tools.ts";
 
@@ -107,7 +107,7 @@ test("a call that times out on a connection that was replaced leaves the new one
   const hang = async (calls: number) => {
     const hung = ask("hang");
     hung.catch(() => {});
-    while (vi.getTimerCount() < calls) await new Promise(setImmediate);
+    await expect.poll(() => vi.getTimerCount()).toBeGreaterThanOrEqual(calls);
     return { hung };
   };
   const first = await hang(1);
@@ -190,7 +190,7 @@ test("a server over HTTP gets its header from a variable; a 401 is not retryable
   const seen: unknown[] = [];
   let sessions = 0;
   let refusal: number | undefined;
-  const server = createServer(async (request, response) => {
+  const origin = await serveHttp(async (request, response) => {
     if (refusal)
       return void response.writeHead(refusal, { "content-type": "text/html" }).end(`<html>No ${SECRET}</html>`);
     seen.push(request.headers["authorization"]);
@@ -202,10 +202,8 @@ test("a server over HTTP gets its header from a variable; a 401 is not retryable
     await mcp.connect(transport as Parameters<typeof mcp.connect>[0]);
     await transport.handleRequest(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
   const store = memoryStore();
-  const remote = await open({ far: { url, headers: { authorization: "TOKEN" } } }, {}, store);
+  const remote = await open({ far: { url: `${origin}/mcp`, headers: { authorization: "TOKEN" } } }, {}, store);
   expect(await remote.tools.get("far_hi")?.run({} as never, context)).toBe("hello");
   expect(new Set(seen)).toEqual(new Set([SECRET]));
   expect(sessions).toBe(1);
@@ -227,8 +225,6 @@ test("a server over HTTP gets its header from a variable; a 401 is not retryable
   // After an HTTP error the server may have lost the session.
   expect(sessions).toBe(2);
   await remote.close();
-  server.close();
-  server.closeAllConnections();
 });
 
 const ENDLESS = 1_000_000_000;
@@ -260,7 +256,7 @@ test.each(ENDLESS_RESPONSES)(
     let sent = Promise.resolve(0);
     let calls = 0;
     const gets: unknown[] = [];
-    const server = createServer(async (request, response) => {
+    const origin = await serveHttp(async (request, response) => {
       if (request.method === "GET") {
         gets.push(request.headers["last-event-id"]);
         return void response.writeHead(405).end();
@@ -284,9 +280,7 @@ test.each(ENDLESS_RESPONSES)(
       if (calls > 1) return void respond({ content: [{ type: "text", text: "short" }] });
       sent = sendEndlessly(response, headers, start);
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
-    const remote = await open({ far: { url } });
+    const remote = await open({ far: { url: `${origin}/mcp` } });
     const dump = (x: number) => remote.tools.get("far_dump")?.run({ x } as never, context);
     expect(await dump(1)).toBe("the server's response is larger than 10000000 bytes");
     expect(await dump(2)).toBe("short");
@@ -294,7 +288,5 @@ test.each(ENDLESS_RESPONSES)(
     // The cut stream is not resumed, and no stream of notifications is opened.
     expect(gets).toEqual([]);
     await remote.close();
-    server.close();
-    server.closeAllConnections();
   },
 );

@@ -1,6 +1,4 @@
 /** @file The search tool over four backends on a fake search engine: outages, mistakes, and empty results. */
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -9,6 +7,7 @@ import { openWebTools } from "../../../../adapters/tools/web/open.ts";
 import { searxng } from "../../../../adapters/tools/web/search/searxng.ts";
 import { serper } from "../../../../adapters/tools/web/search/serper.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
+import { serveHttp } from "../../../fakes/http-server.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { SEARCH_KEY } from "../../../world/search-api.ts";
 import { serveWorld, type WorldServer } from "../../../world/server.ts";
@@ -115,22 +114,18 @@ test("a refusal that no retry can fix is reported at once, whatever its Retry-Af
 test("a response that is small only while compressed is refused", async () => {
   const bomb = gzipSync(JSON.stringify({ organic: [{ link: "a".repeat(20_000_000) }] }));
   expect(bomb.length).toBeLessThan(50_000);
-  const server = createServer((_, response) => {
+  const url = await serveHttp((_, response) => {
     response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end(bomb);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const retries = { retries: 0, minTimeout: 1, factor: 1, randomize: false };
   const backends = openBackends({ sleep: async () => {} }, (text) => text, retries);
-  const { port } = server.address() as AddressInfo;
-  const request = serper(`http://127.0.0.1:${port}`, "KEY", SEARCH_KEY).request("Alby", 3);
+  const request = serper(url, "KEY", SEARCH_KEY).request("Alby", 3);
   await expect(backends.request(request, openTokenBucket(1000))).rejects.toMatchObject({
     code: "tool-backend",
     retryable: true,
     message: expect.stringMatching(/: no answer \(the response exceeds 5000000 bytes\)$/),
   });
   await backends.close();
-  server.close();
-  server.closeAllConnections();
 });
 
 test("a key that no header can hold is reported at once, without the key", async () => {
@@ -201,19 +196,13 @@ test("the parameters of SearXNG's address are sent, and other parameters get oth
 
 test("an unpaired surrogate in a query, which strict servers refuse, is sent as U+FFFD", async () => {
   const bodies: unknown[] = [];
-  const server = createServer(async (request, response) => {
+  const url = await serveHttp(async (request, response) => {
     bodies.push(await json(request));
     response.writeHead(200, { "content-type": "application/json" }).end("{}");
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { call } = await openSearch({
-    backend: "serper",
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-  });
+  const { call } = await openSearch({ backend: "serper", url });
   expect(await call("search", { query: "cut \ud83d off" })).toBe("nothing found");
   expect(bodies).toEqual([{ q: "cut \ufffd off", num: 10 }]);
-  server.close();
-  server.closeAllConnections();
 });
 
 test("SearXNG engines that do not respond are an outage, not an empty result", async () => {
