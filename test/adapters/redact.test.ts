@@ -11,7 +11,7 @@ test.each([
   ["JSON by PHP", 'k+y\\/9Zq3\\"vX='],
   ["JSON by .NET", 'k\\u002By/9Zq3\\"vX='],
   ["a URL", encodeURIComponent(KEY)],
-])("as in %s", (_, written) => {
+])("a secret is removed as it is written in %s", (_, written) => {
   expect(redactor([`Bearer ${KEY}`])(`{"error":"no such key: ${written}."}`)).toBe('{"error":"no such key: ***."}');
 });
 

@@ -1,5 +1,14 @@
 /** @file The contract of CheckpointSource, on a folder and on an S3 prefix of the local cloud; and large files outside the store. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
@@ -88,7 +97,7 @@ describe.each<[string, () => CheckpointSource]>([
     await expect(open().read("step-1", ["config.json", "gone"])).rejects.toMatchObject({ code: "not-found" });
   });
 
-  test("reads only the requested files", async () => {
+  test("a read returns only the requested files", async () => {
     const files = await open().read("step-1", ["model.safetensors"]);
     expect([...files].map(([name, bytes]) => [name, new TextDecoder().decode(wholeFile(bytes))])).toEqual([
       ["model.safetensors", "weights"],
@@ -131,6 +140,16 @@ test("a large S3 file whose cached copy is damaged is downloaded again", async (
   const { path } = await openExternalFiles(openFileCache(cache))(part);
   expect(path).toBe(join(cache, part.sha256));
   expect(readFileSync(path, "utf8")).toBe("weights");
+});
+
+test("a file that a killed process left in the cache is removed a day later, by the next download", async () => {
+  const cache = join(directory, "cache", "abandoned");
+  mkdirSync(cache, { recursive: true });
+  for (const name of ["partial-old", "partial-new", "old"]) writeFileSync(join(cache, name), "wei");
+  const dayAgo = Date.now() / 1000 - 24 * 3600 - 60;
+  for (const name of ["partial-old", "old"]) utimesSync(join(cache, name), dayAgo, dayAgo);
+  const { sha256: hash } = await readS3Object("s3://mgrpo/ours/step-1/model.safetensors", openFileCache(cache).add);
+  expect(readdirSync(cache).sort()).toEqual([hash, "old", "partial-new"].sort());
 });
 
 test("the error for an unwritable cache names the cache and the variable that moves it, and does not blame the store", async () => {

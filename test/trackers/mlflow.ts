@@ -40,7 +40,7 @@ export async function startMlflow(bin: string, folder: string): Promise<MlflowSe
     if (await responds(url)) return { url, close: () => endGroup(child) };
     await sleep(1000);
   }
-  if (child.exitCode === null) await endGroup(child);
+  await endGroup(child);
   throw new Error(`MLflow's server did not start: ${readFileSync(log, "utf8").trim().split("\n").at(-1)}`);
 }
 
@@ -50,8 +50,9 @@ const responds = (url: string): Promise<boolean> =>
     () => false,
   );
 
-/** Ends the server's process group, which includes the processes that the server starts. */
+/** Ends the server's process group, which includes the processes that the server starts. Does nothing if the server has ended by itself. */
 async function endGroup(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, "exit");
   if (child.pid !== undefined) process.kill(-child.pid, "SIGTERM");
   await ended;

@@ -1,6 +1,6 @@
 /** @file The store's clock: how long it sleeps, and its time after this machine has slept. */
 import { setTimeout as pause } from "node:timers/promises";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openClock } from "../../../adapters/aws/clock.ts";
 
 test("a sleep longer than a timer can wait does not end at once", async () => {
@@ -19,6 +19,7 @@ test("after the machine has slept, during which the monotonic clock stood still,
   const hours = 3_600_000;
   let wall = Date.parse("2026-01-01T22:00:00Z");
   const now = vi.spyOn(Date, "now").mockImplementation(() => wall);
+  onTestFinished(() => now.mockRestore());
   const ask = vi.fn(async () => clock.sawDate(new Date(wall).toUTCString()));
   const clock = openClock(ask);
   await clock.storeTime();
@@ -28,5 +29,4 @@ test("after the machine has slept, during which the monotonic clock stood still,
   expect(Math.abs((await clock.storeTime()) - wall)).toBeLessThan(1000);
   await clock.storeTime();
   expect(ask).toHaveBeenCalledTimes(2);
-  now.mockRestore();
 });

@@ -30,6 +30,14 @@ test("items too large for one response come in as many as they need", async () =
   expect(requests()).toBe(Math.ceil(40 / 3));
 });
 
+test("a batch of which nothing is ever processed is given up, as throttled", async () => {
+  const { table, requests } = tableOf(() => 0);
+  const throttled = { code: "store-unreachable", retryable: true, message: expect.stringContaining("is throttling") };
+  await expect(table.getAll(keys)).rejects.toMatchObject(throttled);
+  // After pauses of 50, 100, 200, 400, 800 and 1600 ms.
+  expect(requests()).toBe(7);
+});
+
 test("a batch of which nothing is processed is requested again", async () => {
   const { table, requests } = tableOf((request) => (request < 2 ? 0 : 40));
   expect(await table.getAll(keys)).toEqual(keys.map(({ sk }) => ({ text: sk })));

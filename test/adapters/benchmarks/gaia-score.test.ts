@@ -131,9 +131,3 @@ describe.each(Object.entries(RULES))("%s", (_rule, cases) => {
     expect(isGaiaMatch(answer, reference)).toBe(correct);
   });
 });
-
-test("the table has at least 60 cases, all different", () => {
-  const cases = Object.values(RULES).flat();
-  expect(new Set(cases.map((one) => JSON.stringify(one))).size).toBe(cases.length);
-  expect(cases.length).toBeGreaterThanOrEqual(60);
-});

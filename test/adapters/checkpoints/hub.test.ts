@@ -2,6 +2,7 @@
 import {
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   rmSync,
@@ -74,7 +75,7 @@ const fetching = (more?: Record<string, string>, model = MODEL) => fetchModel(mo
 /** Below the ephemeral port range, so no test listens there. */
 const UNREACHABLE = "http://127.0.0.1:10404";
 
-describe("one line for", () => {
+describe("the error is one line that says what to do", () => {
   test.each<[string, () => Promise<unknown>, string, RegExp]>([
     [
       "no token",
@@ -163,7 +164,7 @@ describe("one line for", () => {
       "hub-unavailable",
       /^http:\/\/127\.0\.0\.1:\d+ is rate-limiting requests \(429\): wait a few minutes, or set HF_TOKEN/,
     ],
-  ])("%s", async (_, run, code, message) => {
+  ])("for %s", async (_, run, code, message) => {
     const error = await run().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
     expect((error as Error).message).not.toContain("\n");
@@ -178,6 +179,31 @@ test("a model without safetensors is refused", async () => {
     ]),
   );
   await expect(fetching()).rejects.toThrow(/^hf:owner\/tiny@main has no weights as safetensors: name a model that has/);
+});
+
+test("without a single file of weights, the shards that the index lists are fetched, and no others", async () => {
+  const shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
+  const index = text(JSON.stringify({ weight_map: { a: shards[0], b: shards[1], c: shards[0] } }));
+  const { "model.safetensors": _, ...others } = Object.fromEntries(FILES);
+  await serve(
+    new Map([
+      ...Object.entries(others),
+      ...[...shards, "model-00003-of-00003.safetensors"].map((name) => [name, text(name)] as const),
+      ["model.safetensors.index.json", index],
+    ]),
+  );
+  const folder = await fetching();
+  const read = (name: string) => readFileSync(join(folder, name), "utf8");
+  expect(shards.map(read)).toEqual(shards);
+  expect(
+    readdirSync(folder)
+      .filter((name) => name.endsWith(".safetensors"))
+      .sort(),
+  ).toEqual(shards);
+  // A snapshot that lacks a shard is not complete.
+  rmSync(join(folder, shards[1] ?? ""));
+  await fetching();
+  expect(shards.map(read)).toEqual(shards);
 });
 
 test("a single file of weights is fetched rather than the shards of an index, as in transformers", async () => {

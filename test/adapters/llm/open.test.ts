@@ -231,10 +231,10 @@ test("the caller's signal aborts a request, and the pause before a retry", async
   const impatient = new AbortController();
   const pause = failure(limited.complete(QUESTION, impatient.signal));
   await expect.poll(() => server.requests).toHaveLength(1);
-  // By then the response has arrived.
+  // By then the response has arrived. The pause would outlast this test.
   setTimeout(() => impatient.abort(), 100);
   expect((await pause).code).toBe("canceled");
-});
+}, 40_000);
 
 test("a short spec is parsed to the full one, and parsing is idempotent", () => {
   const parsed = LanguageModelSpec.parse("openai:http://10.0.0.7:8000/v1#Qwen/Qwen3-8B");

@@ -43,7 +43,7 @@ test("a server that asks for max_completion_tokens gets it, from concurrent requ
 test.each([
   ["GLM's outage", says("The", { finish: "network_error" }), "endpoint-unavailable", /broke off its answer/],
   ["Kimi's empty account", fails(403, "", "exceeded_current_quota_error"), "endpoint-refused", /requires payment/],
-] as const)("%s", async (_, reply, code, message) => {
+] as const)("%s is recognized by the server's own word for it", async (_, reply, code, message) => {
   const server = await serveOpenAi(() => reply);
   const spec = { provider: "openai" as const, baseUrl: server.url, model: "served", attempts: 1 };
   const asked = openLanguageModel(spec).complete({ messages: [{ role: "user", content: "?" }] });

@@ -30,19 +30,24 @@ test("a completion of 64 MiB is read", async () => {
   expect((await ask(inflated(says("yes"), LIMIT))).outcome).toMatchObject({ text: "yes" });
 });
 
-test.each([200, 400, 503])("a response of more, with status %i", async (status) => {
-  const { outcome, unknown, server } = await ask(inflated(status === 200 ? says("yes") : json(status, {}), LIMIT + 1));
-  expect(outcome).toMatchObject({
-    code: "endpoint-refused",
-    retryable: false,
-    message: `model 'served' at ${server.url} sent a response of more than ${LIMIT} bytes: check that its address is that of a model server`,
-  });
-  expect(server.requests).toHaveLength(1);
-  // The answer may be charged for.
-  expect(unknown).toBe(status === 200 ? 1 : 0);
-});
+test.each([200, 400, 503])(
+  "a response of more than 64 MiB with status %i is refused, and not requested again",
+  async (status) => {
+    const { outcome, unknown, server } = await ask(
+      inflated(status === 200 ? says("yes") : json(status, {}), LIMIT + 1),
+    );
+    expect(outcome).toMatchObject({
+      code: "endpoint-refused",
+      retryable: false,
+      message: `model 'served' at ${server.url} sent a response of more than ${LIMIT} bytes: check that its address is that of a model server`,
+    });
+    expect(server.requests).toHaveLength(1);
+    // The answer may be charged for.
+    expect(unknown).toBe(status === 200 ? 1 : 0);
+  },
+);
 
-test("a response of Bedrock", async () => {
+test("a response of Bedrock of more than 64 MiB is refused", async () => {
   const server = await serveOpenAi(() => inflated(json(200, {}), LIMIT + 1));
   vi.stubEnv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", new URL(server.url).origin);
   onTestFinished(() => void vi.unstubAllEnvs());

@@ -136,6 +136,31 @@ test("another process finds the run again, and a server that was down gets the l
   expect(experiments).toEqual(["mgrpo"]);
 });
 
+test("settings and metrics beyond MLflow's limits on a batch are sent in several, each once", async () => {
+  const names = (count: number) => Array.from({ length: count }, (_, i) => `name${i}`);
+  const tracker = open(Object.fromEntries(names(250).map((name) => [name, "value"])));
+  const metrics = Object.fromEntries(names(700).map((name, i) => [name, i]));
+  await tracker.send(
+    [
+      { ...line(1), metrics },
+      { ...line(2), metrics },
+      { ...line(3), metrics },
+    ],
+    never,
+  );
+  expect(logged.map((batch) => [batch.params?.length ?? 0, batch.metrics?.length ?? 0])).toEqual([
+    [100, 0],
+    [100, 0],
+    [50, 0],
+    [0, 1000],
+    [0, 1000],
+    [0, 100],
+  ]);
+  expect(logged.flatMap(({ params = [] }) => params.map(({ key }) => key))).toEqual(names(250));
+  const sent = logged.flatMap((batch) => batch.metrics ?? []);
+  expect(new Set(sent.map(({ key, step }) => `${key} ${step}`)).size).toBe(2100);
+});
+
 test("a long setting is cut between characters, not within a surrogate pair", async () => {
   await open({ system: `${"x".repeat(499)}\u{1f30d}` }).send([line(1)], never);
   expect(logged[0]?.params).toEqual([{ key: "system", value: "x".repeat(499) }]);
@@ -229,13 +254,12 @@ test("a user and password come before a token, and a token before a user without
 
 test("a user and password in the address become the Authorization header, and appear in no message", async () => {
   const address = url.replace("//", "//ada:word%40home@");
-  const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow", "otlp"] });
-  const environment = { MLFLOW_TRACKING_URI: address, OTEL_EXPORTER_OTLP_ENDPOINT: address };
-  const trackers = trackersOf(config, environment);
-  await trackers[0]?.send([line(1)], never);
+  const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
+  const [tracker] = trackersOf(config, { MLFLOW_TRACKING_URI: address });
+  await tracker?.send([line(1)], never);
   expect(new Set(authorizations)).toEqual(new Set([`Basic ${Buffer.from("ada:word@home").toString("base64")}`]));
   await new Promise((closed) => server.close(closed));
-  const error: unknown = await trackers[0]?.send([line(2)], never).catch((thrown: unknown) => thrown);
+  const error: unknown = await tracker?.send([line(2)], never).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "tracker-unavailable", message: expect.not.stringContaining("word") });
 });
 

@@ -2,17 +2,16 @@
  * @file Rollouts as OTLP traces: the tree, the scores, ids that stay the same when a rollout is sent again, content only
  * with `trackContent`; decoded with OTLP's own schema.
  */
-import { once } from "node:events";
-import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import protobuf from "protobufjs";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { checkTrackers, openTrackers } from "../../../adapters/trackers/open.ts";
 import { openOtlp } from "../../../adapters/trackers/otlp.ts";
 import { readTracedRollouts } from "../../../cli/local/traced-rollouts.ts";
 import { config, storeOfFinishedRun } from "../../cli/records.ts";
+import { serveHttp } from "../../fakes/http-server.ts";
 
 const never = new AbortController().signal;
 const report = () => {};
@@ -140,6 +139,17 @@ test("spans shorter than a millisecond keep their duration", async () => {
   for (const span of spans) expect(span.endTimeUnixNano).toBeGreaterThan(span.startTimeUnixNano);
 });
 
+test("the line of a step sends its rollouts, and the line of an evaluation sends none: line n is of step n - 1", async () => {
+  const asked: number[] = [];
+  const rollouts = async (step: number) => {
+    asked.push(step);
+    return readTracedRollouts(await storeOfFinishedRun(), config, 0);
+  };
+  const lines = [line, { ...line, source: "eval/held-out" }, { ...line, step: 2 }];
+  await openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts, report }).send(lines, never);
+  expect([asked, requests.length]).toEqual([[0, 1], 2]);
+});
+
 test("a rollout sent twice has the same ids", async () => {
   const ids = (spans: readonly Decoded[]) => spans.map(({ traceId, spanId }) => `${traceId}/${spanId}`).sort();
   expect(ids(await send(false))).toEqual(ids(await send(false)));
@@ -201,22 +211,21 @@ test.each<[Record<string, string>, RegExp]>([
   expect(error).toMatchObject({ message: expect.not.stringContaining("Basic") });
 });
 
-test("a header from a variable replaces that of the address, whatever the case of its name", async () => {
-  const store = await storeOfFinishedRun();
-  const rollouts = (step: number) => readTracedRollouts(store, config, step);
-  const [tracker] = openTrackers(
-    { ...config, track: ["otlp"] },
-    "unused",
-    0,
-    rollouts,
-    {
-      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url.replace("//", "//ada:word@"),
-      OTEL_EXPORTER_OTLP_HEADERS: "Authorization=Bearer%20key",
-    },
-    report,
-  );
-  await tracker?.send([line], never);
-  expect(received.map((headers) => headers["authorization"])).toEqual(["Bearer key"]);
+test("a user and password in the address become a header, which one from a variable replaces, whatever the case of its name", async () => {
+  const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
+  for (const OTEL_EXPORTER_OTLP_HEADERS of ["", "Authorization=Bearer%20key"]) {
+    const [tracker] = openTrackers(
+      { ...config, track: ["otlp"] },
+      "unused",
+      0,
+      async () => rollouts,
+      { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url.replace("//", "//ada:word@"), OTEL_EXPORTER_OTLP_HEADERS },
+      report,
+    );
+    await tracker?.send([line], never);
+  }
+  const basic = `Basic ${Buffer.from("ada:word").toString("base64")}`;
+  expect(received.map((headers) => headers["authorization"])).toEqual([basic, "Bearer key"]);
 });
 
 test("an empty variable counts as unset", async () => {
@@ -270,16 +279,12 @@ test("a send that runs out of time says so, and names the command that sends the
 });
 
 test("a receiver that breaks off its response: the error names it, and is retryable", async () => {
-  const broken = createServer((request, response) => {
+  const address = await serveHttp((request, response) => {
     request.resume().once("end", () => {
       response.writeHead(503, { "content-length": 100 });
       response.write("busy", () => response.destroy());
     });
   });
-  onTestFinished(() => void broken.close());
-  broken.listen(0, "127.0.0.1");
-  await once(broken, "listening");
-  const address = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`;
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
   const options = { url: address, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts, report };
   await expect(openOtlp(options).send([line], never)).rejects.toMatchObject({

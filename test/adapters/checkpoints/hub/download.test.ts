@@ -1,7 +1,6 @@
 /** @file Downloads from the hub: resumed where they stopped, by one process or several, verified, and each failure of the disk as one line. */
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { fetchModel, type HubReporter } from "../../../../adapters/checkpoints/hub/model.ts";
 import { sha256 } from "../../../../engine/hash.ts";
@@ -65,7 +64,9 @@ test("a download that another process deletes as damaged starts again, or fails 
   vi.useFakeTimers({ toFake: ["Date"], now: statSync(incomplete).mtimeMs });
   onTestFinished(() => void vi.useRealTimers());
   const waiting = fetchModel(MODEL, settings(), report);
-  await sleep(400);
+  // The last file that is fetched before the weights: the download now waits for `incomplete`.
+  const last = join(root(), "snapshots", COMMIT, "tokenizer_config.json");
+  await expect.poll(() => existsSync(last)).toBe(true);
   rmSync(incomplete);
   expect(sha256(readFileSync(join(await waiting, "model.safetensors")))).toBe(sha256(weights));
   rmSync(blobOfWeights());

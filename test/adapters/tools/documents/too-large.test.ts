@@ -17,6 +17,6 @@ function withoutRoom(bytes: Uint8Array): Uint8Array {
 test.each([
   ["PDF", extractPdf, pdfOf(["text"])],
   ["workbook", extractSpreadsheet, workbook('<row r="1"><c r="A1"><v>7</v></c></row>')],
-] as const)("a %s", async (_, extract, bytes) => {
+] as const)("a %s that does not fit in memory is too complex", async (_, extract, bytes) => {
   expect(await extract({ url: "", type: "", bytes: withoutRoom(bytes), maxCharacters: 1000 })).toEqual(TOO_COMPLEX);
 });
