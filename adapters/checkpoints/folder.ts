@@ -62,7 +62,9 @@ async function readFileOf(path: string, largeBytes: number): Promise<CheckpointF
     return Uint8Array.from(await readFile(path));
   } catch (cause) {
     const gone = (cause as NodeJS.ErrnoException).code === "ENOENT";
-    const fault = gone ? "disappeared before it was read" : `cannot be read: ${(cause as Error).message}`;
+    const fault = gone
+      ? "disappeared before it was read: put it back"
+      : `cannot be read (${(cause as Error).message}): make it readable`;
     throw new MgrpoError(gone ? "not-found" : "checkpoint-damaged", `${path} ${fault}`, { cause });
   }
 }

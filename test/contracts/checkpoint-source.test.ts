@@ -194,6 +194,20 @@ test("a single folder is listed by name, even through a symlink; the error for o
   });
 });
 
+test("the error for a file of a folder that cannot be read says what to do", async () => {
+  const folder = join(directory, "unreadable");
+  mkdirSync(folder);
+  symlinkSync(join(folder, "loop.json"), join(folder, "loop.json"));
+  const source = openFolderSource(directory);
+  await expect(source.read("unreadable", ["loop.json"])).rejects.toMatchObject({
+    code: "checkpoint-damaged",
+    message: expect.stringMatching(/loop\.json cannot be read \(ELOOP: .*\): make it readable$/),
+  });
+  await expect(source.read("unreadable", ["gone"])).rejects.toThrow(
+    /gone disappeared before it was read: put it back$/,
+  );
+});
+
 test("the error for a location that is missing or invalid names it", async () => {
   await expect(openFolderSource(join(directory, "nowhere")).list()).rejects.toThrow(/nowhere: no such folder to watch/);
   await expect(openFolderSource(join(directory, "ours/loose.txt")).list()).rejects.toThrow(
