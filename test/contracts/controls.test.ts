@@ -1,8 +1,9 @@
 /** @file The AWS controls, against a fake server that speaks AWS's protocols, fulfill the contract; so do the in-memory controls of other tests. */
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { awsControls } from "../../adapters/aws/controls.ts";
 import { controlPlane, memoryControls, serveControlPlane } from "../fakes/control-plane.ts";
 import { setEnvironment } from "../fakes/environment.ts";
+import { serveHttp } from "../fakes/http-server.ts";
 import { controlsContract } from "./controls.ts";
 
 const plane = controlPlane(["a", "b"]);
@@ -33,6 +34,22 @@ test("the error for a call that AWS refuses names the operation, has a code and 
     retryable: true,
     message: expect.stringMatching(
       /^turn the schedule 'other' on: the call to AWS failed \(ResourceNotFoundException: no rule other\)/,
+    ),
+  });
+});
+
+test("events that EventBridge refuses, in a request that it accepts, are an error", async () => {
+  const Entries = [{ EventId: "1" }, { ErrorCode: "ThrottlingException", ErrorMessage: "too many" }];
+  const origin = await serveHttp((request, response) => {
+    request.resume();
+    response.end(JSON.stringify({ FailedEntryCount: 1, Entries }));
+  });
+  onTestFinished(setEnvironment({ AWS_ENDPOINT_URL_EVENTBRIDGE: origin }));
+  const { events } = awsControls()({ bucket: "objects", clockRule: "clock" });
+  await expect(events.redeliver(["a", "b"])).rejects.toMatchObject({
+    code: "deployment-unreachable",
+    message: expect.stringContaining(
+      "send 2 events of 'objects' again: the call to AWS failed (Error: EventBridge refused 1 events: too many)",
     ),
   });
 });

@@ -1,4 +1,4 @@
-/** @file The store's clock: how long it sleeps, and its time after this machine has slept. */
+/** @file The store's clock: how long it sleeps, what it takes from the Date headers, and its time after this machine has slept. */
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openClock } from "../../../adapters/aws/clock.ts";
@@ -29,4 +29,25 @@ test("after the machine has slept, during which the monotonic clock stood still,
   expect(Math.abs((await clock.storeTime()) - wall)).toBeLessThan(1000);
   await clock.storeTime();
   expect(ask).toHaveBeenCalledTimes(2);
+});
+
+test("a Date header that was read late does not set the time back, and one that is seconds behind does", async () => {
+  const clock = openClock(async () => {});
+  const noon = Date.parse("2026-01-01T12:00:00Z");
+  const timeAfter = async (header: number) => {
+    clock.sawDate(new Date(header).toUTCString());
+    return clock.storeTime();
+  };
+  expect(await timeAfter(noon)).toBeGreaterThanOrEqual(noon);
+  expect(await timeAfter(noon - 1000)).toBeGreaterThanOrEqual(noon);
+  expect(await timeAfter(noon + 5000)).toBeGreaterThanOrEqual(noon + 5000);
+  expect(await timeAfter(noon - 600_000)).toBeLessThan(noon);
+});
+
+test("a store whose responses have no Date header has no time", async () => {
+  const clock = openClock(async () => clock.sawDate(undefined));
+  await expect(clock.storeTime()).rejects.toMatchObject({
+    code: "store-unreachable",
+    message: expect.stringContaining("no Date header"),
+  });
 });

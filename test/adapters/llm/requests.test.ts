@@ -50,6 +50,18 @@ test.each([
   await expect(asked).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
 });
 
+test.each([
+  ["seconds", () => ({ "retry-after": "3600" })],
+  ["a date", () => ({ "retry-after": new Date(Date.now() + 3_600_000).toUTCString() })],
+  ["milliseconds, in a header of their own", () => ({ "retry-after-ms": "3600000" })],
+])("the pause that a server asks for may be given as %s", async (_, headers) => {
+  const server = await serveOpenAi(() => fails(429, "later", "rate", headers()));
+  const asked = openLanguageModel(`openai:${server.url}#served`).complete({
+    messages: [{ role: "user", content: "?" }],
+  });
+  await expect(asked).rejects.toThrow(/gave up after one attempt; the server asks for a pause of 3[56]\d\d s$/);
+});
+
 /** A completion with these fields in place of OpenAI's. */
 function completion(message: object, fields: object = {}): Reply {
   const usage = { prompt_tokens: 20, completion_tokens: 5 };

@@ -1,4 +1,4 @@
-/** @file Multipart uploads: concurrent requests release the bytes of a part once; startup removes abandoned uploads. */
+/** @file Multipart uploads: concurrent requests release the bytes of a part once; only what was uploaded is joined; startup removes abandoned uploads. */
 import { readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
@@ -54,6 +54,26 @@ test("of two concurrent aborts of an upload, one finds no upload, and its bytes 
   expect(first.status).toBe("fulfilled");
   expect(second).toMatchObject({ status: "rejected", reason: { code: "NoSuchUpload" } });
   expect(released).toEqual([3]);
+});
+
+test("a completion that names a part that is missing, has changed or is out of order is refused, and the upload stays", async () => {
+  const { uploads, begin, receive } = await open();
+  const id = await begin();
+  const put = async (number: number, text: string) => {
+    const received = await receive(text);
+    await uploads.putPart(id, number, received);
+    return { number, etag: received.etag };
+  };
+  const replaced = await put(1, "none");
+  const [one, two] = [await put(1, "one"), await put(2, "two")];
+  for (const [parts, code] of [
+    [[one, { number: 3, etag: one.etag }], "InvalidPart"],
+    [[replaced, two], "InvalidPart"],
+    [[two, one], "InvalidPartOrder"],
+    [[one, one], "InvalidPartOrder"],
+  ] as const)
+    await expect(uploads.complete(id, parts, true)).rejects.toMatchObject({ code });
+  expect((await uploads.parts(id)).map(({ number }) => number)).toEqual([1, 2]);
 });
 
 test("startup removes abandoned uploads, and leaves current ones and foreign files alone", async () => {

@@ -130,7 +130,7 @@ test("a page is fetched again under other settings that change the response", as
     expect.stringContaining("is not a public host"),
     expect.stringContaining("cannot be opened"),
     expect.stringContaining("Alby is a town"),
-    expect.stringContaining("cannot be read"),
+    expect.stringContaining("cannot be read: it redirects more than 0 times"),
   ]);
 });
 

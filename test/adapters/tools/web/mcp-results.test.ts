@@ -44,6 +44,12 @@ test.each<[string, Record<string, string>, RegExp, (server: McpServer) => Promis
     (server) => server.tools(),
   ],
   [
+    "pages of tools",
+    { "tools/list": '{"nextCursor":"more","tools":[]}' },
+    /lists more than 100 pages of tools$/,
+    (server) => server.tools(),
+  ],
+  [
     "icons of a tool",
     { "tools/list": `{"tools":[{"name":"a","icons":${many("{}", 9e6)}}]}` },
     /listing its tools: .*inputSchema/,
