@@ -157,7 +157,7 @@ test.skipIf(!LINUX)(
     expect(await reader.read(page("<p>two</p>"))).toMatchObject({ text: "two" });
     expect(ownChildren()).toEqual([child]);
     process.kill(child, "SIGKILL");
-    while (isRunning(child)) await new Promise((resolve) => setTimeout(resolve, 10));
+    await expect.poll(() => isRunning(child)).toBe(false);
     expect(await reader.read(page("<p>three</p>"))).toMatchObject({ text: "three" });
   },
 );
