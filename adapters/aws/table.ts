@@ -98,16 +98,16 @@ const batchesOf = (keys: readonly TableKey[]) =>
 
 async function readBatch({ api, name }: TableOptions, keys: readonly TableKey[]): Promise<Attributes[]> {
   const items: Attributes[] = [];
-  let requested: BatchGetItemCommandInput["RequestItems"] = {
-    [name]: { Keys: keys.map((key) => marshaled({ ...key })), ConsistentRead: true },
-  };
+  let requested: Attributes[] = keys.map((key) => marshaled({ ...key }));
   for (let wait = MIN_PAUSE_MS; ; ) {
-    const { Responses, UnprocessedKeys } = await api.batchGetItem({ RequestItems: requested });
+    const { Responses, UnprocessedKeys } = await api.batchGetItem({
+      RequestItems: { [name]: { Keys: requested, ConsistentRead: true } },
+    });
     items.push(...(Responses?.[name] ?? []));
-    const rest = UnprocessedKeys?.[name]?.Keys?.length ?? 0;
-    if (rest === 0) return items;
-    const isThrottled = rest === requested?.[name]?.Keys?.length;
-    requested = UnprocessedKeys;
+    const rest = UnprocessedKeys?.[name]?.Keys ?? [];
+    if (rest.length === 0) return items;
+    const isThrottled = rest.length === requested.length;
+    requested = rest;
     // A response has a maximum size, so large items take several.
     if (!isThrottled) {
       wait = MIN_PAUSE_MS;

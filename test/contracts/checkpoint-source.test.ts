@@ -5,6 +5,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -113,11 +114,14 @@ describe.each<[string, (cache: FileCache) => CheckpointSource]>([
   const read = async () => (await open(cache).read("step-1", ["model.safetensors"])).get("model.safetensors");
   const textOf = (file: CheckpointFile | undefined) => file && Buffer.from(wholeFile(file)).toString();
 
-  test("are read from local disk; workers open them at their origin and verify the hash", async () => {
+  test("are read from local disk, where they are stored once; workers open them at their origin and verify the hash", async () => {
     const file = await read();
     if (!file || file instanceof Uint8Array) return expect.fail("the file was read into memory");
     expect(textOf(file)).toBe("weights");
+    const { ino } = statSync(file.path);
     expect(await read()).toEqual(file);
+    // Another download would replace the file.
+    expect(statSync(file.path).ino).toBe(ino);
     const part = { sha256: await sha256OfFile(file), bytes: file.bytes, origin: file.origin ?? file.path };
     const files = { "model.safetensors": part };
     const manifest = { run: "r", agent: "a", version: 0, trained: false, files, stats: null, seconds: null };

@@ -1,4 +1,4 @@
-/** @file Batches of which the store returns only a part: large items, throttling. */
+/** @file Batches of which the store returns only a part: large items, throttling. All reads are consistent. */
 import { marshall } from "@aws-sdk/util-dynamodb";
 import { expect, test } from "vitest";
 import { type DynamoApi, openTable } from "../../../adapters/aws/table.ts";
@@ -42,4 +42,35 @@ test("a batch of which nothing is processed is requested again", async () => {
   const { table, requests } = tableOf((request) => (request < 2 ? 0 : 40));
   expect(await table.getAll(keys)).toEqual(keys.map(({ sk }) => ({ text: sk })));
   expect(requests()).toBe(3);
+});
+
+test("every read is consistent, also that of the rest of a batch", async () => {
+  const reads: (boolean | undefined)[] = [];
+  const api: DynamoApi = {
+    getItem: async ({ ConsistentRead }) => {
+      reads.push(ConsistentRead);
+      return {};
+    },
+    batchGetItem: async ({ RequestItems }) => {
+      const { Keys = [], ConsistentRead } = RequestItems?.[NAME] ?? {};
+      reads.push(ConsistentRead);
+      // DynamoDB repeats the setting here; a compatible store may not.
+      return Keys.length > 1 ? { UnprocessedKeys: { [NAME]: { Keys: Keys.slice(1) } } } : {};
+    },
+    query: async ({ ConsistentRead }) => {
+      reads.push(ConsistentRead);
+      return {};
+    },
+    updateItem: () => Promise.reject(Object.assign(new Error(), { name: "ConditionalCheckFailedException" })),
+    putItem: never,
+    deleteItem: never,
+  };
+  const table = openTable({ api, name: NAME, endpoint: () => "here" });
+  const [key = expect.fail()] = keys;
+  await table.get(key);
+  await table.getAll(keys.slice(0, 3));
+  await table.query(key.pk, "GROUP#");
+  // What it returns when its condition fails.
+  await table.update({ key, set: [[["n"], 1]], when: [] });
+  expect(reads).toEqual(Array(6).fill(true));
 });

@@ -5,6 +5,8 @@ import { existsSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { openAnswerCache } from "../../../../adapters/tools/web/external/cache.ts";
 import { openFolderObjects } from "../../../../adapters/tools/web/external/folder-objects.ts";
 import { ToolSpendingRecord } from "../../../../core/contracts/spending.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
@@ -114,6 +116,16 @@ test("identical concurrent calls send one request; live mode stores no answer; a
   await live.call("search", { query: "Corby" });
   expect(world.searches()).toBe(before + 2);
   await Promise.all([first, second, live].map((tools) => tools.close()));
+});
+
+test("of two processes that ask at the same time, both get the answer that is stored first", async () => {
+  const { objects } = memoryStore();
+  const request = { tool: "search", backend: "serper", arguments: "Alby" };
+  const answers = ["one", "other"].map((answer) => {
+    const cache = openAnswerCache({ mode: "cached", objects, keyOf: (sha256) => `tools/${sha256}.json` });
+    return cache.answer(request, z.string(), async () => answer);
+  });
+  expect(await Promise.all(answers)).toEqual(["one", "one"]);
 });
 
 test("a page is fetched again under other settings that change the response", async () => {
