@@ -1,4 +1,7 @@
-/** @file Whether HTTP allows a header. It is checked before a request, since the error of `fetch` repeats the value, which may be a secret. */
+/**
+ * @file HTTP headers: whether HTTP allows one, which is checked before a request, since the error of `fetch` repeats the value, which may be a
+ * secret; and the pause that Retry-After asks for.
+ */
 
 /** Whether HTTP allows a header with this name and value. */
 export function isHeader(name: string, value: string): boolean {
@@ -8,4 +11,11 @@ export function isHeader(name: string, value: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** In seconds. Retry-After has a number of seconds or a date; 0 if it is absent or has neither. */
+export function retryAfterSeconds(retryAfter: string | null | undefined): number {
+  const seconds = Number(retryAfter ?? 0);
+  if (Number.isFinite(seconds)) return Math.max(0, seconds);
+  return Math.max(0, (Date.parse(retryAfter ?? "") - Date.now()) / 1000 || 0);
 }

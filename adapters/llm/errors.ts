@@ -5,6 +5,7 @@
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
+import { retryAfterSeconds } from "../http-header.ts";
 import { jsonOrUndefined } from "./json.ts";
 import { noAnswerIn } from "./no-answer.ts";
 import type { Endpoint } from "./provider.ts";
@@ -215,13 +216,10 @@ export const refused = (message: string, status?: number) =>
 export const unavailable = (message: string, status?: number, afterSeconds = 0) =>
   new EndpointFailure("endpoint-unavailable", message, { status, afterSeconds });
 
-/** Retry-After: seconds or a date; some servers give milliseconds in their own header. */
+/** Of Retry-After. Some servers give milliseconds in their own header. */
 function secondsOf(headers: Record<string, string> = {}): number {
   const milliseconds = Number(headers["retry-after-ms"]);
-  if (milliseconds > 0) return milliseconds / 1000;
-  const after = headers["retry-after"] ?? "";
-  const seconds = after.trim() === "" ? 0 : Number(after);
-  return Math.max(0, Number.isNaN(seconds) ? (Date.parse(after) - Date.now()) / 1000 || 0 : seconds);
+  return milliseconds > 0 ? milliseconds / 1000 : retryAfterSeconds(headers["retry-after"]);
 }
 
 /** One line, shortened. */

@@ -50,6 +50,13 @@ test.each([
   await expect(asked).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
 });
 
+test.each([408, 409, 424, 425])("HTTP %d, by which some servers ask for a retry, is retried", async (status) => {
+  const server = await serveOpenAi((_, n) => (n === 0 ? fails(status, "again") : says("at last")));
+  const model = openLanguageModel(`openai:${server.url}#served`, { pauseSeconds: 0.001 });
+  const { text } = await model.complete({ messages: [{ role: "user", content: "?" }] });
+  expect([text, server.requests.length]).toEqual(["at last", 2]);
+});
+
 test.each([
   ["seconds", () => ({ "retry-after": "3600" })],
   ["a date", () => ({ "retry-after": new Date(Date.now() + 3_600_000).toUTCString() })],

@@ -12,6 +12,7 @@ import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { Clock } from "../../../../core/ports.ts";
 import { readAtMost } from "../../../../core/read-at-most.ts";
 import { toWellFormedJson } from "../../../../core/well-formed.ts";
+import { retryAfterSeconds } from "../../../http-header.ts";
 import type { Redact } from "../../../redact.ts";
 
 export interface BackendRequest<T> {
@@ -110,7 +111,7 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
     return {
       status: response.status,
       type: response.headers.get("content-type") ?? "no content type",
-      pauseSeconds: secondsOf(response.headers.get("retry-after")),
+      pauseSeconds: retryAfterSeconds(response.headers.get("retry-after")),
       text: redact(await textOf(response)),
     };
   } catch (cause) {
@@ -195,15 +196,6 @@ const ADVICE: readonly (readonly [readonly number[], (keyVariable: string | unde
 
 const pauseSecondsOf = ({ evidence }: MgrpoError): number =>
   (evidence as Partial<Evidence> | undefined)?.pauseSeconds ?? 0;
-
-/** Retry-After in seconds: a number, or a date. */
-function secondsOf(retryAfter: string | null): number {
-  if (retryAfter === null) return 0;
-  const seconds = Number(retryAfter);
-  if (Number.isFinite(seconds)) return Math.max(0, seconds);
-  const date = Date.parse(retryAfter);
-  return Number.isNaN(date) ? 0 : Math.max(0, (date - Date.now()) / 1000);
-}
 
 /** An error in a few words: its innermost cause is the most informative. */
 export function reasonOf(error: unknown): string {
