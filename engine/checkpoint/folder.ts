@@ -72,12 +72,13 @@ async function oldWeights(folder: string, files: CheckpointFiles): Promise<strin
 const partialPrefix = (name: string) => `${name}.partial-`;
 const PARTIAL = /\.partial-.+-\d+$/;
 
-/** A single file wins over shards, and an adapter is added to the model beside it. */
+/** A single file wins over shards, and an adapter is added to the model beside it. Files that the new weights replace are no fault. */
 async function refuseOtherWeights(folder: string, files: CheckpointFiles): Promise<void> {
   const isWholeModel = files.has(MODEL_FILE) || files.has(INDEX_FILE);
   const isRead = (name: string) =>
     files.has(indexFileOf(name)) || (isWholeModel && [ADAPTER_FILE, ADAPTER_CONFIG_FILE].includes(name));
-  const other = (await readdir(folder)).find((name) => !files.has(name) && isRead(name));
+  const replaced = new Set([...files.keys(), ...(await oldWeights(folder, files))]);
+  const other = (await readdir(folder)).find((name) => !replaced.has(name) && isRead(name));
   if (other === undefined) return;
   const fault = `${folder}: it has ${other}, which is not part of the checkpoint but would be read as if it were`;
   throw new MgrpoError("config-invalid", `${fault}: remove that file, or give another folder`);
