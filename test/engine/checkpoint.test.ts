@@ -64,6 +64,15 @@ describe("safetensors", () => {
     expect([...(tensors.get("h")?.values ?? [])]).toEqual([1.5, 2 ** -24, Number.NEGATIVE_INFINITY]);
   });
 
+  test("float32 is written as the nearest bfloat16, ties to even; NaN stays NaN", () => {
+    // At 1, the last place of bf16 is 2^-7. The last value is a NaN whose fraction is set only where bf16 has no bits.
+    const values = Float32Array.of(1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -8 + 2 ** -20, -1 - 3 * 2 ** -8, 0);
+    new Uint32Array(values.buffer)[4] = 0x7f800001;
+    const bytes = writeSafetensors(new Map([["a", { shape: [5], values }]]), {}, "BF16");
+    const written = readSafetensors(bytes, "x").tensors.get("a")?.values ?? [];
+    expect([...written]).toEqual([1, 1 + 2 ** -6, 1 + 2 ** -7, -1 - 2 ** -6, Number.NaN]);
+  });
+
   test.each<[string, Uint8Array, RegExp]>([
     ["an empty file", new Uint8Array(), /m: 0 bytes are not a safetensors file/],
     ["a truncated header", raw({ a: 1 }, new Uint8Array()).subarray(0, 10), /m: cut off inside the header/],

@@ -1,6 +1,6 @@
 /** @file Which lane of a sampler a sequence is assigned to. */
 import { expect, test } from "vitest";
-import type { Sampler } from "../../core/ports.ts";
+import type { SampleRequest, Sampler } from "../../core/ports.ts";
 import { laneSampler } from "../../engine/compiled/sampling/lane-sampler.ts";
 
 /** `count` lanes that record the sequences assigned to them. */
@@ -17,9 +17,10 @@ function lanes(count: number) {
     }),
   );
   const sampler = laneSampler(samplers);
-  const ask = async (sequence: string, tokens: readonly number[]) => {
+  const ask = async (sequence: string, tokens: readonly number[], branchOf?: SampleRequest["branchOf"]) => {
     const sampling = { temperature: 1, topP: 1, topK: 0 };
-    await sampler.sample({ sequence, tokens, maxTokens: 1, stop: [], sampling, stream: [sequence] });
+    const request = { sequence, tokens, maxTokens: 1, stop: [], sampling, stream: [sequence] };
+    await sampler.sample({ ...request, ...(branchOf && { branchOf }) });
   };
   return { sampler, ask, assigned: () => assigned.map((sequences) => [...sequences]) };
 }
@@ -47,4 +48,21 @@ test("with a shared prompt, a lane gets at most 8 sequences more than the emptie
   sampler.release("s11");
   await ask("s11", [3]);
   expect(assigned()[0]).toEqual([...names.slice(0, 8), "t", "s11"]);
+});
+
+test("a branch gets the lane that has its sequence's cache, even if another has fewer sequences", async () => {
+  const { ask, assigned, sampler } = lanes(2);
+  for (const [name, prompt] of [
+    ["a", 1],
+    ["b1", 2],
+    ["b2", 2],
+  ] as const)
+    await ask(name, [prompt]);
+  const branchOf = { sequence: "b1", sharedTokens: 1 };
+  await ask("branch", [2, 7, 7], branchOf);
+  expect(assigned()).toEqual([["a"], ["b1", "b2", "branch"]]);
+  // A released sequence has no cache to share.
+  sampler.release("b1");
+  await ask("late", [2, 8, 8], branchOf);
+  expect(assigned()[0]).toEqual(["a", "late"]);
 });

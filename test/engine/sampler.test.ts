@@ -1,4 +1,4 @@
-/** @file Requests that end without a sample, and sequences that begin as branches of others. */
+/** @file Requests that end without a sample, sequences that begin as branches of others, and turns that leave their sequence's earlier tokens. */
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../../core/ports.ts";
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
@@ -32,6 +32,21 @@ test("releasing a sequence cancels all of its requests and no others", async () 
   sampler.release("s");
   await Promise.all(canceled);
   expect((await other).tokens).toHaveLength(4);
+  await sampler.close();
+});
+
+test("turns that differ from their sequence's earlier tokens inside a prefill chunk have the bits of new sequences", async () => {
+  const sampler = await open();
+  // Both turns go on alike, after different prefixes: what is cached of one must not serve the other.
+  for (const first of [1, 9]) {
+    const turn = { ...request, sequence: `${first}`, stream: [first] };
+    await sampler.sample({ ...turn, tokens: [first, 2, 3, 4, 5] });
+    const changed = { ...turn, tokens: [first, 2, 6, 7, 8] };
+    const found = await sampler.sample(changed);
+    const fresh = await open();
+    expect(found).toEqual(await fresh.sample(changed));
+    await fresh.close();
+  }
   await sampler.close();
 });
 

@@ -48,16 +48,16 @@ const traceDouble = () =>
 
 const doubleSession = ({ external }: OpenWeights) => sharedSession("double", shape, options, traceDouble, external);
 
-const embeddingOf = (seed: number) =>
-  parseCheckpoint(tinyCheckpoint(TINY, seed)).weights.slice(0, TINY.vocabulary * TINY.width);
+/** What the graph returns for model `seed`. */
+const doubledOf = (seed: number) =>
+  parseCheckpoint(tinyCheckpoint(TINY, seed))
+    .weights.slice(0, TINY.vocabulary * TINY.width)
+    .map((value) => 2 * value);
 
 const doubled = async (weights: OpenWeights) => (await (await doubleSession(weights)).run({}, {}))["doubled"];
 
 test("after a model is replaced in its file, a session computes with the new one", async () => {
-  for (const seed of [1, 2]) {
-    const expected = embeddingOf(seed).map((value) => 2 * value);
-    expect(await doubled(openWeights(model("replaced", seed)))).toEqual(expected);
-  }
+  for (const seed of [1, 2]) expect(await doubled(openWeights(model("replaced", seed)))).toEqual(doubledOf(seed));
 });
 
 test("a file that was replaced after its model was opened is not mapped", async () => {
@@ -81,7 +81,7 @@ test("a session is released when it has no users and other weights are mapped, n
   endUse(third.external);
   await doubled(openWeights(model("another", 3)));
   await expect(session.run({}, {})).rejects.toThrow();
-  expect(await doubled(openWeights(files))).toBeDefined();
+  expect(await doubled(openWeights(files))).toEqual(doubledOf(1));
 });
 
 test("a session that fails to open after its last use neither makes another one fail nor removes its successor", async () => {
@@ -93,7 +93,7 @@ test("a session that fails to open after its last use neither makes another one 
   endUse(gone.external);
   const unrelated = doubled(openWeights(model("unrelated", 2)));
   const successor = open(traceDouble, again);
-  expect(await unrelated).toBeDefined();
+  expect(await unrelated).toEqual(doubledOf(2));
   await failure;
   expect(await open(traceDouble, again)).toBe(await successor);
   endUse(again.external);
