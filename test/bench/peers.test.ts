@@ -240,7 +240,7 @@ describe("our step", () => {
     }
   });
 
-  test("a question's batch, worked by hand", () => {
+  test("a question's batch has the vectors worked out by hand", () => {
     const samples: Sample[] = [
       { tokens: [2, 4], logProbs: [-1, -2], stop: "length" },
       { tokens: [1, 3], logProbs: [-3, -4], stop: "length" },

@@ -7,35 +7,9 @@ import { QWEN3_06B } from "../../bench/qwen3/model.ts";
 import { Findings } from "../../cli/local/findings.ts";
 import { checkMemory } from "../../cli/local/model-needs.ts";
 import { RunConfig, type RunConfigInput } from "../../core/contracts/config.ts";
-import type { CheckpointFile, CheckpointFiles, LocalFile } from "../../core/ports.ts";
-import { writeModelConfig } from "../../engine/checkpoint/config.ts";
-import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
+import type { CheckpointFiles, LocalFile } from "../../core/ports.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
-
-/** A model folder with a sparse file of weights: only its header is written. */
-function hollowModel(folder: string): CheckpointFiles {
-  mkdirSync(folder);
-  const { parameters, length } = parameterLayout(QWEN3_06B);
-  const entries = parameters.map(({ name, shape, offset, length: count }) => [
-    name,
-    { dtype: "F32", shape, data_offsets: [4 * offset, 4 * (offset + count)] },
-  ]);
-  const json = JSON.stringify(Object.fromEntries(entries));
-  const header = Buffer.from(json.padEnd(Math.ceil(json.length / 8) * 8));
-  const prefix = Buffer.alloc(8);
-  prefix.writeBigUInt64LE(BigInt(header.length));
-  const path = join(folder, MODEL_FILE);
-  const file = openSync(path, "w");
-  writeSync(file, Buffer.concat([prefix, header]));
-  const bytes = 8 + header.length + 4 * length;
-  ftruncateSync(file, bytes);
-  closeSync(file);
-  const config = new TextEncoder().encode(writeModelConfig(QWEN3_06B, 4096));
-  return new Map<string, CheckpointFile>([
-    ["config.json", config],
-    [MODEL_FILE, { path, bytes }],
-  ]);
-}
+import { hollowModel } from "../engine/hollow-model.ts";
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-team-memory-"));
@@ -71,7 +45,7 @@ const agent = (delegates: string[], trained = true) => ({
 const BASE_GB = 2.38;
 
 test("where saving a large adapter takes the most memory, the advice is a smaller adapter", () => {
-  const main = hollowModel(join(temporaryFolder(), "base"));
+  const main = hollowModel(QWEN3_06B, join(temporaryFolder(), "base"));
   const engine = { ...ENGINE, slots: 1, microBatchTokens: 512 };
   const message = refusal({ main }, { agents: { main: { ...agent([]), lora: { rank: 512 }, engine } } });
   // 323 million weights are 1.3 GB. Saving takes one copy, and 3 GiB for what is in flight.
@@ -80,8 +54,8 @@ test("where saving a large adapter takes the most memory, the advice is a smalle
 
 test("preflight counts a base once if two agents train adapters on it, even if they name it by different paths", () => {
   const folder = temporaryFolder();
-  const main = hollowModel(join(folder, "base"));
-  const copy = hollowModel(join(folder, "copy"));
+  const main = hollowModel(QWEN3_06B, join(folder, "base"));
+  const copy = hollowModel(QWEN3_06B, join(folder, "copy"));
   symlinkSync(join(folder, "base"), join(folder, "link"));
   const { bytes } = main.get(MODEL_FILE) as LocalFile;
   const linked = new Map([...main, [MODEL_FILE, { path: join(folder, "link", MODEL_FILE), bytes }]]);
@@ -94,7 +68,10 @@ test("preflight counts a base once if two agents train adapters on it, even if t
 
 test("preflight counts the worker of a frozen agent, which only samples, and evaluation workers, which sample from all agents", () => {
   const folder = temporaryFolder();
-  const [main, searcher] = [hollowModel(join(folder, "main")), hollowModel(join(folder, "searcher"))];
+  const [main, searcher] = [
+    hollowModel(QWEN3_06B, join(folder, "main")),
+    hollowModel(QWEN3_06B, join(folder, "searcher")),
+  ];
   const needed = (trained: boolean, evaluation: RunConfigInput["evaluation"] = {}) => {
     const agents = { main: agent(["searcher"]), searcher: agent([], trained) };
     return neededIn(refusal({ main, searcher }, { agents, evaluation }));
@@ -112,7 +89,7 @@ test("preflight counts the worker of a frozen agent, which only samples, and eva
 });
 
 test("a team that fits without its evaluations is warned, not refused", () => {
-  const main = hollowModel(join(temporaryFolder(), "main"));
+  const main = hollowModel(QWEN3_06B, join(temporaryFolder(), "main"));
   const check = (evaluation: RunConfigInput["evaluation"], available: number) => {
     const agents = { main: agent([]) };
     const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents, evaluation });

@@ -15,7 +15,7 @@ import { OPTIONS, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const CONFIG = { learningRate: 0.1, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0.5, maxGradientNorm: 1 };
 
-test("two steps by hand, the first clipped", () => {
+test("two steps, of which the first is clipped, give the weights worked out by hand", () => {
   const weights = Float32Array.of(1, -2);
   const state = freshAdamState(2);
   // |(3, -4)| = 5, clipped to norm 1: g = (0.6, -0.8). m = 0.1 g, v = 0.01 g^2; the corrections give back g and g^2:

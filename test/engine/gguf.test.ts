@@ -105,7 +105,7 @@ test.each([
   ["a download that ended at once", (bytes: Buffer) => bytes.subarray(0, 24), /names no architecture: download it/],
   ["a file that is not GGUF", () => Buffer.from("nothing"), /is not a readable GGUF file/],
   ["a truncated download", (bytes: Buffer) => bytes.subarray(0, bytes.length - 3000), /ends before the end of/],
-])("refused before anything is written: %s", async (_, damage, message) => {
+])("a file is refused before anything is written: %s", async (_, damage, message) => {
   const [path, to] = [join(folder, "damaged.gguf"), join(folder, "refused")];
   writeFileSync(path, damage(readFileSync(join(FIXTURES, "tiny.gguf"))));
   await expect(importGguf(path, to)).rejects.toThrow(message);

@@ -9,8 +9,8 @@ import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts"
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openBackend } from "../../engine/eager/backend.ts";
 import { openEagerTrainer } from "../../engine/eager/trainer.ts";
-import { readSafetensors } from "./read-safetensors.ts";
-import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
+import { takeGradient } from "./take-gradient.ts";
+import { BIASED, LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const CLIPPED: Loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 };
 const ENTROPY: Loss = { kind: "linear-entropy" };
@@ -33,15 +33,6 @@ async function gradientOf(trainer: Trainer, loss: Loss): Promise<Float32Array> {
   return takeGradient(trainer);
 }
 
-/** After one unclipped AdamW step with beta1 = 0, the first moment is the gradient itself. */
-async function takeGradient(trainer: Trainer): Promise<Float32Array> {
-  const adam = { learningRate: 1e-9, beta1: 0, beta2: 0, epsilon: 1, weightDecay: 0, maxGradientNorm: 1e9 };
-  await trainer.optimizerStep(adam);
-  const bytes = (await trainer.save()).get("optimizer.safetensors") ?? expect.fail("no optimizer state");
-  return readSafetensors(bytes, "optimizer").tensors.get("m")?.values ?? expect.fail("no first moment");
-}
-
-const BIASED: ModelConfig = { ...UNTIED, queryKeyNorm: false, projectionBias: true };
 const WIDE: ModelConfig = { ...UNTIED, width: 4, headWidth: 2, ffnWidth: 4, vocabulary: 300_000 };
 const SOME: LoraConfig = { rank: 2, alpha: 1, targets: ["k_proj", "up_proj"] };
 
@@ -91,6 +82,7 @@ test.each<[string, ModelConfig, LoraConfig | null, Loss, Partial<EngineOptions>]
     const slope = ((await lossAt(steepest, step)) - (await lossAt(steepest, -step))) / (2 * step);
     expect(Math.abs(slope - (compiled[steepest] ?? 0)), name).toBeLessThan(0.02 * Math.abs(slope) + 2e-3);
   }
+  await probe.close();
 });
 
 test.each([
@@ -125,9 +117,7 @@ test.each([
         expect(await trainer.logProbs(tokens, 1)).toEqual(pass.logProbs);
         logProbs.push(...pass.logProbs);
       }
-      const gradient = await takeGradient(trainer);
-      await trainer.close();
-      return { logProbs, gradient };
+      return { logProbs, gradient: await takeGradient(trainer) };
     };
     const [together, apart] = [await at([long]), await at(long.map((sequence) => [sequence]))];
     together.logProbs.forEach((row, i) => {

@@ -4,6 +4,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { LoraTarget } from "../../core/contracts/lora.ts";
 import type { CheckpointFile, CheckpointFiles, Loss } from "../../core/ports.ts";
 import {
@@ -23,13 +24,11 @@ import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { parseCheckpoint, writeModel } from "../../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { readSafetensors } from "./read-safetensors.ts";
+import { takeGradient } from "./take-gradient.ts";
 import { LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const FIXTURE = join(import.meta.dirname, "../fixtures/peft");
 const options = { ...OPTIONS, contextTokens: 64 };
-
-/** beta1 = 0: the first moment is the gradient. */
-const OPTIMIZER = { learningRate: 1e-9, beta1: 0, beta2: 0, epsilon: 1, weightDecay: 0, maxGradientNorm: 1e9 };
 
 interface Expected {
   readonly temperature: number;
@@ -83,10 +82,7 @@ describe("compared with PEFT", () => {
       const trainer = await compiledEngine.openTrainer(adapted, options);
       const pass = await trainer.forwardBackward(batch, loss, temperature);
       expect(pass.loss).toBeCloseTo(expected.losses[loss.kind], 4);
-      await trainer.optimizerStep(OPTIMIZER);
-      const bytes = (await trainer.save()).get("optimizer.safetensors") ?? new Uint8Array();
-      await trainer.close();
-      const found = readSafetensors(bytes, "optimizer").tensors.get("m")?.values ?? new Float32Array();
+      const found = await takeGradient(trainer);
       const wanted = readSafetensors(
         new Uint8Array(readFileSync(join(FIXTURE, "gradients.safetensors"))),
         "gradients",
@@ -158,7 +154,7 @@ describe("an adapter", () => {
     for (const files of [adapted, mapped]) {
       const trainer = await compiledEngine.openTrainer(files, options);
       await trainer.forwardBackward(batch, { kind: "clipped-token", clipLow, clipHigh }, temperature);
-      await trainer.optimizerStep({ ...OPTIMIZER, learningRate: 0.01 });
+      await trainer.optimizerStep(OptimizerConfig.parse({ learningRate: 0.01 }));
       saved.push(await trainer.save());
       await trainer.close();
     }

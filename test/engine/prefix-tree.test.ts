@@ -19,7 +19,7 @@ const sequences = fc.array(sequence, { minLength: 1, maxLength: 12 });
 const sorted = (batch: readonly (readonly number[])[]) => lexicographicOrder(batch).map((i) => batch[i] ?? []);
 
 describe("a tree", () => {
-  test("by hand: two continuations of 1 2 3, and one that branches off after 2", () => {
+  test("of two continuations of 1 2 3, and one that branches off after 2, has the nodes worked out by hand", () => {
     const tree = prefixTree([
       [1, 2, 3, 4],
       [1, 2, 3, 5, 6],

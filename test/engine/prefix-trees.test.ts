@@ -1,26 +1,16 @@
 /** @file Prefix trees in training: every parameter's gradient, the loss and the log-probs match those of separate sequences up to rounding. */
 import { expect, test } from "vitest";
-import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
+import type { EngineOptions, Loss, TrainingSequence } from "../../core/ports.ts";
 import { readAdapter } from "../../engine/checkpoint/adapter.ts";
-import type { ModelConfig } from "../../engine/checkpoint/config.ts";
 import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { planMicroBatches } from "../../engine/compiled/training/batch-plan.ts";
 import { branchingRollouts } from "../fixtures/branching-rollouts.ts";
-import { readSafetensors } from "./read-safetensors.ts";
-import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
+import { takeGradient } from "./take-gradient.ts";
+import { BIASED, LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const CLIPPED: Loss = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 };
 const LINEAR: Loss = { kind: "linear" };
-const BIASED: ModelConfig = { ...UNTIED, queryKeyNorm: false, projectionBias: true };
-
-/** With beta1 = 0, the first moment after one unclipped step is the gradient. */
-async function takeGradient(trainer: Trainer): Promise<Float32Array> {
-  const adam = { learningRate: 1e-9, beta1: 0, beta2: 0, epsilon: 1, weightDecay: 0, maxGradientNorm: 1e9 };
-  await trainer.optimizerStep(adam);
-  const bytes = (await trainer.save()).get("optimizer.safetensors") ?? new Uint8Array();
-  return readSafetensors(bytes, "optimizer").tensors.get("m")?.values ?? new Float32Array();
-}
 
 async function passOf(files: Map<string, Uint8Array>, batch: TrainingSequence[], loss: Loss, options: EngineOptions) {
   const trainer = await compiledEngine.openTrainer(files, options);
@@ -29,9 +19,7 @@ async function passOf(files: Map<string, Uint8Array>, batch: TrainingSequence[],
     0.9,
   );
   const pass = await trainer.forwardBackward(batch, loss, 0.9);
-  const gradient = await takeGradient(trainer);
-  await trainer.close();
-  return { ...pass, scored, gradient };
+  return { ...pass, scored, gradient: await takeGradient(trainer) };
 }
 
 const largest = (values: Float32Array) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);

@@ -8,7 +8,6 @@ import { describe, expect, test } from "vitest";
 import type { ExecutionProvider } from "../../core/contracts/engine.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { CheckpointFiles, EngineOptions, TrainingSequence } from "../../core/ports.ts";
-import type { ModelConfig } from "../../engine/checkpoint/config.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openGraphSession, tensor } from "../../engine/compiled/graph-session.ts";
 import { forWebGpu } from "../../engine/compiled/onnx/webgpu.ts";
@@ -18,7 +17,7 @@ import { rmsNorm } from "../../engine/model/kernels.ts";
 import { samplerContract } from "../contracts/sampler.ts";
 import { trainerContract } from "../contracts/trainer.ts";
 import { checkpointFiles, checkpointNames, localFiles, referenceOf } from "../fixtures/checkpoints.ts";
-import { LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
+import { BIASED, LAYERED, LORA, OPTIONS, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 const WEBGPU = { ...OPTIONS, provider: "webgpu" } as const;
 const providerOf = (options: EngineOptions) =>
@@ -31,7 +30,6 @@ const hasExactCuda =
 const ON_WEBGPU = /^webgpu: a tiny model/;
 const NO_ADAPTER = /Failed to get a WebGPU adapter/;
 const CPU = { threads: 1, provider: "cpu" } as const;
-const BIASED: ModelConfig = { ...UNTIED, queryKeyNorm: false, projectionBias: true };
 const SOME_LAYERS: LoraConfig = { rank: 2, alpha: 1, targets: ["k_proj", "up_proj"] };
 const LOSS = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
 const BATCH: TrainingSequence[] = [[3, 1, 4, 1, 5, 9, 2, 6], [5, 3, 5, 8], [2]].map((tokens, i) => ({

@@ -84,7 +84,7 @@ describe("codes", () => {
     },
   );
 
-  test("a block by hand; the scale of a block with a NaN is NaN", () => {
+  test("a block has the codes and scales worked out by hand; the scale of a block with a NaN is NaN", () => {
     const block = new Float32Array(32);
     block.set([-4, 3.5, 1, -0.2]);
     // The peak is -4: scale -4 / -8 = 0.5; levels -8, 7, 2, round(-0.4) = 0; codes 0, 15, 10, 8, then 8 for each zero.
@@ -265,7 +265,7 @@ describe("quantization is refused", () => {
   });
 });
 
-test("memory: codes and scales in place of the linear layers, and a packed copy of the codes", () => {
+test("the memory plan counts codes and scales in place of the linear layers, and a packed copy of the codes", () => {
   const [linear, head] = [28 * 1024 * (2048 + 2 * 1024 + 2048 + 3 * 3072), 151_936 * 1024];
   const [vectors, largest] = [28 * (2 * 1024 + 2 * 128) + 1024, 3072 * 1024];
   const stored = { mapped: true, bytes: 4 * (linear + head + vectors) };

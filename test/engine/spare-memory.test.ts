@@ -1,18 +1,15 @@
 /** @file When weights are packed and for how many lanes, and that the batch does not affect the bits of packed products. */
 
-import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { QWEN3_06B } from "../../bench/qwen3/model.ts";
 import { withFreshAdapter } from "../../bench/qwen3/work.ts";
-import type { CheckpointFile, CheckpointFiles, EngineOptions } from "../../core/ports.ts";
+import type { CheckpointFiles, EngineOptions } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
-import { writeModelConfig } from "../../engine/checkpoint/config.ts";
-import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { toBfloat16 } from "../../engine/checkpoint/safetensors.ts";
-import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openGraphSession, tensor } from "../../engine/compiled/graph-session.ts";
 import { planMemory, totalBytes } from "../../engine/compiled/memory.ts";
@@ -21,6 +18,7 @@ import { chooseSamplingLanes, resolveWeightPacking } from "../../engine/compiled
 import { EngineThread } from "../../engine/compiled/thread.ts";
 import { traceGraph } from "../../engine/compiled/trace/trace.ts";
 import { samplerContract } from "../contracts/sampler.ts";
+import { hollowModel } from "./hollow-model.ts";
 import { LORA, mappedAdapter, OPTIONS, tinyAdapter, tinyCheckpoint, WIDE } from "./tiny.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-packing-"));
@@ -67,32 +65,12 @@ test("each lane has a packed copy and an adapter for two samplers; fewer lanes a
   expect([lanesOf({}, 4 * fits), lanesOf({}, 4 * fits - 4)]).toEqual([2, 1]);
 });
 
-/** A large model with an adapter. No byte of its weights is written: the file has a hole in their place. */
-function largeModel(): CheckpointFiles {
-  const large = { ...WIDE, width: 1024, ffnWidth: 12_000 };
-  const { parameters, length } = parameterLayout(large);
-  const tensors = parameters.map(({ name, shape, offset, length: count }) => {
-    return [name, { dtype: "F32", shape, data_offsets: [4 * offset, 4 * (offset + count)] }];
-  });
-  const header = JSON.stringify(Object.fromEntries(tensors));
-  const head = Buffer.from(`${" ".repeat(8)}${header.padEnd(Math.ceil(header.length / 8) * 8)}`);
-  head.writeBigUInt64LE(BigInt(head.length - 8));
-  const path = join(folder, "large");
-  writeFileSync(path, head);
-  truncateSync(path, head.length + 4 * length);
-  const config = new TextEncoder().encode(writeModelConfig(large, 64));
-  const base = new Map<string, CheckpointFile>([
-    ["config.json", config],
-    [MODEL_FILE, { path, bytes: head.length + 4 * length }],
-  ]);
-  return withFreshAdapter(base, large, LORA);
-}
-
 test("a large packed base is sampled in several lanes and trained in one", async () => {
   const calls = vi.spyOn(EngineThread.prototype, "call").mockResolvedValue(undefined);
   onTestFinished(() => calls.mockRestore());
   const options = { ...OPTIONS, contextTokens: 64, threads: 2, slots: 32, weightPacking: "on" } as const;
-  const files = largeModel();
+  const large = { ...WIDE, width: 1024, ffnWidth: 12_000 };
+  const files = withFreshAdapter(hollowModel(large, join(folder, "large")), large, LORA);
   await compiledEngine.openSampler(files, options);
   await compiledEngine.openTrainer(files, options);
   const opened = (method: string, threads: number, slots: number) =>

@@ -1,5 +1,4 @@
 /** @file The engine's threads and lanes: neither a wider cache nor more lanes change any bits. And how engines are opened by name. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { EngineOptions, SampleRequest } from "../../core/ports.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
@@ -60,9 +59,13 @@ test("work is assigned evenly, each sequence once", () => {
 test("if a lane does not open, those that do are closed, later ones too", async () => {
   const closed: string[] = [];
   const lane = (name: string) => ({ close: async () => void closed.push(name) });
-  const late = sleep(20).then(() => lane("late"));
+  let openLate = () => {};
+  const late = new Promise<ReturnType<typeof lane>>((resolve) => {
+    openLate = () => resolve(lane("late"));
+  });
   const failing = Promise.reject(new Error("no memory"));
   await expect(allOrNone([Promise.resolve(lane("first")), failing, late])).rejects.toThrow("no memory");
+  openLate();
   await expect.poll(() => closed).toEqual(["first", "late"]);
 });
 

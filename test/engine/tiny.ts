@@ -57,6 +57,7 @@ export function tinyAdapter(config: ModelConfig = TINY, lora: LoraConfig = LORA,
 
 export const LORA: LoraConfig = { rank: 3, alpha: 5, targets: [...LoraTarget.options] };
 export const UNTIED: ModelConfig = { ...TINY, layers: 1, tied: false, vocabulary: 41 };
+export const BIASED: ModelConfig = { ...UNTIED, queryKeyNorm: false, projectionBias: true };
 /** The row length of every matrix is a multiple of 32, the block size of quantization. */
 export const WIDE: ModelConfig = { ...TINY, width: 64, heads: 4, kvHeads: 2, headWidth: 16, ffnWidth: 96 };
 

@@ -267,11 +267,13 @@ test("deleting weights twice succeeds", async () => {
 
 test("an aborted call ends at once, even while a poll hangs", async () => {
   const { server, client } = open();
-  server.injectFaults(({ path }) => (path === "retrieve_future" ? "hang" : undefined));
   const abort = new AbortController();
-  const sample = client.sample({ base_model: "tiny-qwen3" }, [1], GREEDY, abort.signal);
-  setTimeout(() => abort.abort(new Error("enough")), 20);
-  await expect(sample).rejects.toThrow("enough");
+  server.injectFaults(({ path }) => {
+    if (path !== "retrieve_future") return undefined;
+    setImmediate(() => abort.abort(new Error("enough")));
+    return "hang";
+  });
+  await expect(client.sample({ base_model: "tiny-qwen3" }, [1], GREEDY, abort.signal)).rejects.toThrow("enough");
 });
 
 test.each([

@@ -4,14 +4,9 @@ import type { SampleRequest } from "../../../core/ports.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
 import { HOSTED, SKYRL_JAX } from "../../fakes/tinker-models.ts";
 import { OPTIONS } from "../tiny.ts";
-import { tinyTinker } from "./tiny-tinker.ts";
+import { errorOf, tinyTinker } from "./tiny-tinker.ts";
 
 const SERVER = { engine: bigramEngine, files: bigramFiles(30), options: OPTIONS, rules: HOSTED };
-const errorOf = async (work: Promise<unknown>) =>
-  work.then(
-    () => expect.fail("no error"),
-    (error: Error & { code?: string }) => `${error.code}: ${error.message}`,
-  );
 const REQUEST: SampleRequest = {
   ...{ sequence: "s", tokens: [1], maxTokens: 4, stop: [[7]], stream: ["s"] },
   sampling: { temperature: 1, topP: 1, topK: 0 },

@@ -1,4 +1,5 @@
-/** @file A fake Tinker server with a tiny model, an engine connected to it, and version 0. */
+/** @file A fake Tinker server with a tiny model, an engine connected to it, and version 0; and how its tests read files and errors. */
+import { expect } from "vitest";
 import type { CheckpointFiles, PolicyEngine } from "../../../core/ports.ts";
 import { wholeFile } from "../../../engine/checkpoint/files.ts";
 import type { TransportOptions } from "../../../engine/tinker/client/transport.ts";
@@ -40,6 +41,13 @@ export function tinyTinker(
     },
   };
 }
+
+/** The code and message of the error that the work rejects with. */
+export const errorOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => expect.fail("no error"),
+    (error: Error & { code?: string }) => `${error.code}: ${error.message}`,
+  );
 
 export const bytesOf = (files: CheckpointFiles): Map<string, Uint8Array> =>
   new Map([...files].map(([name, file]) => [name, wholeFile(file)]));

@@ -102,7 +102,7 @@ test.each<[string, JsonValue]>([
     "gen_ai.tool.definitions is malformed at 0",
     chatTrace([Q], [A], { "gen_ai.tool.definitions": '[{"type":"function","function":{"parameters":{}}}]' }),
   ],
-])("skipped: %s", (reason, document) => {
+])("a call is skipped, with the reason: %s", (reason, document) => {
   const { lines, skipped } = imported(document);
   expect(lines).toEqual([]);
   expect(skipped).toEqual({ [reason]: 1 });
