@@ -111,7 +111,7 @@ describe("config.json", () => {
   test.each<[string, ModelConfig]>([
     ["Qwen3", TINY],
     ["Qwen2", { ...TINY, queryKeyNorm: false, projectionBias: true, tied: false }],
-    ["Llama", { ...TINY, queryKeyNorm: false, ropeScaling: SCALED }],
+    ["Llama", { ...TINY, epsilon: 1e-5, ropeTheta: 5e5, queryKeyNorm: false, ropeScaling: SCALED }],
   ])("written configs are read back: %s", (_family, config) => {
     expect(parseModelConfig(writeModelConfig(config, 512))).toEqual(config);
   });

@@ -1,7 +1,12 @@
-/** @file Requests that end without a sample, sequences that begin as branches of others, and turns that leave their sequence's earlier tokens. */
+/**
+ * @file Requests that end without a sample, sequences that begin as branches of others, turns that leave their sequence's earlier tokens, and
+ * contexts that fill the cache or a prefill chunk.
+ */
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../../core/ports.ts";
+import type { DecodeMode } from "../../engine/compiled/sampling/open-decoder.ts";
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
+import { openLaneTrainer } from "../../engine/compiled/training/lane-trainer.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 const open = () => openCompiledSampler(tinyCheckpoint(), { ...OPTIONS, provider: "cpu" });
@@ -71,3 +76,37 @@ test.each([0, 3])("a branch has the bits of its sequence's own next turn, after 
   expect(branched).toEqual(own);
   expect(late).toEqual(again);
 });
+
+/** The cache is widened by 64 tokens at a time, and prefill computes 256 tokens at a time. */
+const EDGES = [64, 128, 256].flatMap((edge) => [-2, -1, 0, 1, 2].map((more) => edge + more));
+
+test.each<DecodeMode>(["step", "block", "device"])(
+  "%s: log-probs of tokens beside the edge of the cache, or of a prefill chunk, equal the trainer's",
+  async (mode) => {
+    const options = { ...OPTIONS, contextTokens: 300, provider: "cpu" } as const;
+    const [sampler, trainer] = [
+      await openCompiledSampler(tinyCheckpoint(), options, mode),
+      openLaneTrainer(tinyCheckpoint(), options),
+    ];
+    const samples = await Promise.all(
+      EDGES.map(async (length) => {
+        const prompt = Array.from({ length }, (_, t) => (7 * t + length) % 37);
+        const turn = { ...request, sequence: `${length}`, stream: [length] };
+        const first = await sampler.sample({ ...turn, tokens: prompt });
+        const tokens = [...prompt, ...first.tokens, 8, 9];
+        const second = await sampler.sample({ ...turn, tokens });
+        return { tokens: [...tokens, ...second.tokens], logProbs: [...first.logProbs, 0, 0, ...second.logProbs] };
+      }),
+    );
+    const scored = await trainer.logProbs(
+      samples.map(({ tokens }) => tokens),
+      1,
+    );
+    samples.forEach(({ tokens, logProbs }, i) => {
+      const found = logProbs.flatMap((value, t) => (t === 4 || t === 5 ? [] : [value]));
+      const row = [...(scored[i] ?? [])].slice(tokens.length - logProbs.length);
+      expect(found).toEqual([...row.slice(0, 4), ...row.slice(6)].map((value) => expect.closeTo(value, 4)));
+    });
+    await Promise.all([sampler.close(), trainer.close()]);
+  },
+);
