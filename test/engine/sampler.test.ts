@@ -2,8 +2,9 @@
  * @file Requests that end without a sample, sequences that begin as branches of others, turns that leave their sequence's earlier tokens, and
  * contexts that fill the cache or a prefill chunk.
  */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { SampleRequest } from "../../core/ports.ts";
+import { KvCache } from "../../engine/compiled/sampling/kv-cache.ts";
 import type { DecodeMode } from "../../engine/compiled/sampling/open-decoder.ts";
 import { openCompiledSampler } from "../../engine/compiled/sampling/sampler.ts";
 import { openLaneTrainer } from "../../engine/compiled/training/lane-trainer.ts";
@@ -76,6 +77,35 @@ test.each([0, 3])("a branch has the bits of its sequence's own next turn, after 
   expect(branched).toEqual(own);
   expect(late).toEqual(again);
 });
+
+test.each<[string, Partial<SampleRequest>]>([
+  ["turn", {}],
+  ["branch", { sequence: "b", branchOf: { sequence: "s", sharedTokens: 6 } }],
+])(
+  "a %s whose cache could not be restored for lack of memory is sampled when it is requested again",
+  async (_name, changes) => {
+    const sampleNext = async (fails: boolean) => {
+      const sampler = await openCompiledSampler(tinyCheckpoint(), { ...OPTIONS, slots: 2, provider: "cpu" });
+      const first = await sampler.sample(request);
+      for (const other of ["x", "y", "z"]) await sampler.sample({ ...request, sequence: other, stream: [other] });
+      const next = { ...request, tokens: [...request.tokens, ...first.tokens, 5, 6, 7], stream: ["next"], ...changes };
+      if (fails) {
+        const restore = vi.spyOn(KvCache.prototype, "restore").mockImplementationOnce(() => {
+          throw new RangeError("Array buffer allocation failed");
+        });
+        await expect(sampler.sample(next)).rejects.toThrow("Array buffer allocation failed");
+        restore.mockRestore();
+      }
+      const sample = await sampler.sample(next);
+      await sampler.close();
+      return sample;
+    };
+    const [found, expected] = [await sampleNext(true), await sampleNext(false)];
+    expect(found.tokens).toEqual(expected.tokens);
+    // What a branch cannot share is computed in other chunks, which round differently.
+    expect(found.logProbs).toEqual(expected.logProbs.map((value) => expect.closeTo(value, 4)));
+  },
+);
 
 /** The cache is widened by 64 tokens at a time, and prefill computes 256 tokens at a time. */
 const EDGES = [64, 128, 256].flatMap((edge) => [-2, -1, 0, 1, 2].map((more) => edge + more));

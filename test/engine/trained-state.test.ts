@@ -24,3 +24,19 @@ test.each([
   await expect(state.load(damaged)).rejects.toMatchObject({ code: "checkpoint-damaged" });
   expect(stateOf(state)).toEqual(before);
 });
+
+test("after a load or a step, gradientNorm measures the gradient from zero", async () => {
+  const state = openTrainedState(tinyCheckpoint());
+  const norms: number[] = [];
+  const measure = async () => {
+    state.gradient.fill(0.5);
+    norms.push(await state.gradientNorm());
+  };
+  await measure();
+  await state.load(tinyCheckpoint());
+  await measure();
+  await state.optimizerStep(OptimizerConfig.parse({}));
+  await measure();
+  const expected = 0.5 * Math.sqrt(state.gradient.length);
+  expect(norms).toEqual(norms.map(() => expect.closeTo(expected, 4)));
+});
