@@ -6,7 +6,7 @@ import { eagerEngine } from "../../engine/eager/engine.ts";
 import { checkpointFiles, checkpointNames, localFiles, referenceOf } from "../fixtures/checkpoints.ts";
 import { OPTIONS } from "./tiny.ts";
 
-const TOLERANCE = 1e-3;
+const TOLERANCE = 1e-4;
 const ENGINES: [string, PolicyEngine][] = [
   ["compiled", compiledEngine],
   ["eager", eagerEngine],
