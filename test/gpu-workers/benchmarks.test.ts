@@ -25,7 +25,6 @@ import { judgeConfig, referenceVerdict, scriptedJudge } from "../fakes/scripted-
 import { beginEvaluation } from "../fixtures/relay/evaluation.ts";
 import { follows } from "../fixtures/relay/questions.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
-import { startWorker } from "../fixtures/relay/world.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "benchmarks-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -48,24 +47,16 @@ async function evaluation(suite: object) {
   const lines: string[] = [];
   const log = createLog((line) => lines.push(line));
   const changes = { evaluation: { suites: [{ runs: 1, ...suite }] }, judge: judgeConfig(), limits: { attempts: 2 } };
-  const { memory, store, config, job } = await beginEvaluation(changes, log);
+  const { memory, config, job, evaluate } = await beginEvaluation(changes, log);
   return {
     config,
     memory,
     lines,
     job,
-    /** Works until the job is done; rejects if the worker fails first. */
+    /** Evaluates until the job is done. Rejects if the worker fails first. */
     async work(scorer: Scorer): Promise<EvaluationResult> {
-      const stop = new AbortController();
-      const options = { agent: "*", roles: ["eval"] as const };
-      const worker = startWorker(store, config.run, options, stop.signal, log, { scorerOf: () => scorer });
-      const ended = worker.then(() => "ended");
-      while ((await job()).state !== "done") {
-        if ((await Promise.race([ended, store.clock.sleep(0.01)])) === "ended") break;
-      }
-      stop.abort();
-      await ended;
-      const key = objectKeys.evaluation(config.run, (await job()).job);
+      const done = await evaluate({ scorerOf: () => scorer });
+      const key = objectKeys.evaluation(config.run, done.job);
       return parseJson(EvaluationResult, (await memory.objects.get(key)) ?? "", key);
     },
   };

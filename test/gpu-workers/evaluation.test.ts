@@ -5,32 +5,30 @@ import { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys, type TableKey, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
-import { JobRecord, RunRecord } from "../../core/contracts/records.ts";
+import { RunRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { ObjectStore, PolicyEngine } from "../../core/ports.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval } from "../../core/training/confidence-interval.ts";
 import { endRun } from "../../core/training/writes.ts";
-import { createLog } from "../../gpu-workers/log.ts";
 import type { WorkerParts } from "../../gpu-workers/worker-process.ts";
-import { memoryStore } from "../fakes/memory-store.ts";
 import { beginEvaluation } from "../fixtures/relay/evaluation.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { heldOutQuestions } from "../fixtures/relay/questions.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
-import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { startWorker } from "../fixtures/relay/world.ts";
+
+const never = new AbortController().signal;
+
+/** A run with one suite. */
+const begun = () => beginEvaluation({ evaluation: { suites: [{ name: "sampled" }] } });
 
 /** Evaluates team 0 on one suite: its job, its result, and the outcomes of all its rollouts. */
 async function evaluateTeam0(suite: Partial<EvaluationSuite>, parts: Partial<WorkerParts> = {}) {
   const suites = [{ name: "sampled", ...suite }];
-  const { log, memory, store, config, job } = await beginEvaluation({ evaluation: { suites } });
-  const stop = new AbortController();
-  const evaluating = startWorker(store, config.run, { agent: "*", roles: ["eval"] }, stop.signal, log, parts);
-  while ((await job()).state !== "done") await store.clock.sleep(0.01);
-  stop.abort();
-  await evaluating;
-  const done = await job();
+  const { memory, config, evaluate } = await beginEvaluation({ evaluation: { suites } });
+  const done = await evaluate(parts);
   const read = async (key: string) => JSON.parse(new TextDecoder().decode(await memory.objects.get(key)));
   const result = EvaluationResult.parse(await read(objectKeys.evaluation(config.run, done.job)));
   const keys = memory.objects.keys().filter((key) => key.includes(`/evaluations/${done.job}/rollouts/`));
@@ -106,44 +104,33 @@ test("by default, a benchmark has three runs, and held-out questions and greedy 
 });
 
 test("the evaluator of a halted run leaves its job queued, and ends with the reason", async () => {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });
-  await begin(memory, functions, config);
+  const { memory, config, jobs, evaluator } = await begun();
   await memory.table.update(endRun(config.run, { code: "user", reason: "its budget is spent" }));
-  const worker = startWorker(memory, config.run, { agent: "*", roles: ["eval"] }, new AbortController().signal, log);
-  await expect(worker).rejects.toMatchObject({
+  await expect(evaluator(never)).rejects.toMatchObject({
     code: "run-halted",
     message: expect.stringContaining("budget is spent"),
   });
-  const statesOf = async (prefix: string) =>
-    (await memory.table.query(tableKeys.run(config.run).pk, prefix)).map(({ state }) => state);
-  expect(await statesOf(tablePrefixes.jobs)).toEqual(["queued"]);
-  expect(await statesOf(tablePrefixes.workers)).toEqual(["dead"]);
+  expect((await jobs()).map(({ state }) => state)).toEqual(["queued"]);
+  const workers = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers);
+  expect(workers.map(({ state }) => state)).toEqual(["dead"]);
 });
 
 test("a service that refuses after training has finished halts the run; once resumed, the run is finished again and evaluations continue", async () => {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
   const suites = [{ name: "greedy", temperature: 0, when: "ends", questions: 2 }];
-  const config = relayConfig({ steps: 1, evaluation: { suites } });
-  await begin(store, functions, config);
-  const never = new AbortController().signal;
+  const { log, memory, store, functions, config, jobs, evaluator } = await beginEvaluation({
+    steps: 1,
+    evaluation: { suites },
+  });
   const unpaid = new MgrpoError("endpoint-refused", "it wants to be paid first (HTTP 402)");
   const refusing: Scorer = {
     correct() {
       throw unpaid;
     },
   };
-  const evaluate = (scorer: Scorer) =>
-    startWorker(store, config.run, { agent: "*", roles: ["eval"] }, never, log, { scorerOf: () => scorer });
   const ended = await Promise.allSettled([
     startWorker(store, config.run, { agent: "main" }, never, log),
     startWorker(store, config.run, { agent: "searcher" }, never, log),
-    evaluate(refusing),
+    evaluator(never, { scorerOf: () => refusing }),
   ]);
   expect(ended.at(-1)).toMatchObject({ reason: { code: "run-halted", message: expect.stringContaining("HTTP 402") } });
   const run = async () => RunRecord.parse(await memory.table.get(tableKeys.run(config.run)));
@@ -152,49 +139,39 @@ test("a service that refuses after training has finished halts the run; once res
   await resumeInStore(store, config, await run(), {});
   await functions.tickAll();
   expect(await run()).toMatchObject({ status: "finished", step: 1, reason: "" });
-  await evaluate({ correct: () => 1 });
-  const jobs = (await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs)).map((item) =>
-    JobRecord.parse(item),
-  );
-  expect(jobs.map(({ team, state, n }) => `${team} ${state} ${n}`).sort()).toEqual(["0 done 2", "1 done 2"]);
+  await evaluator(never, { scorerOf: () => ({ correct: () => 1 }) });
+  const ends = (await jobs()).map(({ team, state, n }) => `${team} ${state} ${n}`);
+  expect(ends.sort()).toEqual(["0 done 2", "1 done 2"]);
 });
 
 test("the jobs of a suite with `when: ends` wait until the run has finished", async () => {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
   const suites = [{ name: "greedy", temperature: 0, when: "ends" }, { name: "sampled" }];
-  const config = relayConfig({ evaluation: { suites } });
-  await begin(store, functions, config);
-  const stop = new AbortController();
-  const evaluating = startWorker(store, config.run, { agent: "*", roles: ["eval"] }, stop.signal, log);
-  const states = async () => {
-    const items = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
-    return Object.fromEntries(items.map((item) => JobRecord.parse(item)).map(({ suite, state }) => [suite, state]));
+  const liveness = { heartbeatSeconds: 0.2, leaseSeconds: 10, pollSeconds: 0.02 };
+  const { memory, store, config, jobs, evaluator } = await beginEvaluation({ liveness, evaluation: { suites } });
+  const states = async () => Object.fromEntries((await jobs()).map(({ suite, state }) => [suite, state]));
+  let reads = 0;
+  const query: typeof store.table.query = (pk, prefix) => {
+    if (prefix === tablePrefixes.jobs) reads += 1;
+    return store.table.query(pk, prefix);
   };
-  while ((await states())["sampled"] !== "done") await store.clock.sleep(0.01);
-  // Time for several more reads of the queue.
-  await store.clock.sleep(30 * config.liveness.pollSeconds);
+  const stop = new AbortController();
+  const evaluating = evaluator(stop.signal, {}, { ...store, table: { ...store.table, query } });
+  await vi.waitFor(async () => expect(await states()).toEqual({ sampled: "done", greedy: "queued" }), 60_000);
+  const before = reads;
+  await vi.waitFor(() => expect(reads).toBeGreaterThan(before + 2), 60_000);
   expect(await states()).toEqual({ sampled: "done", greedy: "queued" });
   await memory.table.update(endRun(config.run, "finished"));
-  while ((await states())["greedy"] !== "done") await store.clock.sleep(0.01);
+  await vi.waitFor(async () => expect(await states()).toEqual({ sampled: "done", greedy: "done" }), 60_000);
   stop.abort();
   await evaluating;
 });
 
 test("an evaluator keeps no model open between jobs: each job opens its team's models", async () => {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
   const suites = [{ name: "sampled" }, { name: "greedy", temperature: 0, when: "ends" }];
-  const config = relayConfig({ evaluation: { suites } });
-  await begin(store, functions, config);
+  const { memory, config, evaluator } = await beginEvaluation({ evaluation: { suites } });
   const stop = new AbortController();
   const { engine, count } = countingEngine();
-  const options = { agent: "*", roles: ["eval"] } as const;
-  const evaluating = startWorker(store, config.run, options, stop.signal, log, { engineOf: () => engine });
+  const evaluating = evaluator(stop.signal, { engineOf: () => engine });
   await vi.waitFor(() => expect(count).toEqual({ opened: 2, closed: 2 }), 60_000);
   await memory.table.update(endRun(config.run, "finished"));
   await vi.waitFor(() => expect(count.opened).toBe(4), 60_000);
@@ -202,11 +179,8 @@ test("an evaluator keeps no model open between jobs: each job opens its team's m
   await evaluating;
 });
 
-/** A run with one suite. */
-const begun = () => beginEvaluation({ evaluation: { suites: [{ name: "sampled" }] } });
-
 test("an evaluator that is stopped while it waits for a judge ends at once: the job is queued, and the verdict can be asked for again", async () => {
-  const { log, memory, store, config } = await begun();
+  const { memory, store, job, evaluator } = await begun();
   const claimed: TableKey[] = [];
   const table = {
     ...store.table,
@@ -224,20 +198,17 @@ test("an evaluator that is stopped while it waits for a judge ends at once: the 
     },
   };
   const stop = new AbortController();
-  const options = { agent: "*", roles: ["eval"] } as const;
-  const parts = { scorerOf: () => silent };
-  const evaluating = startWorker({ ...store, table }, config.run, options, stop.signal, log, parts);
-  await vi.waitFor(() => expect(asked).toBeGreaterThan(0), { timeout: 30_000 });
+  const evaluating = evaluator(stop.signal, { scorerOf: () => silent }, { ...store, table });
+  await vi.waitFor(() => expect(asked).toBeGreaterThan(0), 60_000);
   stop.abort();
   await evaluating;
-  const [job] = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
-  expect(job).toMatchObject({ state: "queued", owner: "" });
+  expect(await job()).toMatchObject({ state: "queued", owner: "" });
   expect(claimed).toHaveLength(asked);
   for (const key of claimed) expect(await memory.table.get(key)).toMatchObject({ heldUntil: 0 });
-}, 60_000);
+});
 
 test("a live evaluator evaluates a reopened job again", async () => {
-  const { log, memory, store, config } = await begun();
+  const { memory, store, config, untilJob, evaluator } = await begun();
   let isFiltered = true;
   let first: string | undefined;
   const scorer: Scorer = {
@@ -248,34 +219,23 @@ test("a live evaluator evaluates a reopened job again", async () => {
       throw new MgrpoError("judge-failed", "filtered", { evidence: { fault: "refused-text" } });
     },
   };
-  const job = async () => {
-    const [item] = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.jobs);
-    return JobRecord.parse(item);
-  };
   const stop = new AbortController();
-  const options = { agent: "*", roles: ["eval"] } as const;
-  const evaluating = startWorker(store, config.run, options, stop.signal, log, { scorerOf: () => scorer });
-  await vi.waitFor(async () => expect(await job()).toMatchObject({ state: "done", n: 5 }), { timeout: 30_000 });
+  const evaluating = evaluator(stop.signal, { scorerOf: () => scorer });
+  await untilJob({ state: "done", n: 5 });
   isFiltered = false;
-  // The judge's pause after its failure.
-  await store.clock.sleep(1);
   await resumeInStore(store, config, RunRecord.parse(await memory.table.get(tableKeys.run(config.run))), {});
-  await vi.waitFor(async () => expect(await job()).toMatchObject({ state: "done", n: 6, fence: 2 }), {
-    timeout: 30_000,
-  });
+  await untilJob({ state: "done", n: 6, fence: 2 });
   stop.abort();
   await evaluating;
-}, 90_000);
+});
 
 test("an outcome that another worker committed but the store has lost is a damaged record: no other outcome is scored instead", async () => {
-  const { log, store, config } = await begun();
+  const { store, evaluator } = await begun();
   const objects: ObjectStore = {
     ...store.objects,
     commit: async (key, ...rest) => (key.includes("/rollouts/") ? false : store.objects.commit(key, ...rest)),
   };
-  const never = new AbortController().signal;
-  const evaluating = startWorker({ ...store, objects }, config.run, { agent: "*", roles: ["eval"] }, never, log);
-  await expect(evaluating).rejects.toMatchObject({ code: "record-damaged" });
+  await expect(evaluator(never, {}, { ...store, objects })).rejects.toMatchObject({ code: "record-damaged" });
 });
 
 /** The relay's engine, which counts the samplers that are opened and closed. */

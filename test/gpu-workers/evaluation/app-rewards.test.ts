@@ -10,7 +10,6 @@ import { relayApp } from "../../fixtures/relay/app.ts";
 import { beginEvaluation } from "../../fixtures/relay/evaluation.ts";
 import { follows } from "../../fixtures/relay/questions.ts";
 import { appConfig } from "../../fixtures/relay/start.ts";
-import { startWorker } from "../../fixtures/relay/world.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "app-rewards-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -27,15 +26,9 @@ async function scoreOn(benchmark: "reasoning-gym" | "jsonl", line: object) {
   writeFileSync(data, JSON.stringify(line));
   const { agents, runner } = appConfig();
   const suites = [{ name: "own", benchmark, data, runs: 1 }];
-  const { store, config, job, log } = await beginEvaluation({ agents, runner, evaluation: { suites } });
+  const { evaluate } = await beginEvaluation({ agents, runner, evaluation: { suites } });
   const scorer = scorerOf({ benchmark }, undefined, () => expect.fail()) ?? { correct: () => expect.fail() };
-  const parts = { scorerOf: () => scorer, runner: recipeRunner(app) };
-  const stop = new AbortController();
-  const worker = startWorker(store, config.run, { agent: "*", roles: ["eval"] }, stop.signal, log, parts);
-  while ((await job()).state !== "done") await store.clock.sleep(0.01);
-  stop.abort();
-  await worker;
-  const { n, correct } = await job();
+  const { n, correct } = await evaluate({ scorerOf: () => scorer, runner: recipeRunner(app) });
   return { n, correct };
 }
 

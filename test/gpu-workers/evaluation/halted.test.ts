@@ -9,7 +9,6 @@ import { haltRun } from "../../../core/training/halt-run.ts";
 import { beginEvaluation } from "../../fixtures/relay/evaluation.ts";
 import { relayEngine } from "../../fixtures/relay/policy.ts";
 import { relayConfig } from "../../fixtures/relay/start.ts";
-import { startWorker } from "../../fixtures/relay/world.ts";
 
 /** A started run with one suite, whose questions an evaluator answers one after another. */
 async function openEvaluation() {
@@ -18,7 +17,7 @@ async function openEvaluation() {
     Object.entries(agents).map(([name, agent]) => [name, { ...agent, engine: { ...agent.engine, slots: 1 } }]),
   );
   const changes = { agents: oneByOne, evaluation: { suites: [{ name: "sampled" }] } };
-  const { log, memory, store, config, job } = await beginEvaluation(changes);
+  const { memory, config, job, evaluate } = await beginEvaluation(changes);
   const sampled = { turns: 0 };
   const engine: PolicyEngine = {
     ...relayEngine,
@@ -38,18 +37,7 @@ async function openEvaluation() {
     job,
     run: async () => RunRecord.parse(await memory.table.get(tableKeys.run(config.run))),
     answers: () => memory.objects.keys().filter((key) => key.includes("/rollouts/")).length,
-    /** Evaluates until the job is done or the worker fails. */
-    async evaluate(scorer: Scorer): Promise<void> {
-      const stop = new AbortController();
-      const parts = { scorerOf: () => scorer, engineOf: () => engine };
-      const worker = startWorker(store, config.run, { agent: "*", roles: ["eval"] }, stop.signal, log, parts);
-      const ended = worker.then(() => "ended");
-      while ((await job()).state !== "done") {
-        if ((await Promise.race([ended, store.clock.sleep(0.01)])) === "ended") break;
-      }
-      stop.abort();
-      await ended;
-    },
+    evaluate: (scorer: Scorer) => evaluate({ scorerOf: () => scorer, engineOf: () => engine }),
   };
 }
 

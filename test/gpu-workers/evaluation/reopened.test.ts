@@ -1,25 +1,22 @@
 /** @file A job that is queued again after its evaluator has evaluated it, and leased by a worker that then dies. */
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { objectKeys } from "../../../core/contracts/keys.ts";
 import { leaseJob, reopenJob } from "../../../core/training/job-writes.ts";
 import { beginEvaluation } from "../../fixtures/relay/evaluation.ts";
-import { startWorker } from "../../fixtures/relay/world.ts";
 
 test("a live evaluator takes over a job that it has evaluated before, when its new owner is dead", async () => {
   const suites = [{ name: "sampled" }];
-  const { log, memory, store, config, job } = await beginEvaluation({ evaluation: { suites } });
+  const { memory, config, job, untilJob, evaluator } = await beginEvaluation({ evaluation: { suites } });
   const stop = new AbortController();
-  const evaluating = startWorker(store, config.run, { agent: "*", roles: ["eval"] }, stop.signal, log);
-  await vi.waitFor(async () => expect((await job()).state).toBe("done"), { timeout: 30_000 });
+  const evaluating = evaluator(stop.signal);
+  await untilJob({ state: "done" });
   const done = await job();
   await memory.objects.delete([objectKeys.evaluation(config.run, done.job)]);
   // Between two polls of the live evaluator, since nothing is awaited.
   const reopened = memory.table.update(reopenJob(done));
   const leased = memory.table.update(leaseJob({ ...done, state: "queued", owner: "" }, "gone"));
   expect((await Promise.all([reopened, leased])).map(({ applied }) => applied)).toEqual([true, true]);
-  await vi.waitFor(async () => expect(await job()).toMatchObject({ state: "done", n: done.n, fence: 3 }), {
-    timeout: 30_000,
-  });
+  await untilJob({ state: "done", n: done.n, fence: 3 });
   stop.abort();
   await evaluating;
-}, 90_000);
+});
