@@ -1,5 +1,5 @@
 /** @file Signed calls between workers: which are accepted, which are refused, and that a proxy in front of a worker changes nothing. */
-import { expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import {
   openCallSigner,
@@ -165,6 +165,8 @@ test("a call whose copy arrived first can be repeated: its failure is transient"
   expect(failure.message).toContain("already received");
 });
 
+afterEach(closeProxies);
+
 /** Trains a run of one step to its end with the searcher behind a proxy. */
 async function trainThrough(options: ProxySettings) {
   const log = createLog(() => {});
@@ -180,7 +182,6 @@ async function trainThrough(options: ProxySettings) {
     startWorker(store, config.run, {}, never, log),
     startWorker(store, config.run, { agent: "searcher", port: behind, url }, never, log),
   ]);
-  closeProxies();
   return memory.objects;
 }
 

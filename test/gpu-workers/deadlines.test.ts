@@ -23,22 +23,19 @@ const forever = () => new Promise<never>(() => {});
 
 test("an aborted conversation ends even if the sampler ignores the signal; its sequence is released once the sampler's call has ended", async () => {
   const released = vi.fn();
-  let end = (_error: Error) => {};
+  const ends: ((error: Error) => void)[] = [];
   const unresponsive: Sampler = {
-    sample: () =>
-      new Promise((_, reject) => {
-        end = reject;
-      }),
+    sample: () => new Promise((_, reject) => ends.push(reject)),
     release: released,
     close: async () => {},
   };
   const stop = new AbortController();
   const playing = playOn(bpe, unresponsive, { signal: stop.signal });
-  await new Promise((resolve) => setTimeout(resolve));
+  await vi.waitFor(() => expect(ends).toHaveLength(1), 60_000);
   stop.abort();
   await expect(playing).rejects.toMatchObject({ code: "canceled" });
   expect(released).not.toHaveBeenCalled();
-  end(new MgrpoError("deadline", "at last"));
+  ends[0]?.(new MgrpoError("deadline", "at last"));
   await vi.waitFor(() => expect(released).toHaveBeenCalledOnce(), 60_000);
 });
 
@@ -92,9 +89,7 @@ async function startTeam(timeouts: number) {
   return { config, store, functions, workers };
 }
 
-test("a training step that times out is claimed again, and the run ends with the weights of a run without timeouts", {
-  timeout: 30_000,
-}, async () => {
+test("a training step that times out is claimed again, and the run ends with the weights of a run without timeouts", async () => {
   const [healthy, slow] = [await startTeam(0), await startTeam(2)];
   await Promise.all([...healthy.workers, ...slow.workers]);
   const { weights, status } = await recordsOf(slow.store, slow.config);

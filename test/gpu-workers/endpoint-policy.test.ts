@@ -89,9 +89,11 @@ test("when a request and its payment both fail, the error of the request is the 
 
 test("closing waits for the payments of requests that were canceled: the process may exit after it", async () => {
   const stop = new AbortController();
+  let requests = 0;
   const model: ChatModel = {
     generate: ({ onCutOff }, signal) =>
       new Promise((_, reject) => {
+        requests += 1;
         signal.addEventListener("abort", () => {
           onCutOff?.();
           reject(new MgrpoError("canceled", "the request was canceled"));
@@ -99,17 +101,22 @@ test("closing waits for the payments of requests that were canceled: the process
       }),
   };
   const config = AgentConfig.parse({ model: "m", endpoint: { usdPerMillionTokens: { input: 0, output: 1 } } });
+  let arrive = () => {};
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
   const paid: number[] = [];
   const pay = async (usd: number) => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await arrived;
     paid.push(usd);
   };
   const policy = endpointPolicy(config, model, pay);
   const { backend } = await policy.acquire(0);
   const played = Promise.allSettled([1, 2].map(() => playAs(backend, { signal: stop.signal })));
-  setTimeout(() => stop.abort(), 1);
+  await vi.waitFor(() => expect(requests).toBe(2), 60_000);
+  stop.abort();
   await played;
-  expect(paid).toEqual([]);
-  await policy.close();
-  expect(paid).toEqual([500e-6, 500e-6]);
+  const closing = policy.close().then(() => [...paid]);
+  arrive();
+  expect(await closing).toEqual([500e-6, 500e-6]);
 });

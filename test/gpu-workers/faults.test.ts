@@ -1,5 +1,7 @@
 /** @file Workers under faults: what is given up, what is given back, who is refused. The store is in memory. */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect, test, vi } from "vitest";
 import { builtModule } from "../../built-module.ts";
@@ -147,11 +149,15 @@ test("a service that refuses to open a version for sampling halts the run", asyn
 });
 
 test("with no worker for a sub-agent, no rollout is started and none given up", async () => {
-  const { config, store } = await openRun(log, { limits: { rolloutSeconds: 0.1, attempts: 1 } });
+  const { config, store } = await openRun(log, {
+    limits: { rolloutSeconds: 0.1, attempts: 1 },
+    liveness: { heartbeatSeconds: 0.05, leaseSeconds: 10, pollSeconds: 0.02 },
+  });
   const stop = new AbortController();
   const main = startWorker(store, config.run, {}, stop.signal, log);
-  await vi.waitFor(async () => expect(await workersOf(store)).toHaveLength(1), 10_000);
-  await store.clock.sleep(0.6);
+  // Long enough for a rollout to start and run out of time.
+  const counters = async () => (await workersOf(store)).map(({ counter }) => counter);
+  await vi.waitFor(async () => expect((await counters())[0]).toBeGreaterThan(10), 60_000);
   const { state, claims = {}, rollouts } = await groupOf(store, 0, 0);
   expect({ state, claims, rollouts }).toEqual({ state: "open", claims: {}, rollouts: {} });
   stop.abort();
@@ -164,9 +170,7 @@ test("a draining worker releases all its claims at once: no worker waits for its
   const stop = new AbortController();
   const slow = startWorker(store, config.run, searcher, stop.signal, log, { engineOf: () => silent });
   const first = startWorker(store, config.run, {}, stop.signal, log);
-  for (;;)
-    if (Object.keys((await groupOf(store, 0, 0)).claims ?? {}).length > 0) break;
-    else await new Promise((resolve) => setTimeout(resolve, 20));
+  await vi.waitFor(async () => expect(Object.keys((await groupOf(store, 0, 0)).claims ?? {})).not.toEqual([]), 60_000);
   stop.abort();
   await Promise.all([slow, first]);
   expect((await workersOf(store)).map(({ state }) => state)).toEqual(["dead", "dead"]);
@@ -186,12 +190,12 @@ test("a draining worker releases all its claims at once: no worker waits for its
 test("a worker that was declared dead comes back as a new incarnation", async () => {
   const { config, store } = await openRun(log);
   const main = startWorker(store, config.run, {}, never, log);
-  const pause = () => new Promise((resolve) => setTimeout(resolve, 10));
-  const isDead = async () => (await workersOf(store)).some(({ state }) => state === "dead");
   // A heartbeat in between makes the write fail: it is retried on the record as it is then.
-  for (; !(await isDead()); await pause())
+  await vi.waitFor(async () => {
     for (const seen of await workersOf(store)) await store.table.update(markDead(seen));
-  while ((await workersOf(store)).length < 2) await pause();
+    expect((await workersOf(store)).map(({ state }) => state)).toContain("dead");
+  }, 60_000);
+  await vi.waitFor(async () => expect(await workersOf(store)).toHaveLength(2), 60_000);
   await Promise.all([main, startWorker(store, config.run, searcher, never, log)]);
   expect(await recordsOf(store, config)).toMatchObject({ status: "finished" });
   expect((await workersOf(store)).filter(({ agent }) => agent === "main")).toHaveLength(2);
@@ -262,7 +266,7 @@ test("a worker is refused while a worker of another release is alive", async () 
   });
   const stop = new AbortController();
   const main = startWorker(store, config.run, {}, stop.signal, log);
-  while ((await workersOf(store)).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  await vi.waitFor(async () => expect(await workersOf(store)).toHaveLength(1), 60_000);
   const run = await readRunContext(config.run, "9.9.9", store, log);
   await expect(startWorker(store, config.run, searcher, never, log, { run })).rejects.toThrow(
     /release 0\.0\.0.*9\.9\.9/s,
@@ -285,11 +289,7 @@ test("a worker whose store refuses connections logs one line, which names the st
     env: { ...process.env, ...environment, ...keys, MGRPO_WORKER_TOKEN: "sixteen characters", NODE_NO_WARNINGS: "1" },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  let stderr = "";
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-  });
-  const code = await new Promise((resolve) => child.once("exit", resolve));
+  const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, "exit")]);
   expect(code).toBe(1);
   expect(stderr.trim().split("\n")).toHaveLength(1);
   expect(JSON.parse(stderr)).toMatchObject({

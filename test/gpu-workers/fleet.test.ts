@@ -1,6 +1,6 @@
 /** @file Fleet instances find the runs that need them: each slot belongs to one worker, and an idle instance moves on or ends. */
 import { setMaxListeners } from "node:events";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Fleet } from "../../core/contracts/deployment.ts";
 import { FleetRecord } from "../../core/contracts/fleet-record.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -195,10 +195,10 @@ test("once another release is deployed, or the fleet is gone, an instance takes 
   expect(await workers("a")).toEqual([]);
 });
 
-test("an instance whose release differs from that of the run's workers ends without a failure and records why; a crash is a failure", async () => {
+test("an instance whose release differs from that of the run's workers ends without a failure and records why", async () => {
   const { store, deploy, workers, refusal } = await world("a");
   const first = instance(store, SEARCHER);
-  while ((await workers("a")).length === 0) await store.clock.sleep(0.02);
+  await vi.waitFor(async () => expect(await workers("a")).toHaveLength(1), 60_000);
   await deploy("0.0.1");
   await instance(store, MAIN, "0.0.1");
   const [searcher] = await workers("a");
@@ -210,9 +210,12 @@ test("an instance whose release differs from that of the run's workers ends with
   });
   await store.table.update(endRun("a", { code: "user", reason: "by hand" }));
   await first;
+});
+
+test("an instance whose worker crashes fails with the worker's error", async () => {
   const crash = new MgrpoError("engine-unsupported", "out of memory");
   const dying = {
-    store: (await world("b")).store,
+    store: (await world("a")).store,
     fleet: MAIN,
     release: "0.0.0",
     log: silent,

@@ -22,7 +22,7 @@ const request: InvocationRequest = {
 
 test("the time spent at a worker that was discovered during the attempt counts against the limit", async () => {
   const log = createLog(() => {});
-  const config = relayConfig({ limits: { invocationSeconds: 0.2 } });
+  const config = relayConfig({ limits: { invocationSeconds: 0.4 } });
   const run = { name: "r", config, store: memoryStore(), log } as unknown as RunContext;
   const worker = {
     ...{ worker: "w1", url: "http://w1", agent: "searcher", state: "alive", roles: ["rollout"] },
@@ -35,9 +35,9 @@ test("the time spent at a worker that was discovered during the attempt counts a
     workers: () => known,
     isDead: () => false,
   };
-  // Each attempt takes 0.15 s, and the next one has to discover the worker again.
+  // Each attempt takes 0.1 s, and the next one has to discover the worker again.
   const fetch = async () => {
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    await new Promise((resolve) => setTimeout(resolve, 100));
     known = [];
     return new Response("loading", { status: 409 });
   };
@@ -45,7 +45,7 @@ test("the time spent at a worker that was discovered during the attempt counts a
   await expect(invoke(invocationId(request), request, AbortSignal.timeout(60_000))).rejects.toMatchObject({
     code: "deadline",
     message: expect.stringMatching(
-      /did not answer within 0.2 s .*; the previous attempt failed: worker 'w1' is loading/,
+      /did not answer within 0.4 s .*; the previous attempt failed: worker 'w1' is loading/,
     ),
   });
 });

@@ -9,7 +9,7 @@ import { openRun } from "../fixtures/relay/world.ts";
 
 const log = createLog(() => {});
 
-test("of two workers with different releases that register at once, one is refused", { timeout: 20_000 }, async () => {
+test("of two workers with different releases that register at once, one is refused", async () => {
   const liveness = { heartbeatSeconds: 0.1, leaseSeconds: 0.8, pollSeconds: 0.02 };
   const { config, store } = await openRun(log, { liveness });
   let inserts = 0;

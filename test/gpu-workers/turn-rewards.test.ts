@@ -51,6 +51,7 @@ test("turn rewards are recorded, their advantages change the weights, and a seco
   }
   expect(await run({ algorithm: { turnWeight: 0.5 } }, byTurn)).toEqual(withTurns);
   const without = await run({}, byTurn);
+  expect(without.status).toBe("finished");
   expect(without.weights["main"]?.at(-1)).not.toBe(withTurns.weights["main"]?.at(-1));
   expect(JSON.stringify(without.steps)).not.toContain('"turns"');
 });

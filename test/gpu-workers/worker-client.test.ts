@@ -1,5 +1,5 @@
 /** @file What a worker's silence, connection failures and refusals mean to its caller. */
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { openCallSigner } from "../../gpu-workers/invocations/signature.ts";
 import { responseFailure, WorkerClient } from "../../gpu-workers/invocations/worker-client.ts";
@@ -27,6 +27,7 @@ test("a worker that is silent until the time limit counts as dead, and the error
 
 test("the time limit of a call starts once it is signed: a slow store is not the worker's silence", async () => {
   const limit = vi.spyOn(AbortSignal, "timeout");
+  onTestFinished(() => limit.mockRestore());
   let answerTime: (time: number) => void = () => {};
   const storeTime = () => new Promise<number>((resolve) => (answerTime = resolve));
   const client = new WorkerClient(
@@ -39,7 +40,6 @@ test("the time limit of a call starts once it is signed: a slow store is not the
   answerTime(0);
   expect(await called).toMatchObject({ status: 202 });
   expect(limit).toHaveBeenCalledOnce();
-  limit.mockRestore();
 });
 
 test.each([
