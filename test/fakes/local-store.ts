@@ -1,18 +1,38 @@
 /** @file A local cloud in a directory of its own, and the AWS store on it, for tests. */
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { onTestFinished } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { type LocalCloudOptions, startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { setEnvironment } from "./environment.ts";
 
-export const freshDirectory = () => mkdtemp(join(tmpdir(), "mgrpo-cloud-"));
+const makeDirectory = () => mkdtemp(join(tmpdir(), "mgrpo-cloud-"));
+const removeDirectory = (directory: string) => rm(directory, { recursive: true, force: true });
 
-/** Sets this process's AWS variables until it is closed: one cloud at a time. */
+/** A directory that is removed when the current test finishes. */
+export async function freshDirectory(): Promise<string> {
+  const directory = await makeDirectory();
+  onTestFinished(() => removeDirectory(directory));
+  return directory;
+}
+
+/**
+ * Sets this process's AWS variables until it is closed: one cloud at a time. Without `directory`, it has one of its own, which closing
+ * removes.
+ */
 export async function openLocalStore(options: Partial<LocalCloudOptions> = {}) {
-  const directory = options.directory ?? (await freshDirectory());
+  const directory = options.directory ?? (await makeDirectory());
+  const removeOwn = async () => {
+    if (options.directory === undefined) await removeDirectory(directory);
+  };
   const handlers = { objectCreated: async () => {}, tick: async () => {} };
-  const cloud = await startLocalCloud({ directory, handlers, tickSeconds: 0, ...options });
+  const cloud = await startLocalCloud({ directory, handlers, tickSeconds: 0, ...options }).catch(
+    async (error: unknown) => {
+      await removeOwn();
+      throw error;
+    },
+  );
   const restore = setEnvironment(cloud.environment);
   const store = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
   return {
@@ -23,6 +43,7 @@ export async function openLocalStore(options: Partial<LocalCloudOptions> = {}) {
       restore();
       store.close();
       await cloud.close();
+      await removeOwn();
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
  * @file Preloaded (`--import`) into a process under test: kills it with SIGKILL before or after its n-th write to the store, counted
  * from 0, as MGRPO_TEST_CRASH sets it (`12:before`). It counts writes where they leave the process: PUTs to S3, and puts, updates and
- * deletes of DynamoDB items. With MGRPO_TEST_COUNT, a process that exits prints how many it made.
+ * deletes of DynamoDB items.
  */
 import http from "node:http";
 import { syncBuiltinESMExports } from "node:module";
@@ -28,7 +28,3 @@ function isWrite({ method, headers }: http.RequestOptions): boolean {
   const target = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === "x-amz-target")?.[1];
   return /\.(PutItem|UpdateItem|DeleteItem)$/.test(String(target));
 }
-
-process.once("exit", () => {
-  if (process.env["MGRPO_TEST_COUNT"]) process.stderr.write(`writes: ${writes}\n`);
-});

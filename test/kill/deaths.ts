@@ -48,7 +48,7 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
   /** Writes without heartbeats: a slow run has as many as a fast one. */
   const steady: Partial<Record<Name, number>> = {};
   const died: Name[] = [];
-  const never = new AbortController().signal;
+  const over = new AbortController();
 
   // The functions' own commits cause events too.
   const mortal = mortalStore(
@@ -77,16 +77,19 @@ async function runWith(config: RunConfig, parts: Partial<WorkerParts>, { when, a
   async function live([name, options]: [string, Partial<ServeWorkerOptions>]) {
     const first = mortalStore(store, at[name], when);
     try {
-      await startWorker(first.store, config.run, options, never, log, parts);
+      await startWorker(first.store, config.run, options, over.signal, log, parts);
     } catch (error) {
       if (!(error instanceof Killed)) throw error;
       died.push(name);
-      await startWorker(store, config.run, options, never, log, parts);
+      await startWorker(store, config.run, options, over.signal, log, parts);
     }
     writes[name] = first.writes();
     steady[name] = first.writes() - first.heartbeats();
   }
-  await Promise.all(workersOf(config).map(live)).finally(() => clearInterval(clock));
+  await Promise.all(workersOf(config).map(live)).finally(() => {
+    clearInterval(clock);
+    over.abort();
+  });
   writes["functions"] = mortal.writes();
   steady["functions"] = mortal.writes();
   return { records: await recordsOf(memory, config), writes, steady, died };
@@ -113,6 +116,7 @@ export function testDeaths(config: RunConfig, parts: Partial<WorkerParts> = {}):
   let expected: Awaited<ReturnType<typeof runWith>>;
   beforeAll(async () => {
     expected = await runWith(config, parts, { when: "before", at: {} });
+    expect(expected.records.status).toBe("finished");
   }, 60_000);
 
   describe.concurrent.each(WHEN)("each process dies %s each of its writes", (when) => {
@@ -126,7 +130,7 @@ export function testDeaths(config: RunConfig, parts: Partial<WorkerParts> = {}):
           for (const name of died) deaths[name] = (deaths[name] ?? 0) + 1;
         }
       };
-      await Promise.all(Array.from({ length: 4 }, runNext));
+      await Promise.all(Array.from({ length: 4 }, runNext)).finally(() => queue.splice(0));
       // Some deaths do not happen: scores that arrive together share a write.
       for (const [name, count = 0] of Object.entries(expected.steady))
         expect(deaths[name], name).toBeGreaterThan(count * 0.6);

@@ -1,6 +1,6 @@
 /**
- * @file The parent process, as the command line runs it: local cloud, functions, supervised workers. It exits when the run ends. Restarted on
- * the same directory, it resumes the run. Argument: `ParentOptions` as JSON.
+ * @file The parent process, as the command line runs it: local cloud, functions, supervised workers. It exits when the run ends, or when
+ * standard input does. Restarted on the same directory, it resumes the run. Argument: `ParentOptions` as JSON.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,6 +10,7 @@ import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { composeFunctions } from "../../functions/compose.ts";
 import type { Functions } from "../../functions/functions.ts";
 import { cloudHandlers } from "../../functions/handler.ts";
+import { onParentGone } from "../../gpu-workers/liveness/parent.ts";
 import { prepareRelay, relayConfig } from "../fixtures/relay/start.ts";
 import { recordsOf, TOKEN } from "../fixtures/relay/world.ts";
 
@@ -35,7 +36,7 @@ const WORKERS: Readonly<Record<string, readonly string[]>> = {
 };
 const EVALUATOR = ["--agent", "*", "--roles", "eval"];
 
-/** For all workers together. A run that needs more never ends. */
+/** For all workers together. A run that needs more has failed. */
 const MAX_RESTARTS = 8;
 /** Seconds until each delivery of an event. */
 const DELIVERIES = { once: [0], dropped: [], doubled: [0, 0], late: [0.3] };
@@ -52,6 +53,7 @@ const {
 }: ParentOptions = JSON.parse(process.argv[2] ?? "");
 const config = relayConfig(changes);
 
+onParentGone(process.stdin, () => process.exit(1));
 let resolveFunctions: (functions: Functions) => void = () => {};
 const functions = new Promise<Functions>((resolve) => {
   resolveFunctions = resolve;
@@ -86,7 +88,10 @@ function start(name: string, crash: string | undefined) {
   children.set(name, child);
   process.stdout.write(`${JSON.stringify({ started: name, pid: child.pid })}\n`);
   child.once("exit", () => {
-    if (!over && restarts++ < MAX_RESTARTS) start(name, undefined);
+    if (over) return;
+    if (restarts++ < MAX_RESTARTS) return start(name, undefined);
+    log(`'${name}' ended after ${MAX_RESTARTS} restarts of workers`);
+    process.exit(1);
   });
 }
 for (const name of Object.keys(workers)) start(name, crashes[name]);

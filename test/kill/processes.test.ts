@@ -12,7 +12,7 @@ let expected: Ended;
 beforeAll(async () => {
   built = await buildProcesses();
   expected = await play(built, calm);
-  expect(expected.records, expected.log.join("\n")).toBeDefined();
+  expect(expected.records, expected.log.join("\n")).toMatchObject({ status: "finished" });
 }, 240_000);
 afterAll(() => built.remove());
 

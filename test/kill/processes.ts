@@ -51,7 +51,8 @@ export async function play(built: Built, scenario: Scenario): Promise<Ended> {
     started["parent"] = (started["parent"] ?? 0) + 1;
     const child = spawn(process.execPath, ["--import", preloaded, entry, JSON.stringify(options)], {
       env: { ...process.env, MGRPO_TEST_CRASH: crash, NODE_NO_WARNINGS: "1" },
-      stdio: ["ignore", "pipe", "pipe"],
+      // Its standard input ends with this process.
+      stdio: ["pipe", "pipe", "pipe"],
     });
     createInterface(child.stderr).on("line", (line) => log.push(line));
     createInterface(child.stdout).on("line", (line) => {

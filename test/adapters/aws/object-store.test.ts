@@ -1,6 +1,5 @@
 /** @file What the object store sends to S3 with a conversation, and a commit that meets another write in flight. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { rm } from "node:fs/promises";
 import type { ClientRequest } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { openClients } from "../../../adapters/aws/clients.ts";
@@ -21,7 +20,6 @@ test("a conversation is tagged, so that a bucket can expire it; a manifest is no
   onTestFinished(async () => {
     unsubscribe("http.client.request.start", recordTag);
     await store.close();
-    await rm(store.directory, { recursive: true });
   });
   const outcome = objectKeys.outcome({ run: "tagged", phase: "train", step: 0, group: 0, rollout: 0 });
   const manifest = objectKeys.manifest("tagged", "main", 0);

@@ -51,30 +51,32 @@ test("creating an object sends an event, but a refused commit does not; a failin
 });
 
 test("an event whose handler never succeeds is delivered again after a restart, but a handled one is not", async () => {
-  const store = await listening();
+  const directory = await freshDirectory();
+  const store = await listening({ directory });
   await store.objects.commit("done", bytes("1"));
   await expect.poll(() => store.keys).toEqual(["done"]);
   await store.close();
-  const failing = await listening({ directory: store.directory, failures: 1000 });
+  const failing = await listening({ directory, failures: 1000 });
   await failing.objects.commit("again", bytes("1"));
   await expect.poll(() => failing.keys).toContain("again");
   await failing.close();
   // A journal line that a full disk cut off, joined with the next line.
-  await appendFile(join(store.directory, "events"), '+ 99 {"bucket":"mg- 98\n');
-  const after = await listening({ directory: store.directory });
+  await appendFile(join(directory, "events"), '+ 99 {"bucket":"mg- 98\n');
+  const after = await listening({ directory });
   await expect.poll(() => after.keys).toEqual(["again"]);
   await after.close();
 });
 
 test("a cloud without handlers leaves unhandled events to the next one", async () => {
-  const failing = await listening({ failures: 1000 });
+  const directory = await freshDirectory();
+  const failing = await listening({ directory, failures: 1000 });
   await failing.objects.commit("left", bytes("1"));
   await expect.poll(() => failing.keys).toContain("left");
   await failing.close();
-  const reading = await startLocalCloud({ directory: failing.directory });
+  const reading = await startLocalCloud({ directory });
   expect(await reading.direct.objects.get("left")).toEqual(bytes("1"));
   await reading.close();
-  const after = await listening({ directory: failing.directory });
+  const after = await listening({ directory });
   await expect.poll(() => after.keys).toEqual(["left"]);
   await after.close();
 });
@@ -115,7 +117,8 @@ test("acknowledged writes survive kill -9, and their events are delivered again"
 });
 
 test("an abandoned upload is removed at the first start after two days; a younger one stays", async () => {
-  const store = await openLocalStore();
+  const directory = await freshDirectory();
+  const store = await openLocalStore({ directory });
   const s3 = new S3Client();
   const begin = async (Key: string) => {
     const { UploadId = "" } = await s3.send(new CreateMultipartUploadCommand({ Bucket: "mgrpo", Key }));
@@ -126,10 +129,10 @@ test("an abandoned upload is removed at the first start after two days; a younge
   const [old, young] = [await begin("old"), await begin("young")];
   s3.destroy();
   await store.close();
-  const names = await readdir(store.directory, { recursive: true });
+  const names = await readdir(directory, { recursive: true });
   const folder = names.find((name) => name.endsWith(old.UploadId)) ?? "";
-  await utimes(join(store.directory, folder), new Date(), new Date(Date.now() - 3 * 86_400_000));
-  const again = await openLocalStore({ directory: store.directory });
+  await utimes(join(directory, folder), new Date(), new Date(Date.now() - 3 * 86_400_000));
+  const again = await openLocalStore({ directory });
   const client = new S3Client();
   await expect(client.send(new ListPartsCommand(old))).rejects.toMatchObject({ name: "NoSuchUpload" });
   expect((await client.send(new ListPartsCommand(young))).Parts).toHaveLength(1);

@@ -1,18 +1,19 @@
 /** @file Faults of the cloud's own files: each is reported in one line that names the path and the remedy. Only the owner can read the keys. */
 import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
 import { cp, mkdir, readdir, readFile, stat, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { startLocalCloud } from "../../../adapters/local-cloud/cloud.ts";
 import { storageFault } from "../../../adapters/local-cloud/storage-faults.ts";
 import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
 
 const BODY = new Uint8Array(2000).fill(7);
-let healthy: string;
+const healthy = mkdtempSync(join(tmpdir(), "mgrpo-healthy-"));
 
 beforeAll(async () => {
-  const store = await openLocalStore();
-  healthy = store.directory;
+  const store = await openLocalStore({ directory: healthy });
   await store.objects.commit("object", BODY);
   const text = "x".repeat(2000);
   for (let i = 0; i < 100; i++) await store.table.insert({ pk: "P", sk: String(i) }, { i, text });
@@ -20,6 +21,7 @@ beforeAll(async () => {
   // LevelDB writes its tables when it is reopened.
   await (await openLocalStore({ directory: healthy })).close();
 });
+afterAll(() => rmSync(healthy, { recursive: true, force: true }));
 
 async function copyOf(directory: string): Promise<string> {
   const copy = join(await freshDirectory(), "cloud");
