@@ -34,7 +34,7 @@ const result: InvocationReport = {
 function openWorld(wallClockSeconds = 600) {
   let settle: { resolve(value: InvocationReport): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
   const state = {
-    ...{ open: true, admitMilliseconds: 0, ready: Promise.resolve(), staleness: 0 },
+    ...{ open: true, admitted: Promise.resolve(), ready: Promise.resolve(), staleness: 0 },
     loading: undefined as number | undefined,
   };
   const run = vi.fn(
@@ -48,7 +48,7 @@ function openWorld(wallClockSeconds = 600) {
   const registry = openInvocationRegistry({
     run,
     async admits() {
-      await new Promise((resolve) => setTimeout(resolve, state.admitMilliseconds));
+      await state.admitted;
       return state.open;
     },
     whenReady: (_request, signal) => cancelable(state.ready, signal),
@@ -130,7 +130,7 @@ describe("the server", () => {
 
   test("the wait of a PUT includes the time that a slow store takes to admit the invocation", async () => {
     const wait = vi.spyOn(world.registry, "wait");
-    world.state.admitMilliseconds = 200;
+    world.state.admitted = new Promise((resolve) => setTimeout(resolve, 200));
     const response = call("PUT", id, { body: request, prefer: "wait=25" });
     await vi.waitFor(() => expect(wait).toHaveBeenCalled(), 60_000);
     expect(wait.mock.calls[0]?.[1]).toBeLessThan(24.9);
@@ -149,8 +149,10 @@ describe("the server", () => {
 });
 
 describe("the lifecycle of an invocation", () => {
-  test("an invocation runs once, however often it is PUT, and every GET gets its report", async () => {
-    expect((await call("PUT", id, { body: request })).status).toBe(202);
+  test("an invocation runs once, however often it is PUT, also at the same time, and every GET gets its report", async () => {
+    world.state.admitted = new Promise((resolve) => setTimeout(resolve, 20));
+    const puts = await Promise.all([1, 2].map(() => call("PUT", id, { body: request })));
+    expect(puts.map(({ status }) => status)).toEqual([202, 202]);
     expect((await call("PUT", id, { body: request })).status).toBe(202);
     expect((await call("GET", `${id}?wait=0`)).status).toBe(202);
     world.done();

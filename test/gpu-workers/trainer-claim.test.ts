@@ -34,6 +34,12 @@ test("only one worker acquires a free claim, even before the step is ready, and 
   expect(await record()).toMatchObject({ trainer: "b", takeovers: 0 });
 });
 
+test("of two workers that acquire a free claim at the same time, one gets it", async () => {
+  const acquired = await Promise.all(["a", "b"].map((worker) => claimOf(worker).acquire(false)));
+  expect(acquired.filter(Boolean)).toHaveLength(1);
+  expect((await record()).trainer).toBe(acquired[0] ? "a" : "b");
+});
+
 test("a claim is taken over from a dead worker, and the takeover counted, only in a ready step: in an open one, a rollout may have killed the worker", async () => {
   await claimOf("a").acquire(false);
   dead.add("a");
