@@ -1,4 +1,4 @@
-/** @file What a worker does not take over from a dead one. */
+/** @file What a worker does not take over from a dead one, and which of its own attempts it ends. */
 import { expect, test } from "vitest";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
@@ -55,4 +55,24 @@ test("a dead worker's rollout whose outcome waits for its score is not run again
   expect(started).toEqual([]);
   const item = await store.table.get(tableKeys.group(config.run, 0, 0));
   expect(item?.["claims"]).toEqual({ 0: "me", 1: "dead" });
+});
+
+test("an attempt ends when its rollout is scored or another worker has claimed it, and only then", () => {
+  const role = { membership: { id: "me" }, run: { store: { clock: { monotonic: () => 0 } } } };
+  const work = { role, step: 0 } as unknown as StepWork;
+  const view = newLocalGroupView(0);
+  const attempts = [0, 1, 2].map((k) => {
+    const controller = new AbortController();
+    view.running.set(k, { controller, done: Promise.resolve() });
+    return controller.signal;
+  });
+  const record = { run: "r", step: 0, group: 0, questionId: "q", rolloutsPerQuestion: 3, state: "open" };
+  updateView(work, view, {
+    ...record,
+    claims: { 0: "me", 1: "me", 2: "other" },
+    rollouts: { 1: { excluded: "infrastructure" } },
+    crashes: {},
+    finalized: {},
+  });
+  expect(attempts.map(({ aborted }) => aborted)).toEqual([false, true, true]);
 });

@@ -1,5 +1,6 @@
 /** @file What a trainer loads, and that a hanging engine call that opens, loads or saves is detected. */
 import { expect, test, vi } from "vitest";
+import { MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
 import type { Checkpoints } from "../../gpu-workers/checkpoints.ts";
@@ -51,8 +52,25 @@ function opened(change: Partial<Trainer> = {}, engineChange: Partial<PolicyEngin
   const use = (version: number) => trainer.use(versionOf(version), async () => ({ trained: true }));
   const agent = config.agents["main"] ?? expect.fail();
   const policy = openPolicyVersions("main", agent, engine, checkpoints, meter);
-  return { trainer, use, policy, loaded, meter, time };
+  return { trainer, versionOf, use, policy, loaded, meter, time };
 }
+
+test("a step starts from its version's bytes: they are loaded again unless the trainer saved them or nothing has changed them since", async () => {
+  const { trainer, versionOf, use, loaded } = opened();
+  await trainer.use(versionOf(1), async () => ({ trained: false }));
+  const failing = trainer.use(versionOf(1), () => Promise.reject(new MgrpoError("deadline", "too slow")));
+  await expect(failing).rejects.toMatchObject({ code: "deadline" });
+  // The trainer held version 1 until the failed step, which may have changed its weights.
+  expect(loaded).toEqual(["1 all"]);
+  await use(1);
+  expect(loaded).toEqual(["1 all", "1 all"]);
+  const saved = { ...versionOf(2), files: await trainer.save() };
+  await trainer.use(saved, async () => ({ trained: true }));
+  expect(loaded).toEqual(["1 all", "1 all"]);
+  // It has trained on version 2, but has not saved the result: another trainer's version 3 came first.
+  await use(2);
+  expect(loaded.slice(2)).toEqual(["2 all"]);
+});
 
 test("the reference of the KL term is loaded without the state of Adam", async () => {
   const { trainer, use, loaded } = opened();
