@@ -6,6 +6,7 @@ import { tableKeys } from "../contracts/keys.ts";
 import type { OptimizerProbe } from "../contracts/server-optimizer.ts";
 import type { TinkerCalls } from "../contracts/tinker-calls.ts";
 import type { TableChange } from "../ports.ts";
+import { is } from "./writes.ts";
 
 /** Makes a worker the only writer. From then on no other worker's write succeeds, so the item that the update returns is final. */
 export function claimCalls(run: string, agent: string, worker: string): TableChange {
@@ -17,7 +18,7 @@ export function writeCalls(run: string, agent: string, worker: string, calls: Ti
   return {
     key: tableKeys.calls(run, agent),
     set: [[["calls"], calls]],
-    when: [{ equals: [["writer"], worker] }],
+    when: [is("writer", worker)],
   };
 }
 
@@ -32,6 +33,6 @@ export function yieldTrainer(run: string, agent: string, worker: string): TableC
     key: tableKeys.agent(run, agent),
     set: [[["trainer"], ""]],
     add: [[["takeovers"], 1]],
-    when: [{ equals: [["trainer"], worker] }],
+    when: [is("trainer", worker)],
   };
 }

@@ -2,9 +2,8 @@
 import { boundReason } from "../contracts/bounds.ts";
 import type { FleetRecord } from "../contracts/fleet-record.ts";
 import { tableKeys } from "../contracts/keys.ts";
-import type { TableChange, TableCondition, TableValue } from "../ports.ts";
-
-const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
+import type { TableChange, TableCondition } from "../ports.ts";
+import { is } from "./writes.ts";
 
 /** Why an instance of this release does not serve the run. */
 export type FleetRefusal = NonNullable<FleetRecord["refusal"]>;

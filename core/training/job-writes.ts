@@ -1,9 +1,8 @@
 /** @file The conditional writes of evaluation jobs, as data. The other records: writes.ts. */
 import { tableKeys } from "../contracts/keys.ts";
 import type { EvaluationScore, JobRecord } from "../contracts/records.ts";
-import type { TableChange, TableCondition, TableValue } from "../ports.ts";
-
-const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
+import type { TableChange } from "../ports.ts";
+import { is } from "./writes.ts";
 
 /** Leases an evaluation job that is queued, this worker's own, or a dead worker's. `suspects`: see evaluation-suspects.ts. */
 export function leaseJob(job: JobRecord, worker: string, suspects?: JobRecord["suspects"]): TableChange {

@@ -17,7 +17,8 @@ import type {
 } from "../contracts/records.ts";
 import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
-const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
+/** The attribute has this value. */
+export const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
 type GroupAddress = Pick<GroupRecord, "run" | "step" | "group">;
 const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, step, group);
