@@ -31,14 +31,20 @@ export function redactJson<T>(redact: Redact, value: T): T {
   return redactValue(redact, value) as T;
 }
 
-function redactValue(redact: Redact, value: unknown): unknown {
+/** @param above the objects and arrays that contain the value. */
+function redactValue(redact: Redact, value: unknown, above: readonly unknown[] = []): unknown {
   if (typeof value === "string") return redact(value);
-  if (Array.isArray(value)) return value.map((item) => redactValue(redact, item));
+  if (above.includes(value)) return "[circular]";
+  const inner = (item: unknown) => redactValue(redact, item, [...above, value]);
+  if (Array.isArray(value)) return value.map(inner);
   if (value === null || typeof value !== "object" || Object.getPrototypeOf(value) !== Object.prototype) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key), redactValue(redact, item)]));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key), inner(item)]));
 }
 
-/** Redacts an error, its causes and the errors of an `AggregateError` in place, so that they keep their classes and codes. Returns the error. */
+/**
+ * Redacts an error, its causes and the errors of an `AggregateError` in place, so that they keep their classes and codes. Where a property's
+ * value contains itself, it becomes "[circular]". Returns the error.
+ */
 export function redactError(redact: Redact, error: unknown): unknown {
   // A set: causes may form a cycle.
   const faults = new Set([error]);

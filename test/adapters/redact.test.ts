@@ -37,3 +37,12 @@ test("an error is redacted with its causes, whatever their type, and with the er
     "***",
   ]);
 });
+
+test("a property of an error may contain itself", () => {
+  const request: Record<string, unknown> = { header: "secret-key", twice: ["a"] };
+  request["again"] = request["twice"];
+  request["response"] = [{ request }];
+  const error = Object.assign(new Error("failed"), { request });
+  redactError(redactor(["secret-key"]), error);
+  expect(error.request).toEqual({ header: "***", twice: ["a"], again: ["a"], response: [{ request: "[circular]" }] });
+});
