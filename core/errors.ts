@@ -92,6 +92,13 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
   return codes.length === 0 || codes.includes((error as MgrpoError).code);
 }
 
+/** The error and its causes, outermost first, each once: a chain of causes may be circular. */
+export function errorChain(error: unknown): Error[] {
+  const chain = new Set<Error>();
+  for (let next = error; next instanceof Error && !chain.has(next); next = next.cause) chain.add(next);
+  return [...chain];
+}
+
 /**
  * An error that only the user can fix: a service that refuses every request (a wrong key, an empty account, a wrong address), an app that
  * refuses the call or returns something invalid, an error in the recipe's rewards, or a judge that has failed for too long (`judge-failed`

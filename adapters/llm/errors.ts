@@ -3,7 +3,7 @@
  * the key, even if the server repeats it, and contains only as much of the request as the server's quoted reason does.
  */
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
-import { MgrpoError } from "../../core/errors.ts";
+import { errorChain, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { retryAfterSeconds } from "../http-header.ts";
 import { jsonOrUndefined } from "./json.ts";
@@ -80,9 +80,9 @@ const INVALID_TOOL = /invalid 'tools['[]/i;
 /** Not for attempts that the caller or the timeout ended. */
 export function translateEndpointError(error: unknown, endpoint: Endpoint): EndpointFailure {
   const { name, redact } = endpoint;
-  const innermost = innermostOf(error);
-  if (innermost instanceof ResponseTooLarge) {
-    return refused(`${name} sent ${innermost.message}: check that its address is that of a model server`);
+  const tooLarge = errorChain(error).find((cause) => cause instanceof ResponseTooLarge);
+  if (tooLarge) {
+    return refused(`${name} sent ${tooLarge.message}: check that its address is that of a model server`);
   }
   const noAnswer = noAnswerIn(answerBodyOf(error));
   if (noAnswer) {
@@ -228,15 +228,9 @@ function quote(text: string): string {
   return line.length > MAX_QUOTED ? `${line.slice(0, MAX_QUOTED)}…` : line;
 }
 
-function innermostOf(error: unknown): unknown {
-  let inner = error;
-  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
-  return inner;
-}
-
 function innermostMessage(error: unknown): string {
-  const inner = innermostOf(error);
-  return inner instanceof Error ? inner.message || inner.name : String(inner);
+  const inner = errorChain(error).at(-1);
+  return inner ? inner.message || inner.name : String(error);
 }
 
 const isHtml = (text: string) => /^\s*</.test(text);

@@ -5,6 +5,7 @@
 
 import { quotationRedactor } from "../../core/contracts/encryption.ts";
 import type { SuiteQuestions } from "../../core/contracts/question.ts";
+import { errorChain } from "../../core/errors.ts";
 import { encryptedObjects } from "../../core/training/encrypted-objects.ts";
 import type { Log } from "../log.ts";
 import type { RunContext } from "../run-context.ts";
@@ -24,16 +25,9 @@ export async function withEncryption<T>(
   try {
     return await work({ ...run, store: { ...run.store, objects }, log: redactedLog(run.log, redact) }, redact);
   } catch (error) {
-    for (const fault of causesOf(error)) redactFault(fault, redact);
+    for (const fault of errorChain(error)) redactFault(fault, redact);
     throw error;
   }
-}
-
-/** The error and its causes, each once: a chain of causes may be circular. */
-function causesOf(error: unknown): ReadonlySet<Error> {
-  const chain = new Set<Error>();
-  for (let fault = error; fault instanceof Error && !chain.has(fault); fault = fault.cause) chain.add(fault);
-  return chain;
 }
 
 /** Redefines the properties: those of a DOMException, the reason of an aborted signal, cannot be assigned. */

@@ -8,7 +8,7 @@ import pRetry from "p-retry";
 import { Agent, fetch, Headers, type Response } from "undici";
 import type { z } from "zod";
 import { parseJson } from "../../../../core/contracts/parse.ts";
-import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
+import { errorChain, isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { Clock } from "../../../../core/ports.ts";
 import { readAtMost } from "../../../../core/read-at-most.ts";
 import { toWellFormedJson } from "../../../../core/well-formed.ts";
@@ -199,13 +199,11 @@ const pauseSecondsOf = ({ evidence }: MgrpoError): number =>
 
 /** An error in a few words: its innermost cause is the most informative. */
 export function reasonOf(error: unknown): string {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause.cause instanceof Error) continue;
-    // The numeric code of a DOMException or of an MCP error says no more than its message.
-    const { code } = cause as { code?: unknown };
-    return [...(typeof code === "string" ? [code] : []), cause.message].filter(Boolean).join(": ");
-  }
-  return String(error);
+  const innermost = errorChain(error).at(-1);
+  if (!innermost) return String(error);
+  // The numeric code of a DOMException or of an MCP error says no more than its message.
+  const { code } = innermost as { code?: unknown };
+  return [...(typeof code === "string" ? [code] : []), innermost.message].filter(Boolean).join(": ");
 }
 
 /** The first line of an error's body, unless it is a page. */

@@ -8,7 +8,7 @@
 import { lookup } from "node:dns/promises";
 import { isIPv6 } from "node:net";
 import { type Dispatcher, fetch, type Response } from "undici";
-import { MgrpoError } from "../../../../core/errors.ts";
+import { errorChain, MgrpoError } from "../../../../core/errors.ts";
 import { readAtMost } from "../../../../core/read-at-most.ts";
 import { reasonOf } from "../external/backend.ts";
 import type { VisitSettings } from "../settings.ts";
@@ -122,7 +122,7 @@ async function failure(
   { hostname }: URL,
   resolvesNames: () => Promise<boolean>,
 ): Promise<FetchOutcome> {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+  for (const cause of errorChain(error)) {
     if (cause instanceof AddressRefused) return none(cause.message);
     const { code } = cause as NodeJS.ErrnoException;
     // A domain whose own name servers fail causes EAI_AGAIN too.
@@ -147,7 +147,6 @@ async function failure(
 /** Only the code: messages contain addresses and ports, which differ between attempts. */
 function shortReason(error: unknown): string {
   let code = "connection failed";
-  for (let cause = error; cause instanceof Error; cause = cause.cause)
-    code = (cause as NodeJS.ErrnoException).code ?? code;
+  for (const cause of errorChain(error)) code = (cause as NodeJS.ErrnoException).code ?? code;
   return code;
 }

@@ -165,6 +165,12 @@ test.each([
   ],
 ])("a failure's reason has its code if that is a string: %s", (error, reason) => expect(reasonOf(error)).toBe(reason));
 
+test("a failure that is among its own causes has a reason", () => {
+  const error = new Error("fetch failed");
+  error.cause = new Error("refused", { cause: error });
+  expect(reasonOf(error)).toBe("refused");
+});
+
 test("the error about a wrong key names its variable", async () => {
   const config = worldConfig(worldSettings(world));
   const { tools, close } = await openWebTools({ config, environment: { SERPER_API_KEY: "x" }, store: memoryStore() });
