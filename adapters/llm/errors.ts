@@ -6,10 +6,10 @@ import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
 import { errorChain, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { retryAfterSeconds } from "../http-header.ts";
+import { ResponseTooLarge } from "../response-limit.ts";
 import { jsonOrUndefined } from "./json.ts";
 import { noAnswerIn } from "./no-answer.ts";
 import type { Endpoint } from "./provider.ts";
-import { ResponseTooLarge } from "./response-limit.ts";
 
 /** Maximum number of characters that a message quotes of a server's text. */
 const MAX_QUOTED = 300;

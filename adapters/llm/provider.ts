@@ -3,7 +3,7 @@ import type { LanguageModelV3 } from "@ai-sdk/provider";
 import { isOpenAi, type LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Environment } from "../../core/ports.ts";
-import { fetchWithinLimit } from "./response-limit.ts";
+import { withinLimit } from "../response-limit.ts";
 import { rewriteArguments } from "./written-arguments.ts";
 
 export interface Endpoint {
@@ -47,6 +47,8 @@ function defaultVariable(spec: LanguageModelSpec, environment: Environment): str
   if (spec.provider === "openai") return isOpenAi(spec.baseUrl) ? "OPENAI_API_KEY" : undefined;
   return environment["AWS_BEARER_TOKEN_BEDROCK"] ? "AWS_BEARER_TOKEN_BEDROCK" : undefined;
 }
+
+const fetchWithinLimit = withinLimit(fetch);
 
 type LoadModel = () => Promise<LanguageModelV3>;
 

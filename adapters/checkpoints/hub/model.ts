@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type HubModel, hubModelName, isCommit } from "../../../core/contracts/hub-model.ts";
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
+import { withinLimit } from "../../response-limit.ts";
 import { isCompleteSnapshot, openRepositoryCache, shardsOf, WEIGHTS_FILE, WEIGHTS_INDEX } from "./cache.ts";
 import { downloadBlob, type HubFile } from "./download.ts";
 import { hubFetch, readAnswer } from "./fetch.ts";
@@ -39,7 +40,7 @@ export async function resolveCommit(model: HubModel, settings: HubSettings, repo
     throw notCached(model, settings);
   }
   const { token, url } = settings;
-  const request = { name: repository, revision, hubUrl: url, fetch: hubFetch(settings, repository) };
+  const request = { name: repository, revision, hubUrl: url, fetch: withinLimit(hubFetch(settings, repository)) };
   const { modelInfo } = await import("@huggingface/hub");
   try {
     const sha = await readAnswer(settings, async () => {
@@ -68,7 +69,7 @@ export async function fetchModel(model: HubModel, settings: HubSettings, report:
   if (await isCompleteSnapshot(folder)) return folder;
   if (settings.offlineBy) throw notCached(model, settings);
   const fetch = hubFetch(settings, repository);
-  const listed = await filesOf(repository, commit, settings, fetch);
+  const listed = await filesOf(repository, commit, settings, withinLimit(fetch));
   const small = listed.filter(({ path }) => !path.endsWith(".safetensors"));
   let done = 0;
   let totalBytes = sum(small);

@@ -155,6 +155,18 @@ describe("the error is one line that says what to do", () => {
       "hub-unavailable",
       /^http:\/\/127\.0\.0\.1:\d+ does not answer like the Hugging Face Hub \(no hash of config.json\)/,
     ]),
+    ...[
+      ["a commit", { sha: COMMIT }, "main"],
+      ["files", [], COMMIT],
+    ].map(([what, answer, revision]): [string, () => Promise<unknown>, string, RegExp] => [
+      `a mirror whose answer about ${what} is too large`,
+      () => {
+        hub().faults.page = JSON.stringify(answer).padEnd(64 * 2 ** 20 + 1);
+        return fetching({}, { ...MODEL, revision: String(revision) });
+      },
+      "hub-unavailable",
+      /^http:\/\/127\.0\.0\.1:\d+ does not answer like the Hugging Face Hub \(a response of more than 67108864 bytes\): check/,
+    ]),
     [
       "a hub that is rate-limiting requests",
       () => {

@@ -1,0 +1,27 @@
+/** @file The limit on the size of responses, of any status, that a library reads whole: those of model servers, and lists of the Hugging Face Hub. */
+
+/** Bytes after decompression. A completion of 200,000 tokens with a log-probability for each takes about 30 MB. */
+const MAX_RESPONSE_BYTES = 64 * 2 ** 20;
+
+export class ResponseTooLarge extends Error {
+  constructor() {
+    super(`a response of more than ${MAX_RESPONSE_BYTES} bytes`);
+  }
+}
+
+/** The same fetch, but a response that is too large fails with `ResponseTooLarge` while its body is read. */
+export const withinLimit =
+  (send: typeof fetch): typeof fetch =>
+  async (url, init) => {
+    const response = await send(url, init);
+    if (!response.body) return response;
+    let size = 0;
+    const limit = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, passed) {
+        size += chunk.length;
+        if (size > MAX_RESPONSE_BYTES) throw new ResponseTooLarge();
+        passed.enqueue(chunk);
+      },
+    });
+    return new Response(response.body.pipeThrough(limit), response);
+  };
