@@ -1,4 +1,5 @@
 /** @file A window's peaks as shares of their limits, and its counts scaled to the requested hours, with dollars by line item. */
+import { sum } from "../../core/statistics.ts";
 import { EVENT_FUNCTIONS, START_RUN } from "../../stacks/sizes.ts";
 import { LIMITS } from "./limits.ts";
 import type { Meter, Rates } from "./meter.ts";
@@ -17,7 +18,8 @@ export interface Figures extends Load {
   /** Those closest to their limits first. */
   readonly limits: readonly LimitUse[];
   readonly units: { readonly writes: number; readonly reads: number };
-  readonly s3: { readonly writes: number; readonly reads: number };
+  /** `puts`: without requests that delete, which cost nothing. `reads`: GETs and HEADs. */
+  readonly s3: { readonly puts: number; readonly reads: number };
   readonly functions: { readonly invocations: number; readonly seconds: number };
   /** `<caller> <operation> <kind>` -> requests per rollout. */
   readonly requestsPerRollout: Readonly<Record<string, number>>;
@@ -42,7 +44,7 @@ export function figuresOf(load: Load, hours: number, plan: SimulationPlan, windo
     workers: load.runs * Object.values(plan.workers).reduce((sum, n) => sum + n, 0),
     limits: limitUses(meter),
     units: { writes: meter.table.of("write").total * factor, reads: meter.table.of("read").total * factor },
-    s3: { writes: meter.bucket.of("write").total * factor, reads: meter.bucket.of("read").total * factor },
+    s3: { puts: putsOf(meter) * factor, reads: meter.bucket.of("read").total * factor },
     functions: {
       invocations: functions.reduce((sum, use) => sum + use.invocations, 0) * factor,
       seconds: functions.reduce((sum, use) => sum + use.seconds, 0) * factor,
@@ -53,6 +55,9 @@ export function figuresOf(load: Load, hours: number, plan: SimulationPlan, windo
     monthlyUsd: monthlyDollarsOf(window, factor),
   };
 }
+
+const putsOf = ({ requests }: Meter): number =>
+  sum([...requests].map(([name, use]) => (name.includes(" PutObject ") ? use.requests : 0)));
 
 /** A limit and its use at the busiest moment. */
 export interface LimitUse {
@@ -110,11 +115,10 @@ function dollarsOf({ meter, seconds }: MeasurementWindow, factor: number): Recor
     0,
   );
   const emptyPolls = Object.keys(EVENT_FUNCTIONS).length * IDLE_POLLS_PER_SECOND * seconds;
-  const puts = [...meter.requests].filter(([name]) => name.includes(" PutObject "));
   const lines = {
     "DynamoDB writes": meter.table.of("write").total * PRICES.dynamoWrite.usd,
     "DynamoDB reads": meter.table.of("read").total * PRICES.dynamoRead.usd,
-    "S3 PUTs": puts.reduce((sum, [, { requests }]) => sum + requests, 0) * PRICES.s3Write.usd,
+    "S3 PUTs": putsOf(meter) * PRICES.s3Write.usd,
     "S3 GETs and HEADs": meter.bucket.of("read").total * PRICES.s3Read.usd,
     "EventBridge, object events": meter.events.of("objects").total * PRICES.event.usd,
     "SQS requests": (meter.queueRequests + emptyPolls) * PRICES.queue.usd,

@@ -23,7 +23,7 @@ export const LIMITS = {
    * docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html; S3 splits a prefix that stays busy, which can
    * take 30 to 60 minutes (repost.aws/knowledge-center/s3-object-key-naming-pattern).
    */
-  prefixWrites: { what: "S3 PUTs per second of a prefix", limit: 3500 },
+  prefixWrites: { what: "S3 PUTs and DELETEs per second of a prefix", limit: 3500 },
   prefixReads: { what: "S3 GETs and HEADs per second of a prefix", limit: 5500 },
   /** docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html; raised on request. */
   eventTargets: { what: "EventBridge deliveries to targets per second", limit: 18_750 },

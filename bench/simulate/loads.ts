@@ -56,7 +56,7 @@ export function rowOf({ perHour, runs }: TableLoad, figures: Figures): string[] 
     used(/^read units per second of a DynamoDB partition/),
     used(/^bytes of a DynamoDB item/),
     `${count(functions.invocations)}; ${count(functions.seconds)}`,
-    `${count(s3.writes)}; ${count(s3.reads)}`,
+    `${count(s3.puts)}; ${count(s3.reads)}`,
     `${total.toFixed(3)}; ${((total * 1000) / perHour).toFixed(4)}`,
     firstLimit(figures),
   ];
