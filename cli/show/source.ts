@@ -92,16 +92,24 @@ export async function withNamedStore<T>(read: (store: Store) => Promise<T>): Pro
   return read(store).finally(() => store.close());
 }
 
+/** Configs of runs in a store, by their recorded hashes: a dashboard reads each once. */
+const configCache = new Map<string, RunConfig>();
+
 export async function readStored(store: Store, run: string): Promise<{ config: RunConfig; record: RunRecord }> {
   const item = await store.table.get(tableKeys.run(run));
   const key = objectKeys.config(run);
-  const bytes = item && (await store.objects.get(key));
+  const record = item && parse(RunRecord, item, `RUN ${run}`);
+  const known = record && configCache.get(record.configSha256);
+  if (known) return { config: known, record };
+  const bytes = record && (await store.objects.get(key));
   if (!bytes)
     throw new MgrpoError(
       "not-found",
       `no run '${run}' here or in the store that the environment names: list them with \`${MGRPO} runs\`${didYouMean(run, await knownRuns(store))}`,
     );
-  return { config: parseJson(RunConfig, bytes, key), record: parse(RunRecord, item, `RUN ${run}`) };
+  const config = parseJson(RunConfig, bytes, key);
+  configCache.set(record.configSha256, config);
+  return { config, record };
 }
 
 async function knownRuns({ table }: Store): Promise<string[]> {

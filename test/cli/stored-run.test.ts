@@ -1,0 +1,18 @@
+/** @file A run in a store, as the dashboard reads it: again and again. */
+import { expect, test, vi } from "vitest";
+import { readStored } from "../../cli/show/source.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
+import { config, fillFinishedRun, RUN } from "./records.ts";
+
+test("a config is read once, and the record each time", async () => {
+  const store = memoryStore();
+  await fillFinishedRun(store);
+  await store.objects.commit(objectKeys.config(RUN), new TextEncoder().encode(JSON.stringify(config)));
+  const reads = vi.spyOn(store.objects, "get");
+  const records = vi.spyOn(store.table, "get");
+  for (let poll = 0; poll < 3; poll++)
+    expect(await readStored(store, RUN)).toMatchObject({ config, record: { run: RUN, status: "finished" } });
+  expect(reads.mock.calls).toEqual([[objectKeys.config(RUN)]]);
+  expect(records.mock.calls).toHaveLength(3);
+});
