@@ -22,10 +22,17 @@ import {
 } from "./endpoint-team.ts";
 import { EVALUATION_RUN } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
-import { findRun, type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
+import { type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
 import type { PlannedEvaluation } from "./suite/evaluate.ts";
-import { agentsWithCheckpoint, isTeamFile, readTeamFile, untrainedSettings, withStoredConfig } from "./team-file.ts";
+import {
+  agentsWithCheckpoint,
+  findTrainedRun,
+  isTeamFile,
+  readTeamFile,
+  untrainedSettings,
+  withStoredConfig,
+} from "./team-file.ts";
 import { didYouMean } from "./terminal/nearest.ts";
 
 export interface EvalOptions {
@@ -162,16 +169,14 @@ interface FoundTeam {
 }
 
 function findTeam(target: string): FoundTeam {
-  const folder = findRun(target);
-  if (!folder && isTeamFile(target)) return { stored: readTeamFile(target, "") };
-  const endpoint = folder ? undefined : parseEndpointTeam(target);
+  const folder = findTrainedRun(target);
+  if (folder) return { checkpoints: folder.checkpoints, stored: readConfig(folder), status: readStatus(folder) };
+  if (isTeamFile(target)) return { stored: readTeamFile(target, "") };
+  const endpoint = parseEndpointTeam(target);
   if (endpoint) return { endpoint };
-  const checkpoints = folder ? folder.checkpoints : resolve(target);
-  if (existsSync(checkpoints))
-    return { checkpoints, ...(folder && { stored: readConfig(folder), status: readStatus(folder) }) };
-  const hint = folder
-    ? "the run has not finished"
-    : `give a run's name, a folder with one checkpoint per agent, a team file (<team>.json), or openai:<base url>#<model>${didYouMean(target, runNames())}`;
+  const checkpoints = resolve(target);
+  if (existsSync(checkpoints)) return { checkpoints };
+  const hint = `give a run's name, a folder with one checkpoint per agent, a team file (<team>.json), or openai:<base url>#<model>${didYouMean(target, runNames())}`;
   throw new MgrpoError("not-found", `no checkpoints at ${checkpoints}: ${hint}`);
 }
 

@@ -8,7 +8,14 @@ import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { valueAt } from "../core/training/resolve-config.ts";
-import { readText } from "./local/run-folder.ts";
+import { findRun, type RunFolder, readText } from "./local/run-folder.ts";
+
+/** The folder of a run with checkpoints; undefined if there is no such run. Throws `not-found` if it has no checkpoints yet. */
+export function findTrainedRun(name: string): RunFolder | undefined {
+  const folder = findRun(name);
+  if (!folder || existsSync(folder.checkpoints)) return folder;
+  throw new MgrpoError("not-found", `run '${name}' has no checkpoints yet, at ${folder.checkpoints}: has it finished?`);
+}
 
 /** The part needed to find the recipe and freeze the agents. The settings are validated later, together with the recipe's. */
 const TeamFile = z.looseObject({ recipe: z.string(), agents: z.record(z.string(), z.looseObject({})) });

@@ -2,7 +2,6 @@
  * @file The team that `mgrpo ask` asks: the trained team of a run that finished on this machine, a team file, a model behind an API, or
  * a recipe's team before training. Every agent is frozen, so agents without a trainer are allowed too.
  */
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Arm, RunConfig, RunConfigInput } from "../../core/contracts/config.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -16,8 +15,15 @@ import {
   endpointSettings,
   parseEndpointTeam,
 } from "../endpoint-team.ts";
-import { findRun, readConfig, runNames } from "../local/run-folder.ts";
-import { agentsWithCheckpoint, isTeamFile, readTeamFile, untrainedSettings, withStoredConfig } from "../team-file.ts";
+import { readConfig, runNames } from "../local/run-folder.ts";
+import {
+  agentsWithCheckpoint,
+  findTrainedRun,
+  isTeamFile,
+  readTeamFile,
+  untrainedSettings,
+  withStoredConfig,
+} from "../team-file.ts";
 
 /** Nothing is trained or paid by the hour, and the user decides how long to wait. */
 const ASK_SETTINGS = [
@@ -69,19 +75,13 @@ interface FoundTeam {
 }
 
 async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTeam> {
-  const folder = findRun(team);
+  const folder = findTrainedRun(team);
   const arm = wanted ?? "mgrpo";
   if (folder) {
     if (wanted) {
       throw new MgrpoError(
         "config-invalid",
         `run '${team}' has an arm already: --arm is for a recipe, a team file or a model behind an API`,
-      );
-    }
-    if (!existsSync(folder.checkpoints)) {
-      throw new MgrpoError(
-        "not-found",
-        `run '${team}' has no checkpoints yet, at ${folder.checkpoints}: has it finished?`,
       );
     }
     const config = readConfig(folder);

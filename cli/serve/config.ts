@@ -10,8 +10,8 @@ import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { ADAPTER_CONFIG_FILE } from "../../engine/checkpoint/adapter.ts";
 import { longestContext } from "../../engine/checkpoint/config.ts";
 import { readModel } from "../local/base-models.ts";
-import { findRun, readConfig, runNames } from "../local/run-folder.ts";
-import { agentsWithCheckpoint, untrainedSettings } from "../team-file.ts";
+import { readConfig, runNames } from "../local/run-folder.ts";
+import { agentsWithCheckpoint, findTrainedRun, untrainedSettings } from "../team-file.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 
 export interface PlannedServing {
@@ -32,13 +32,10 @@ const TURN_DIVISOR = 4;
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {
-  const run = findRun(target);
+  const run = findTrainedRun(target);
   const [team, checkpoints] = run
     ? [readConfig(run), run.checkpoints]
     : [await folderTeam(resolve(target)), resolve(target)];
-  if (run && !existsSync(checkpoints)) {
-    throw new MgrpoError("not-found", `run '${target}' has no checkpoints yet, at ${checkpoints}: has it finished?`);
-  }
   if (!team) {
     const hint = didYouMean(target, runNames());
     throw new MgrpoError(
