@@ -4,7 +4,8 @@
  *     store <── proxies <── functions, workers ──> proxies ──> world, and each other
  *       └── events, ticks ──> proxy ──> functions          workers <── proxies ──> app
  *
- * It ends when every worker has left its finished run, when a process is crash-looping (every worker of a halted run is), or at its deadline.
+ * It ends when every worker has left its finished run, when a process is crash-looping (every worker of a halted run is), or at its deadline. It fails
+ * if its processes do not start.
  */
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -59,7 +60,7 @@ export async function runTrial(
 ): Promise<Trial> {
   const stage = await openStage(built, schedule, otherStore);
   try {
-    await startProcesses(stage);
+    await startProcesses(stage, deadlineSeconds);
     const isTimely = await untilOver(stage, deadlineSeconds);
     await Promise.all([...stage.proxies].map((proxy) => proxy.close()));
     return await resultOf(stage, isTimely);
@@ -126,7 +127,7 @@ async function openStage(built: Built, schedule: Schedule, otherStore: StorePort
 
 const clockFile = (directory: string) => join(directory, "ahead");
 
-async function startProcesses(stage: Stage): Promise<void> {
+async function startProcesses(stage: Stage, deadlineSeconds: number): Promise<void> {
   const { built, store, functionsPort, supervisor, world, schedule } = stage;
   const judge = await proxyFor(stage, "functions", "world", () => world.port);
   const app = await startApp(stage);
@@ -134,7 +135,7 @@ async function startProcesses(stage: Stage): Promise<void> {
   const configs = RUNS.map((run) => configOf(run, { recipe, steps: schedule.steps, judge, app }));
   stage.configs.push(...configs);
   await store.start(await proxyFor(stage, "functions", "events", () => functionsPort));
-  await untilReachable(stage, store.ports.dynamo);
+  await untilReachable(stage, store.ports.dynamo, deadlineSeconds);
   const functions: FunctionsArguments = { port: functionsPort, configs };
   const environment = await environmentOf(stage, "functions");
   supervisor.start({
@@ -142,8 +143,8 @@ async function startProcesses(stage: Stage): Promise<void> {
     command: [built.path("chaos/functions"), JSON.stringify(functions)],
     environment,
   });
-  await untilReachable(stage, functionsPort);
-  await untilReachable(stage, stage.appPort);
+  await untilReachable(stage, functionsPort, deadlineSeconds);
+  await untilReachable(stage, stage.appPort, deadlineSeconds);
   for (const run of RUNS) {
     for (const agent of ["main", "searcher"])
       await startWorker(stage, run, `${agent}-${run}`, ["--agent", agent, "--roles", "rollout,train"]);
@@ -218,10 +219,15 @@ async function proxyFor(stage: Stage, process: string, channel: Channel, target:
   return proxy.port;
 }
 
-/** Throws if a process is crash-looping: it would never be reachable. */
-async function untilReachable({ supervisor, log }: Stage, port: number): Promise<void> {
-  for (;;) {
-    const isThere = await fetch(`http://127.0.0.1:${port}/`).then(
+/** Throws at the deadline, or if a process is crash-looping: it would never be reachable. */
+export async function untilReachable(
+  { supervisor, log }: Pick<Stage, "supervisor" | "log">,
+  port: number,
+  deadlineSeconds: number,
+): Promise<void> {
+  const signal = AbortSignal.timeout(deadlineSeconds * 1000);
+  while (!signal.aborted) {
+    const isThere = await fetch(`http://127.0.0.1:${port}/`, { signal }).then(
       () => true,
       () => false,
     );
@@ -230,6 +236,7 @@ async function untilReachable({ supervisor, log }: Stage, port: number): Promise
       throw new Error(`${supervisor.crashLooping} is crash-looping:\n${log.join("\n")}`);
     await pause(POLL_MS);
   }
+  throw new Error(`port ${port} does not answer after ${deadlineSeconds} s:\n${log.join("\n")}`);
 }
 
 /** False at the deadline, or if a process is crash-looping. */
