@@ -1,6 +1,6 @@
 /** @file The text of a PDF, page by page, through unpdf. */
 import { getDocumentProxy, getMeta } from "unpdf";
-import { type Document, type Extracted, unreadableBy } from "./document.ts";
+import { type Document, type Extracted, TOO_COMPLEX, unreadableBy } from "./document.ts";
 
 /** Marked content has no `str`. */
 interface TextItem {
@@ -28,9 +28,14 @@ export async function extractPdf({ bytes, maxCharacters }: Document): Promise<Ex
     return { title, text: isIncomplete ? INCOMPLETE + text : text };
   } catch (error) {
     const isLocked = error instanceof Error && error.name === "PasswordException";
-    return isLocked ? { unreadable: "it is a password-protected PDF" } : unreadableBy(error, "a damaged PDF");
+    if (isLocked) return { unreadable: "it is a password-protected PDF" };
+    return isHiddenRangeError(error) ? TOO_COMPLEX : unreadableBy(error, "a damaged PDF");
   }
 }
+
+/** pdf.js throws an UnknownErrorException in place of any error that it does not know, with that error as text in `details`. */
+const isHiddenRangeError = (error: unknown): boolean =>
+  error instanceof Error && "details" in error && /^RangeError\b/.test(String(error.details));
 
 async function textOf(pdf: Pdf, maxCharacters: number): Promise<string> {
   const pages: string[] = [];

@@ -20,3 +20,10 @@ test.each([
 ] as const)("a %s that does not fit in memory is too complex", async (_, extract, bytes) => {
   expect(await extract({ url: "", type: "", bytes: withoutRoom(bytes), maxCharacters: 1000 })).toEqual(TOO_COMPLEX);
 });
+
+test("a PDF whose page is nested too deeply, where pdf.js wraps the RangeError", async () => {
+  const depth = 100_000;
+  const nested = `/Nested ${"[".repeat(depth)}${"]".repeat(depth)} /MediaBox`;
+  const bytes = Buffer.from(pdfOf(["text"]).toString("latin1").replace("/MediaBox", nested), "latin1");
+  expect(await extractPdf({ url: "", type: "", bytes, maxCharacters: 1000 })).toEqual(TOO_COMPLEX);
+});
