@@ -1,13 +1,14 @@
 /** @file `mgrpo track`: sends the metrics of a run, in this folder or in the store that the environment names, to its trackers. */
 import { mkdirSync } from "node:fs";
 import { openTrackers } from "../adapters/trackers/open.ts";
+import type { RunConfig } from "../core/contracts/config.ts";
 import type { TrackerName } from "../core/contracts/tracking.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { MetricsFile } from "./local/metrics-file.ts";
 import { readRun, readScoredAt } from "./local/read-records.ts";
-import { runFolder } from "./local/run-folder.ts";
+import { type RunFolder, runFolder } from "./local/run-folder.ts";
 import { readTracedRollouts } from "./local/traced-rollouts.ts";
-import { Tracking } from "./local/tracking.ts";
+import { lockTrackers, Tracking } from "./local/tracking.ts";
 import { notesOf } from "./notes.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { clean } from "./terminal/clean.ts";
@@ -26,8 +27,19 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   }
   const folder = runFolder(run);
   mkdirSync(folder.path, { recursive: true });
+  const unlock = await lockTrackers(folder, "leave the metrics to it");
+  try {
+    const lines = await sendAll(source, config, folder);
+    console.log(`metrics in ${config.track.join(", ")}: ${counted(lines, "line")}`);
+  } finally {
+    await unlock();
+  }
+}
+
+/** Returns the number of lines that the trackers have. */
+async function sendAll(source: Source, config: RunConfig, folder: RunFolder): Promise<number> {
   const metrics = await readMetrics(source, folder.metrics);
-  const { startedAt } = await source.read((store) => readRun(store, run));
+  const { startedAt } = await source.read((store) => readRun(store, config.run));
   const noteOf = await notesOf(config.recipe);
   const trackers = openTrackers(
     config,
@@ -43,7 +55,7 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
   // No time limit on the whole: the user waits for it, and each request has a limit of its own.
   const incomplete = await tracking.finish(endOf(source.state), new AbortController().signal);
   if (incomplete.length > 0) throw new MgrpoError("tracker-unavailable", failures.join("; "), { retryable: true });
-  console.log(`metrics in ${config.track.join(", ")}: ${counted(metrics.lines.length, "line")}`);
+  return metrics.lines.length;
 }
 
 /**
@@ -51,8 +63,10 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
  * current time, since the time of an evaluation is not recorded.
  */
 async function readMetrics(source: Source, path: string): Promise<MetricsFile> {
+  const summaries = await source.summaries();
+  // Read last: a process without trackers that trains the run writes the lines of the same steps.
   const metrics = new MetricsFile(path);
-  const missing = (await source.summaries()).filter(({ step }) => !metrics.hasStep(step));
+  const missing = summaries.filter(({ step }) => !metrics.hasStep(step));
   if (missing.length > 0)
     await source.read(async (store) => {
       for (const summary of missing)

@@ -25,6 +25,8 @@ export interface RunFolder {
   readonly metrics: string;
   /** How much of the metrics each tracker has. */
   readonly trackers: string;
+  /** Locked by the process that sends metrics to trackers. */
+  readonly trackersLock: string;
   readonly report: string;
   readonly heldOut: string;
   readonly curve: string;
@@ -75,6 +77,7 @@ export function runFolder(run: string): RunFolder {
     steps: inside("steps.jsonl"),
     metrics: inside("metrics.jsonl"),
     trackers: inside("trackers.json"),
+    trackersLock: inside("trackers.lock"),
     report: inside("report.json"),
     heldOut: inside("held-out.json"),
     curve: inside("curve.svg"),

@@ -5,18 +5,19 @@
  *     metrics.jsonl ──lines after the position──> tracker ──done──> position, in trackers.json
  *                            └──failed──> waits for: a pause that doubles up to a minute     unblocked by: time, the run's end
  *
- * What is unsent at the end is sent by `mgrpo track <run>`, or when the run is resumed.
+ * What is unsent at the end is sent by `mgrpo track <run>`, or when the run is resumed. Only one process at a time sends a run's metrics.
  */
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
+import { lockDirectory } from "../../adapters/local-cloud/lock.ts";
 import { isMgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { clean } from "../terminal/clean.ts";
 import { asTyped } from "../terminal/fail.ts";
-import { parseDerived, writeAtomically } from "./run-folder.ts";
+import { parseDerived, type RunFolder, writeAtomically } from "./run-folder.ts";
 
 /** `keyOf(tracker)` -> number of lines of metrics.jsonl that it has. */
 const Positions = z.record(z.string(), z.int().nonnegative());
@@ -27,6 +28,13 @@ const FIRST_PAUSE_SECONDS = 1;
 const LONGEST_PAUSE_SECONDS = 60;
 /** How long the end of a run waits for its trackers. */
 const FINISH_SECONDS = 10;
+
+/**
+ * Makes this process the only one that sends the run's metrics, until it calls the function that is returned, or ends. Rejects with
+ * `tracker-unavailable` while another process sends them. `instead`: what the user can do then, other than waiting or stopping that process.
+ */
+export const lockTrackers = ({ trackersLock }: RunFolder, instead: string): Promise<() => Promise<void>> =>
+  lockDirectory(trackersLock, { code: "tracker-unavailable", instead });
 
 export interface TrackingOptions {
   readonly trackers: readonly Tracker[];

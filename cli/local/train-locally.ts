@@ -33,7 +33,7 @@ import type { RunFolder } from "./run-folder.ts";
 import { startOrResume } from "./start-or-resume.ts";
 import { type Stop, watchForStop } from "./stop.ts";
 import { readTracedRollouts } from "./traced-rollouts.ts";
-import { Tracking } from "./tracking.ts";
+import { lockTrackers, Tracking } from "./tracking.ts";
 import { inFlightIn, startWorkers, workersOf } from "./workers.ts";
 
 const POLL_SECONDS = 0.5;
@@ -56,7 +56,9 @@ export async function trainLocally(training: LocalTraining): Promise<RunReport |
   const cloud = await openEmbeddedCloud(folder.cloud, `${folder.logs}/functions.log`);
   const stop = watchForStop();
   let display: Display | undefined;
+  let unlockTrackers: (() => Promise<void>) | undefined;
   try {
+    if (config.track.length > 0) unlockTrackers = await lockTrackers(folder, "resume the run later");
     await refuseEdited(cloud.store, config, folder.config);
     await startOrResume(cloud, config, bases, questions, raised);
     const history = new RunHistory(config, folder, cloud);
@@ -72,6 +74,7 @@ export async function trainLocally(training: LocalTraining): Promise<RunReport |
     display?.close();
     stop.dispose();
     await cloud.close();
+    await unlockTrackers?.();
   }
 }
 

@@ -1,7 +1,13 @@
-/** @file `mgrpo track` of a run whose steps were closed elsewhere. */
+/** @file `mgrpo track` of a run whose steps were closed elsewhere, and of one whose metrics another process sends. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { builtModule } from "../../built-module.ts";
+import { createRunFolder, runFolder } from "../../cli/local/run-folder.ts";
+import { lockTrackers } from "../../cli/local/tracking.ts";
+import { trainLocally } from "../../cli/local/train-locally.ts";
 import { expiryOf } from "../../core/training/retention.ts";
 import { parsedLines, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
@@ -22,4 +28,43 @@ test("a step's line has the time at which its last rollout was scored, not that 
   };
   expect(await times()).toEqual([[1, 1_700_000_100_000]]);
   expect(await times()).toEqual([[1, 1_700_000_100_000]]);
+});
+
+const SENDER = `
+  const { lockDirectory } = await import(process.argv[1]);
+  await lockDirectory(process.argv[2]);
+  setInterval(() => console.log("locked"), 100);
+`;
+
+test("while another process sends a run's metrics, it is refused; a killed process keeps it from nothing", async () => {
+  await recordRun(folder);
+  const lock = runFolder(config.run).trackersLock;
+  const built = builtModule("adapters/local-cloud/lock").href;
+  const sender = spawn(process.execPath, ["--input-type=module", "--eval", SENDER, built, lock], { stdio: "pipe" });
+  onTestFinished(() => void sender.kill("SIGKILL"));
+  await once(sender.stdout, "data");
+  const track = () => printed("track", config.run, "--to", "tensorboard");
+  await expect(track()).rejects.toMatchObject({
+    code: "tracker-unavailable",
+    message: `${lock} is in use by a process (pid ${sender.pid}): wait for it or stop it, or leave the metrics to it`,
+  });
+  sender.kill("SIGKILL");
+  await once(sender, "exit");
+  expect(await track()).toBe("metrics in tensorboard: 1 line\n");
+});
+
+test("while it sends a run's metrics, that run does not train, unless it has no trackers", async () => {
+  const tracked = { ...config, run: "tracked", track: ["tensorboard" as const] };
+  const run = createRunFolder(tracked);
+  const unlock = await lockTrackers(run, "");
+  const begun = new Error("it begins");
+  const questions = () => Promise.reject(begun);
+  const bases = questions;
+  await expect(trainLocally({ config: tracked, folder: run, bases, questions })).rejects.toMatchObject({
+    code: "tracker-unavailable",
+    message: expect.stringContaining(": wait for it or stop it, or resume the run later"),
+  });
+  await expect(trainLocally({ config: { ...tracked, track: [] }, folder: run, bases, questions })).rejects.toBe(begun);
+  await unlock();
+  await expect(trainLocally({ config: tracked, folder: run, bases, questions })).rejects.toBe(begun);
 });
