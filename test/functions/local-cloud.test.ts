@@ -39,12 +39,10 @@ test("a run of two steps finishes by events alone: it stores its last team, queu
 
   const config = teamConfig({ steps: 2, questionsPerStep: 2 });
   await functions.startRun(await prepare(store.objects, config));
+  const readStep = (n: number) => store.table.get(tableKeys.step(config.run, n));
   const stepAt = async (n: number, state: StepRecord["state"]) => {
-    for (;;) {
-      const item = await store.table.get(tableKeys.step(config.run, n));
-      if (item?.["state"] === state) return StepRecord.parse(item);
-      await store.clock.sleep(0.01);
-    }
+    await expect.poll(async () => [(await readStep(n))?.["state"], lines]).toEqual([state, []]);
+    return StepRecord.parse(await readStep(n));
   };
   for (let n = 0; n < config.steps; n++) {
     const step = await stepAt(n, "open");
@@ -53,11 +51,8 @@ test("a run of two steps finishes by events alone: it stores its last team, queu
     for (const agent of (await stepAt(n, "ready")).trained) await publish(store.objects, config, agent, n + 1);
     await stepAt(n, "closed");
   }
-  for (;;) {
-    const run = RunRecord.parse(await store.table.get(tableKeys.run(config.run)));
-    if (run.status === "finished") break;
-    await store.clock.sleep(0.01);
-  }
+  const readRun = async () => RunRecord.parse(await store.table.get(tableKeys.run(config.run)));
+  await expect.poll(readRun).toMatchObject({ status: "finished" });
   expect(await store.objects.head(objectKeys.team(config.run, 2))).toBeGreaterThan(0);
   expect(await store.table.query(tableKeys.run(config.run).pk, "JOB#")).toHaveLength(4);
   expect(lines).toEqual([]);

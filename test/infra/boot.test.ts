@@ -57,7 +57,7 @@ case "$name $*" in
   *WorkerToken*) echo token-of-all-workers ;;
   *SearchKey*) echo key-of-a-search ;;
   *ModelKey*) echo unset ;;
-  *JudgeKey*) echo key-of-a-judge ;;
+  *JudgeKey*) [ "$FAULT" != secret ] || exit 1; echo key-of-a-judge ;;
 esac
 `;
 
@@ -180,6 +180,13 @@ test("every curl request has a time limit: one that stalls would keep a paid ins
 
 test("a fleet without a server starts none", () => {
   expect(boot().calls.filter((call) => /skyrl|mgrpo-server|\.whl/.test(call))).toEqual([]);
+});
+
+test("if a secret cannot be read, an instance terminates itself instead of starting a worker without it", () => {
+  const { calls, ended } = boot("secret", "FleetEval");
+  expect(JSON.parse(ended ?? "").reason).toMatch(/boot failed at line \d+/);
+  expect(calls.filter((call) => call.startsWith("aws autoscaling"))).toEqual([END]);
+  expect(calls.some((call) => call.startsWith("systemctl"))).toBe(false);
 });
 
 test.each([

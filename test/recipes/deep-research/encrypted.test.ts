@@ -98,13 +98,16 @@ async function evaluate(set: readonly string[]): Promise<SuiteReport> {
   };
   const worker = serveWorker(parts, { ...registration, agent: "*", roles: ["eval"] }, stop.signal);
   try {
-    for (;;) {
-      const [job] = await readJobs(store, config.run);
-      const [suite] = config.evaluation.suites;
-      const asked = questions.suites?.["xbench"];
-      if (job?.state === "done" && suite && asked) return await reportSuite(store, folder, "team", suite, asked, job);
-      await Promise.race([store.clock.sleep(0.05), worker]);
-    }
+    const ended = worker.then(() => expect.fail("the worker ended before it had evaluated"));
+    const evaluated = expect
+      .poll(() => readJobs(store, config.run), { timeout: 200_000 })
+      .toMatchObject([{ state: "done" }]);
+    await Promise.race([evaluated, ended]);
+    const [job] = await readJobs(store, config.run);
+    const [suite] = config.evaluation.suites;
+    const asked = questions.suites?.["xbench"];
+    if (!job || !suite || !asked) return expect.fail("no suite xbench");
+    return await reportSuite(store, folder, "team", suite, asked, job);
   } finally {
     stop.abort();
     await worker.catch(() => {});
