@@ -3,28 +3,21 @@
  * are explained, named files and scripts exist.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve, sep } from "node:path";
 import { expect, test } from "vitest";
 import { describe } from "../cli/terminal/fail.ts";
 import { generatedDocs } from "../docs/make/generated.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
-const DOCUMENTS = [
-  "README.md",
-  "CONTRIBUTING.md",
-  "bench/peers/README.md",
-  "bench/pytorch/README.md",
-  "core/mgrpo/README.md",
-  "create/README.md",
-  "engine/README.md",
-  "engine/tinker/README.md",
-  "results/README.md",
-  ...readdirSync(join(ROOT, "docs")).flatMap((name) => (name.endsWith(".md") ? [`docs/${name}`] : [])),
-  ...readdirSync(join(ROOT, "recipes"), { recursive: true, encoding: "utf8" }).flatMap((name) =>
-    name.endsWith("README.md") ? [`recipes/${name}`] : [],
-  ),
-];
+const FOLDERS =
+  "core|engine|sft|ui|adapters|functions|gpu-workers|recipes|cli|bench|stacks|examples|exports|test|create|results|docs";
+
+const pagesIn = (folder: string): string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .map((name) => join(folder, name).replaceAll(sep, "/"))
+    .filter((path) => path.endsWith(".md") && !path.includes("/node_modules/"));
+const DOCUMENTS = ["README.md", "CONTRIBUTING.md", ...FOLDERS.split("|").flatMap(pagesIn)];
 
 test.each([...generatedDocs()])("docs/%s is what `npm run docs` writes", (name, text) => {
   expect(read(`docs/${name}`)).toBe(text);
@@ -70,9 +63,7 @@ test.each(DOCUMENTS)("%s: anchors of links are headings", (document) => {
 });
 
 test.each(DOCUMENTS)("%s: named files and folders of the repository exist", (document) => {
-  const folders =
-    "core|engine|sft|ui|adapters|functions|gpu-workers|recipes|cli|bench|stacks|examples|exports|test|create|results|docs";
-  const named = [...read(document).matchAll(new RegExp(`\\x60((?:${folders})/[\\w./-]*)\\x60`, "g"))];
+  const named = [...read(document).matchAll(new RegExp(`\\x60((?:${FOLDERS})/[\\w./-]*)\\x60`, "g"))];
   expect(named.flatMap(([, path = ""]) => (existsSync(join(ROOT, path)) ? [] : [path]))).toEqual([]);
 });
 
