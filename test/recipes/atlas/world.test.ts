@@ -67,9 +67,9 @@ test("every page has its own title, and its links lead to pages", () => {
   for (const world of [real, ...permuted]) {
     const pages = pagesOf(world);
     expect(pages.size).toBe(2 * countries.length);
-    for (const text of pages.values()) {
-      for (const [, title] of text.matchAll(/\[([^\]]+)\]/g)) expect(pages.has(title ?? "")).toBe(true);
-    }
+    const linked = [...pages.values()].flatMap((text) => [...text.matchAll(/\[([^\]]+)\]/g)].map(([, title]) => title));
+    expect(linked.length).toBeGreaterThan(pages.size);
+    expect(linked.filter((title) => !pages.has(title ?? ""))).toEqual([]);
   }
 });
 
