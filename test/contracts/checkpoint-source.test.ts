@@ -178,11 +178,14 @@ test("the error for a large file that exists but cannot be read does not call it
   });
 });
 
-test("the error for a large file that is gone, for example because its folder was moved, says to put it back", async () => {
-  const part = { sha256: "0".repeat(64), bytes: 1, origin: join(directory, "moved", "model.safetensors") };
-  await expect(openExternalFiles(openFileCache(join(directory, "cache", "moved")))(part)).rejects.toThrow(
-    `${part.origin}: no such file on this machine: put it back, or `,
-  );
+test("the error for a large file that is gone, for example because its folder was moved, says to put it back; then it is opened", async () => {
+  const [folder, bytes] = [join(directory, "moved"), new TextEncoder().encode("weights")];
+  const part = { sha256: sha256(bytes), bytes: bytes.length, origin: join(folder, "model.safetensors") };
+  const open = openExternalFiles(openFileCache(join(directory, "cache", "moved")));
+  await expect(open(part)).rejects.toThrow(`${part.origin}: no such file on this machine: put it back, or `);
+  mkdirSync(folder);
+  writeFileSync(part.origin, bytes);
+  expect(await open(part)).toEqual({ path: part.origin, bytes: part.bytes });
 });
 
 test("a single folder is listed by name, even through a symlink; the error for one that exists but cannot be read does not call it missing", async () => {

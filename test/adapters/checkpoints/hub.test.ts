@@ -218,6 +218,18 @@ test("without a single file of weights, the shards that the index lists are fetc
   expect(shards.map(read)).toEqual(shards);
 });
 
+test("an adapter's folder has no model of its own: its two files are complete, also offline", async () => {
+  const files = ["adapter_config.json", "adapter_model.safetensors"].map((name) => [name, text(name)] as const);
+  await serve(new Map([...files, ["adapter_model.bin", text("pickled")]]));
+  const folder = await fetching();
+  expect(readdirSync(folder).sort()).toEqual(["adapter_config.json", "adapter_model.safetensors"]);
+  const before = hub().requests.length;
+  expect(await fetching({ HF_HUB_OFFLINE: "1" })).toBe(folder);
+  expect(hub().requests).toHaveLength(before);
+  rmSync(join(folder, "adapter_model.safetensors"));
+  await expect(fetching({ HF_HUB_OFFLINE: "1" })).rejects.toThrow(/is not complete in/);
+});
+
 test("a single file of weights is fetched rather than the shards of an index, as in transformers", async () => {
   const shard = "model-00001-of-00001.safetensors";
   const index = text(JSON.stringify({ weight_map: { w: shard } }));
