@@ -56,7 +56,12 @@ describe("eager engine", () => {
 });
 
 describe("tinker engine", () => {
-  const through = (server: Parameters<typeof tinyTinker>[0]) => ({ ...tinyTinker(server), options, temperature: 1 });
+  const through = (server: Parameters<typeof tinyTinker>[0]) => ({
+    ...tinyTinker(server),
+    options,
+    temperature: 1,
+    seesGradients: false,
+  });
   describe("trainer", () => trainerContract(through({ engine: compiledEngine, options, rules: HOSTED })));
   const files = bigramFiles(30);
   describe("sampler", () => samplerContract(through({ engine: bigramEngine, files, options, rules: HOSTED })));

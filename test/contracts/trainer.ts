@@ -9,6 +9,8 @@ export interface EngineSubject {
   readonly options: EngineOptions;
   /** The only temperature at which the engine computes. Absent: any. */
   readonly temperature?: number;
+  /** Whether the engine sees gradients, and so can report the norm of a part of one. Default: true. */
+  readonly seesGradients?: boolean;
   /** The state that a version's files refer to, where they do not contain it. */
   stateOf?(saved: CheckpointFiles): CheckpointFiles;
   /** Name of the file with the trained weights. Default: model.safetensors. */
@@ -110,6 +112,7 @@ function testAccumulation(subject: EngineSubject) {
 function testPartNorms(subject: EngineSubject) {
   test("gradientNorm is the norm of the gradient added since the previous call, and does not change the optimizer step", async () => {
     const asked = await open(subject);
+    expect(asked.gradientNorm !== undefined).toBe(subject.seesGradients ?? true);
     if (!asked.gradientNorm) return asked.close();
     const [unasked, alone] = [await open(subject), await open(subject)];
     const [first, second] = [BATCH.slice(0, 1), BATCH.slice(1)];
