@@ -5,16 +5,13 @@ import { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys, type TableKey, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { EvaluationResult } from "../../core/contracts/messages.ts";
-import { RunRecord, WorkerRecord } from "../../core/contracts/records.ts";
+import { RunRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { ObjectStore, PolicyEngine } from "../../core/ports.ts";
 import type { Scorer } from "../../core/scorer.ts";
 import { accuracyInterval } from "../../core/training/confidence-interval.ts";
-import { leaseJob } from "../../core/training/job-writes.ts";
-import { endRun, markDead } from "../../core/training/writes.ts";
-import { createLog } from "../../gpu-workers/log.ts";
-import { readRunContext } from "../../gpu-workers/run-context.ts";
+import { endRun } from "../../core/training/writes.ts";
 import type { WorkerParts } from "../../gpu-workers/worker-process.ts";
 import { beginEvaluation } from "../fixtures/relay/evaluation.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
@@ -227,47 +224,6 @@ test("a live evaluator evaluates a reopened job again", async () => {
   await untilJob({ state: "done", n: 5 });
   isFiltered = false;
   await resumeInStore(store, config, RunRecord.parse(await memory.table.get(tableKeys.run(config.run))), {});
-  await untilJob({ state: "done", n: 6, fence: 2 });
-  stop.abort();
-  await evaluating;
-});
-
-test("an evaluator whose lease of a job comes second leaves the job to the worker whose lease came first, until that one dies", async () => {
-  const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 600, pollSeconds: 0.02 };
-  const suites = [{ name: "sampled" }];
-  const { memory, store, config, job, untilJob, evaluator } = await beginEvaluation({
-    liveness,
-    evaluation: { suites },
-  });
-  const { release } = await readRunContext(
-    config.run,
-    "0.0.0",
-    store,
-    createLog(() => {}),
-  );
-  const other = WorkerRecord.parse({
-    ...{ run: config.run, worker: "other", agent: "*", roles: ["eval"], url: "", state: "alive", release },
-    ...{ counter: 1, seenCounter: -1, seenAt: 0, inFlight: [] },
-  });
-  await memory.table.insert(tableKeys.worker(config.run, "other"), { ...other });
-  const leases: string[] = [];
-  const update: typeof store.table.update = async (change) => {
-    if (change.key.sk.startsWith(tablePrefixes.jobs) && leases.push(change.key.sk) === 1)
-      await memory.table.update(leaseJob(await job(), "other"));
-    return store.table.update(change);
-  };
-  const stop = new AbortController();
-  const beats = async () => {
-    const workers = await memory.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers);
-    return Math.max(...workers.map(({ counter }) => Number(counter)));
-  };
-  const evaluating = evaluator(stop.signal, {}, { ...store, table: { ...store.table, update } });
-  await vi.waitFor(() => expect(leases).toHaveLength(1), 60_000);
-  const before = await beats();
-  await vi.waitFor(async () => expect(await beats()).toBeGreaterThan(before + 10), 60_000);
-  expect(await job()).toMatchObject({ state: "leased", owner: "other", fence: 1 });
-  expect(memory.objects.keys().filter((key) => key.includes("/rollouts/"))).toEqual([]);
-  await memory.table.update(markDead(other));
   await untilJob({ state: "done", n: 6, fence: 2 });
   stop.abort();
   await evaluating;

@@ -90,6 +90,22 @@ test("a worker stops its heartbeats before it leaves: a later one could make the
   expect([end, wasBeating]).toEqual(["stopped", false]);
 });
 
+test("a loop that fails, also while the others end, is a crash: its error is thrown, and the worker does not leave", async () => {
+  const bug = new TypeError("a bug");
+  let hasLeft = false;
+  const membership: Partial<Membership> = {
+    leave: async () => {
+      hasLeft = true;
+    },
+  };
+  const atOnce = hanging(membership, { loops: () => [Promise.reject(bug)] });
+  await expect(runIncarnation(atOnce)).rejects.toBe(bug);
+  const loops = (signal: AbortSignal) => [untilAborted(signal).then(() => Promise.reject(bug))];
+  const ending = hanging(membership, { loops, stop: AbortSignal.abort() });
+  await expect(runIncarnation(ending)).rejects.toBe(bug);
+  expect(hasLeft).toBe(false);
+});
+
 test("an incarnation that ends leaves no listener on the stop signal, which lasts as long as the process", async () => {
   const stop = new AbortController().signal;
   const end = await runIncarnation(hanging({ beat: async () => "lost" }, { loops: () => [], stop }));

@@ -1,12 +1,16 @@
-/** @file The caller of an invocation: which time counts against its limit. */
+/** @file The caller of an invocation: which time counts against its limit, and what it does when a worker fails. */
 import { expect, test } from "vitest";
+import { objectKeys } from "../../core/contracts/keys.ts";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
-import type { InvocationRequest } from "../../core/contracts/rollout.ts";
-import { invocationId } from "../../gpu-workers/identity.ts";
+import type { Invocation, InvocationRequest } from "../../core/contracts/rollout.ts";
+import { sha256 } from "../../engine/hash.ts";
+import { invocationId, recordBytes } from "../../gpu-workers/identity.ts";
 import { httpDelegation } from "../../gpu-workers/invocations/client.ts";
+import type { WorkerNetwork } from "../../gpu-workers/invocations/network.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { RunContext } from "../../gpu-workers/run-context.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { conversationOf } from "../fakes/scripted-team.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 
 const request: InvocationRequest = {
@@ -19,33 +23,75 @@ const request: InvocationRequest = {
   sampling: { temperature: 1, topP: 1, topK: 0 },
   closedBook: false,
 };
+const id = invocationId(request);
 
-test("the time spent at a worker that was discovered during the attempt counts against the limit", async () => {
-  const log = createLog(() => {});
-  const config = relayConfig({ limits: { invocationSeconds: 0.4 } });
-  const run = { name: "r", config, store: memoryStore(), log } as unknown as RunContext;
-  const worker = {
-    ...{ worker: "w1", url: "http://w1", agent: "searcher", state: "alive", roles: ["rollout"] },
-  } as unknown as WorkerRecord;
-  let known: WorkerRecord[] = [];
+/** Invokes a searcher. `known`: the workers as last read, at first none; a read finds all of `workers`. */
+function openCaller(invocationSeconds: number, workers: readonly string[], fetch: WorkerNetwork["fetch"]) {
+  const all = workers.map(
+    (worker) =>
+      ({
+        ...{ worker, url: `http://${worker}`, agent: "searcher", state: "alive", roles: ["rollout"] },
+      }) as unknown as WorkerRecord,
+  );
+  const config = relayConfig({ limits: { invocationSeconds } });
+  const store = memoryStore();
+  const run = { name: "r", config, store, log: createLog(() => {}) } as unknown as RunContext;
+  const seen = { known: [] as readonly WorkerRecord[] };
   const observer = {
     refresh: async () => {
-      known = [worker];
+      seen.known = all;
     },
-    workers: () => known,
+    workers: () => seen.known,
     isDead: () => false,
   };
-  // Each attempt takes 0.1 s, and the next one has to discover the worker again.
-  const fetch = async () => {
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    known = [];
-    return new Response("loading", { status: 409 });
-  };
   const { invoke } = httpDelegation(run, observer, "the same secret", { fetch });
-  await expect(invoke(invocationId(request), request, AbortSignal.timeout(60_000))).rejects.toMatchObject({
+  return { store, seen, invoke: () => invoke(id, request, AbortSignal.timeout(60_000)) };
+}
+
+const broken = () =>
+  new TypeError("fetch failed", { cause: Object.assign(new Error("reset"), { code: "ECONNRESET" }) });
+
+test("the time spent at a worker that was discovered during the attempt counts against the limit", async () => {
+  // Each attempt takes 0.1 s, and the next one has to discover the worker again.
+  const { invoke, seen } = openCaller(0.4, ["w1"], async () => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    seen.known = [];
+    return new Response("loading", { status: 409 });
+  });
+  await expect(invoke()).rejects.toMatchObject({
     code: "deadline",
     message: expect.stringMatching(
       /did not answer within 0.4 s .*; the previous attempt failed: worker 'w1' is loading/,
     ),
   });
+});
+
+test("a result that a worker committed before its connection broke is found in the store, and no worker is asked again", async () => {
+  const invocation: Invocation = {
+    ...{ id, request, conversation: conversationOf(request.task, "birch") },
+    trajectory: { agent: "searcher", version: 0, tokens: [1, 2], logProbs: [-1], actions: [[1, 2]] },
+  };
+  const key = objectKeys.invocation("r", 0, id);
+  let calls = 0;
+  const { invoke, store } = openCaller(60, ["w1", "w2"], async () => {
+    calls += 1;
+    await store.objects.commit(key, recordBytes(invocation));
+    throw broken();
+  });
+  const ref = { id, agent: "searcher", key, sha256: sha256(recordBytes(invocation)) };
+  expect(await invoke()).toEqual({ ref, answer: "birch" });
+  expect(calls).toBe(1);
+});
+
+test("after a worker dies, another one is asked; if that one dies too, the invocation is given up", async () => {
+  const asked: string[] = [];
+  const { invoke } = openCaller(60, ["w1", "w2"], async (url) => {
+    asked.push(new URL(url).hostname);
+    throw broken();
+  });
+  await expect(invoke()).rejects.toMatchObject({
+    code: "worker-unavailable",
+    message: `2 workers of 'searcher' died while they ran invocation ${id}`,
+  });
+  expect(asked.sort()).toEqual(["w1", "w2"]);
 });
