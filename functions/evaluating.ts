@@ -46,12 +46,18 @@ export async function recordEvaluation({ objects, table }: Context, key: string)
   }
 }
 
-/** Records the results that are in the store while their jobs are not done. Returns the jobs that were not done. */
-export async function recordMissedResults(context: Context, run: string): Promise<JobRecord[]> {
-  const open = (await context.records.jobs(run)).filter(({ state }) => state !== "done");
-  for (const { job } of open) {
+/** The jobs that are not done. */
+export async function readOpenJobs({ records }: Context, run: string): Promise<JobRecord[]> {
+  return (await records.jobs(run)).filter(({ state }) => state !== "done");
+}
+
+/** Records the results that are in the store while their jobs are not done. Rejects with the first failure once it has tried them all. */
+export async function recordMissedResults(context: Context, run: string): Promise<void> {
+  const failures: unknown[] = [];
+  for (const { job } of await readOpenJobs(context, run)) {
     const key = objectKeys.evaluation(run, job);
-    if ((await context.objects.head(key)) !== undefined) await recordEvaluation(context, key);
+    if ((await context.objects.head(key)) === undefined) continue;
+    await recordEvaluation(context, key).catch((error: unknown) => failures.push(error));
   }
-  return open;
+  if (failures.length > 0) throw failures[0];
 }

@@ -1,9 +1,8 @@
 /**
- * @file What a scheduled tick does first: halts a run whose budget is spent or whose trainer was lost too often, records evaluation
- * results whose event was lost, marks dead workers, scores outcomes whose event was lost, finalizes groups whose last scorer died, inserts
- * groups that an interrupted tick did not, gives up on rollouts that keep crashing their workers, moves the records of workers that are
- * long dead to PAST, and archives runs that are over. With every event dropped, scheduled ticks alone complete a run. A repair never waits
- * for a judge.
+ * @file What a scheduled tick does first: halts a run whose budget is spent or whose trainer was lost too often, marks dead workers, scores
+ * outcomes whose event was lost, finalizes groups whose last scorer died, inserts groups that an interrupted tick did not, gives up on
+ * rollouts that keep crashing their workers, moves the records of workers that are long dead to PAST, and archives runs that are over. With
+ * every event dropped, scheduled ticks alone complete a run. A repair never waits for a judge.
  */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
@@ -16,7 +15,7 @@ import { haltIfOverBudget } from "../core/training/run-budget.ts";
 import { archiveRun, noteProgress, progressOf } from "../core/training/run-list.ts";
 import { repairOpen } from "../core/training/step.ts";
 import type { Context } from "./context.ts";
-import { recordMissedResults } from "./evaluating.ts";
+import { readOpenJobs } from "./evaluating.ts";
 import { execute, requestScores } from "./executing.ts";
 import type { Groups } from "./records.ts";
 import { finalizeIfComplete } from "./scoring.ts";
@@ -32,7 +31,7 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
   const workers = await records.workers(run);
   const storeTime = await clock.storeTime();
   const status = await haltIfOverspent(context, config, record, workers, storeTime);
-  const openJobs = await recordMissedResults(context, run);
+  const openJobs = await readOpenJobs(context, run);
   const listed = await records.listedRun(run);
   const steps = status === "running" ? await records.steps(run, record.step, config.staleness + 1) : [];
   const open = await Promise.all(

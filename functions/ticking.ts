@@ -1,6 +1,7 @@
 /**
- * @file tick: read a snapshot, let core decide, execute its commands, and repeat until there are none. A process runs one tick of a run at
- * a time. Calls that arrive during a tick share the next one:
+ * @file tick: read a snapshot, let core decide, execute its commands, and repeat until there are none. A scheduled tick repairs the run first,
+ * and last records evaluation results whose event was lost. A process runs one tick of a run at a time. Calls that arrive during a tick share
+ * the next one:
  *
  *     idle ──call──> running ──call──> running, one more requested ──> running …
  */
@@ -14,6 +15,7 @@ import { readExpiredVersion } from "../core/training/retention.ts";
 import { advance, type ExpiredManifest, type StepSnapshot, type StoredManifest } from "../core/training/step.ts";
 import { type PlanBasis, policyAt, trainedAgents } from "../core/training/step-plan.ts";
 import type { Context } from "./context.ts";
+import { recordMissedResults } from "./evaluating.ts";
 import { execute } from "./executing.ts";
 import { repair } from "./repair.ts";
 
@@ -88,20 +90,26 @@ export class Ticker {
   }
 }
 
+/** A failed repair does not keep evaluation results from being recorded, nor a damaged result the run from being repaired and advanced. */
 async function tickOnce(context: Context, run: string, thorough: boolean): Promise<void> {
-  let record = await context.records.run(run);
+  const record = await context.records.run(run);
   // If RUN does not exist yet, the run's start is under way and will end with a tick.
   if (!record && thorough) throw new MgrpoError("not-found", `no run '${run}' in this store`);
-  if (record && thorough) {
+  if (!record || !thorough) return advanceRun(context, record);
+  try {
     await repair(context, record);
-    record = await context.records.run(run);
+    await advanceRun(context, await context.records.run(run));
+  } finally {
+    await recordMissedResults(context, run);
   }
-  while (record?.status === "running") {
+}
+
+async function advanceRun(context: Context, first: RunRecord | undefined): Promise<void> {
+  for (let record = first; record?.status === "running"; record = await context.records.run(record.run)) {
     const snapshot = await readSnapshot(context, record);
     const commands = snapshot ? advance(snapshot) : [];
     if (commands.length === 0) return;
     await execute(context, commands);
-    record = await context.records.run(run);
   }
 }
 

@@ -1,13 +1,13 @@
 /** @file One tick of a run at a time: concurrent calls share the next one, and a failed tick does not block later ones. */
 import { describe, expect, test } from "vitest";
-import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
-import { RunRecord } from "../../core/contracts/records.ts";
+import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { JobRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import { raiseBudget } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import { Ticker } from "../../functions/ticking.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
+import { bytes, playRollout, prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
 async function started() {
   const store = memoryStore();
@@ -114,6 +114,32 @@ test("a limit that is raised while a tick finds the budget spent keeps the run g
   await functions.tick({ run: "test" });
   expect(await run()).toMatchObject({ status: "running", reason: "", maxUsd: 5 });
   expect(await get(tableKeys.listed("test"))).not.toMatchObject({ progress: "halted" });
+});
+
+test("a damaged evaluation result is reported; its run is still repaired and advanced, and another result is recorded", async () => {
+  const store = memoryStore();
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  const config = teamConfig();
+  await functions.startRun(await prepare(store.objects, config));
+  const readJobs = async () =>
+    (await store.table.query(tableKeys.run("test").pk, tablePrefixes.jobs)).map((item) => JobRecord.parse(item));
+  const [damaged = expect.fail(), whole = expect.fail()] = await readJobs();
+  const { job, team, suite } = whole;
+  const score = { n: 4, correct: 3, runs: [{ n: 4, correct: 3 }], interval: { low: 0.3, high: 0.95 } };
+  const result = { run: "test", job, team, suite, ...score, lost: [], questions: [], seconds: 1 };
+  await store.objects.commit(objectKeys.evaluation("test", damaged.job), bytes({ nonsense: true }));
+  await store.objects.commit(objectKeys.evaluation("test", job), bytes(result));
+  // No event arrives: the outcomes are scored, and the step is advanced, by scheduled ticks alone.
+  const readStep = async () => StepRecord.parse(await store.table.get(tableKeys.step("test", 0)));
+  const step = await readStep();
+  for (const g of step.groups.keys())
+    for (let k = 0; k < config.rolloutsPerQuestion; k++) await playRollout(store.objects, config, step, g, k);
+  for (const _ of [1, 2]) {
+    await expect(functions.tick({ run: "test" })).rejects.toMatchObject({ code: "record-damaged" });
+    await functions.idle();
+  }
+  expect(await readStep()).toMatchObject({ state: "ready" });
+  expect((await readJobs()).map(({ state }) => state)).toEqual(["queued", "done"]);
 });
 
 test("a direct tick of an unknown run is refused", async () => {
