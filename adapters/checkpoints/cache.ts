@@ -5,10 +5,11 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { removeAbandoned } from "../abandoned-files.ts";
 import { diskFault } from "./disk-fault.ts";
 
 export interface CachedFile {
@@ -25,9 +26,6 @@ export interface FileCache {
   findTag(tag: string): Promise<CachedFile | undefined>;
   linkTag(tag: string, file: CachedFile): Promise<void>;
 }
-
-/** One day: no live download goes this long without a write. */
-const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
 
 export const cacheFolder = (environment: Record<string, string | undefined> = process.env): string =>
   environment["MGRPO_CACHE"] || join(environment["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "mgrpo");
@@ -53,7 +51,7 @@ export function openFileCache(folder = cacheFolder()): FileCache {
     add: (body) =>
       translated(async () => {
         await mkdir(folder, { recursive: true });
-        await dropAbandoned(folder);
+        await removeAbandoned(folder, (path) => path.startsWith(PARTIAL));
         return receive(folder, body);
       }),
     async findTag(tag) {
@@ -69,20 +67,8 @@ export function openFileCache(folder = cacheFolder()): FileCache {
   };
 }
 
-const partialPath = (folder: string): string => join(folder, `partial-${randomUUID()}`);
-
-/** Removes what killed processes left behind. */
-async function dropAbandoned(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) {
-    if (!name.startsWith("partial-")) continue;
-    const path = join(folder, name);
-    const age = await stat(path).then(
-      ({ mtimeMs }) => Date.now() - mtimeMs,
-      () => 0,
-    );
-    if (age > ABANDONED_MILLISECONDS) await rm(path, { force: true });
-  }
-}
+const PARTIAL = "partial-";
+const partialPath = (folder: string): string => join(folder, `${PARTIAL}${randomUUID()}`);
 
 async function receive(folder: string, body: AsyncIterable<Uint8Array>): Promise<CachedFile> {
   const partial = partialPath(folder);

@@ -3,14 +3,12 @@
  * written to a temporary file and linked to its name: after a crash of the process an object is whole or absent, and the first writer wins.
  */
 import { randomBytes } from "node:crypto";
-import { link, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { link, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { ObjectStore } from "../../../../core/ports.ts";
+import { removeAbandoned } from "../../../abandoned-files.ts";
 import { storageFault } from "../../../local-cloud/storage-faults.ts";
-
-/** A day: no commit is still writing to a file this old. */
-const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
 
 const TEMPORARY = /\.[0-9a-f]{12}\.part$/;
 
@@ -34,7 +32,7 @@ export function openFolderObjects(folder: string): ObjectStore {
       translated(`commit ${key}`, async () => {
         const path = pathOf(key);
         await mkdir(dirname(path), { recursive: true });
-        if (!isClean) await dropAbandoned(folder);
+        if (!isClean) await removeAbandoned(folder, (path) => TEMPORARY.test(path));
         isClean = true;
         return commitFile(path, body);
       }),
@@ -85,17 +83,4 @@ const read = (path: string) =>
 /** A segment of a key as a file's name, which is never the folder itself or the one above. */
 function fileNameOf(segment: string): string {
   return /^\.{1,2}$/.test(segment) ? segment.replaceAll(".", "%2E") : encodeURIComponent(segment);
-}
-
-/** Removes what killed processes left behind. */
-async function dropAbandoned(folder: string): Promise<void> {
-  for (const name of await readdir(folder, { recursive: true })) {
-    if (!TEMPORARY.test(name)) continue;
-    const path = join(folder, name);
-    const age = await stat(path).then(
-      ({ mtimeMs }) => Date.now() - mtimeMs,
-      () => 0,
-    );
-    if (age > ABANDONED_MILLISECONDS) await rm(path, { force: true });
-  }
 }

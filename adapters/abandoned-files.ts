@@ -1,0 +1,20 @@
+/** @file Temporary files that killed processes left behind. */
+import { readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+
+/** One day: no live process goes this long without a write. */
+const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
+
+/** Removes the files under a folder that nothing has written to for a day. `isTemporary`: whether a file is one, by its path in the folder. */
+export async function removeAbandoned(folder: string, isTemporary: (path: string) => boolean): Promise<void> {
+  for (const name of await readdir(folder, { recursive: true })) {
+    if (!isTemporary(name)) continue;
+    const path = join(folder, name);
+    // Another process may have removed or renamed it.
+    const age = await stat(path).then(
+      ({ mtimeMs }) => Date.now() - mtimeMs,
+      () => 0,
+    );
+    if (age > ABANDONED_MILLISECONDS) await rm(path, { force: true });
+  }
+}
