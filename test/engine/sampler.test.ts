@@ -78,6 +78,21 @@ test.each([0, 3])("a branch has the bits of its sequence's own next turn, after 
   expect(late).toEqual(again);
 });
 
+test("a branch that goes on in its own way leaves its sequence's cache as it was", async () => {
+  const sampleNext = async (branches: boolean) => {
+    const sampler = await open();
+    const first = await sampler.sample(request);
+    const tokens = [...request.tokens, ...first.tokens, 8, 9, 10];
+    const next = { ...request, tokens, stream: ["next"], sampling: { ...request.sampling, temperature: 2 } };
+    const branchOf = { sequence: "s", sharedTokens: tokens.length - 4 };
+    if (branches) await sampler.sample({ ...next, sequence: "b", stream: ["branch"], branchOf });
+    const sample = await sampler.sample(next);
+    await sampler.close();
+    return sample;
+  };
+  expect(await sampleNext(true)).toEqual(await sampleNext(false));
+});
+
 test.each<[string, Partial<SampleRequest>]>([
   ["turn", {}],
   ["branch", { sequence: "b", branchOf: { sequence: "s", sharedTokens: 6 } }],

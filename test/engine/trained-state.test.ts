@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { OPTIMIZER_FILE } from "../../engine/checkpoint/shards.ts";
 import { openTrainedState, type TrainedState } from "../../engine/model/trained-state.ts";
-import { LORA, TINY, tinyAdapter, tinyCheckpoint } from "./tiny.ts";
+import { LORA, TINY, tinyAdapter, tinyCheckpoint, UNTIED } from "./tiny.ts";
 
 /** Weights, optimizer state and gradient. */
 function stateOf({ savedFile, gradient }: TrainedState) {
@@ -39,4 +39,22 @@ test("after a load or a step, gradientNorm measures the gradient from zero", asy
   await measure();
   const expected = 0.5 * Math.sqrt(state.gradient.length);
   expect(norms).toEqual(norms.map(() => expect.closeTo(expected, 4)));
+});
+
+test.each([
+  [
+    "an adapter with another alpha",
+    tinyAdapter(),
+    tinyAdapter(TINY, { ...LORA, alpha: 6 }),
+    /: an adapter of rank 3 and alpha 6 on .*, but this trainer was opened with rank 3 and alpha 5 on /,
+  ],
+  ["another model", tinyCheckpoint(), tinyCheckpoint(UNTIED), /^config\.json: it describes a different model/],
+])("files of %s are refused, and leave the state as it is", async (_name, files, others, message) => {
+  const state = openTrainedState(files);
+  const before = stateOf(state);
+  await expect(state.load(others)).rejects.toMatchObject({
+    code: "checkpoint-damaged",
+    message: expect.stringMatching(message),
+  });
+  expect(stateOf(state)).toEqual(before);
 });
