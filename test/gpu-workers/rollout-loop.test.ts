@@ -1,7 +1,9 @@
 /** @file What a worker's rollouts do with errors: which count, which are retried, which end the worker. */
 import { expect, test } from "vitest";
+import { tableKeys } from "../../core/contracts/keys.ts";
 import { type StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import { claimUnclaimedGroup } from "../../core/training/writes.ts";
 import { type RunSnapshot, type StepWatch, watchSteps } from "../../gpu-workers/liveness/watch.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { attemptRollout, type RolloutHost } from "../../gpu-workers/rollouts/attempt-rollout.ts";
@@ -9,7 +11,7 @@ import { Attempts } from "../../gpu-workers/rollouts/attempts.ts";
 import { newLocalGroupView } from "../../gpu-workers/rollouts/local-group-view.ts";
 import { runRollouts } from "../../gpu-workers/rollouts/rollout-loop.ts";
 import type { RolloutPlan } from "../../gpu-workers/rollouts/rollout-plan.ts";
-import { beginStep, type RolloutRole, type StepWork } from "../../gpu-workers/rollouts/step-work.ts";
+import { beginStep, type RolloutRole, type StepWork, updateView } from "../../gpu-workers/rollouts/step-work.ts";
 import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { noTrajectoryCache } from "../../gpu-workers/training/trajectories.ts";
 import { levelsConfig } from "../fixtures/relay/levels.ts";
@@ -134,9 +136,11 @@ test("a fault of an attempt ends the worker, even if the run halts before the ne
   await expect(runRollouts(role, AbortSignal.timeout(60_000))).rejects.toThrow("a bug");
 });
 
-test("after a rollout that ran alone, nothing starts until WORKER.inFlight no longer names it", async () => {
-  const { config, store } = await openRun(log, { limits: { attempts: 1 } });
+/** The attempts of step 0, all of which fail with this error, and a group of which this worker has claimed rollout 0. */
+async function openAttempts(failure: MgrpoError) {
+  const { config, store } = await openRun(log, { limits: { attempts: 2 } });
   const run = { ...(await readRunContext(config.run, "0.0.0", store, log)), question: () => question };
+  /** Each write of WORKER.inFlight: how many rollouts it names, and how many may start meanwhile. */
   const writes: [named: number, room: number][] = [];
   const role = {
     ...{ run, agent: "main", trajectories: noTrajectoryCache, watch: { expectChange() {} } },
@@ -147,13 +151,21 @@ test("after a rollout that ran alone, nothing starts until WORKER.inFlight no lo
   } as unknown as RolloutRole;
   const host: RolloutHost = {
     run,
-    runAttempt: () => Promise.reject(broken),
+    runAttempt: () => Promise.reject(failure),
     hasLiveSubAgents: () => true,
     deadSubAgents: () => [],
   };
   const view = newLocalGroupView(0);
   const work: StepWork = { role, host, step: 0, versions: {}, views: [view], opened: Promise.resolve(), signal: never };
-  const attempts = new Attempts(work, { capacity: 4, inFlight: 0, isAlone: false }, () => {});
+  const attempts: Attempts = new Attempts(work, { capacity: 4, inFlight: 0, isAlone: false }, () => {});
+  const address = { run: config.run, step: 0, group: 0 };
+  updateView(work, view, (await store.table.update(claimUnclaimedGroup(address, [0], "m"))).item);
+  const claims = async () => (await store.table.get(tableKeys.group(config.run, 0, 0)))?.["claims"];
+  return { attempts, view, writes, claims };
+}
+
+test("after a rollout that ran alone, nothing starts until WORKER.inFlight no longer names it", async () => {
+  const { attempts, view, writes } = await openAttempts(broken);
   attempts.startAlone(view, 0);
   await attempts.close();
   attempts.throwFault();
@@ -162,4 +174,15 @@ test("after a rollout that ran alone, nothing starts until WORKER.inFlight no lo
     [0, 0],
   ]);
   expect(attempts.room).toBe(4);
+});
+
+test("a worker that leaves a step gives back its claim of a rollout that waits to run alone", async () => {
+  const { attempts, view, claims } = await openAttempts(new MgrpoError("worker-unavailable", "2 workers died"));
+  attempts.start(view, 0);
+  await view.running.get(0)?.done;
+  expect([...view.quarantined]).toEqual([0]);
+  expect(await claims()).toEqual({ 0: "m" });
+  await attempts.close();
+  attempts.throwFault();
+  expect(await claims()).toEqual({});
 });
