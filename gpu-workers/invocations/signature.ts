@@ -80,7 +80,7 @@ export function openReportSigner(secret: string): SignReport {
 }
 
 /** The status and the body of the response to a call that is refused. 409: a copy of the call was received; the call may be signed again. */
-export interface Refusal {
+export interface CallRefusal {
   readonly status: 401 | 409;
   readonly reason: string;
 }
@@ -89,7 +89,7 @@ export interface Refusal {
 export type VerifyCall = (
   call: WorkerCall,
   header: (name: string) => string | undefined,
-) => Promise<Refusal | undefined>;
+) => Promise<CallRefusal | undefined>;
 
 export function openCallVerifier(secret: string, clock: StoreTime): VerifyCall {
   /** Nonce -> store time after which it may be forgotten, in ascending order. */
@@ -116,7 +116,7 @@ export function openCallVerifier(secret: string, clock: StoreTime): VerifyCall {
   };
 }
 
-const unauthorized = (reason: string): Refusal => ({ status: 401, reason });
+const unauthorized = (reason: string): CallRefusal => ({ status: 401, reason });
 
 const read = (header: (name: string) => string | undefined) => ({
   time: header(HEADERS.time),
