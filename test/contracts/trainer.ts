@@ -45,6 +45,7 @@ export function trainerContract(subject: EngineSubject) {
   testLoss(subject);
   testProbabilities(subject);
   testAccumulation(subject);
+  testEqualSequences(subject);
   testPartNorms(subject);
   testScale(subject);
   testTail(subject);
@@ -106,6 +107,22 @@ function testAccumulation(subject: EngineSubject) {
       });
     });
     await Promise.all([whole.close(), parts.close()]);
+  });
+}
+
+function testEqualSequences(subject: EngineSubject) {
+  test("equal sequences add up, like one with the sum of their weights", async () => {
+    const [sequence] = BATCH as [TrainingSequence];
+    const summed = { ...sequence, weights_T: sequence.weights_T.map((weight) => 3 * weight) };
+    const norms = [];
+    for (const batch of [[sequence, sequence, sequence], [summed]]) {
+      const trainer = await open(subject);
+      await trainer.forwardBackward(batch, CLIPPED, 1);
+      norms.push((await trainer.optimizerStep(ADAM)).gradientNorm);
+      await trainer.close();
+    }
+    expect(norms[0]).toBeGreaterThan(0);
+    expect(norms[0]).toBeCloseTo(norms[1] ?? 0, 4);
   });
 }
 
