@@ -82,15 +82,20 @@ COMPLAINT=$(timeout 120 node dist/cli/mgrpo.js doctor) || end_instance "doctor: 
 
 # The worker's environment. Secrets come from encrypted parameters: KEYS lists `<variable>=<parameter>` pairs; unset secrets are left out.
 secret() { aws ssm get-parameter --with-decryption --name "$1" --query Parameter.Value --output text; }
+# systemd reads backslashes and quotes in a value as a shell does in double quotes.
+setting() {
+  local value=${2//\\/\\\\}
+  printf '%s="%s"\n' "$1" "${value//\"/\\\"}"
+}
 TOKEN=$(secret "$TOKEN_PARAMETER")
 (
   umask 077
   {
-    printf '%s=%s\n' AWS_REGION "$AWS_REGION" MGRPO_TABLE "$MGRPO_TABLE" MGRPO_BUCKET "$MGRPO_BUCKET" \
-      MGRPO_WORKER_TOKEN "$TOKEN" FLEET "$FLEET" ADDRESS "$ADDRESS" PORT "$PORT"
+    for NAME in AWS_REGION MGRPO_TABLE MGRPO_BUCKET FLEET ADDRESS PORT; do setting "$NAME" "${!NAME}"; done
+    setting MGRPO_WORKER_TOKEN "$TOKEN"
     for KEY in $KEYS; do
       VALUE=$(secret "${KEY#*=}")
-      [ "$VALUE" = unset ] || printf '%s=%s\n' "${KEY%%=*}" "$VALUE"
+      [ "$VALUE" = unset ] || setting "${KEY%%=*}" "$VALUE"
     done
   } > /etc/mgrpo/worker.env
 )

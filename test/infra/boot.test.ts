@@ -57,7 +57,7 @@ case "$name $*" in
   *WorkerToken*) echo token-of-all-workers ;;
   *SearchKey*) echo key-of-a-search ;;
   *ModelKey*) echo unset ;;
-  *JudgeKey*) [ "$FAULT" != secret ] || exit 1; echo key-of-a-judge ;;
+  *JudgeKey*) [ "$FAULT" != secret ] || exit 1; printf '%s\\n' 'key-of-a-judge\\n"$1"' ;;
 esac
 `;
 
@@ -106,12 +106,18 @@ function boot(fault = "", fleet = "FleetMain", deployment: "prod" | "served" = "
   return { read, mode, unit, start, last, output, calls: calls(), ended: last() };
 }
 
+/** As systemd reads an EnvironmentFile whose values are in double quotes (systemd.exec(5)). */
+function environmentOf(file = ""): Record<string, string> {
+  const lines = [...file.matchAll(/^(\w+)="((?:[^"\\]|\\.)*)"$/gm)];
+  return Object.fromEntries(lines.map(([, name, value]) => [name, value?.replace(/\\(["\\`$])/g, "$1")]));
+}
+
 test("a worker gets all the settings it needs, and is started", () => {
   const { read, unit: unitOf, calls, ended } = boot();
   expect(ended).toBeUndefined();
   expect(calls).toContain("systemctl enable --now mgrpo-worker mgrpo-interruption mgrpo-log.timer");
   expect(calls.filter((call) => /^(aws autoscaling|shutdown)/.test(call))).toEqual([]);
-  const settings = Object.fromEntries((read("etc/mgrpo/worker.env") ?? "").split("\n").map((line) => line.split("=")));
+  const settings = environmentOf(read("etc/mgrpo/worker.env"));
   expect(settings).toMatchObject({
     ...{ FLEET: "main", ADDRESS: "10.0.0.5", PORT: "7800" },
     ...{ AWS_REGION: "us-east-1", MGRPO_WORKER_TOKEN: "token-of-all-workers" },
@@ -132,7 +138,9 @@ test("a worker gets all the settings it needs, and is started", () => {
 
 test("an evaluation worker gets the judge's key too, in a file that only root can read; no key is printed or passed as a command's argument", () => {
   const { read, mode, calls, output } = boot("", "FleetEval");
-  expect(read("etc/mgrpo/worker.env")).toContain("\nMGRPO_JUDGE_KEY=key-of-a-judge\n");
+  expect(environmentOf(read("etc/mgrpo/worker.env"))).toMatchObject({
+    MGRPO_JUDGE_KEY: String.raw`key-of-a-judge\n"$1"`,
+  });
   expect(mode("etc/mgrpo/worker.env")).toBe(0o600);
   for (const text of [calls.join("\n"), output]) expect(text).not.toContain("key-of-a");
 });
