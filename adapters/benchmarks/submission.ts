@@ -16,18 +16,26 @@ import type { Conversation } from "../../core/contracts/conversation.ts";
 import { encrypt } from "../../core/contracts/encryption.ts";
 import type { Benchmark } from "../../core/contracts/evaluation-suite.ts";
 import type { Question, SuiteQuestions } from "../../core/contracts/question.ts";
+import { MgrpoError } from "../../core/errors.ts";
 
 /** [run][question]; undefined where a question has no conversation. */
 export type Conversations_RQ = readonly (readonly (Conversation | undefined)[])[];
 
-/** File contents by file name. `questions` are in the loader's order. */
+/** File contents by file name. `questions` are in the loader's order. Throws `record-damaged` if those of xbench have no canary. */
 export function submissionFiles(
   benchmark: Benchmark | undefined,
   { questions, canary }: SuiteQuestions,
   conversations_RQ: Conversations_RQ,
 ): ReadonlyMap<string, string> {
-  if (benchmark === "xbench")
-    return new Map([["submission.csv", encryptedTable(questions, canary ?? "", conversations_RQ)]]);
+  if (benchmark === "xbench") {
+    if (canary === undefined) {
+      throw new MgrpoError(
+        "record-damaged",
+        "the questions of xbench have no canary, so its submission cannot be encrypted: evaluate again, into another folder",
+      );
+    }
+    return new Map([["submission.csv", encryptedTable(questions, canary, conversations_RQ)]]);
+  }
   const entry = ENTRIES[benchmark ?? "jsonl"];
   return new Map(
     conversations_RQ.map((conversations_Q, run) => {

@@ -8,6 +8,7 @@ import type { SuiteQuestions } from "./question.ts";
 /** For text whose length is divisible by 4. The pattern has no repeated group, since one would exhaust the stack on a long text. */
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
+/** Throws a RangeError if the canary is empty, as `decrypt` does. */
 export function encrypt(text: string, canary: string): string {
   const bytes = xor(new TextEncoder().encode(text), canary);
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
@@ -20,9 +21,12 @@ export function encrypt(text: string, canary: string): string {
 export function decrypt(encrypted: string, canary: string): string {
   if (encrypted.length % 4 !== 0 || !BASE64.test(encrypted))
     throw new MgrpoError("record-damaged", "the text is not base64");
-  const bytes = Uint8Array.from(atob(encrypted), (character) => character.charCodeAt(0));
+  const bytes = xor(
+    Uint8Array.from(atob(encrypted), (character) => character.charCodeAt(0)),
+    canary,
+  );
   try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(xor(bytes, canary));
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw new MgrpoError("record-damaged", "the canary does not decrypt the text to UTF-8");
   }
@@ -44,7 +48,10 @@ export function decryptQuestions(set: SuiteQuestions): SuiteQuestions {
 /** The shortest quotation in bytes: three words of English, six characters of Chinese. Shorter matches may be coincidences. */
 const QUOTE_BYTES = 18;
 
-/** Replaces quotations of a decrypted set's prompts and answers in a message with `…`: servers repeat their input in error messages. */
+/**
+ * Replaces quotations of a decrypted set's prompts and answers in a message with `…`: servers repeat their input in error messages. Quotations
+ * shorter than `QUOTE_BYTES` stay, so a short answer is not hidden.
+ */
 export function quotationRedactor({ questions }: SuiteQuestions): (message: string) => string {
   const known = new Set(questions.flatMap(({ prompt, answer }) => [prompt, answer].flatMap(piecesOf)));
   return (message) => {
@@ -86,6 +93,7 @@ function unescaped(text: string): string {
 }
 
 function xor(bytes: Uint8Array, canary: string): Uint8Array {
+  if (canary === "") throw new RangeError("the canary is empty: it would encrypt nothing");
   const key = new TextEncoder().encode(canary);
   return bytes.map((byte, i) => byte ^ (key[i % key.length] as number));
 }

@@ -76,6 +76,13 @@ test("WebWalkerQA's submission names the question as the benchmark words it; xbe
   expect(table).not.toContain("乌有城");
 });
 
+test("xbench's submission is not written without a canary", () => {
+  const { questions } = loadXbench(fixture("xbench.csv"));
+  expect(() => submissionFiles("xbench", { questions }, [[conversation("x")]])).toThrow(
+    expect.objectContaining({ code: "record-damaged" }),
+  );
+});
+
 test("xbench's submission: an unanswered question has an empty response; one that a run lost has no row", () => {
   const set = loadXbench(fixture("xbench.csv"));
   const runs = [
