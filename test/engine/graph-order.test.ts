@@ -24,11 +24,18 @@ function executionOrder(nodes: readonly GraphNode[]): GraphNode[] {
 }
 
 test("gradients are computed from the head down, a layer's before the backward pass reaches the layer below", () => {
-  const { nodes } = traceTrain("sequences")({ config: TINY, lora: null }).graph;
+  const { nodes, outputs } = traceTrain("sequences")({ config: TINY, lora: null }).graph;
   const order = executionOrder(nodes);
   expect(order).toHaveLength(nodes.length);
   const gradients = order.flatMap(({ outputs }) => outputs).filter((name) => name.startsWith("d:"));
   const stages = gradients.map((name) => /layers\.\d+/.exec(name)?.[0] ?? name.slice(2));
   expect([...new Set(stages)]).toEqual([EMBEDDING, FINAL_NORM, "layers.1", "layers.0"]);
   expect(stages).toEqual([...stages].sort((a, b) => stages.indexOf(a) - stages.indexOf(b)));
+  const isBelow = (output: string) => output.startsWith("d:model.layers.0.") || output === "embeddedGradient";
+  const above = new Set(outputs.map(({ name }) => name).filter((name) => !isBelow(name)));
+  for (const node of [...order].reverse())
+    if (node.outputs.some((output) => above.has(output))) for (const input of node.inputs) above.add(input);
+  const firstOfLayer0 = order.findIndex((node) => !node.outputs.some((output) => above.has(output)));
+  const last = order.findLastIndex((node) => node.outputs.some((output) => output.startsWith("d:model.layers.1.")));
+  expect(last).toBeLessThan(firstOfLayer0);
 });

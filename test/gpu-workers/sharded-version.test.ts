@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
-import { readOptimizer } from "../../engine/checkpoint/shards.ts";
-import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
+import { OPTIMIZER_FILE, readOptimizer } from "../../engine/checkpoint/shards.ts";
+import { indexFileOf, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { eagerEngine } from "../../engine/eager/engine.ts";
 import { createBusyMeter } from "../../gpu-workers/busy.ts";
@@ -65,11 +65,16 @@ async function trainTwice(shardBytes: number) {
 
 test("two steps through shards give the same weights and moments as two steps through single files", async () => {
   const [whole, sharded] = [await trainTwice(2 ** 30), await trainTwice(SHARD_BYTES)];
-  expect(Object.keys(whole.manifest.files)).toContain(MODEL_FILE);
-  expect(Object.keys(sharded.manifest.files)).not.toContain(MODEL_FILE);
+  for (const file of [MODEL_FILE, OPTIMIZER_FILE]) {
+    expect(Object.keys(whole.manifest.files)).toContain(file);
+    expect(Object.keys(sharded.manifest.files)).not.toContain(file);
+    expect(Object.keys(sharded.manifest.files)).toContain(indexFileOf(file));
+  }
   const { weights } = parseCheckpoint(sharded.files);
   expect(weights).toEqual(parseCheckpoint(whole.files).weights);
-  expect(readOptimizer(sharded.files, weights.length)).toEqual(readOptimizer(whole.files, weights.length));
+  const moments = readOptimizer(sharded.files, weights.length);
+  expect(moments).toEqual(readOptimizer(whole.files, weights.length));
+  expect(moments.step).toBe(2);
   for (const { sha256, bytes } of Object.values(sharded.manifest.files))
     expect(await sharded.store.objects.head(objectKeys.part(config.run, sha256))).toBe(bytes);
   const inference = await openCheckpoints(config.run, sharded.store).files(sharded.manifest, "inference");

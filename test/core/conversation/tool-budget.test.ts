@@ -25,6 +25,7 @@ test("only a price above the remaining budget is refused; a cost for which nothi
   ]);
   expect(budget.leftUsd()).toBe(0);
   budget.addCost(0.004);
+  expect(budget.spent()).toEqual({ calls: 2, microUsd: 7000 });
   expect(budget.leftUsd()).toBe(0);
   expect([budget.take(0), budget.take(0.001)]).toEqual([
     undefined,
@@ -95,9 +96,11 @@ test("a tree of conversations never makes more calls than the rollout's limit", 
 });
 
 interface PricedCall {
+  /** Micro-dollars that it costs in any case. */
   readonly price: number;
+  /** The most micro-dollars that it may cost besides. */
   readonly most: number;
-  /** What it costs besides `price`, in percent of `most`. */
+  /** What it does cost besides, in percent of `most`. */
   readonly percent: number;
 }
 
