@@ -6,7 +6,7 @@ import { maxConversations } from "./gateway/gateway-service.ts";
 import { addSessionRoutes, type SessionHost } from "./gateway/session-routes.ts";
 import { localSubAgent } from "./gateway/sub-agents.ts";
 import { haltIfRefused } from "./halt.ts";
-import { admissionRules } from "./invocations/admission.ts";
+import { type AdmissionRules, admissionRules } from "./invocations/admission.ts";
 import { httpOrigin, type WorkerNetwork } from "./invocations/network.ts";
 import { type InvocationRegistry, openInvocationRegistry } from "./invocations/registry.ts";
 import { runInvocation } from "./invocations/run-invocation.ts";
@@ -21,7 +21,10 @@ import type { TrajectoryCache } from "./training/trajectories.ts";
 export interface InvocationService {
   /** Where other workers reach it. */
   readonly url: string;
-  /** Resolves when running invocations have ended and ending sessions are committed. After `seconds`, it cancels the former and leaves the latter. */
+  /**
+   * Accepts no new work. Resolves when running invocations have ended and ending sessions are committed. After `seconds`, it cancels the invocations
+   * that still run, and no longer waits for the sessions.
+   */
   drain(seconds: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -37,7 +40,9 @@ export interface InvocationServiceParts {
   readonly options: {
     readonly host: string;
     readonly port: number;
+    /** The URL at which other workers reach this one; undefined: the host and port it listens on. */
     readonly url: string | undefined;
+    /** The secret that signs calls between workers. */
     readonly token: string;
   };
   /** Called with an error that the process cannot continue after. */
@@ -46,7 +51,8 @@ export interface InvocationServiceParts {
 
 export async function openInvocationService(parts: InvocationServiceParts): Promise<InvocationService> {
   const { run, agent, network, options } = parts;
-  const registry = openRegistry(parts);
+  const rules = admissionRules(run, agent.name, parts.watch);
+  const registry = openRegistry(parts, rules);
   // A unique path: a call meant for a worker that had this port before gets 404.
   const path = randomBytes(6).toString("hex");
   const signatures = {
@@ -55,7 +61,7 @@ export async function openInvocationService(parts: InvocationServiceParts): Prom
   };
   const app = invocationApp(agent.name, path, signatures, registry, run.log);
   const sessions =
-    run.config.runner === "native" ? undefined : addSessionRoutes(app, path, signatures, sessionHost(parts));
+    run.config.runner === "native" ? undefined : addSessionRoutes(app, path, signatures, sessionHost(parts, rules));
   const server = await network.listen(app, options.host, options.port);
   const base = options.url?.replace(/\/+$/, "") ?? httpOrigin(options.host, server.port);
   return {
@@ -67,14 +73,14 @@ export async function openInvocationService(parts: InvocationServiceParts): Prom
   };
 }
 
-function sessionHost({ run, agent, watch, trajectories }: InvocationServiceParts): SessionHost {
+function sessionHost({ run, agent, trajectories }: InvocationServiceParts, admission: AdmissionRules): SessionHost {
   const { seed, staleness } = run.config;
   const sessions = new AgentSessions(agent, [seed, "sample"], maxConversations(run.config), staleness);
   const sub = localSubAgent(run, sessions, trajectories);
   return {
     agent: agent.name,
     sub: { ...sub, turn: (...request) => haltingIfRefused(run, sub.turn(...request)) },
-    admission: admissionRules(run, agent.name, watch),
+    admission,
     staleness,
     isLoadingOther: (version) => agent.policy.isLoadingOther(version),
     log: run.log,
@@ -90,9 +96,8 @@ async function haltingIfRefused<T>(run: RunContext, work: Promise<T>): Promise<T
   }
 }
 
-function openRegistry(parts: InvocationServiceParts): InvocationRegistry {
+function openRegistry(parts: InvocationServiceParts, rules: AdmissionRules): InvocationRegistry {
   const { run, agent, watch, trajectories, delegation, crash } = parts;
-  const rules = admissionRules(run, agent.name, watch);
   return openInvocationRegistry({
     async run(id, request, signal) {
       const opened = rules.whenOpen(request, signal);
