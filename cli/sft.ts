@@ -37,28 +37,39 @@ import { followTraining } from "./sft/follow.ts";
 import { type ExampleInput, type ExampleSource, openDemonstrations, type SourceOptions } from "./sft/sources.ts";
 
 export interface SftOptions extends SourceOptions {
+  /** The folder that each agent's model is written to, as `<to>/<agent>`. */
   readonly to: string;
+  /** The agent to train alone; absent: all that the arm trains. */
   readonly agent?: string;
   readonly arm: Arm;
   readonly seed: number;
+  /** Settings of the config, as `<path>=<value>`. */
   readonly set: readonly string[];
   /** Passes over the demonstrations; absent: one. */
   readonly epochs?: number;
   /** Tokens to train on, instead of a number of passes. */
   readonly tokens?: number;
+  /** Minimum tokens of one step, which takes whole demonstrations. */
   readonly batchTokens: number;
+  /** AdamW's peak rate; absent: one of `LEARNING_RATE`. */
   readonly learningRate?: number;
-  /** Share of the demonstrations. */
+  /** Share of the demonstrations that is not trained on, in [0, 1). */
   readonly heldOut: number;
+  /** Steps between held-out losses, each followed by a checkpoint. */
   readonly evaluateEvery: number;
+  /** Training ends after this many held-out losses in a row without a new minimum. */
   readonly patience: number;
 }
 
 const FOLDER_IN_USE = { code: "config-invalid", instead: "give another --to" } as const;
 /** In an agent's state folder: its hub model, with the commit. */
 const STARTED_FILE = "model.json";
+/** Share of the tokens to train on over which the learning rate rises to its peak. */
 const WARM_UP_SHARE = 0.05;
-/** More would make an evaluation slow, and its loss hardly more precise. */
+/**
+ * Maximum examples of an evaluation: more would make it slow, and its loss hardly more precise. Further held-out examples are neither evaluated
+ * nor trained on.
+ */
 const MAX_HELD_OUT = 32;
 /** The learning rate of LoRA is about ten times that of training all weights (Schulman et al. 2025, "LoRA Without Regret"). */
 const LEARNING_RATE = { adapter: 1e-3, allWeights: 1e-4 };
@@ -117,7 +128,7 @@ function recordStart({ agent, stateFolder }: AgentTraining, { agents }: RunConfi
 }
 
 function checkOptions({ fromRun, minReward, heldOut, set }: SftOptions): void {
-  // By its path, or within the JSON of an agent or of all of them.
+  // A setting can name the optimizer by its path, or within the JSON of one agent or of all agents.
   const ignored = set.find((setting) =>
     /^agents\.[^.=]+\.optimizer[.=]|^agents(\.[^.=]+)?=.*"optimizer"\s*:/s.test(setting),
   );
@@ -163,7 +174,7 @@ function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
     if (owner !== name) {
       throw new MgrpoError(
         "config-invalid",
-        `--agent ${name}: it has the policy of '${owner}', which is trained on the demonstrations of both: give --agent ${owner}`,
+        `--agent ${name}: it has the policy of '${owner}', which is trained on the demonstrations of all agents that share it: give --agent ${owner}`,
       );
     }
     if (LORA_POLICIES.includes(agent.policy) || agent.policy.startsWith("recipe:")) continue;

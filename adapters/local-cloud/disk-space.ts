@@ -38,8 +38,8 @@ interface DiskSpaceState {
 
 /**
  * `maxBytes`: a quota for the bytes in the directory's files, in addition to the disk's own limit. A write counts in full from when it begins.
- * What it replaces in the table also counts until the files are measured after the database has dropped it. They are measured before a write
- * is refused.
+ * Writes to the table add up, even those that replace an item, until a write would exceed the quota: then the files are measured, and it is refused
+ * only if they leave no room for it.
  */
 export async function openDiskSpace(directory: string, maxBytes = Number.POSITIVE_INFINITY): Promise<DiskSpace> {
   const state: DiskSpaceState = {

@@ -39,7 +39,7 @@ export interface SourceOptions {
   readonly demonstrations?: string;
   /** A run, or the folder of an evaluation, whose correct rollouts are the demonstrations. */
   readonly fromRun?: string;
-  /** The minimum reward of such a rollout. */
+  /** The minimum reward of such a rollout. Its correctness must reach it too, or 1 if that is lower. Absent: 0.9. */
   readonly minReward?: number;
 }
 
@@ -64,7 +64,7 @@ export async function openDemonstrations(
   return (target, tokenizerSha256) => {
     const own = found.filter(({ agent }) => agent === target.agent);
     if (own.length === 0) {
-      // A wrong answer is no demonstration at any reward.
+      // At 0, every correct rollout is already taken, and a wrong one never is: a lower minimum would find no more.
       const advice = minReward > 0 ? "lower --min-reward" : "name another run";
       throw invalid(
         `'${fromRun}' has no answered conversation of agent '${target.agent}' in a correct rollout of reward ${minReward} or more: ${advice}`,
@@ -76,7 +76,10 @@ export async function openDemonstrations(
   };
 }
 
-/** What an app's agent sampled; at least one branch. */
+/**
+ * The branches that an app's agent sampled, as examples. Throws `demonstrations-invalid` if there are none, or if their tokens are unknown or of
+ * another tokenizer.
+ */
 export function asSampled(
   own: readonly AgentDemonstration[],
   agent: string,

@@ -15,6 +15,10 @@ export interface GatewayService extends AppParts {
   close(): Promise<void>;
 }
 
+/**
+ * @param options `url`: the URL at which apps reach this process; undefined: the host and port it listens on. `token`: the secret that attempts'
+ * keys are derived from.
+ */
 export async function openGatewayService(
   config: RunConfig,
   runner: AppRunner,

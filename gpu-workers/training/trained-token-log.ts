@@ -7,14 +7,14 @@ import type { TrainedTokens } from "../../core/contracts/telemetry.ts";
 import { trainedTokensFile } from "../../engine/trained-tokens.ts";
 import type { RunContext } from "../run-context.ts";
 
-/** Four megabytes. The trajectories of a larger step that come last are left out. */
+/** Tokens kept per step: 4 MiB of float32 log-probs. The trajectory that would exceed them, and all later ones, are left out. */
 const MAX_TOKENS = 1 << 20;
 
 export class TrainedTokenLog {
   readonly #trajectories = new Map<string, { readonly logProbs_A: Float32Array; readonly clipped: Set<number> }>();
   #tokens = 0;
 
-  /** Keeps the log-probs of a trajectory's first pass, and the tokens that any pass clips. */
+  /** For `onTokens`: keeps the log-probs of the first call for each trajectory, and the tokens that any pass clips. */
   readonly add = (name: string, logProbs_A: ArrayLike<number>, clipped: readonly number[]): void => {
     const known = this.#trajectories.get(name);
     if (!known) {

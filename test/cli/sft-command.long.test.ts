@@ -58,7 +58,7 @@ test("agents that share a policy are trained as one model, on the demonstrations
       from: "user",
     });
   await expect(command("--agent", "searcher")).rejects.toThrow(
-    "--agent searcher: it has the policy of 'main', which is trained on the demonstrations of both: give --agent main",
+    "--agent searcher: it has the policy of 'main', which is trained on the demonstrations of all agents that share it: give --agent main",
   );
   const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   // One demonstration a step.

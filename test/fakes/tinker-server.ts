@@ -79,7 +79,7 @@ export class FakeTinker {
     this.#faultOf = faultOf;
   }
 
-  /** As after kill -9 and a restart: checkpoints and sessions remain, models are gone, and queued work fails. */
+  /** As after kill -9 and a restart: checkpoints and sessions remain, models are gone, and queued work on them fails. */
   restart(): void {
     this.models.forgetModels();
   }
@@ -130,7 +130,10 @@ export class FakeTinker {
     return String(this.#futures.length);
   }
 
-  /** The same number with the same body is the same work, even if its model is gone; saves and loads are not numbered. */
+  /**
+   * Passes and optimizer steps, on a server that deduplicates: the same number with the same body is the same work, even if its model is gone,
+   * and with another body it is refused. The numbers of saves and loads are ignored.
+   */
   #once(call: { model_id: string; seq_id?: number | null | undefined }, work: () => Promise<unknown>) {
     const { model_id, seq_id } = call;
     const text = JSON.stringify(call);

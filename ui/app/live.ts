@@ -74,7 +74,7 @@ document.addEventListener("visibilitychange", () => {
   for (const stream of streams.values()) stream.sync();
 });
 
-/** @param event the name of the events that carry a whole view. */
+/** @param event the name of the events that carry a whole view: always the same for a path, since all listeners of a path share its stream. */
 export function useStream<View>(path: string, event: string): StreamState<View> {
   const [state, setState] = useState<StreamState<View>>({});
   const isLive = useSource().about === undefined;

@@ -14,7 +14,7 @@ import { DeviceDecoder } from "./device-decoder.ts";
 import { HostDecoder } from "./host-decoder.ts";
 import type { SlotDecoder } from "./slot-decoder.ts";
 
-/** One token per run with the cache on the host (`step`) or on the device, or a block of tokens per run. */
+/** Per run, one token with the cache on the host (`step`) or on the device (`device`), or a block of tokens with the cache on the host (`block`). */
 export type DecodeMode = "step" | "device" | "block";
 
 export const DECODE_MODES: Readonly<Record<ExecutionProvider, DecodeMode>> = {
@@ -58,6 +58,7 @@ async function openDeviceDecoder(
   slots: number,
   options: LaneOptions,
 ): Promise<DeviceDecoder> {
+  // Tests run this mode on the CPU.
   const isWebGpu = options.provider === "webgpu";
   const staysOnDevice = (output: string) => isWebGpu && output.startsWith(updatedCacheName(""));
   const trace = traceExtendOnDevice;
