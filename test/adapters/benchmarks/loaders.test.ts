@@ -25,8 +25,8 @@ const text = (name: string) => readFileSync(fixture(name), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "benchmarks-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function written(content: string | Uint8Array, name = "file"): string {
-  const path = join(folder, name);
+function written(content: string): string {
+  const path = join(folder, "file");
   writeFileSync(path, content);
   return path;
 }
@@ -68,13 +68,13 @@ test("GAIA: questions have levels, answers and attachments, whether loaded from 
 
 describe("GAIA's attachments", () => {
   const attached = join(folder, "attached");
-  const files = ["", "towns.xlsx", "towns.pdf", "photo.png", "locked.xlsx"];
+  const files = ["", "towns.xlsx", "towns.pdf", "photo.png", "damaged.xlsx"];
   beforeAll(() => {
     mkdirSync(attached);
     copyFileSync(fixture("towns.xlsx"), join(attached, "towns.xlsx"));
     writeFileSync(join(attached, "towns.pdf"), pdfOf(["Alby lies on the Ale"]));
     writeFileSync(join(attached, "photo.png"), Buffer.from("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "latin1"));
-    writeFileSync(join(attached, "locked.xlsx"), "no workbook");
+    writeFileSync(join(attached, "damaged.xlsx"), "no workbook");
     const rows = files.map((file_name, i) => ({
       ...{ task_id: `t${i}`, Question: "What is in it?", Level: 1, "Final answer": "x", file_name },
     }));
@@ -87,7 +87,7 @@ describe("GAIA's attachments", () => {
     expect(idsOf(set)).toEqual(["gaia:t0", "gaia:t1", "gaia:t2"]);
     expect(set.unasked).toEqual([
       { question: "gaia:t3", why: "photo.png: it is binary data" },
-      { question: "gaia:t4", why: "locked.xlsx: it is a damaged spreadsheet" },
+      { question: "gaia:t4", why: "damaged.xlsx: it is a damaged spreadsheet" },
     ]);
     const shown = set.questions.map((question) => shownOf(question, {}));
     expect(await Promise.all(shown)).toEqual([
@@ -124,7 +124,7 @@ describe("GAIA's attachments", () => {
     });
 });
 
-test("the leakage guard does not look for text that a loader adds to a prompt", async () => {
+test("loaders keep the original wording: the leakage guard finds it in a dump of the benchmark, and not the prompt, to which they add text", async () => {
   const wording = "Which of the three lists of made-up towns names the one that was founded last of all?";
   const task = { task_id: "1", Question: wording, Level: 1, "Final answer": "7", file_name: "" };
   const info = { difficulty_level: "easy", lang: "en", type: "single_source", domain: "x" };
@@ -133,8 +133,8 @@ test("the leakage guard does not look for text that a loader adds to a prompt", 
   for (const [question] of sets.map(({ questions }) => questions)) {
     if (!question) throw new Error("no question");
     expect(originalWording(question)).toBe(wording);
-    expect(question.prompt).not.toBe(wording);
-    expect(leakageGuard([]).leaksQuestion(`A dump. <b>${wording}</b> 7`, originalWording(question))).toBe(true);
+    const isFound = (text: string) => leakageGuard([]).leaksQuestion(`A dump. <b>${wording}</b> 7`, text);
+    expect([isFound(originalWording(question)), isFound(question.prompt)]).toEqual([true, false]);
   }
   expect(originalWording({ prompt: "Who?", facts: { question: 7 } })).toBe("Who?");
 });

@@ -25,7 +25,8 @@ async function serve(answer: (request: IncomingMessage, response: ServerResponse
   return { url, requests };
 }
 
-const send = (url: string, body: string | undefined = "spans") =>
+/** Without a body it is a GET. */
+const send = (url: string, body: string | undefined) =>
   requestTracker(
     { server: "the receiver", run: "look", url, headers: { "x-honeycomb-team": KEY }, body },
     new AbortController().signal,
@@ -34,37 +35,51 @@ const send = (url: string, body: string | undefined = "spans") =>
 const redirect = (status: number, location: string) => (_: IncomingMessage, response: ServerResponse) =>
   response.writeHead(status, { location }).end();
 
-test.each([302, 307])("a redirect to another server is not followed: status %i", async (status) => {
+test.each([
+  ["GET", 302, undefined],
+  ["GET", 307, undefined],
+  ["POST", 302, "spans"],
+  ["POST", 307, "spans"],
+])("a redirect of a %s to another server is not followed: status %i", async (method, status, body) => {
   const other = await serve((_, response) => response.end());
-  const { url } = await serve(redirect(status, `${other.url}/v1/${KEY}?token=${KEY}`));
-  const isGet = status === 302;
-  await expect(isGet ? send(url, undefined) : send(url)).rejects.toMatchObject({
+  const { url, requests } = await serve(redirect(status, `${other.url}/v1/${KEY}?token=${KEY}`));
+  await expect(send(url, body)).rejects.toMatchObject({
     code: "tracker-unavailable",
     retryable: false,
     message: `the receiver redirects to ${other.url}/v1/*** (${status}), which is not followed: set the tracker's address to that of the server that takes the requests`,
   });
+  expect(requests).toEqual([{ url: `${method} /`, key: KEY, body: body ?? "" }]);
   expect(other.requests).toEqual([]);
 });
 
-test("a redirect on the same server is followed, with the body and the keys", async () => {
-  const { url, requests } = await serve((request, response) => {
-    if (request.url === "/new") response.writeHead(200, { "content-type": "text/plain" }).end("taken");
-    else response.writeHead(308, { location: "/new" }).end();
-  });
-  expect(await send(`${url}/old`)).toEqual({
-    status: 200,
-    type: "text/plain",
-    body: new TextEncoder().encode("taken"),
-  });
-  expect(requests).toEqual(["/old", "/new"].map((path) => ({ url: `POST ${path}`, key: KEY, body: "spans" })));
-});
+test.each([
+  ["GET", 302, undefined],
+  ["GET", 307, undefined],
+  ["POST", 308, "spans"],
+])(
+  "a redirect of a %s on the same server is followed, with the keys and any body: status %i",
+  async (method, status, body) => {
+    const { url, requests } = await serve((request, response) => {
+      if (request.url === "/new") response.writeHead(200, { "content-type": "text/plain" }).end("taken");
+      else response.writeHead(status, { location: "/new" }).end();
+    });
+    expect(await send(`${url}/old`, body)).toEqual({
+      status: 200,
+      type: "text/plain",
+      body: new TextEncoder().encode("taken"),
+    });
+    expect(requests).toEqual(
+      ["/old", "/new"].map((path) => ({ url: `${method} ${path}`, key: KEY, body: body ?? "" })),
+    );
+  },
+);
 
-test("a redirect that would send a GET without the body is not followed, and neither is a loop", async () => {
+test("a redirect that would turn a POST into a GET is not followed, and neither is a loop", async () => {
   const login = await serve(redirect(302, "/login"));
-  await expect(send(login.url)).rejects.toThrow(/redirects to .*\/login \(302\), which is not followed/);
+  await expect(send(login.url, "spans")).rejects.toThrow(/redirects to .*\/login \(302\), which is not followed/);
   expect(login.requests).toHaveLength(1);
   const loop = await serve(redirect(307, "/again"));
-  await expect(send(loop.url)).rejects.toThrow(/redirects to .*\/again \(307\), which is not followed/);
+  await expect(send(loop.url, "spans")).rejects.toThrow(/redirects to .*\/again \(307\), which is not followed/);
   expect(loop.requests).toHaveLength(6);
 });
 
@@ -80,7 +95,7 @@ test.each<[string, string, boolean]>([
     return url.href === from ? new Response(null, { status: 307, headers: { location: to } }) : new Response("taken");
   });
   onTestFinished(() => void vi.unstubAllGlobals());
-  const sent = send(from);
+  const sent = send(from, "spans");
   await (isFollowed ? expect(sent).resolves.toMatchObject({ status: 200 }) : expect(sent).rejects.toThrow(/redirects/));
   expect(asked).toEqual([`${from} ${KEY}`, ...(isFollowed ? [`${to} ${KEY}`] : [])]);
 });
@@ -88,7 +103,7 @@ test.each<[string, string, boolean]>([
 test("a response of more than 16 MiB after decompression is an error, whatever its status", async () => {
   const body = gzipSync(Buffer.alloc(16 * 2 ** 20 + 1));
   const { url } = await serve((_, response) => response.writeHead(503, { "content-encoding": "gzip" }).end(body));
-  await expect(send(url)).rejects.toMatchObject({
+  await expect(send(url, undefined)).rejects.toMatchObject({
     code: "tracker-unavailable",
     retryable: false,
     message: "the receiver answered 503 with more than 16 MiB: check the tracker's address",

@@ -65,6 +65,14 @@ test("a server's JSON Schemas reach the chat template verbatim, and calls are ch
     expect(parseTurn(callText("sums_add", args), toolbox, 1)).toMatchObject({ kind: "malformed" });
 });
 
+test("an answer with a benchmark's question, to whose prompt a loader has added text, is withheld", async () => {
+  const args = { name: "MISSING", times: 8 };
+  const wording = String(await call("sums_variable", args));
+  const prompt = `${wording}\n\nAnswer with as few words as possible.`;
+  const loaded = { ...context, question: { ...question, prompt, facts: { question: wording } } };
+  expect(await tools.tools.get("sums_variable")?.run(args as never, loaded)).toBe("its answer cannot be shown");
+});
+
 test("a server answers; the agent reads the errors of its calls; the server gets only the variables named for it", async () => {
   expect(await call("sums_add", { a: 20, b: 22 })).toBe("42");
   expect(await call("sums_refuse")).toBe("not today");

@@ -7,6 +7,7 @@ import { openWebTools } from "../../../../adapters/tools/web/open.ts";
 import { searxng } from "../../../../adapters/tools/web/search/searxng.ts";
 import { serper } from "../../../../adapters/tools/web/search/serper.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
+import { question } from "../../../fakes/conversations.ts";
 import { serveHttp } from "../../../fakes/http-server.ts";
 import { memoryStore } from "../../../fakes/memory-store.ts";
 import { SEARCH_KEY } from "../../../world/search-api.ts";
@@ -243,4 +244,13 @@ test("results that would leak the benchmark are left out and counted", async () 
   expect(text).not.toMatch(/wiki\/Alby$/m);
   expect(text).toMatch(/^1\. /);
   expect(await store.table.get({ pk: "RUN#web", sk: "TOOLS" })).toMatchObject({ blocked: 1, calls: 1 });
+});
+
+test("a result with a benchmark's question, to whose prompt a loader has added text, is left out", async () => {
+  const { call } = await openSearch({ backend: "serper", url: `${world.origin}/serper` });
+  const [first = ""] = (await call("search", { query: "Alby" })).split("\n\n");
+  const [, address = "", wording = ""] = first.split("\n").map((line) => line.trim());
+  const prompt = `${wording}\n\nAnswer with as few words as possible, and without the name of the town.`;
+  const loaded = { ...question, prompt, facts: { question: wording } };
+  expect(await call("search", { query: "Alby" }, { question: loaded })).not.toContain(`${address}\n`);
 });

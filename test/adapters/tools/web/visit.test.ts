@@ -193,6 +193,16 @@ describe("withholds", () => {
     );
     expect(await blocked()).toBe(before + 1);
   });
+  test("pages with a benchmark's question, to whose prompt a loader has added text", async () => {
+    const wording = "are sold in all of the country, and have been since the guilds were allowed to trade";
+    const loaded = {
+      ...question,
+      prompt: `${wording}\n\nAnswer with as few words as possible.`,
+      facts: { question: wording },
+    };
+    const url = `${world.origin}/wiki/Alby`;
+    expect(await tools.call("visit", { url }, { question: loaded })).toBe(`${url} cannot be opened`);
+  });
   const blocked = async () => Number((await tools.store.table.get({ pk: "RUN#web", sk: "TOOLS" }))?.["blocked"]);
 });
 
