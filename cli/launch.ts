@@ -28,7 +28,7 @@ import {
 } from "./deployment.ts";
 import { pinModels, StartedModels } from "./local/hub-models.ts";
 import { preflight } from "./local/preflight.ts";
-import { runNameOf } from "./local/run-folder.ts";
+import { runNameOf } from "./local/run-name.ts";
 import { startOrResume } from "./local/start-or-resume.ts";
 import { type WorkerSpec, workersOf } from "./local/workers.ts";
 import { readQuestions, refuseEmptyStages, refuseSkippedSuites } from "./questions.ts";

@@ -38,12 +38,12 @@ export const RunReport = z.strictObject({
   /** Share of held-out questions that the trained team answers correctly without its tools. */
   closedBook: z.number().nullable(),
   evaluations: z.array(TeamEvaluation),
-  /** The gain in each open-book suite that was run before and after training. Earlier releases wrote none. */
+  /** The gain in each open-book suite that was run before and after training; empty if the file does not list them. */
   gains: z.array(HeldOutGain).default([]),
   /** The recipe's case studies, before and after training. */
   caseStudies: z.array(CaseStudyResult),
   perStep: z.array(StepSummary),
-  /** The warnings that the user got after steps. Earlier releases wrote none. */
+  /** The warnings that the user got after steps; empty if the file does not list them. */
   warnings: z.array(z.string()).default([]),
   /** Per training rollout; claims, heartbeats and evaluations included. */
   store: z.strictObject({

@@ -1,7 +1,17 @@
 /**
- * @file A local run's folder: the paths in it, its name, and `status.json`, a summary of the run that is read without opening its store.
+ * @file A local run's folder: the paths in it, its config, and `status.json`, a summary of the run that is read without opening its store.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import * as z from "zod";
 import { Arm, RunConfig } from "../../core/contracts/config.ts";
@@ -47,10 +57,11 @@ export const RunStatus = z.strictObject({
   step: z.int(),
   /** `stopped`: no process trains it, and it has not ended; `resume` continues it. */
   state: z.enum(["running", "stopped", "finished", "halted"]),
+  /** Why it was halted; empty otherwise. */
   reason: z.string(),
   /** The id of the process that trains it; 0 if none does. */
   pid: z.int(),
-  /** Its `startOfProcess`. Earlier releases wrote none. */
+  /** Its `startOfProcess`. Empty: only its id is known. */
   processStart: z.string().default(""),
   /** The embedded cloud's endpoints and keys while the run is running; empty otherwise. */
   environment: z.record(z.string(), z.string()),
@@ -58,11 +69,11 @@ export const RunStatus = z.strictObject({
   seconds: z.number(),
   scoringSeconds: z.number(),
   writes: StoreWrites,
-  /** What it has cost; null: not known yet, or never, since earlier releases did not record it. */
+  /** What it has cost, in US dollars; null: not known. */
   usd: z.number().nullable().default(null),
   /** Share of held-out questions answered correctly above temperature 0, before and after training. */
   heldOut: z.strictObject({ before: z.number().nullable(), after: z.number().nullable() }),
-  /** Finished evaluations. Earlier releases wrote none, and their runs must still be listed. */
+  /** Finished evaluations; empty if the file does not list them. */
   evaluations: z.array(TeamEvaluation).default([]),
 });
 export type RunStatus = z.infer<typeof RunStatus>;
@@ -107,13 +118,13 @@ export function existingRun(run: string, elsewhere?: string): RunFolder {
 /** Refuses the name of an existing run, and a folder that cannot be written. */
 export function checkNewRun(run: string): void {
   const folder = runFolder(run);
-  if (existsSync(folder.config)) {
-    throw new MgrpoError(
-      "config-invalid",
-      `run '${run}' exists at ${folder.path}: continue it with \`${MGRPO} resume ${run}\`, or give another name with --run`,
-    );
-  }
+  if (existsSync(folder.config)) throw runExists(run, folder);
   checkRunsFolder();
+}
+
+function runExists(run: string, { path }: RunFolder): MgrpoError {
+  const advice = `continue it with \`${MGRPO} resume ${run}\`, or give another name with --run`;
+  return new MgrpoError("config-invalid", `run '${run}' exists at ${path}: ${advice}`);
 }
 
 /** Refuses a `runs` folder that cannot be written. */
@@ -128,16 +139,21 @@ export function checkRunsFolder(): void {
   );
 }
 
-/** Makes the folder of a new run. A run is never overwritten. */
+/** Makes the folder of a new run. A run is never overwritten, even by a process that creates it at the same time. */
 export function createRunFolder(config: RunConfig): RunFolder {
   checkNewRun(config.run);
   const folder = runFolder(config.run);
   mkdirSync(folder.logs, { recursive: true });
-  writeAtomically(folder.config, `${JSON.stringify(config, null, 2)}\n`);
+  try {
+    // A link, unlike renaming, fails if another process has created the run since the check.
+    writeAtomically(folder.config, `${JSON.stringify(config, null, 2)}\n`, 0o644, linkSync);
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === "EEXIST" ? runExists(config.run, folder) : error;
+  }
   return folder;
 }
 
-/** Throws `not-found`: another user's run may be unreadable, and any run may be removed at any time. */
+/** The file as UTF-8. Throws `not-found` if it cannot be read: it may be another user's, and any run may be removed at any time. */
 export function readText(path: string): string {
   try {
     // Drops the byte order mark that some editors on Windows write.
@@ -177,28 +193,6 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** `<recipe>-<arm>-seed<seed>`, with the next free number appended if it is taken. */
-export function freeRunName(recipe: string, arm: string, seed: number): string {
-  for (let n = 1; ; n++) {
-    const name = runNameOf(recipe, arm, seed, n);
-    if (!existsSync(runFolder(name).path)) return name;
-  }
-}
-
-/** Maximum length of a run's name without its number. */
-const MAX_BASE_NAME = 56;
-
-/**
- * The name of the n-th run of that recipe, arm and seed. One that is too long is shortened in the recipe's part, and characters that a
- * run's name may not have are replaced by '-'.
- */
-export function runNameOf(recipe: string, arm: string, seed: number, n: number): string {
-  const end = `-${arm}-seed${seed}`;
-  const name = recipe.replace(/[^\w.-]+/g, "-").replace(/^[._-]+/, "") || "recipe";
-  const base = name.slice(0, MAX_BASE_NAME - end.length) + end;
-  return n === 1 ? base : `${base}-${n}`;
-}
-
 function newStatus(config: RunConfig): RunStatus {
   return {
     run: config.run,
@@ -221,7 +215,7 @@ function newStatus(config: RunConfig): RunStatus {
   };
 }
 
-/** A run that is `running` without a live process was killed: it is reported as stopped. */
+/** A `running` run is reported as stopped unless a process other than this one trains it: its own was killed. */
 export function readStatus(folder: RunFolder): RunStatus {
   if (!existsSync(folder.status)) return newStatus(readConfig(folder));
   const status = parseDerived(RunStatus, folder.status);
@@ -251,12 +245,12 @@ export function parseDerivedText<S extends z.ZodType>(
 }
 
 /** Refuses a run that has begun and whose store is gone: it would begin again, or look as if it had never begun. */
-export function refuseWithoutStore({ path, cloud, steps }: RunFolder, { run, state, step }: RunStatus): void {
+export function refuseWithoutStore({ cloud, steps }: RunFolder, { run, state, step }: RunStatus): void {
   const hasBegun = state === "finished" || state === "halted" || step > 0 || existsSync(steps);
   if (!hasBegun || existsSync(cloud)) return;
   throw new MgrpoError(
     "record-damaged",
-    `the store of run '${run}' is gone (${join(path, "cloud")}): restore it, or train another run under a new name`,
+    `the store of run '${run}' is gone (${cloud}): restore it, or train another run under a new name`,
   );
 }
 
@@ -271,18 +265,17 @@ export function writeStatus(folder: RunFolder, status: RunStatus): void {
   writeAtomically(folder.status, `${JSON.stringify(status, null, 2)}\n`, 0o600);
 }
 
-/** Writes the whole file or nothing, even if the process is killed. */
-export function writeAtomically(path: string, content: string | Uint8Array, mode = 0o644): void {
+/** Writes the whole file or nothing, even if the process is killed. `place`: puts the written file at its path. */
+export function writeAtomically(path: string, content: string | Uint8Array, mode = 0o644, place = renameSync): void {
   const temporary = `${path}.${process.pid}.tmp`;
   // Left by a killed process that had this id.
   rmSync(temporary, { force: true });
   try {
     writeFileSync(temporary, content, { mode, flag: "wx" });
-    renameSync(temporary, path);
-  } catch (error) {
-    // On a full disk, the part that was written would stay.
+    place(temporary, path);
+  } finally {
+    // It is still there after a link, and after a failure: on a full disk, the part that was written.
     rmSync(temporary, { force: true });
-    throw error;
   }
 }
 

@@ -36,8 +36,8 @@ export const TrainingStats = z.strictObject({
   /** max |ratio - 1| over action tokens before the step. A worker warns above 1e-3, unless the rollouts are stale or the base is quantized. */
   maxRatioDeviation: z.number(),
   /**
-   * Mean of -log p over action tokens, in nats: an estimate of the sampler's entropy at its temperature. Absent without
-   * action tokens, and in records of earlier releases.
+   * Mean of -log p over action tokens, in nats: an estimate of the sampler's entropy at its temperature. Absent: there
+   * were no action tokens, or it was not recorded.
    */
   entropy: z.number().exactOptional(),
   trajectories: z.int(),

@@ -3,7 +3,18 @@
  * name says its arm and seed, and is its folder's name. A failed write leaves no temporary file. A run is running only while its process lives.
  */
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
@@ -13,10 +24,10 @@ import {
   readConfig,
   readStatus,
   runFolder,
-  runNameOf,
   writeAtomically,
   writeStatus,
 } from "../../cli/local/run-folder.ts";
+import { runNameOf } from "../../cli/local/run-name.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { config } from "./records.ts";
 
@@ -66,6 +77,15 @@ test("a status that others can read is private after the next write", () => {
   expect(modeOf(run.status)).toBe(0o600);
 });
 
+test("a run that another process creates after the check is not overwritten", () => {
+  // A link to a missing file stands for that run: the check does not see it.
+  mkdirSync(runFolder(config.run).path, { recursive: true });
+  symlinkSync("another run's config", runFolder(config.run).config);
+  expect(() => createRunFolder(config)).toThrow(`run '${config.run}' exists at`);
+  expect(readlinkSync(runFolder(config.run).config)).toBe("another run's config");
+  expect(readdirSync(runFolder(config.run).path).sort()).toEqual(["config.json", "logs"]);
+});
+
 test("a run whose process is gone is stopped, even if another process has its id now", () => {
   const run = createRunFolder(config);
   const other = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
@@ -76,7 +96,7 @@ test("a run whose process is gone is stopped, even if another process has its id
     return readStatus(run);
   };
   expect(stateWith(startOfProcess(pid))).toMatchObject({ state: "running", pid });
-  // An earlier release wrote no start.
+  // Without a start, only the id is known.
   expect(stateWith("")).toMatchObject({ state: "running", pid });
   expect(stateWith("an earlier boot 1")).toMatchObject({ state: "stopped", pid: 0, environment: {} });
 });

@@ -1,0 +1,25 @@
+/** @file The name of a run that the user did not name. */
+import { existsSync } from "node:fs";
+import { runFolder } from "./run-folder.ts";
+
+/** `<recipe>-<arm>-seed<seed>`, with the next free number appended if it is taken. */
+export function freeRunName(recipe: string, arm: string, seed: number): string {
+  for (let n = 1; ; n++) {
+    const name = runNameOf(recipe, arm, seed, n);
+    if (!existsSync(runFolder(name).path)) return name;
+  }
+}
+
+/** Maximum length of a run's name without its number. */
+const MAX_BASE_NAME = 56;
+
+/**
+ * The name of the n-th run of that recipe, arm and seed. One that is too long is shortened in the recipe's part, and characters that a
+ * run's name may not have are replaced by '-'.
+ */
+export function runNameOf(recipe: string, arm: string, seed: number, n: number): string {
+  const end = `-${arm}-seed${seed}`;
+  const name = recipe.replace(/[^\w.-]+/g, "-").replace(/^[._-]+/, "") || "recipe";
+  const base = name.slice(0, MAX_BASE_NAME - end.length) + end;
+  return n === 1 ? base : `${base}-${n}`;
+}
