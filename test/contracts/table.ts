@@ -44,7 +44,7 @@ export function tableLimitsContract(open: () => Table) {
       return open().update({ ...change, key });
     };
     await expect(claim(62)).rejects.toMatchObject(REFUSED);
-    expect(await claim(50)).toMatchObject({ applied: true });
+    expect(await claim(61)).toMatchObject({ applied: true });
   });
 
   test("a condition of more than 300 operators is refused", async () => {
