@@ -50,6 +50,22 @@ test("a write is billed per KB of its larger item, old or new, rounded up, even 
   expect(used.map(({ applied }) => applied)).toEqual([true, false, true, true, true, true]);
 });
 
+test.each([
+  { UpdateExpression: "SET x = :0" },
+  { UpdateExpression: "ADD x :0" },
+  { UpdateExpression: "REMOVE #0" },
+  { ConditionExpression: "y = :0" },
+  { ConditionExpression: "attribute_not_exists(#0)" },
+])("a placeholder without a name or value is refused: %j", async (expressions) => {
+  const api = openMemoryTable().api(() => {});
+  const Item = { pk: { S: "P" }, sk: { S: "S" }, x: { N: "1" } };
+  await api.putItem({ TableName: "t", Item });
+  const { x: _, ...Key } = Item;
+  const update = api.updateItem({ TableName: "t", Key, ...expressions });
+  await expect(update).rejects.toMatchObject({ name: "ValidationException" });
+  expect((await api.getItem({ TableName: "t", Key })).Item).toEqual(Item);
+});
+
 test("a batch of more than 100 keys is refused", async () => {
   const Keys = Array.from({ length: 101 }, (_, i) => ({ pk: { S: "P" }, sk: { S: String(i) } }));
   const api = openMemoryTable().api(() => {});

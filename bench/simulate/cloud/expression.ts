@@ -19,7 +19,7 @@ export function conditionHolds(input: Input, item: ItemAttributes | undefined): 
     if (absent) return path(absent) === undefined;
     const [, left, right] = /^(\S+) = (\S+)$/.exec(text) ?? [];
     if (!left || !right) throw validationException(`unsupported condition '${text}'`);
-    return isDeepStrictEqual(path(left), input.ExpressionAttributeValues?.[right]);
+    return isDeepStrictEqual(path(left), valueNamed(right, input));
   };
   return input.ConditionExpression?.split(" AND ").every(holds) ?? true;
 }
@@ -27,23 +27,32 @@ export function conditionHolds(input: Input, item: ItemAttributes | undefined): 
 /** The updated item, as a copy. */
 export function applyUpdate(input: Input, before: ItemAttributes): ItemAttributes {
   let item = before;
-  const valueNamed = (name = "") => input.ExpressionAttributeValues?.[name] as AttributeValue;
   const clauses = (input.UpdateExpression ?? "").matchAll(/(SET|ADD|REMOVE) (.+?)(?= (?:SET|ADD|REMOVE) |$)/g);
   for (const [, verb, list = ""] of clauses) {
     for (const action of list.split(", ")) {
       const [target = "", value] = action.split(verb === "SET" ? " = " : " ");
       const path = pathOf(target, input);
-      if (verb === "SET") item = put(item, path, valueNamed(value));
+      if (verb === "SET") item = put(item, path, valueNamed(value, input));
       else if (verb === "REMOVE") item = put(item, path, undefined);
-      else item = put(item, path, { N: String(Number(at(item, path)?.N ?? 0) + Number(valueNamed(value).N)) });
+      else item = put(item, path, { N: String(Number(at(item, path)?.N ?? 0) + Number(valueNamed(value, input).N)) });
     }
   }
   return item;
 }
 
-/** `#0.#1`, or the name of an attribute. */
+/** The names along a path, which is written as `#0.#1` or as the name of an attribute. */
 function pathOf(text: string, { ExpressionAttributeNames: names }: Input): string[] {
-  return text.split(".").map((step) => (step.startsWith("#") ? (names?.[step] ?? "") : step));
+  return text.split(".").map((step) => {
+    const name = step.startsWith("#") ? names?.[step] : step;
+    if (name === undefined) throw validationException(`expression attribute name '${step}' is not defined`);
+    return name;
+  });
+}
+
+function valueNamed(placeholder: string | undefined, { ExpressionAttributeValues: values }: Input): AttributeValue {
+  const value = placeholder === undefined ? undefined : values?.[placeholder];
+  if (value === undefined) throw validationException(`expression attribute value '${placeholder}' is not defined`);
+  return value;
 }
 
 function at(item: ItemAttributes, [first = "", ...rest]: string[]): AttributeValue | undefined {
