@@ -1,21 +1,23 @@
-/** @file `resume` refuses a run that was halted for longer than its conversations are kept, and says what to do instead. */
+/** @file `resume` refuses a run if conversations or groups of a step in flight have expired, and says what to do instead. */
 import { expect, test } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
-import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
+import { CONVERSATION_DAYS, expiryOf } from "../../core/training/retention.ts";
 import { endRun, finalizeGroupRecord, recordScores } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
+/** In milliseconds. */
 const DAY = 86_400_000;
+const START = DAY;
 
 async function halted() {
   const config = teamConfig();
   const store = memoryStore();
-  let time = DAY;
+  let time = START;
   store.clock.storeTime = async () => time;
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   await functions.startRun(await prepare(store.objects, config));
@@ -27,6 +29,8 @@ async function halted() {
     store,
     run,
     address,
+    /** Finalizes the group a day after the start of the run. */
+    finalize: () => store.table.update(finalizeGroupRecord(address, {}, expiryOf(START + DAY))),
     wait: (days: number) => {
       time += days * DAY;
     },
@@ -41,8 +45,8 @@ const refusal = {
 const score = { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: {} };
 
 test("resume refuses a run whose finalized group has expired", async () => {
-  const { store, run, address, wait, resume } = await halted();
-  await store.table.update(finalizeGroupRecord(address, {}, (DAY * (CONVERSATION_DAYS + 2)) / 1000));
+  const { store, run, address, finalize, wait, resume } = await halted();
+  await finalize();
   wait(CONVERSATION_DAYS);
   await resume();
   expect(await run()).toMatchObject({ status: "running" });
@@ -53,15 +57,19 @@ test("resume refuses a run whose finalized group has expired", async () => {
 });
 
 test("a store without a deployment deletes nothing, so a run in it resumes at any age", async () => {
-  const { store, run, address, wait, resume } = await halted();
+  const { store, run, finalize, wait, resume } = await halted();
   await store.table.delete(tableKeys.deployment);
-  await store.table.update(finalizeGroupRecord(address, {}, (DAY * (CONVERSATION_DAYS + 2)) / 1000));
+  await finalize();
   wait(CONVERSATION_DAYS + 1);
   await resume();
   expect(await run()).toMatchObject({ status: "running" });
 });
 
-test.each([0, 1, 2])("resume refuses a run whose scored conversation %d was deleted", async (deleted) => {
+test.each([
+  ["the outcome of a rollout without invocations", 0],
+  ["the outcome of a rollout with an invocation", 1],
+  ["an invocation", 2],
+])("resume refuses a run of which a scored conversation was deleted: %s", async (_, deleted) => {
   const { store, address, wait, resume } = await halted();
   const id = "i".repeat(22);
   const called = { ...score, invocations: { searcher: [{ id, reward: 1, expert: 1 }] } };
@@ -79,8 +87,9 @@ test.each([0, 1, 2])("resume refuses a run whose scored conversation %d was dele
 
 test("once a step has finished, the refusal says how to keep the last version", async () => {
   const { store, run, address, wait } = await halted();
-  const first = await store.table.get(tableKeys.step(address.run, 0));
-  await store.table.insert(tableKeys.step(address.run, 1), { ...first, step: 1 });
+  const stepZero = await store.table.get(tableKeys.step(address.run, 0));
+  // Step 1 is refused because its groups have no GROUP records: in a run of this age, they have expired.
+  await store.table.insert(tableKeys.step(address.run, 1), { ...stepZero, step: 1 });
   wait(CONVERSATION_DAYS);
   const resumed = resumeInStore(store, teamConfig(), { ...(await run()), step: 1 }, {});
   await expect(resumed).rejects.toMatchObject({

@@ -217,16 +217,16 @@ const normal = (random: Random) =>
   Math.sqrt(-2 * Math.log(1 - random.uniform())) * Math.cos(2 * Math.PI * random.uniform());
 
 test.each<
-  [what: string, seeds: number, questions: number, sd: { seed: number; question: number; interaction: number }]
+  [what: string, seeds: number, questions: number, sd: { seed: number; question: number; armByQuestion: number }]
 >([
-  ["five seeds that differ", 5, 80, { seed: 0.05, question: 0.25, interaction: 0.1 }],
-  ["five seeds that do not", 5, 80, { seed: 0, question: 0.25, interaction: 0 }],
-  ["three seeds", 3, 80, { seed: 0.04, question: 0.25, interaction: 0.1 }],
-  ["one seed, and no claim about others", 1, 80, { seed: 0, question: 0.25, interaction: 0 }],
+  ["five seeds that differ", 5, 80, { seed: 0.05, question: 0.25, armByQuestion: 0.1 }],
+  ["five seeds that do not", 5, 80, { seed: 0, question: 0.25, armByQuestion: 0 }],
+  ["three seeds", 3, 80, { seed: 0.04, question: 0.25, armByQuestion: 0.1 }],
+  ["one seed, and no claim about others", 1, 80, { seed: 0, question: 0.25, armByQuestion: 0 }],
 ])("covers the true difference in more than 88% of simulations: %s", (what, seeds, questions, sd) => {
   const random = stream("coverage", what);
   const clip = (p: number) => Math.min(1, Math.max(0, p));
-  const totalSd = Math.hypot(sd.seed, sd.question, sd.interaction);
+  const totalSd = Math.hypot(sd.seed, sd.question, sd.armByQuestion);
   const truth = [0.6, 0.5].map((center) => {
     const draws = Array.from({ length: 2000 }, () => clip(center + totalSd * normal(random)));
     return draws.reduce((sum, p) => sum + p, 0) / draws.length;
@@ -236,11 +236,11 @@ test.each<
   for (let i = 0; i < repetitions; i++) {
     const questionEffects = Array.from({ length: questions }, () => sd.question * normal(random));
     const arm = (center: number): Tallies_SQ => {
-      const interactions = Array.from({ length: questions }, () => sd.interaction * normal(random));
+      const armEffects = Array.from({ length: questions }, () => sd.armByQuestion * normal(random));
       return Array.from({ length: seeds }, () => {
         const seedEffect = sd.seed * normal(random);
         return questionEffects.map((effect, q) =>
-          answer(random.uniform() < clip(center + seedEffect + effect + (interactions[q] ?? 0))),
+          answer(random.uniform() < clip(center + seedEffect + effect + (armEffects[q] ?? 0))),
         );
       });
     };
