@@ -1,4 +1,4 @@
-/** @file The table and bucket that the environment names. Endpoints, region and keys are the standard AWS variables. */
+/** @file The table and bucket that the environment names. Endpoints, region and keys are what AWS's SDKs find. */
 import * as z from "zod";
 import { parse } from "../core/contracts/parse.ts";
 

@@ -1,6 +1,6 @@
 /**
- * @file The SDK clients: keep-alive connections, bounded retries, endpoints and credentials from the standard AWS variables, and an observer
- * that sees every attempt on the wire.
+ * @file The SDK clients: keep-alive connections, bounded retries, the endpoints and keys of a store's own variables or of this
+ * process, and an observer that sees every attempt on the wire.
  */
 import { IncomingMessage } from "node:http";
 import { finished } from "node:stream";

@@ -5,7 +5,7 @@ import { openClock } from "./clock.ts";
 import { openObjectStore, type PartSizes } from "./object-store.ts";
 import { openTable, sdkApi } from "./table.ts";
 
-export interface StoreNames {
+export interface AwsStoreOptions {
   readonly table: string;
   readonly bucket: string;
   /** For objects that are uploaded in parts. */
@@ -19,8 +19,12 @@ export interface AwsStore {
   close(): void;
 }
 
-/** Endpoints, region and credentials come from the standard AWS variables: those of `access` if it is given, otherwise those of this process. */
-export function openAwsStore(names: StoreNames, access?: StoreAccess): AwsStore {
+/**
+ * Endpoints, region and keys are those of `access`. Without it, they are what AWS's SDKs find for this process: in its environment, in a
+ * profile, or in the role of its machine or function.
+ */
+export function openAwsStore({ table: name, bucket, parts }: AwsStoreOptions, access?: StoreAccess): AwsStore {
+  /** For messages: the endpoint of each service, or the service's name until a request has been sent. */
   const endpoints = { dynamo: "DynamoDB", s3: "S3" };
   const observer = (api: keyof typeof endpoints): WireObserver => ({
     sent(endpoint) {
@@ -29,14 +33,15 @@ export function openAwsStore(names: StoreNames, access?: StoreAccess): AwsStore 
     answered: (date) => clock.sawDate(date),
   });
   const clients = openClients({ dynamo: observer("dynamo"), s3: observer("s3") }, access);
-  const table = openTable({ api: sdkApi(clients.dynamo), name: names.table, endpoint: () => endpoints.dynamo });
+  const table = openTable({ api: sdkApi(clients.dynamo), name, endpoint: () => endpoints.dynamo });
+  // There is no such item: any response has the Date header that the clock needs.
   const clock = openClock(() => table.get({ pk: "CLOCK", sk: "CLOCK" }));
   return {
     objects: openObjectStore({
       s3: clients.s3,
-      bucket: names.bucket,
+      bucket,
       endpoint: () => endpoints.s3,
-      parts: names.parts,
+      parts,
     }),
     table,
     clock,

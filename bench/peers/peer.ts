@@ -7,7 +7,7 @@ import { processTree } from "../process-tree.ts";
 import { Lap } from "./laps.ts";
 
 export interface Peer {
-  /** Rejects with `process-failed` if the process ends instead of answering, or cannot be started. */
+  /** Rejects with `process-failed` if the process ends instead of answering or cannot be started, and with `record-damaged` if its answer is not a lap. */
   lap(): Promise<Lap>;
   /** Peak resident memory so far: the sum over the processes that are alive now, each at its own peak. */
   peakBytes(): number;

@@ -2,10 +2,10 @@
  * @file Which rollouts of an evaluation may have crashed its worker. A rollout that does so again and again must not keep the evaluation from
  * ending: a suspect runs alone. Once it has crashed its worker `crashLimit` times while it ran alone, it is given up on and counted as lost.
  *
- *     the worker         its rollouts in flight, from     suspects recorded in JOB by
- *     dies               its WORKER record                the next worker, as it leases the job
- *     fails by itself    its memory                       itself, as it releases the job
- *     hangs, or is       its memory                       itself, if it still can; otherwise as if it had died
+ *     the worker         list of its rollouts in flight    who records the suspects in JOB
+ *     dies               its WORKER record                 the next worker, as it leases the job
+ *     fails by itself    its memory                        the worker itself, as it releases the job
+ *     hangs, or is       its memory                        the worker itself if it still can; otherwise as if it had died
  *     declared dead
  *
  * The first worker of a job records nothing in flight, so its death makes no suspects.
@@ -31,16 +31,16 @@ export function namesOfJob(job: string, inFlight: readonly string[]): string[] {
 }
 
 /**
- * The suspects after a crash of a worker that had the rollouts `crashed` in flight. Suspects run first, one at a time. If anything other than
+ * The suspects after a crash of a worker. `inFlight`: the rollouts that it had in flight, any of which may have crashed it. Suspects run first, one at a time. If anything other than
  * one suspect was in flight, all earlier suspects had ended: of them, only those that have been given up on are kept. So, besides those, there
  * are never more suspects than a worker has slots.
  */
-export function suspectsAfter(suspects: Suspects = {}, crashed: readonly string[], crashLimit: number): Suspects {
-  const [first] = crashed;
+export function suspectsAfter(suspects: Suspects = {}, inFlight: readonly string[], crashLimit: number): Suspects {
+  const [first] = inFlight;
   if (first === undefined) return suspects;
-  const ranAlone = crashed.length === 1;
+  const ranAlone = inFlight.length === 1;
   const isSuspect = ranAlone && suspects[first] !== undefined;
   const kept = Object.entries(suspects).filter(([, crashes]) => isSuspect || crashes >= crashLimit);
-  const counted = crashed.map((name) => [name, (suspects[name] ?? 0) + (ranAlone ? 1 : 0)]);
+  const counted = inFlight.map((name) => [name, (suspects[name] ?? 0) + (ranAlone ? 1 : 0)]);
   return Object.fromEntries([...kept, ...counted]);
 }

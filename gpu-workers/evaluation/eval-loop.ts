@@ -120,8 +120,8 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
     await evaluateJob(role, leased, { suspects: leased.suspects ?? {}, limit, inFlight }, until);
   } catch (error) {
     const hasCrashed = until.aborted ? membership.end !== undefined : isCrash(error);
-    const crashed = hasCrashed ? inFlight.names : [];
-    await table.update(releaseJob(leased, membership.id, suspectsAfter(leased.suspects, crashed, limit)));
+    const inFlightAtCrash = hasCrashed ? inFlight.names : [];
+    await table.update(releaseJob(leased, membership.id, suspectsAfter(leased.suspects, inFlightAtCrash, limit)));
     const isCanceled = halted.aborted && isMgrpoError(error, "canceled");
     if (!isCanceled && !(await haltIfRefused(run, error, "evaluation"))) throw error;
   } finally {

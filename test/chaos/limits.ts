@@ -1,4 +1,4 @@
-/** @file What bounds the waits of a trial, in seconds: settings of its runs and processes, which the checker holds them to. */
+/** @file The time limits of a trial, in seconds. Its runs and processes are configured with them, and the checker reports every longer wait. */
 import { IDLE_SECONDS } from "../../adapters/aws/clients.ts";
 
 export interface WaitLimits {

@@ -29,6 +29,7 @@ export interface RequestedTurn {
 }
 
 export interface Dialect<R extends ApiRequest = ApiRequest> {
+  /** Of its endpoint, below /v1 and with a leading slash: `/messages`. */
   readonly path: string;
   /** Settings without effect in training, as paths such as `text.verbosity`, where `*` is each element of an array. */
   readonly overridden: readonly string[];

@@ -20,8 +20,8 @@ test.each([
   ["a rollout alone in flight: the crash counts against it", undefined, ["4/0"], { "4/0": 1 }],
   ["others in flight: earlier suspects are forgotten", { "0/0": 2, "1/0": 0 }, ["2/0", "3/0"], { "2/0": 0, "3/0": 0 }],
   ["another in flight: a suspect given up on is kept", { "0/0": 3, "1/0": 0 }, ["2/0"], { "0/0": 3, "2/0": 1 }],
-])("%s", (_case, suspects, crashed, after) => {
-  expect(suspectsAfter(suspects, crashed, 3)).toEqual(after);
+])("%s", (_case, suspects, inFlight, after) => {
+  expect(suspectsAfter(suspects, inFlight, 3)).toEqual(after);
 });
 
 test("however often workers crash, there are no more suspects than slots, not counting those given up", () => {
@@ -30,7 +30,7 @@ test("however often workers crash, there are no more suspects than slots, not co
   fc.assert(
     fc.property(fc.array(crash), (crashes) => {
       let suspects: Record<string, number> = {};
-      for (const crashed of crashes) suspects = suspectsAfter(suspects, crashed, 3);
+      for (const inFlight of crashes) suspects = suspectsAfter(suspects, inFlight, 3);
       expect(Object.values(suspects).filter((count) => count < 3).length).toBeLessThanOrEqual(4);
     }),
   );

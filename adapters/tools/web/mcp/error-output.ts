@@ -5,7 +5,10 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 
 const KEPT_CHARACTERS = 10_000;
 
-/** Reads all output and keeps the end. Returns a function that returns that end's whole lines: half of a secret would not be redacted. */
+/**
+ * Reads all output and keeps the end of it. The returned function gives that end, without a first line that was cut: it may begin inside a
+ * secret, which could not be redacted.
+ */
 export function keepErrorOutput(transport: Transport): () => string {
   const stream = transport instanceof StdioClientTransport ? transport.stderr : null;
   let end = "";
