@@ -21,8 +21,8 @@ import { WorkerPool } from "../invocations/worker-pool.ts";
 import type { WorkerObserver } from "../liveness/observer.ts";
 import type { RunContext } from "../run-context.ts";
 import { LimitReached } from "./limit-reached.ts";
-import { LimitReport, MAX_TURN_BYTES } from "./session-routes.ts";
-import type { SubAgent } from "./sub-agents.ts";
+import { LimitReport, MAX_SESSION_BODY_BYTES } from "./session-routes.ts";
+import type { SessionSummary, SubAgent } from "./sub-agents.ts";
 
 /** The workers of remote sub-agents, as one caller reaches them. */
 export interface RemoteWorkers {
@@ -94,7 +94,7 @@ export function remoteSubAgent({ pool, client, agents }: RemoteWorkers, agent: s
       const assignment = assignments.get(session.id);
       // This agent never replied to the app.
       if (!assignment?.isHeld) return NEVER_CALLED;
-      const ended = await post(session, "end", canonicalJson({ session, ...summary }), EndedSession, signal);
+      const ended = await post(session, "end", endBody(session, summary), EndedSession, signal);
       if (assignment.worker) assignment.asked.delete(assignment.worker.url);
       return ended;
     },
@@ -117,9 +117,19 @@ function turnBody(session: AgentSession, request: TurnRequest, agent: RunConfig[
     message.role === "tool" ? { ...message, text: message.text.slice(0, kept) } : message,
   );
   const body = canonicalJson({ session, request: { ...request, messages } });
-  if (Buffer.byteLength(body) <= MAX_TURN_BYTES) return body;
-  const message = `the conversation is larger than ${MAX_TURN_BYTES} bytes, the most that '${session.agent}' takes`;
+  if (Buffer.byteLength(body) <= MAX_SESSION_BODY_BYTES) return body;
+  const message = `the conversation is larger than ${MAX_SESSION_BODY_BYTES} bytes, the most that '${session.agent}' takes`;
   throw new LimitReached("token-limit", message);
+}
+
+/** Throws `request-refused` if the worker would not take the body. */
+function endBody(session: AgentSession, summary: SessionSummary): string {
+  const body = canonicalJson({ session, ...summary });
+  if (Buffer.byteLength(body) <= MAX_SESSION_BODY_BYTES) return body;
+  throw new MgrpoError(
+    "request-refused",
+    `the texts in the main agent's calls, which '${session.agent}' needs at the end of a session, are larger than ${MAX_SESSION_BODY_BYTES} bytes: lower the main agent's limits.turns or limits.turnTokens`,
+  );
 }
 
 /** Which worker a session is assigned to. */
@@ -182,7 +192,7 @@ async function postTo<S extends z.ZodType>(
       const { limit, message } = parseJson(LimitReport, response.text, `answer of worker '${worker.worker}'`);
       throw new LimitReached(limit, message);
     }
-    // A proxy's limit: the worker's own is not exceeded.
+    // A proxy's limit: `turnBody` and `endBody` keep to the worker's own.
     if (response.status === 413) {
       const message = `worker '${worker.worker}' refused a request of ${body.length} characters (413): ${response.text.slice(0, 300)}`;
       throw new MgrpoError("request-refused", `${message}; raise the body limit of the proxy in front of it`);

@@ -10,7 +10,7 @@
  *     DELETE /sessions/<id>         204 forgotten
  */
 
-import type { Hono } from "hono";
+import type { Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import * as z from "zod";
 import { withAnySignal } from "../../core/any-signal.ts";
@@ -31,10 +31,10 @@ import { LimitReached } from "./limit-reached.ts";
 import type { SubAgent } from "./sub-agents.ts";
 
 /**
- * Room for any request that the gateway accepts (api/app.ts). Conversations that `previous_response_id` continues may be longer: the caller
- * refuses those (remote-sub-agent.ts).
+ * Limit on the body of a turn and of an end: room for any request that the gateway accepts (api/app.ts). Conversations that
+ * `previous_response_id` continues, and the call texts of an end, may be longer: the caller refuses those (remote-sub-agent.ts).
  */
-export const MAX_TURN_BYTES = 8 << 20;
+export const MAX_SESSION_BODY_BYTES = 8 << 20;
 
 export interface SessionHost {
   readonly agent: string;
@@ -42,7 +42,7 @@ export interface SessionHost {
   readonly admission: AdmissionRules;
   /** How many earlier steps may still be sampled beside a session's own. */
   readonly staleness: number;
-  /** Whether another version is being loaded, and this one is neither open nor being loaded. */
+  /** Whether another version is being loaded, and `version` is neither open nor being loaded. */
   isLoadingOther(version: number): boolean;
   readonly log: Pick<Log, "error">;
 }
@@ -54,7 +54,10 @@ export type LimitReport = z.infer<typeof LimitReport>;
 interface State {
   readonly host: SessionHost;
   readonly stop: AbortController;
-  /** By session id: what its end committed. Dropped when a session ends whose step is more than `staleness` + 1 later. */
+  /**
+   * By session id: what its end committed. When a session ends, entries more than `staleness` + 1 steps older are dropped: ends of the
+   * oldest step that is sampled beside its own, and of the step before that, may still be repeated.
+   */
   readonly ended: Map<string, { readonly step: number; readonly result: Promise<EndedSession> }>;
 }
 
@@ -71,20 +74,20 @@ export function addSessionRoutes(app: Hono, prefix: string, signatures: Signatur
   const state: State = { host, stop: new AbortController(), ended: new Map() };
   app.use(
     "/sessions/*",
-    bodyLimit({ maxSize: MAX_TURN_BYTES, onError: tooLarge(MAX_TURN_BYTES) }),
+    bodyLimit({ maxSize: MAX_SESSION_BODY_BYTES, onError: tooLarge(MAX_SESSION_BODY_BYTES) }),
     requireSignature(prefix, signatures.verify),
   );
   app.post("/sessions/:id/turns", async (context) => {
     const body = await context.req.text();
     const turn = parseJson(SessionTurn, body, "body of a session's turn", "event-malformed");
     const answer = await answerTurn(state, context.req.param("id"), turn, context.req.raw.signal);
-    return signed(answer, (text) => signatures.signReport(text, (name) => context.req.header(name)));
+    return responseOf(answer, signatures, context);
   });
   app.post("/sessions/:id/end", async (context) => {
     const body = await context.req.text();
     const end = parseJson(SessionEnd, body, "body of a session's end", "event-malformed");
     const answer = await answerEnd(state, context.req.param("id"), end);
-    return signed(answer, (text) => signatures.signReport(text, (name) => context.req.header(name)));
+    return responseOf(answer, signatures, context);
   });
   app.delete("/sessions/:id", async (context) => {
     host.sub.discard({ id: context.req.param("id") });
@@ -101,11 +104,12 @@ export function addSessionRoutes(app: Hono, prefix: string, signatures: Signatur
 /** `report` and `limit` are signed. */
 type Answer = { readonly report: unknown } | { readonly limit: LimitReport } | { readonly response: Response };
 
-function signed(answer: Answer, sign: (body: string) => Record<string, string>): Response {
+function responseOf(answer: Answer, { signReport }: Signatures, { req }: Context): Response {
   if ("response" in answer) return answer.response;
   const [status, report] = "limit" in answer ? [422, answer.limit] : [200, answer.report];
   const body = JSON.stringify(report);
-  return new Response(body, { status, headers: { "content-type": "application/json", ...sign(body) } });
+  const signature = signReport(body, (name) => req.header(name));
+  return new Response(body, { status, headers: { "content-type": "application/json", ...signature } });
 }
 
 async function answerTurn(
@@ -119,8 +123,8 @@ async function answerTurn(
   if (refused) return { response: refused };
   const waiting = new AbortController();
   // A slow store delays the admission, and the caller takes a late answer to mean that the worker died.
-  const left = LONGEST_POLL_SECONDS * 1000 - (performance.now() - askedAt);
-  const timer = setTimeout(() => waiting.abort(), left);
+  const leftMs = LONGEST_POLL_SECONDS * 1000 - (performance.now() - askedAt);
+  const timer = setTimeout(() => waiting.abort(), leftMs);
   try {
     return await withAnySignal([waiting.signal, stop.signal, caller], async (signal) => {
       await host.admission.whenReady(session, signal);
@@ -134,16 +138,16 @@ async function answerTurn(
   }
 }
 
-async function answerEnd(
-  { host, stop, ended }: State,
-  id: string,
-  { session, ...summary }: SessionEnd,
-): Promise<Answer> {
-  if (id !== session.id) return { response: new Response("the path names another session", { status: 400 }) };
+/** `close` waits for the ends in progress, so neither it nor a caller that is gone cancels them. */
+const NEVER_ABORTED = new AbortController().signal;
+
+async function answerEnd({ host, ended }: State, id: string, { session, ...summary }: SessionEnd): Promise<Answer> {
+  const misdirected = misdirection(host, id, session);
+  if (misdirected) return { response: misdirected };
   const { step } = session.address;
   const oldest = step - 1 - host.staleness;
   for (const [old, end] of ended) if (end.step < oldest) ended.delete(old);
-  const result = ended.get(id)?.result ?? host.sub.end(session, summary, stop.signal);
+  const result = ended.get(id)?.result ?? host.sub.end(session, summary, NEVER_ABORTED);
   ended.set(id, { step, result });
   try {
     return { report: await result };
@@ -154,17 +158,24 @@ async function answerEnd(
 }
 
 async function refusal(
-  { agent, admission, isLoadingOther }: SessionHost,
+  host: SessionHost,
   stop: AbortController,
   id: string,
   session: AgentSession,
 ): Promise<Response | undefined> {
-  if (id !== session.id || session.agent !== agent)
-    return new Response(`the path names another session, or its agent is not '${agent}'`, { status: 400 });
+  const { admission, isLoadingOther } = host;
+  const misdirected = misdirection(host, id, session);
+  if (misdirected) return misdirected;
   if (stop.signal.aborted) return new Response("draining", { status: 503 });
   if (!(await admission.admits(session))) return new Response("the step is not open for this version", { status: 410 });
   if (!isLoadingOther(session.version)) return undefined;
   return new Response("loading another version", { status: 409, headers: { "Retry-After": "1" } });
+}
+
+/** The refusal of a request for another session than the path names, or for another agent. */
+function misdirection({ agent }: SessionHost, id: string, session: AgentSession): Response | undefined {
+  if (id === session.id && session.agent === agent) return undefined;
+  return new Response(`the path names another session, or its agent is not '${agent}'`, { status: 400 });
 }
 
 function failure(host: SessionHost, error: unknown): Answer {

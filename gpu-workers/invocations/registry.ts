@@ -41,7 +41,7 @@ export interface InvocationRegistryOptions {
   whenReady(request: InvocationRequest, signal: AbortSignal): Promise<void>;
   /** Resolves when every version of the step is published. The time limit starts then. */
   whenOpen(request: InvocationRequest, signal: AbortSignal): Promise<unknown>;
-  /** Whether another version is being loaded, and this one is neither open nor being loaded. */
+  /** Whether another version is being loaded, and `version` is neither open nor being loaded. */
   isLoadingOther(version: number): boolean;
   /** How many earlier steps may still be sampled beside an invocation's own. */
   readonly staleness: number;

@@ -25,7 +25,7 @@ export interface PolicyVersions {
   acquire(version: number): Promise<Lease>;
   /** Opens a version ahead of its first use. */
   open(version: number): Promise<void>;
-  /** Whether another version is being opened, and this one is neither open nor being opened. */
+  /** Whether another version is being opened, and `version` is neither open nor being opened. */
   isLoadingOther(version: number): boolean;
   /** Closes every version. One that is requested later opens again. */
   close(): Promise<void>;

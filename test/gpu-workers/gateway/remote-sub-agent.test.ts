@@ -155,6 +155,17 @@ test("a conversation of more than 8 MiB reaches the agent's limit, and no worker
   expect(calls).toEqual([]);
 });
 
+test("an end of more than 8 MiB is refused before it reaches the worker, and the error says what to lower", async () => {
+  const { sub, calls } = team(["w1"], async () => reply("1"));
+  await sub.turn(session, asking("one"), never);
+  const summary = { delivered: ["1"], callTexts: ["x".repeat(8 << 20)] };
+  await expect(sub.end(session, summary, never)).rejects.toMatchObject({
+    ...{ code: "request-refused", retryable: false },
+    message: expect.stringMatching(/larger than 8388608 bytes: lower the main agent's limits\.turns/),
+  });
+  expect(calls).toEqual(["w1 turns"]);
+});
+
 test("a request that a proxy finds too large is refused alone: it is no fault of the caller's worker", async () => {
   const { sub } = team(["w1"], async () => ({ status: 413, text: "Request Entity Too Large" }));
   await expect(sub.turn(session, asking("one"), never)).rejects.toMatchObject({

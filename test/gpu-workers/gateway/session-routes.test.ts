@@ -78,6 +78,19 @@ test("a turn that arrives after its session was forgotten samples nothing", asyn
   expect(samples).toHaveLength(1);
 });
 
+test("a turn or an end for another session or another agent gets 400, and commits nothing", async () => {
+  const store = memoryStore();
+  const { post, end } = routes([], { name: "relay", store } as unknown as RunContext);
+  const { session, ...turn } = turnOf("one");
+  const { exchange } = TurnReply.parse(await (await post({ session, ...turn })).json());
+  for (const other of [{ agent: "main" }, { id: "b".repeat(22) }]) {
+    const misdirected = { ...session, ...other };
+    expect((await post({ session: misdirected, ...turn })).status).toBe(400);
+    expect((await end({ session: misdirected, delivered: [exchange], callTexts: [] })).status).toBe(400);
+  }
+  expect(store.objects.keys()).toEqual([]);
+});
+
 test("an end whose commit failed can be repeated, and then commits the conversations", async () => {
   const store = memoryStore();
   let failures = 1;
