@@ -1,5 +1,5 @@
 /** @file A store that encrypts conversations: what is at rest, what is read back, and that everything else passes through. */
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { decrypt, encrypt } from "../../../core/contracts/encryption.ts";
 import { decryptedObjects, encryptedObjects } from "../../../core/training/encrypted-objects.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
@@ -23,6 +23,27 @@ test("a committed object is encrypted at rest, and plain text when it is read th
   expect(decrypt(JSON.parse(stored).encrypted, CANARY)).toBe(plain);
   expect(text(await encrypted.get("key"))).toBe(plain);
   expect(text(await decrypted.get("key"))).toBe(plain);
+});
+
+test("what is read is what was committed, a byte order mark included; what is not UTF-8 is refused, and not written", async () => {
+  const { objects, encrypted } = stores();
+  const marked = bytes("\uFEFFmarked");
+  await encrypted.commit("marked", marked);
+  expect(await encrypted.get("marked")).toEqual(marked);
+  await expect(encrypted.commit("binary", Uint8Array.of(0x7b, 0xff))).rejects.toThrow("not valid for encoding utf-8");
+  expect(objects.keys()).toEqual(["marked"]);
+});
+
+test("the decrypting store passes on the hash of what it commits; the encrypting one does not: its bytes differ", async () => {
+  const { objects } = memoryStore();
+  const commit = vi.fn(objects.commit);
+  const watched = { ...objects, commit };
+  await decryptedObjects(watched).commit("plain", bytes("plain"), "hash");
+  await encryptedObjects(watched, CANARY).commit("secret", bytes("secret"), "hash");
+  expect(commit.mock.calls.map(([key, , sha256]) => [key, sha256])).toEqual([
+    ["plain", "hash"],
+    ["secret", undefined],
+  ]);
 });
 
 test("repeating a commit with the same text succeeds; with another text it is refused", async () => {
@@ -68,6 +89,8 @@ test("an encrypted object is decrypted with its own canary; a damaged one is ref
     empty: { canary: "", encrypted: "" },
     more: { canary: "c", encrypted: "", extra: 1 },
     less: { canary: "c" },
+    unencoded: { canary: "c", encrypted: "no base64!" },
+    garbled: { canary: "wrong canary", encrypted: encrypt("乌有城", "right") },
   })) {
     await objects.commit(key, bytes(JSON.stringify(damaged)));
     await expect(encrypted.get(key)).rejects.toMatchObject({
