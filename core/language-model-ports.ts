@@ -23,7 +23,7 @@ export interface CompletionRequest {
    * Called for each attempt whose usage is unknown although its server may charge for it: cut off by its timeout, the signal or the server, or
    * answered without usage, or with a usage of 0.
    */
-  readonly onCutOff?: () => void;
+  readonly onUnknownUsage?: () => void;
 }
 
 export interface Completion {
@@ -71,7 +71,7 @@ export interface ChatRequest {
   readonly sampling: Sampling;
   readonly maxTokens: number;
   /** As in `CompletionRequest`. */
-  readonly onCutOff?: () => void;
+  readonly onUnknownUsage?: () => void;
 }
 
 /**

@@ -148,26 +148,27 @@ async function cast<S extends z.ZodType>(
   request: CompletionRequest,
 ): Promise<Cast> {
   let usage: TokenUsage | undefined;
-  let cutOff = 0;
-  const onCutOff = () => {
-    cutOff += 1;
+  let unknownUsages = 0;
+  const onUnknownUsage = () => {
+    unknownUsages += 1;
   };
-  const cost = () => costOf(config, request, usage, cutOff);
+  const cost = () => costOf(config, request, usage, unknownUsages);
   try {
-    const answer = await model.complete({ ...request, onCutOff }, context.signal);
+    const answer = await model.complete({ ...request, onUnknownUsage }, context.signal);
     usage = answer.usage;
     return { vote: read(parseAnswer(schema, answer.text)), cost: cost() };
   } catch (error) {
     usage ??= evidenceOf(error).usage;
-    return { error: translated(error), ...((usage || cutOff > 0) && { cost: cost() }) };
+    return { error: translated(error), ...((usage || unknownUsages > 0) && { cost: cost() }) };
   }
 }
 
-/** @param cutOff number of attempts that were cut off, or answered without usage. */
-function costOf(config: JudgeConfig, request: CompletionRequest, usage: TokenUsage | undefined, cutOff: number) {
+/** @param unknownUsages number of attempts whose usage is unknown. */
+function costOf(config: JudgeConfig, request: CompletionRequest, usage: TokenUsage | undefined, unknownUsages: number) {
   const { inputTokens, outputTokens } = usage ?? { inputTokens: 0, outputTokens: 0 };
   const { usdPerMillionTokens: prices } = config;
-  const usd = prices && costUsd(prices, { inputTokens, outputTokens }) + cutOff * mostUsdPerVote(config, request);
+  const usd =
+    prices && costUsd(prices, { inputTokens, outputTokens }) + unknownUsages * mostUsdPerVote(config, request);
   return { inputTokens, outputTokens, usd };
 }
 

@@ -20,20 +20,19 @@ import { EndpointFailure, mayBeCharged, refused, translateEndpointError, unavail
 import type { Endpoint } from "./provider.ts";
 import { usageOf } from "./usage.ts";
 
-/**
- * The backoff: the second attempt waits 1 to 2 times this, each later one twice as long, at most MAX_WAIT_SECONDS, after any Retry-After.
- */
+/** The default base of the backoff. */
 const PAUSE_SECONDS = 1;
 /** The longest backoff. A server that demands a longer pause counts as unavailable. */
 const MAX_WAIT_SECONDS = 60;
 
 export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | "attempts"> {
+  /** See `OpenModelOptions`. */
   readonly pauseSeconds?: number;
   /**
    * Called for each request that was sent and then cut off (by `timeoutSeconds`, the caller's signal or the server) or
    * answered without usage, or with a usage of 0.
    */
-  readonly onCutOff?: () => void;
+  readonly onUnknownUsage?: () => void;
 }
 
 export interface GeneratedReply extends Pick<LanguageModelV3GenerateResult, "content"> {
@@ -47,17 +46,17 @@ export interface GeneratedReply extends Pick<LanguageModelV3GenerateResult, "con
 export async function requestCompletion(
   endpoint: Endpoint,
   request: LanguageModelV3CallOptions,
-  { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS, onCutOff = () => {} }: RetryPolicy,
+  { attempts, timeoutSeconds, pauseSeconds = PAUSE_SECONDS, onUnknownUsage = () => {} }: RetryPolicy,
   signal?: AbortSignal,
 ): Promise<GeneratedReply> {
   let attempted = 0;
   const attempt = async () => {
     attempted += 1;
-    const result = await once(endpoint, request, { timeoutSeconds, onCutOff }, signal);
+    const result = await once(endpoint, request, { timeoutSeconds, onUnknownUsage }, signal);
     const { raw = "" } = result.finishReason;
     const { inputTokens, outputTokens, raw: counts } = result.usage;
     const usage = usageOf(inputTokens.total, outputTokens.total, counts?.["total_tokens"]);
-    if (!usage || isNothing(usage, result) || BROKEN_OFF.includes(raw)) onCutOff();
+    if (!usage || isNothing(usage, result) || BROKEN_OFF.includes(raw)) onUnknownUsage();
     if (!BROKEN_OFF.includes(raw)) return answerOf(endpoint, result, usage);
     throw unavailable(`${endpoint.name} broke off its answer (finish reason '${raw}')`);
   };
@@ -95,7 +94,7 @@ function givenUp(failure: EndpointFailure, attempts: number): MgrpoError {
 async function once(
   endpoint: Endpoint,
   request: LanguageModelV3CallOptions,
-  { timeoutSeconds, onCutOff }: Required<Pick<RetryPolicy, "timeoutSeconds" | "onCutOff">>,
+  { timeoutSeconds, onUnknownUsage }: Required<Pick<RetryPolicy, "timeoutSeconds" | "onUnknownUsage">>,
   signal: AbortSignal | undefined,
 ): Promise<LanguageModelV3GenerateResult> {
   const timeout = AbortSignal.timeout(Math.ceil(timeoutSeconds * 1000));
@@ -107,7 +106,7 @@ async function once(
     isSent = true;
     return await model.doGenerate({ ...toWellFormedJson(request), abortSignal });
   } catch (error) {
-    if (isSent && (abortSignal.aborted || mayBeCharged(error))) onCutOff();
+    if (isSent && (abortSignal.aborted || mayBeCharged(error))) onUnknownUsage();
     if (signal?.aborted) throw error;
     if (timeout.aborted) throw unavailable(`${endpoint.name} took more than ${timeoutSeconds} s`);
     throw translateEndpointError(error, endpoint);

@@ -24,8 +24,8 @@ export function openConversationModel(spec: LanguageModelSpecInput, options: Ope
   return {
     async generate(request, signal) {
       try {
-        const { onCutOff } = request;
-        const retryPolicy = { ...settings, ...options, ...(onCutOff && { onCutOff }) };
+        const { onUnknownUsage } = request;
+        const retryPolicy = { ...settings, ...options, ...(onUnknownUsage && { onUnknownUsage }) };
         return turnOf(await requestCompletion(endpoint, callOptions(request), retryPolicy, signal));
       } catch (error) {
         if (!(error instanceof EndpointFailure)) throw error;

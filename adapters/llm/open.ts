@@ -11,9 +11,12 @@ import { jsonOrUndefined } from "./json.ts";
 import { openEndpoint } from "./provider.ts";
 
 export interface OpenModelOptions {
-  /** For API keys and AWS_REGION; default: the environment of the process. */
+  /** For API keys and AWS_REGION. Default: the environment of the process. */
   readonly environment?: Environment;
-  /** Minimum seconds before the second attempt of a request; random, up to twice as long. */
+  /**
+   * Base of the exponential backoff: the second attempt waits 1 to 2 times this, at random, after any Retry-After; each later one twice as
+   * long, at most 60 s. Default: 1.
+   */
   readonly pauseSeconds?: number;
 }
 
@@ -27,7 +30,7 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenMod
   const endpoint = openEndpoint(settings, options.environment ?? process.env);
   const retryPolicy = { ...settings, ...options };
   return {
-    async complete({ messages, schema, temperature, maxTokens, onCutOff }, signal) {
+    async complete({ messages, schema, temperature, maxTokens, onUnknownUsage }, signal) {
       const jsonSchema = schema && (z.toJSONSchema(schema) as JSONSchema7);
       const { content, stop, usage } = await requestCompletion(
         endpoint,
@@ -40,7 +43,7 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenMod
           ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
           ...(jsonSchema && settings.json !== "text" && { responseFormat: { type: "json", schema: jsonSchema } }),
         },
-        { ...retryPolicy, ...(onCutOff && { onCutOff }) },
+        { ...retryPolicy, ...(onUnknownUsage && { onUnknownUsage }) },
         signal,
       );
       const text = content.flatMap((part) => (part.type === "text" ? part.text : [])).join("");

@@ -76,8 +76,8 @@ test("when a request and its payment both fail, the error of the request is the 
   const config = AgentConfig.parse({ model: "m", endpoint: { usdPerMillionTokens: { input: 1, output: 1 } } });
   const late = new MgrpoError("endpoint-unavailable", "took more than 1 s", { retryable: true });
   const model: ChatModel = {
-    async generate({ onCutOff }) {
-      onCutOff?.();
+    async generate({ onUnknownUsage }) {
+      onUnknownUsage?.();
       throw late;
     },
   };
@@ -91,11 +91,11 @@ test("closing waits for the payments of requests that were canceled: the process
   const stop = new AbortController();
   let requests = 0;
   const model: ChatModel = {
-    generate: ({ onCutOff }, signal) =>
+    generate: ({ onUnknownUsage }, signal) =>
       new Promise((_, reject) => {
         requests += 1;
         signal.addEventListener("abort", () => {
-          onCutOff?.();
+          onUnknownUsage?.();
           reject(new MgrpoError("canceled", "the request was canceled"));
         });
       }),

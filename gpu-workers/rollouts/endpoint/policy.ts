@@ -52,11 +52,11 @@ async function payFor(
 ): Promise<AssistantTurn> {
   const { conversation, tools, maxTokens } = request;
   let usd = 0;
-  const onCutOff = () => {
+  const onUnknownUsage = () => {
     usd += mostUsd(prices, [JSON.stringify([conversation, tools])], maxTokens);
   };
   const generate = async () => {
-    const turn = await model.generate({ ...request, onCutOff }, signal);
+    const turn = await model.generate({ ...request, onUnknownUsage }, signal);
     usd += costUsd(prices, turn.usage);
     return turn;
   };

@@ -220,8 +220,8 @@ test("answered votes are billed even without a verdict", async () => {
 test("an attempt that timed out is billed at its maximum: its server may have charged for it", async () => {
   const config = judgeConfig({ maxTokens: 1000, usdPerMillionTokens: { input: 0, output: 10 } });
   const timesOut = (thenAnswers: boolean): LanguageModel => ({
-    async complete({ onCutOff }) {
-      onCutOff?.();
+    async complete({ onUnknownUsage }) {
+      onUnknownUsage?.();
       if (!thenAnswers) throw new MgrpoError("endpoint-unavailable", "too slow", { retryable: true });
       return { text: JSON.stringify({ reason: "", score: 1 }), usage: { inputTokens: 100, outputTokens: 10 } };
     },

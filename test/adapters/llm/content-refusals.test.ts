@@ -4,12 +4,15 @@ import { openConversationModel } from "../../../adapters/llm/converse.ts";
 import { fails, json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
 
 /** The turn of an agent whose server gives this reply. */
-async function turnAfter(reply: Reply, onCutOff = () => {}) {
+async function turnAfter(reply: Reply, onUnknownUsage = () => {}) {
   const server = await serveOpenAi(() => reply);
   const model = openConversationModel(`openai:${server.url}#served`);
   const conversation = [{ kind: "message" as const, role: "user" as const, text: "?" }];
   const sampling = { temperature: 1, topP: 1, topK: 0 };
-  return model.generate({ conversation, tools: [], sampling, maxTokens: 9, onCutOff }, new AbortController().signal);
+  return model.generate(
+    { conversation, tools: [], sampling, maxTokens: 9, onUnknownUsage },
+    new AbortController().signal,
+  );
 }
 
 test.each([
@@ -59,12 +62,14 @@ test.each([
 ])(
   "a withheld answer is charged by its usage, or like a cut-off request if the server reports none: usage %j",
   async (usage, counted, count) => {
-    let cutOff = 0;
-    const onCutOff = () => {
-      cutOff += 1;
+    let unknownUsages = 0;
+    const onUnknownUsage = () => {
+      unknownUsages += 1;
     };
-    expect(await turnAfter(says("", { finish: "content_filter", usage }), onCutOff)).toMatchObject({ usage: counted });
-    expect(cutOff).toBe(count);
+    expect(await turnAfter(says("", { finish: "content_filter", usage }), onUnknownUsage)).toMatchObject({
+      usage: counted,
+    });
+    expect(unknownUsages).toBe(count);
   },
 );
 
@@ -81,12 +86,17 @@ test.each<[string, object, object, number]>([
 ])(
   "a completion without an answer ends the conversation, and is charged like a withheld one: %s",
   async (_, body, usage, count) => {
-    let cutOff = 0;
-    const onCutOff = () => {
-      cutOff += 1;
+    let unknownUsages = 0;
+    const onUnknownUsage = () => {
+      unknownUsages += 1;
     };
-    expect(await turnAfter(json(200, body), onCutOff)).toMatchObject({ text: "", calls: [], stop: "stop", usage });
-    expect(cutOff).toBe(count);
+    expect(await turnAfter(json(200, body), onUnknownUsage)).toMatchObject({
+      text: "",
+      calls: [],
+      stop: "stop",
+      usage,
+    });
+    expect(unknownUsages).toBe(count);
   },
 );
 
@@ -106,12 +116,12 @@ test.each<[string, Reply, string]>([
   ],
   ["malformed JSON, at Groq", fails(400, "Failed to generate JSON.", "json_validate_failed"), "stop"],
 ])("an answer that the server withholds ends the conversation, and its cost is unknown: %s", async (_, reply, stop) => {
-  let cutOff = 0;
-  const onCutOff = () => {
-    cutOff += 1;
+  let unknownUsages = 0;
+  const onUnknownUsage = () => {
+    unknownUsages += 1;
   };
-  expect(await turnAfter(reply, onCutOff)).toMatchObject({ text: "", calls: [], stop });
-  expect(cutOff).toBe(1);
+  expect(await turnAfter(reply, onUnknownUsage)).toMatchObject({ text: "", calls: [], stop });
+  expect(unknownUsages).toBe(1);
 });
 
 test("a prompt too long for a provider behind OpenRouter, or flagged by OpenRouter itself, ends the conversation too", async () => {

@@ -118,13 +118,13 @@ test.each([
   expect((await model.complete(QUESTION)).usage).toEqual(counted);
 });
 
-test("each attempt at a server that hangs times out, and is reported as cut off", async () => {
+test("each attempt at a server that hangs times out, and its usage is reported as unknown", async () => {
   const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 0.5 });
   let timeouts = 0;
-  const onCutOff = () => {
+  const onUnknownUsage = () => {
     timeouts += 1;
   };
-  const error = await failure(model.complete({ ...QUESTION, onCutOff }));
+  const error = await failure(model.complete({ ...QUESTION, onUnknownUsage }));
   expect(error).toMatchObject({ code: "endpoint-unavailable", retryable: true });
   expect(error.message).toMatch(/took more than 0.5 s; gave up after 2 attempts/);
   expect(timeouts).toBe(2);
@@ -136,29 +136,29 @@ test.each<[string, Reply, number]>([
   ["truncated JSON", { status: 200, body: '{"choices": [' }, 1],
   ["HTTP 500", fails(500, "CUDA error"), 0],
   ["an upstream error, with status 200", json(200, { error: { code: 502, message: "upstream" } }), 0],
-])("an answer that breaks off is reported as cut off, an error response is not: %s", async (_, reply, count) => {
+])("the usage of a broken-off answer counts as unknown, that of an error does not: %s", async (_, reply, count) => {
   const model = await openModel([reply, says("at last")]);
-  let cutOff = 0;
-  const onCutOff = () => {
-    cutOff += 1;
+  let unknownUsages = 0;
+  const onUnknownUsage = () => {
+    unknownUsages += 1;
   };
-  const completion = await model.complete({ ...QUESTION, onCutOff });
+  const completion = await model.complete({ ...QUESTION, onUnknownUsage });
   expect(completion).toEqual({ text: "at last", usage: { inputTokens: 20, outputTokens: 5 } });
-  expect(cutOff).toBe(count);
+  expect(unknownUsages).toBe(count);
 });
 
-test("an attempt that its caller cuts off is reported, and one that was not sent is not", async () => {
+test("the usage of an attempt that its caller cuts off is reported as unknown, unless it was never sent", async () => {
   const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 60 });
-  const cutOff: string[] = [];
+  const reported: string[] = [];
   const ask = (when: string, signal: AbortSignal) =>
-    failure(model.complete({ ...QUESTION, onCutOff: () => void cutOff.push(when) }, signal));
+    failure(model.complete({ ...QUESTION, onUnknownUsage: () => void reported.push(when) }, signal));
   expect(await ask("before", AbortSignal.abort())).toMatchObject({ code: "canceled" });
   const stop = new AbortController();
   const during = ask("during", stop.signal);
   await expect.poll(() => server.requests).toHaveLength(1);
   stop.abort();
   expect(await during).toMatchObject({ code: "canceled" });
-  expect(cutOff).toEqual(["during"]);
+  expect(reported).toEqual(["during"]);
 });
 
 test("a long Retry-After is an error at once", async () => {

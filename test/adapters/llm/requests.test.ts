@@ -1,20 +1,20 @@
-/** @file Servers that deviate: what they refuse in a request, their forms of an answer, and their words for an outage and an empty account. */
+/** @file Servers that deviate from OpenAI's API: what they refuse in a request, and how they write answers, token counts and errors. */
 import { expect, test } from "vitest";
 import { openConversationModel } from "../../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
 import { type ChatRequest, fails, json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
 
-/** The turn of an agent whose server gives this reply, and how often its cost is unknown. */
+/** The turn of an agent whose server gives this reply, and the number of calls of `onUnknownUsage`. */
 async function turnAfter(reply: Reply) {
   const server = await serveOpenAi(() => reply);
   const model = openConversationModel(`openai:${server.url}#served`);
   const conversation = [{ kind: "message" as const, role: "user" as const, text: "?" }];
   const sampling = { temperature: 1, topP: 1, topK: 0 };
   let unknown = 0;
-  const onCutOff = () => {
+  const onUnknownUsage = () => {
     unknown += 1;
   };
-  const request = { conversation, tools: [], sampling, maxTokens: 9, onCutOff };
+  const request = { conversation, tools: [], sampling, maxTokens: 9, onUnknownUsage };
   const turn = await model.generate(request, new AbortController().signal).catch((error: unknown) => error);
   return { turn, unknown };
 }
@@ -94,7 +94,7 @@ test.each<[string, object, string]>([
 });
 
 test.each(["model_context_window_exceeded", "max_tokens", "MAX_TOKENS"])(
-  "an answer that ends for the reason %s is cut: it is no answer",
+  "an answer with the finish reason %s counts as cut",
   async (finish) => {
     expect((await turnAfter(says("The capital is", { finish }))).turn).toMatchObject({ stop: "length" });
   },
@@ -104,13 +104,13 @@ test.each([
   {},
   { prompt_tokens: null, completion_tokens: null },
   { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
-])("an answer whose counts are missing or 0 counts as one of unknown cost: usage %j", async (usage) => {
+])("the cost of an answer whose token counts are missing or 0 is unknown: usage %j", async (usage) => {
   const { turn, unknown } = await turnAfter(completion({ content: "Paris" }, { usage }));
   expect(turn).toMatchObject({ text: "Paris", usage: { inputTokens: 0, outputTokens: 0 } });
   expect(unknown).toBe(1);
 });
 
-test("an answer in a form of its own is refused, and its cost is unknown", async () => {
+test("an answer that is not a chat completion is refused, and its cost is unknown", async () => {
   const { turn, unknown } = await turnAfter(completion({ content: "Paris" }, { id: 7 }));
   expect(turn).toMatchObject({ code: "endpoint-refused", message: expect.stringContaining("not a chat completion") });
   expect(unknown).toBe(1);

@@ -10,11 +10,11 @@ async function ask(reply: Reply) {
   const server = await serveOpenAi(() => reply);
   const model = openLanguageModel(`openai:${server.url}#served`);
   let unknown = 0;
-  const onCutOff = () => {
+  const onUnknownUsage = () => {
     unknown += 1;
   };
   const outcome: unknown = await model
-    .complete({ messages: [{ role: "user", content: "?" }], onCutOff })
+    .complete({ messages: [{ role: "user", content: "?" }], onUnknownUsage })
     .catch((error: unknown) => error);
   return { outcome, unknown, server };
 }

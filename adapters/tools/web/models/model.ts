@@ -65,23 +65,23 @@ export async function callToolModel(
     backend: name,
     arguments: { maxTokens, messages: messages.map(({ role, content }) => ({ role, content })) },
   };
-  let cutOff = 0;
-  const onCutOff = () => {
-    cutOff += 1;
+  let unknownUsages = 0;
+  const onUnknownUsage = () => {
+    unknownUsages += 1;
   };
   const complete = async () => {
-    const { text, usage } = await completeGreedily(model, { messages, maxTokens, onCutOff }).catch((cause: unknown) =>
-      contentRefusalOf(tool, cause),
+    const { text, usage } = await completeGreedily(model, { messages, maxTokens, onUnknownUsage }).catch(
+      (cause: unknown) => contentRefusalOf(tool, cause),
     );
     return { text, ...usage };
   };
   const costOf = (counts: TokenUsage) => costUsd(usd, counts);
   const options = { costOf, mostUsd: maxUsd, canary: context.question.canary };
-  // Only the run pays for requests that were cut off: how often a server is too slow depends on timing, and a rollout's
+  // Only the run pays for requests whose usage is unknown: how often a server is too slow depends on timing, and a rollout's
   // budget must not. The run pays for them last: if they exceed its limit, the answer is already counted and stored.
   const answer = await payAfter(
     () => calls.call(request, Answer, 0, complete, options),
-    () => calls.payMore(cutOff * maxUsd),
+    () => calls.payMore(unknownUsages * maxUsd),
   );
   context.budget.addCost(costOf(answer));
   return answer.text.trim();

@@ -153,9 +153,9 @@ test("the run is charged the maximum for requests that were cut off; the rollout
   const store = memoryStore();
   let isDown = true;
   const openModel: OpenModel = async () => ({
-    async complete({ onCutOff }) {
-      onCutOff?.();
-      onCutOff?.();
+    async complete({ onUnknownUsage }) {
+      onUnknownUsage?.();
+      onUnknownUsage?.();
       if (isDown) throw new MgrpoError("endpoint-unavailable", "too slow", { retryable: true });
       return { text: "4", usage: { inputTokens: 200, outputTokens: 10 } };
     },
@@ -181,10 +181,10 @@ test("an answer after requests that were cut off is counted and stored, even if 
   await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
   let asked = 0;
   const openModel: OpenModel = async () => ({
-    async complete({ onCutOff }) {
+    async complete({ onUnknownUsage }) {
       asked += 1;
-      onCutOff?.();
-      onCutOff?.();
+      onUnknownUsage?.();
+      onUnknownUsage?.();
       return { text: "4", usage: { inputTokens: 200, outputTokens: 10 } };
     },
   });
