@@ -42,7 +42,7 @@ export function readSettings(
   if (fleets === "none" && servers !== "")
     throw new Error("MGRPO_SERVERS: servers run on the instances of fleets, and MGRPO_FLEETS=none; unset one of them");
   if (keep && !alertEmail)
-    throw new Error(`MGRPO_ALERT_EMAIL is not set: stage ${stage} needs an address that receives alarms`);
+    throw new Error(`MGRPO_ALERT_EMAIL is empty or not set: stage ${stage} needs an address that receives alarms`);
   return {
     stage,
     keep,

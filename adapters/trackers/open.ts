@@ -107,7 +107,7 @@ function unusable(tracker: string, variable: string, address: string, remedy: st
   const fault = isHttp(address)
     ? "has a user or password that is not percent-encoded (write % as %25)"
     : "is not an http or https address";
-  const given = address === "" ? "is not set" : fault;
+  const given = address === "" ? "is empty or not set" : fault;
   return new MgrpoError("config-invalid", `track: ${tracker} needs ${variable}, which ${given}: set it to ${remedy}`);
 }
 

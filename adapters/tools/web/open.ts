@@ -44,9 +44,9 @@ export type OpenModel = (spec: LanguageModelSpec, environment: ToolsOpening["env
 export async function openWebTools(opening: ToolsOpening, openModel: OpenModel = openDefault): Promise<OpenedTools> {
   const { config } = opening;
   const settings = parse(WebSettings, config.tools, `tools of run '${config.run}'`, "config-invalid");
+  refuseUnpriced(settings, config);
   const services = await openServices(settings, opening, openModel);
   try {
-    refuseUnpriced(settings, config);
     // Names are unique: an MCP tool is named `<server>_<tool>`, and no other tool here and no server has an underscore in its name.
     const tools = new Map((await offeredTools(services)).map((tool) => [tool.name, tool]));
     const allowance = allowanceOf(settings.budget.rollout);
@@ -156,7 +156,10 @@ function readVariable(name: string, setting: string, { settings, opening }: Serv
   const value = opening.environment[name];
   // A replay calls no backend, so it needs no keys.
   if (value || isReplay(settings)) return value ?? "";
-  throw new MgrpoError("config-invalid", `${setting} needs the environment variable ${name}, which is not set`);
+  throw new MgrpoError(
+    "config-invalid",
+    `${setting} needs the environment variable ${name}, which is empty or not set`,
+  );
 }
 
 const isReplay = ({ cache }: WebSettings) => cache.mode === "replay";

@@ -193,7 +193,7 @@ test("an HTML page in place of MLflow's response is reported with the address", 
 
 test("a missing or unusable address is refused before the run", () => {
   expect(() => checkTrackers({ track: ["mlflow"], trackContent: false }, {})).toThrow(
-    /MLFLOW_TRACKING_URI, which is not set/,
+    /MLFLOW_TRACKING_URI, which is empty or not set/,
   );
   expect(() => checkTrackers({ track: ["mlflow"], trackContent: false }, { MLFLOW_TRACKING_URI: "file:///x" })).toThrow(
     /not an http or https address/,

@@ -261,7 +261,9 @@ describe("tools", () => {
     await expect(openWith([REASON, "tools.budget.run.usd=1"])).rejects.toThrow(
       /tools\.reason\.usdPerMillionTokens: tools\.budget\.run\.usd cannot count this model's tokens without a price/,
     );
-    await expect(openWith(["tools.search.backend=serper"])).rejects.toThrow(/SERPER_API_KEY, which is not set/);
+    await expect(openWith(["tools.search.backend=serper"])).rejects.toThrow(
+      /SERPER_API_KEY, which is empty or not set/,
+    );
     const web = await openWith(["tools.search.backend=serper"], { SERPER_API_KEY: "k" });
     expect(web.tools.get("visit")?.description).toContain("web page");
     await web.close();

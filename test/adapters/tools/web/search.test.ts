@@ -224,7 +224,7 @@ test("a missing key and an invalid setting are reported when the tools are opene
     openWebTools({ config: worldConfig(tools), environment, store: memoryStore() });
   await expect(open({ search: { backend: "brave" } })).rejects.toMatchObject({
     code: "config-invalid",
-    message: "tools.search.keyVariable needs the environment variable BRAVE_API_KEY, which is not set",
+    message: "tools.search.keyVariable needs the environment variable BRAVE_API_KEY, which is empty or not set",
   });
   await expect(open({ search: { backend: "brave", keyVariable: "MY_KEY" } }, { MY_KEY: "" })).rejects.toThrow("MY_KEY");
   await expect(open({ serach: {} })).rejects.toThrow(/tools of run 'web': .*serach/);
