@@ -165,7 +165,8 @@ export function readText(path: string): string {
 
 export function unreadable(path: string, cause: unknown): MgrpoError {
   const { code } = cause as NodeJS.ErrnoException;
-  return new MgrpoError("not-found", `${path} cannot be read (${code})`, { cause });
+  const remedy = code === "EISDIR" ? ": it is a folder: move it away, or name a file" : "";
+  return new MgrpoError("not-found", `${path} cannot be read (${code})${remedy}`, { cause });
 }
 
 /** Refuses a copied or renamed folder: its records carry the run's original name, which another folder may have. */

@@ -227,9 +227,11 @@ test("the error for a damaged checkpoint names the agent, the folder and the fil
   expect(line).toMatch(/^model of agent 'main', damaged: config\.json: /);
 });
 
-test("a folder is refused as a team file, since it cannot be read", async () => {
+test("a folder is refused as a team file, and the error says to name a file", async () => {
   mkdirSync(join(folder, "team.json"));
-  expect(await lineOf(["ask", "why?", "--team", "team.json"])).toMatch(/^team\.json cannot be read \(EISDIR\)/);
+  expect(await lineOf(["ask", "why?", "--team", "team.json"])).toMatch(
+    /^team\.json cannot be read \(EISDIR\): .*name a file$/,
+  );
 });
 
 test("a byte order mark at the start of a team file is ignored", async () => {

@@ -1,4 +1,4 @@
-/** @file Faults of files: what the user reads is one line that says what to do, and does not call it a bug of this program. */
+/** @file Errors of files: one line says what to do. An error that no rule explains is reported as unexpected. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -20,14 +20,14 @@ test.each([
   ["EROFS", "read-only file system, mkdir '/x'", /^access is denied \(EROFS: .*'\/x'\): give this user access, or/],
   ["ENOENT", "no such file or directory, open 'x'", /^unexpected: /],
 ])(
-  "a system call that fails is explained, with what to do, if the user can fix it, and is unexpected otherwise: %s",
+  "%s: a failed system call is explained with its remedy if the user can fix it, and reported as unexpected otherwise",
   (code, message, line) => {
     const fault = new Error(`${code}: ${message}`);
     expect(describe(Object.assign(fault, { code, syscall: "write" }))).toMatch(line);
   },
 );
 
-test("a file in the way of the folder that import writes is named", async () => {
+test("the error for a file where import would create a folder names its path", async () => {
   writeFileSync(join(folder, "file"), "");
   const gguf = join(import.meta.dirname, "../fixtures/gguf/tiny.gguf");
   const importing = importModel(gguf, { to: join(folder, "file", "model"), dtype: "fp32" });
@@ -36,9 +36,9 @@ test("a file in the way of the folder that import writes is named", async () => 
   );
 });
 
-test("a folder in place of a watched team's file is named", async () => {
+test("the error for a folder given as a watched team's file names its path and says to name a file", async () => {
   const team = join(folder, "folder");
   mkdirSync(team);
   const watching = watch("inbox", { team, every: 1, results: join(folder, "results") });
-  expect(await lineOf(watching)).toMatch(/folder cannot be read \(EISDIR\)/);
+  expect(await lineOf(watching)).toBe(`${team} cannot be read (EISDIR): it is a folder: move it away, or name a file`);
 });

@@ -20,7 +20,11 @@ test("a run that cannot be read does not hide the others", async () => {
   rmSync(project, { recursive: true });
   expect(parsedLines(stdout)).toMatchObject([
     { run: "good", state: "stopped" },
-    { run: "locked", state: "damaged", reason: expect.stringMatching(/status\.json cannot be read \(EISDIR\)$/) },
+    {
+      run: "locked",
+      state: "damaged",
+      reason: expect.stringMatching(/status\.json cannot be read \(EISDIR\): it is a folder: move it away/),
+    },
   ]);
   expect(code).toBe(0);
 });
