@@ -1,4 +1,4 @@
-/** @file Settings that nothing would read or that may do harm, and credentials in a URL, are reported for a new run; a stored config that has them still parses. */
+/** @file Settings that nothing would read or that may do harm, and credentials in a URL, are refused for a new run; a stored config that has them still parses. */
 import { expect, test } from "vitest";
 import { RunConfig } from "../../../core/contracts/config.ts";
 import { IGNORED_SETTINGS, ignoredSettings } from "../../../core/contracts/ignored-settings.ts";
@@ -10,14 +10,13 @@ const configWith = (settings: object, searcher: object = {}): RunConfig =>
     ...{ run: "r", recipe: "atlas", steps: 2, ...settings },
     agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", ...searcher } },
   });
-const namesIn = (config: RunConfig) => ignoredSettings(config).map(([path]) => path);
+const pathsIn = (config: RunConfig) => ignoredSettings(config).map(([path]) => path);
 const threads = { engine: { threads: 4 } };
 const tinker = { policy: "tinker:http://gpu1:8000", lora: {} };
 
 interface Rule {
   readonly path: string;
-  readonly ignored: readonly RunConfig[];
-  /** Configs for which the rule reports nothing. */
+  readonly refused: readonly RunConfig[];
   readonly accepted: readonly RunConfig[];
 }
 
@@ -25,12 +24,12 @@ const algorithm = (settings: object) => configWith({ algorithm: settings });
 const RULES: Record<string, Rule> = {
   constantTokens: {
     path: "algorithm.constantTokens",
-    ignored: [algorithm({ constantTokens: 100 }), algorithm({ constantTokens: 100, aggregation: "token-mean" })],
+    refused: [algorithm({ constantTokens: 100 }), algorithm({ constantTokens: 100, aggregation: "token-mean" })],
     accepted: [algorithm({ constantTokens: 100, aggregation: "constant" })],
   },
   klEstimator: {
     path: "algorithm.kl.estimator",
-    ignored: [algorithm({ kl: { estimator: "k1" } }), algorithm({ kl: { estimator: "k2" } })],
+    refused: [algorithm({ kl: { estimator: "k1" } }), algorithm({ kl: { estimator: "k2" } })],
     accepted: [
       algorithm({ kl: { estimator: "k1", coefficient: 0.01 } }),
       algorithm({ kl: { estimator: "k1", coefficient: 0.01, in: "reward" } }),
@@ -38,12 +37,12 @@ const RULES: Record<string, Rule> = {
   },
   epsilon: {
     path: "algorithm.epsilon",
-    ignored: [algorithm({ epsilon: 0.1, advantageScale: "none" })],
+    refused: [algorithm({ epsilon: 0.1, advantageScale: "none" })],
     accepted: [algorithm({ epsilon: 0.1 }), algorithm({ epsilon: 0.1, advantageScale: "batch" })],
   },
   threads: {
     path: "agents.searcher.engine.threads",
-    ignored: [
+    refused: [
       configWith({}, { ...threads, policy: "eager" }),
       configWith({}, { ...threads, policy: "eager-gpu" }),
       configWith({}, { ...threads, policy: "openai", trained: false }),
@@ -53,7 +52,7 @@ const RULES: Record<string, Rule> = {
   },
   tinkerWeightDecay: {
     path: "agents.searcher.optimizer.weightDecay",
-    ignored: [configWith({}, { ...tinker, optimizer: { weightDecay: 0.1 } })],
+    refused: [configWith({}, { ...tinker, optimizer: { weightDecay: 0.1 } })],
     accepted: [
       configWith({}, { ...tinker, optimizer: { weightDecay: 0 } }),
       configWith({}, { ...tinker, optimizer: { kind: "server" } }),
@@ -62,7 +61,7 @@ const RULES: Record<string, Rule> = {
   },
   runnerCredentials: {
     path: "runner.url",
-    ignored: ["me:secret", "me", ":secret"].map((user) =>
+    refused: ["me:secret", "me", ":secret"].map((user) =>
       configWith({ runner: { url: `https://${user}@app.example/attempts` } }),
     ),
     accepted: [configWith({ runner: { url: "https://app.example/attempts" } }), configWith({ runner: "recipe" })],
@@ -74,30 +73,30 @@ test("every rule has cases here", () => {
 });
 
 test.each(Object.entries(RULES))(
-  "%s: reported for each config of `ignored`, and for none of `accepted`",
-  (_name, { path, ignored, accepted }) => {
-    for (const config of ignored) expect(namesIn(config)).toEqual([path]);
-    for (const config of accepted) expect(namesIn(config)).toEqual([]);
+  "%s: refused in each config of `refused`, and in none of `accepted`",
+  (_name, { path, refused, accepted }) => {
+    for (const config of refused) expect(pathsIn(config)).toEqual([path]);
+    for (const config of accepted) expect(pathsIn(config)).toEqual([]);
   },
 );
 
-test("a setting at its default is never reported, since it may not have been chosen", () => {
-  expect(namesIn(configWith({}, { policy: "eager" }))).toEqual([]);
-  expect(namesIn(algorithm({ advantageScale: "none", aggregation: "token-mean", constantTokens: 256 }))).toEqual([]);
+test("a setting at its default is never refused, since it may not have been chosen", () => {
+  expect(pathsIn(configWith({}, { policy: "eager" }))).toEqual([]);
+  expect(pathsIn(algorithm({ advantageScale: "none", aggregation: "token-mean", constantTokens: 256 }))).toEqual([]);
 });
 
-test("a setting that an arm turns off is not reported, since all arms of a comparison get it", () => {
-  expect(namesIn(algorithm({ alignment: { mode: "none", d: 8 } }))).toEqual([]);
-  expect(namesIn(configWith({}, { trained: false, optimizer: { learningRate: 1 } }))).toEqual([]);
+test("a setting that an arm turns off is not refused, since all arms of a comparison get it", () => {
+  expect(pathsIn(algorithm({ alignment: { mode: "none", d: 8 } }))).toEqual([]);
+  expect(pathsIn(configWith({}, { trained: false, optimizer: { learningRate: 1 } }))).toEqual([]);
 });
 
-test("an agent that shares a policy inherits its owner's threads, which are reported once", () => {
+test("an agent that shares a policy inherits its owner's threads, which are refused once", () => {
   const main = { model: "m", policy: "eager", delegates: ["searcher"], ...threads };
   const shared = RunConfig.parse({
     ...{ run: "r", recipe: "atlas", steps: 2 },
     agents: { main, searcher: { policy: "of:main" } },
   });
-  expect(namesIn(shared)).toEqual(["agents.main.engine.threads"]);
+  expect(pathsIn(shared)).toEqual(["agents.main.engine.threads"]);
 });
 
 test("a message says what to write instead", () => {
@@ -109,7 +108,7 @@ test("a message says what to write instead", () => {
 });
 
 test("a stored config with such settings is still read, unchanged", () => {
-  for (const { ignored } of Object.values(RULES)) {
-    for (const config of ignored) expect(parseJson(RunConfig, JSON.stringify(config), "config.json")).toEqual(config);
+  for (const { refused } of Object.values(RULES)) {
+    for (const config of refused) expect(parseJson(RunConfig, JSON.stringify(config), "config.json")).toEqual(config);
   }
 });
