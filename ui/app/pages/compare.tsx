@@ -89,7 +89,7 @@ function ArmScores({ view: { arms, refusal } }: { readonly view: CompareView }) 
       <h2>Held-out accuracy, in percent</h2>
       {refusal !== null && <p class="warning">{refusal}</p>}
       {refusal === null && rows.length === 0 && <p class="faint">No run was evaluated before and after training.</p>}
-      <Scroll label="held-out accuracy" className={rows.length === 0 ? "none" : "wide dense"}>
+      <Scroll label="held-out accuracy" className={rows.length === 0 ? "none" : "dense"}>
         <table>
           <thead>
             <tr>
@@ -209,7 +209,7 @@ function Settings({ runs }: { readonly runs: readonly RunView[] }) {
     <section>
       <h2>Settings that differ</h2>
       {rows.length === 0 && <p class="faint">None.</p>}
-      <Scroll label="settings that differ" className={rows.length === 0 ? "none" : "wide"}>
+      <Scroll label="settings that differ" className={rows.length === 0 ? "none" : ""}>
         <table>
           <thead>
             <tr>

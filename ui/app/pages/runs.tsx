@@ -71,7 +71,7 @@ export function RunsPage() {
         </div>
         {runs.length === 0 && <p class="faint">There are no runs here yet: start one with `mgrpo train atlas`.</p>}
         <p class={runs.length === 0 ? "none" : "faint"}>Before and after: held-out accuracy.</p>
-        <Scroll label="runs" className="wide dense">
+        <Scroll label="runs" className="dense">
           <table>
             <Titles sort={sort} down={down === "1"} changeQuery={changeQuery} />
             <tbody>
