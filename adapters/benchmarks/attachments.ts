@@ -25,6 +25,7 @@ export function attachmentPath(at: BenchmarkRow, name: string): string {
   return rejectRow(at, `its attachment ${path} is missing: put it beside ${basename(at.file)}`);
 }
 
+/** @param reader undefined if no agent of the team has the tool `read_attachment`: the attachment is then unreadable. */
 export async function readAttachment(path: string, reader: Pick<Reader, "read"> | undefined): Promise<Attachment> {
   const name = basename(path);
   const unreadableFile = (reason: string): Attachment => ({ name, title: "", text: "", unreadable: reason });

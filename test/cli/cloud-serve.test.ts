@@ -118,7 +118,10 @@ test("the status line reports that the list of runs cannot be read, and continue
   const { isTTY, columns } = process.stderr;
   Object.assign(process.stderr, { isTTY: true, columns: 120 });
   const written: string[] = [];
-  const spy = vi.spyOn(process.stderr, "write").mockImplementation((text) => written.push(String(text)) > 0);
+  const spy = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    written.push(String(text));
+    return true;
+  });
   const stop = new AbortController();
   let hasEnded = false;
   try {

@@ -149,7 +149,10 @@ test("on a terminal the progress of a base model stays on one line", async () =>
   const { isTTY, columns } = process.stderr;
   Object.assign(process.stderr, { isTTY: true, columns: 120 });
   const written: string[] = [];
-  const spy = vi.spyOn(process.stderr, "write").mockImplementation((text) => written.push(String(text)) > 0);
+  const spy = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    written.push(String(text));
+    return true;
+  });
   try {
     await pretrained("d", 40_000);
   } finally {

@@ -12,7 +12,10 @@ export const printed = (...args: string[]): Promise<string> =>
 export async function printedBy(work: () => Promise<void>): Promise<string> {
   const lines: string[] = [];
   const log = vi.spyOn(console, "log").mockImplementation((line: string) => void lines.push(`${line}\n`));
-  const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => lines.push(String(text)) > 0);
+  const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    lines.push(String(text));
+    return true;
+  });
   try {
     await work();
     return lines.join("");

@@ -19,7 +19,10 @@ writeFileSync(demonstrations, conversations.map((messages) => JSON.stringify({ m
 /** What the command prints on stderr. */
 async function sft(to: string, ...more: string[]): Promise<string> {
   const written: string[] = [];
-  const write = vi.spyOn(process.stderr, "write").mockImplementation((text) => written.push(String(text)) > 0);
+  const write = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    written.push(String(text));
+    return true;
+  });
   const agent = ["--agent", "searcher", "--set", "agents.searcher.policy=eager", "--held-out", "0.3"];
   try {
     const command = ["sft", "atlas", "--to", to, ...agent, "--demonstrations", demonstrations, ...more];

@@ -1,4 +1,4 @@
-/** @file `mgrpo eval --watch`: settings in its team file that would change nothing are refused, and its live line. */
+/** @file `mgrpo eval --watch`: its team file may not set what only training reads; its live line. */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
@@ -7,7 +7,7 @@ import { projectOfFile, RELAY } from "./command-line.ts";
 
 const folder = projectOfFile();
 
-test("a watch refuses settings of training in its team file", async () => {
+test("a setting that only training reads is refused in the team file", async () => {
   const file = join(folder, "watched.json");
   const team = { recipe: RELAY, agent: "main", set: ["agents.searcher.temperature=0.5"] };
   writeFileSync(file, JSON.stringify(team));
@@ -16,7 +16,7 @@ test("a watch refuses settings of training in its team file", async () => {
   );
 });
 
-test("the live line has the checkpoint, how many of its suites are done in what time, and which are left", () => {
+test("the live line has the checkpoint, the number of suites done, the time since it began, and the suites left", () => {
   expect(progressText("step-12", 2, ["sampled", "greedy"], 7)).toBe(
     "step-12: 0 of 2 suites done in 7s, left: sampled, greedy",
   );
@@ -24,7 +24,7 @@ test("the live line has the checkpoint, how many of its suites are done in what 
   expect(progressText("step-12", 1, [], 3720)).toBe("step-12: 1 of 1 suite done in 1h02m");
 });
 
-test("before the first checkpoint, the live line says what is waited for", async () => {
+test("before the first checkpoint, the live line says where the watch waits for one", async () => {
   const [file, inbox] = [join(folder, "waiting.json"), join(folder, "inbox")];
   const set = [`evaluation.suites=${JSON.stringify([{ name: "sampled" }])}`];
   writeFileSync(file, JSON.stringify({ recipe: RELAY, agent: "main", models: { searcher: "models/searcher" }, set }));
@@ -32,12 +32,15 @@ test("before the first checkpoint, the live line says what is waited for", async
   const { isTTY, columns } = process.stdout;
   Object.assign(process.stdout, { isTTY: true, columns: 200 });
   const written: string[] = [];
-  const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => written.push(String(text)) > 0);
+  const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    written.push(String(text));
+    return true;
+  });
   try {
     const watching = watch(inbox, { team: file, every: 0.01, results: join(folder, "watched") });
     const refused = expect(watching).rejects.toThrow("no such folder to watch");
     await expect.poll(() => written.join("")).toContain(`0 checkpoints evaluated, waiting for more in ${inbox}`);
-    // It ends the watch.
+    // Without its folder, the watch ends.
     rmSync(inbox, { recursive: true });
     await refused;
   } finally {

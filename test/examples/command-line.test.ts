@@ -1,4 +1,4 @@
-/** @file The steps in an example's command line: what is not a number of steps is refused, instead of training nothing. */
+/** @file The command line of an example: an argument that is not a number of steps is refused, also if Node.js started it through a symbolic link. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ test.each([
   expect(await endOf(join(ROOT, `dist/examples/${name}.js`), steps)).toEqual(refusalOf(steps));
 });
 
-test("an example that is started through a symbolic link runs", async () => {
+test("an example that is started through a symbolic link reads its command line", async () => {
   const folder = mkdtempSync(join(tmpdir(), "linked-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   symlinkSync(ROOT, join(folder, "mgrpo"), "dir");

@@ -118,7 +118,10 @@ test.each(NAMES)("%s: its bundle is at most 1.6 MB, without engine, workers, cou
 
 test("a run of one step completes with every function called from its bundle, and only the expected failures are logged", async () => {
   const lines: string[] = [];
-  const stderr = vi.spyOn(process.stderr, "write").mockImplementation((line) => lines.push(String(line)) > 0);
+  const stderr = vi.spyOn(process.stderr, "write").mockImplementation((line) => {
+    lines.push(String(line));
+    return true;
+  });
   const config = teamConfig({ run: "bundled", recipe: folder, steps: 1, questionsPerStep: 3 });
   const step = await startRun(config);
   const failed = await scoreOutcomes(config, step);

@@ -7,6 +7,7 @@ export default defineConfig({
     globalSetup: ["test/infra/evaluations.ts"],
     pool: "forks",
     maxWorkers: 2,
+    // As in the other tests: the limits only bound a hang.
     testTimeout: 240_000,
     hookTimeout: 240_000,
   },

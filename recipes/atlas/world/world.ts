@@ -1,7 +1,7 @@
 /**
  * @file Worlds. World 0 is the real one. Every other number stands for a world with the same countries and permuted facts: one permutation
- * each of capitals, regions, currencies, languages and areas, and one relabeling of the map of borders. All worlds have the same structure,
- * but facts memorized in one do not transfer to another.
+ * each of capitals, regions, currencies, languages and areas, and one relabeling of the map of borders. In every world, each fact has the
+ * same values, equally often, and the map of borders the same shape, but facts memorized in one world do not transfer to another.
  */
 import { stream } from "../../../core/random.ts";
 import { type Country, countries } from "./countries.ts";
@@ -35,7 +35,7 @@ function permuted(number: number): Country[] {
     permutationOf("area"),
     permutationOf("borders"),
   ];
-  const at = (i: number | undefined) => countries[i ?? 0] as Country;
+  const at = (i: number | undefined) => countries[i as number] as Country;
   // Country i takes the place of country positions[i] on the map; `labels` names the country that takes each country's place.
   const labels = new Map(countries.map((country, i) => [at(positions[i]).name, country.name]));
   return countries.map((country, i) => ({
@@ -45,6 +45,6 @@ function permuted(number: number): Country[] {
     currency: at(currencies[i]).currency,
     languages: at(languages[i]).languages,
     area: at(areas[i]).area,
-    borders: at(positions[i]).borders.map((name) => labels.get(name) ?? name),
+    borders: at(positions[i]).borders.map((name) => labels.get(name) as string),
   }));
 }
