@@ -164,9 +164,9 @@ export function readText(path: string): string {
 }
 
 export function unreadable(path: string, cause: unknown): MgrpoError {
-  const { code } = cause as NodeJS.ErrnoException;
+  const { code, message } = cause as NodeJS.ErrnoException;
   const remedy = code === "EISDIR" ? ": it is a folder: move it away, or name a file" : "";
-  return new MgrpoError("not-found", `${path} cannot be read (${code})${remedy}`, { cause });
+  return new MgrpoError("not-found", `${path} cannot be read (${message})${remedy}`, { cause });
 }
 
 /** Refuses a copied or renamed folder: its records carry the run's original name, which another folder may have. */

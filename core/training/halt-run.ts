@@ -1,6 +1,7 @@
 /**
- * @file Halts a run: by hand, after a refusal (`refusalOf`), or because its tools' budget is spent. A run that has finished
- * training may still have evaluations to run, so it is halted too. After `resume`, tick finds that the last step is closed, and marks the run as finished again.
+ * @file Halts a run: by hand, after a refusal (`refusalOf`), or because its tools' budget is spent. A run that has finished training may
+ * still have evaluations to run, so it is halted too. After `resume`, tick finds that the last step is closed, and marks the run as finished
+ * again.
  */
 import type { Halt } from "../contracts/halt.ts";
 import type { MgrpoError } from "../errors.ts";

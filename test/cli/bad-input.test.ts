@@ -230,7 +230,7 @@ test("the error for a damaged checkpoint names the agent, the folder and the fil
 test("a folder is refused as a team file, and the error says to name a file", async () => {
   mkdirSync(join(folder, "team.json"));
   expect(await lineOf(["ask", "why?", "--team", "team.json"])).toMatch(
-    /^team\.json cannot be read \(EISDIR\): .*name a file$/,
+    /^team\.json cannot be read \(EISDIR: .*\): .*name a file$/,
   );
 });
 

@@ -40,5 +40,7 @@ test("the error for a folder given as a watched team's file names its path and s
   const team = join(folder, "folder");
   mkdirSync(team);
   const watching = watch("inbox", { team, every: 1, results: join(folder, "results") });
-  expect(await lineOf(watching)).toBe(`${team} cannot be read (EISDIR): it is a folder: move it away, or name a file`);
+  const reason = "EISDIR: illegal operation on a directory, read";
+  const remedy = "it is a folder: move it away, or name a file";
+  expect(await lineOf(watching)).toBe(`${team} cannot be read (${reason}): ${remedy}`);
 });

@@ -48,7 +48,7 @@ test("a `runs` that is a file is named", async () => {
   writeFileSync("runs", "");
   const { code, stderr } = await mgrpo(folder, "runs");
   rmSync("runs");
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/^mgrpo: \S+runs cannot be read \(ENOTDIR\)/)]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^mgrpo: \S+runs cannot be read \(ENOTDIR: /)]);
 });
 
 test("a run that has begun and whose store is gone is neither shown as new nor begun again", async () => {
