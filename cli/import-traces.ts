@@ -4,7 +4,7 @@ import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
 import { importTraces, type TraceFile, type TraceImportOptions } from "../sft/traces/import.ts";
 import type { ImportReport } from "../sft/traces/import-report.ts";
-import { writeNamedFile } from "./local/run-folder.ts";
+import { writeNamedFile } from "./local/written-files.ts";
 import { clean } from "./terminal/clean.ts";
 import { MGRPO, quotedPath } from "./terminal/name.ts";
 

@@ -11,7 +11,7 @@ import type { Question } from "../core/contracts/question.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { type EvalOptions, planEvaluation } from "./evaluation-config.ts";
 import { describeLosses, resultOf } from "./local/evaluate-team.ts";
-import { writeNamedFile } from "./local/run-folder.ts";
+import { writeNamedFile } from "./local/written-files.ts";
 import { showProgress } from "./mine/progress.ts";
 import { availableQuestions, readQuestions, refuseEmpty } from "./questions.ts";
 import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";

@@ -32,7 +32,7 @@ import { PROGRESS_FILE } from "../sft/state.ts";
 import { type AgentTraining, type OpenedState, openState, trainAgent } from "../sft/train-agent.ts";
 import { readPolicyBase } from "./local/base-models.ts";
 import { isHubModel, pinModels, StartedModels } from "./local/hub-models.ts";
-import { writeAtomically } from "./local/run-folder.ts";
+import { writeAtomically } from "./local/written-files.ts";
 import { followTraining } from "./sft/follow.ts";
 import { type ExampleInput, type ExampleSource, openDemonstrations, type SourceOptions } from "./sft/sources.ts";
 

@@ -8,7 +8,7 @@ import type { Tree } from "../ui/views.ts";
 import { openDisplay } from "./local/display.ts";
 import { readWait } from "./local/follow.ts";
 import { readOptimizers, readRefusals, readSpending } from "./local/read-records.ts";
-import { writeNamedFile } from "./local/run-folder.ts";
+import { writeNamedFile } from "./local/written-files.ts";
 import { notesOf } from "./notes.ts";
 import { loadCases } from "./show/cases.ts";
 import { type Address, loadTrees, parseAddress } from "./show/load.ts";

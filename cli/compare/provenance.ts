@@ -15,7 +15,8 @@ import { differences } from "../../core/training/differences.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { release } from "../../gpu-workers/release.ts";
 import { type Bases, hashesOf } from "../local/base-models.ts";
-import { type RunFolder, writeAtomically } from "../local/run-folder.ts";
+import type { RunFolder } from "../local/run-folder.ts";
+import { writeAtomically } from "../local/written-files.ts";
 import { recipeHash } from "./recipe-source.ts";
 
 export const Provenance = z.strictObject({

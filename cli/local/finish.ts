@@ -24,7 +24,8 @@ import { type AgentResult, buildReport, type RunReport } from "../run-report.ts"
 import { type ExportForm, exportedFiles } from "./export-form.ts";
 import { readHeldOut } from "./held-out-rollouts.ts";
 import { readOptimizers, readRun } from "./read-records.ts";
-import { type RunFolder, type RunStatus, writeAtomically } from "./run-folder.ts";
+import type { RunFolder, RunStatus } from "./run-folder.ts";
+import { writeAtomically } from "./written-files.ts";
 
 /**
  * Writes each policy's weights after the first `step` steps, tokenizer and config into `<folder>/<agent>/`, under the name of the agent that

@@ -9,7 +9,8 @@ import type { RunEvent } from "./follow.ts";
 import { MetricsFile } from "./metrics-file.ts";
 import { startOfProcess } from "./process-identity.ts";
 import { readSteps } from "./recorded-steps.ts";
-import { type RunFolder, type RunStatus, readStatus, writeAtomically, writeStatus } from "./run-folder.ts";
+import { type RunFolder, type RunStatus, readStatus, writeStatus } from "./run-folder.ts";
+import { writeAtomically } from "./written-files.ts";
 
 export class RunHistory {
   readonly steps: StepSummary[];

@@ -7,7 +7,8 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { evaluationMetrics, MetricLine, stepMetrics } from "../../core/monitoring/metrics.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
-import { parseDerivedText, writeAtomically } from "./run-folder.ts";
+import { parseDerivedText } from "./run-folder.ts";
+import { writeAtomically } from "./written-files.ts";
 
 /** What to do about a damaged file of this kind. `resume` and `track` both recreate it. */
 const REPEAT = "remove this file, and repeat the command to recreate it";

@@ -1,17 +1,7 @@
 /**
  * @file A local run's folder: the paths in it, its config, and `status.json`, a summary of the run that is read without opening its store.
  */
-import {
-  existsSync,
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import * as z from "zod";
 import { Arm, RunConfig } from "../../core/contracts/config.ts";
@@ -24,6 +14,7 @@ import { MGRPO } from "../terminal/name.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 import { faultOfWriting } from "../writable-folder.ts";
 import { isOtherProcess } from "./process-identity.ts";
+import { writeAtomically } from "./written-files.ts";
 
 const RUNS = "runs";
 
@@ -145,8 +136,7 @@ export function createRunFolder(config: RunConfig): RunFolder {
   const folder = runFolder(config.run);
   mkdirSync(folder.logs, { recursive: true });
   try {
-    // A link, unlike renaming, fails if another process has created the run since the check.
-    writeAtomically(folder.config, `${JSON.stringify(config, null, 2)}\n`, 0o644, linkSync);
+    writeAtomically(folder.config, `${JSON.stringify(config, null, 2)}\n`, { isNew: true });
   } catch (error) {
     throw (error as NodeJS.ErrnoException).code === "EEXIST" ? runExists(config.run, folder) : error;
   }
@@ -263,30 +253,5 @@ export function statusVersion({ status }: RunFolder): string | undefined {
 
 /** Readable only by its owner, since it contains the embedded cloud's keys while the run is running. */
 export function writeStatus(folder: RunFolder, status: RunStatus): void {
-  writeAtomically(folder.status, `${JSON.stringify(status, null, 2)}\n`, 0o600);
-}
-
-/** Writes the whole file or nothing, even if the process is killed. `place`: puts the written file at its path. */
-export function writeAtomically(path: string, content: string | Uint8Array, mode = 0o644, place = renameSync): void {
-  const temporary = `${path}.${process.pid}.tmp`;
-  // Left by a killed process that had this id.
-  rmSync(temporary, { force: true });
-  try {
-    writeFileSync(temporary, content, { mode, flag: "wx" });
-    place(temporary, path);
-  } finally {
-    // It is still there after a link, and after a failure: on a full disk, the part that was written.
-    rmSync(temporary, { force: true });
-  }
-}
-
-/** Writes a file that the user named with an option, and the folders above it. */
-export function writeNamedFile(option: string, file: string, content: string): void {
-  try {
-    mkdirSync(dirname(file), { recursive: true });
-    writeAtomically(file, content);
-  } catch (cause) {
-    const message = `${option} ${file} cannot be written: name a file that you can write to`;
-    throw new MgrpoError("config-invalid", message, { cause });
-  }
+  writeAtomically(folder.status, `${JSON.stringify(status, null, 2)}\n`, { mode: 0o600 });
 }

@@ -17,7 +17,8 @@ import type { Tracker } from "../../core/tracker.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { clean } from "../terminal/clean.ts";
 import { asTyped } from "../terminal/fail.ts";
-import { parseDerived, type RunFolder, writeAtomically } from "./run-folder.ts";
+import { parseDerived, type RunFolder } from "./run-folder.ts";
+import { writeAtomically } from "./written-files.ts";
 
 /** `keyOf(tracker)` -> number of lines of metrics.jsonl that it has. */
 const Positions = z.record(z.string(), z.int().nonnegative());

@@ -22,7 +22,7 @@ import { valueAt } from "../../core/training/resolve-config.ts";
 import { apiUsd } from "../../core/training/run-budget.ts";
 import { readOutcome } from "../conversations.ts";
 import { resultOf } from "../local/evaluate-team.ts";
-import { writeAtomically } from "../local/run-folder.ts";
+import { writeAtomically } from "../local/written-files.ts";
 
 export const SuiteReport = EvaluationScore.extend({
   kind: z.literal("evaluation"),

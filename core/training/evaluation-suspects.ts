@@ -31,9 +31,9 @@ export function namesOfJob(job: string, inFlight: readonly string[]): string[] {
 }
 
 /**
- * The suspects after a crash of a worker. `inFlight`: the rollouts that it had in flight, any of which may have crashed it. Suspects run first, one at a time. If anything other than
- * one suspect was in flight, all earlier suspects had ended: of them, only those that have been given up on are kept. So, besides those, there
- * are never more suspects than a worker has slots.
+ * The suspects after a crash of a worker. `inFlight`: the rollouts that it had in flight, any of which may have crashed it. Suspects run first,
+ * one at a time. If anything other than one suspect was in flight, all earlier suspects had ended: of them, only those that have been given up
+ * on are kept. So, besides those, there are never more suspects than a worker has slots.
  */
 export function suspectsAfter(suspects: Suspects = {}, inFlight: readonly string[], crashLimit: number): Suspects {
   const [first] = inFlight;

@@ -3,7 +3,8 @@ import { appendFileSync, closeSync, openSync, readFileSync, writeFileSync, write
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { readNewestStep, readSteps } from "../../cli/local/recorded-steps.ts";
-import { runFolder, writeAtomically } from "../../cli/local/run-folder.ts";
+import { runFolder } from "../../cli/local/run-folder.ts";
+import { writeAtomically } from "../../cli/local/written-files.ts";
 import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
 import { workHere } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";

@@ -19,15 +19,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { startOfProcess } from "../../cli/local/process-identity.ts";
-import {
-  createRunFolder,
-  readConfig,
-  readStatus,
-  runFolder,
-  writeAtomically,
-  writeStatus,
-} from "../../cli/local/run-folder.ts";
+import { createRunFolder, readConfig, readStatus, runFolder, writeStatus } from "../../cli/local/run-folder.ts";
 import { runNameOf } from "../../cli/local/run-name.ts";
+import { writeAtomically } from "../../cli/local/written-files.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { config } from "./records.ts";
 
