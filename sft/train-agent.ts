@@ -27,6 +27,7 @@ export interface AgentTraining {
   readonly options: EngineOptions;
   readonly examples: Split;
   readonly plan: TrainingPlan;
+  /** Minimum tokens of one step, which takes whole examples. */
   readonly batchTokens: number;
   /** The result's folder, and the folder of the training's own state. */
   readonly folder: string;

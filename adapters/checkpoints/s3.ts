@@ -9,7 +9,9 @@ import { translated } from "../aws/errors.ts";
 import { type FileCache, openFileCache } from "./cache.ts";
 
 export interface S3SourceOptions {
+  /** Where large files are kept on this machine. Absent: the model cache. */
   readonly cache?: FileCache;
+  /** Safetensors files of more bytes are large: they are read through the cache. Absent: `LARGE_FILE_BYTES`. */
   readonly largeBytes?: number;
 }
 

@@ -55,7 +55,7 @@ function addSource(command: Command): void {
     .addOption(
       new Option(
         "--min-reward <x>",
-        "with --from-run: the lowest reward of a correct rollout (default: 0.9)",
+        "with --from-run: the lowest reward and correctness of a rollout (default: 0.9)",
       ).argParser(notNegative("--min-reward")),
     );
 }
