@@ -17,7 +17,7 @@ import { fetchModel, resolveCommit } from "../../../adapters/checkpoints/hub/mod
 import { hubFileName, parseHubFile } from "../../../core/contracts/hub-model.ts";
 import { sha256 } from "../../../engine/hash.ts";
 import { COMMIT } from "../../fakes/hub-server.ts";
-import { MODEL, text, useTinyHub, weights } from "./hub/tiny-hub.ts";
+import { FILES, MODEL, useTinyHub, weights } from "./hub/tiny-hub.ts";
 
 const { hub, home, notes, settings, report, root, blobOfWeights } = useTinyHub();
 
