@@ -111,7 +111,12 @@ export function checkMemory(
   });
   const training = totalOfProcesses(needs);
   const evaluators = evaluation.suites.length > 0 ? evaluation.workers : 0;
-  const evaluating = Array.from({ length: evaluators }, () => needs.map(({ sampling }) => sampling)).flat();
+  // A process of all agents has the program once.
+  const ofOneProcess = needs.map(({ sampling: { plan, mapped } }, i) => ({
+    plan: i === 0 ? plan : { ...plan, program: 0 },
+    mapped,
+  }));
+  const evaluating = Array.from({ length: evaluators }, () => ofOneProcess).flat();
   const needed = totalOfProcesses([...needs, ...evaluating]);
   const [most] = needs.sort((a, b) => totalBytes(b.plan) - totalBytes(a.plan));
   if (!most || needed <= memory.available) return;

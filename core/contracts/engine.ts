@@ -56,7 +56,7 @@ export const EngineConfig = z.strictObject({
   slots: z.int().positive().default(32).describe("Sequences that are decoded together: KV-cache slots."),
   microBatchTokens: z.int().positive().default(4096).describe("Tokens of one training micro-batch, padding included."),
   gradientCheckpointing: GradientCheckpointing.default("auto").describe(
-    "Whether the backward pass recomputes each layer's activations (on), or the forward pass keeps them (off): faster, more memory. auto: off if a worker then needs at most a quarter of the machine's memory.",
+    "Whether the backward pass recomputes each layer's activations (on), or they are kept (off): faster, more memory. auto: off if a worker then needs at most a quarter of the machine's memory.",
   ),
   prefixTrees: z
     .boolean()
