@@ -171,7 +171,9 @@ export class Claiming {
     if ((await this.#withoutOutcome(view, [k])).length === 0) return;
     const takenOver = new Map([[k, deadWorker]]);
     const change = claimRollouts(groupAddress(this.#work, view), [k], this.#me, takenOver);
-    if (!(await this.#write(view, change))) return;
+    // Not made, and yet this worker's claim: the response to an earlier try was lost.
+    const isTaken = (await this.#write(view, change)) || view.record?.claims?.[k] === this.#me;
+    if (!isTaken) return;
     const crashes = view.record ? crashesOf(view.record, k) : 0;
     if (crashes < crashLimit(this.#work.role.run.config)) {
       return this.#attempts.startAlone(view, k);

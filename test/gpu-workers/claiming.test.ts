@@ -20,15 +20,17 @@ import { begin, openWorld } from "../fixtures/relay/world.ts";
 
 const log = createLog(() => {});
 
-test("a dead worker's rollout whose outcome waits for its score is not run again, even in a group that the claiming worker began", async () => {
-  const config = relayConfig({ steps: 1, limits: { attempts: 1 } });
+/** A worker in a group whose rollout 0 it runs and whose rollout 1 a dead worker has claimed. */
+async function openClaiming(limits: { attempts: number }) {
+  const config = relayConfig({ steps: 1, limits });
   // A store without events, so that no outcome is scored.
   const store = memoryStore();
   await begin(store, openWorld(store).functions, config);
   const run = await readRunContext(config.run, "0.0.0", store, log);
+  const inFlight: string[][] = [];
   const role = {
     ...{ run, agent: "main", trajectories: noTrajectoryCache },
-    membership: { id: "me", setInFlight: async () => {} },
+    membership: { id: "me", setInFlight: async (names: string[]) => inFlight.push(names) },
     watch: { current: () => ({ run: { step: 0 } }), expectChange() {} },
     observer: { refresh: async () => {}, workers: () => [], isDead: (worker: string) => worker === "dead" },
   } as unknown as RolloutRole;
@@ -45,16 +47,37 @@ test("a dead worker's rollout whose outcome waits for its score is not run again
   updateView(work, view, (await store.table.update(claimUnclaimedGroup(group, [0], "me"))).item);
   view.unclaimable.add(0);
   updateView(work, view, (await store.table.update(claimRollouts(group, [1], "dead"))).item);
+  const attempts = new Attempts(work, { capacity: 4, inFlight: 0, isAlone: false }, () => {});
+  const round = async () => {
+    await new Claiming(work, attempts, new Pacing(1)).round({ groups: ["q"] } as Partial<StepRecord> as StepRecord);
+    await attempts.close();
+    attempts.throwFault();
+  };
+  const claims = async () => (await store.table.get(tableKeys.group(config.run, 0, 0)))?.["claims"];
+  return { store, group, view, started, inFlight, round, claims };
+}
+
+test("a dead worker's rollout whose outcome waits for its score is not run again, even in a group that the claiming worker began", async () => {
+  const { store, group, view, started, round, claims } = await openClaiming({ attempts: 1 });
   const address = { ...group, phase: "train", rollout: 1 } as const;
   const outcome = { status: "failed", address, questionId: view.record?.questionId, reason: "lost" };
   await store.objects.commit(objectKeys.outcome(address), recordBytes(outcome));
-  const attempts = new Attempts(work, { capacity: 4, inFlight: 0, isAlone: false }, () => {});
-  await new Claiming(work, attempts, new Pacing(1)).round({ groups: ["q"] } as Partial<StepRecord> as StepRecord);
-  await attempts.close();
-  attempts.throwFault();
+  await round();
   expect(started).toEqual([]);
-  const item = await store.table.get(tableKeys.group(config.run, 0, 0));
-  expect(item?.["claims"]).toEqual({ 0: "me", 1: "dead" });
+  expect(await claims()).toEqual({ 0: "me", 1: "dead" });
+});
+
+test("a dead worker's rollout runs alone, while WORKER.inFlight names it, even if the response to its claim was lost", async () => {
+  const { store, started, inFlight, round, claims } = await openClaiming({ attempts: 1 });
+  const { update } = store.table;
+  store.table.update = async (change) => {
+    await update(change);
+    return update(change);
+  };
+  await round();
+  expect(started).toEqual([1]);
+  expect(inFlight).toEqual([["0/0/1"], []]);
+  expect(await claims()).toEqual({ 0: "me", 1: "me" });
 });
 
 test("an attempt ends when its rollout is scored or another worker has claimed it, and only then", () => {
