@@ -121,7 +121,11 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
   } catch (error) {
     const hasCrashed = until.aborted ? membership.end !== undefined : isCrash(error);
     const inFlightAtCrash = hasCrashed ? inFlight.names : [];
-    await table.update(releaseJob(leased, membership.id, suspectsAfter(leased.suspects, inFlightAtCrash, limit)));
+    const release = releaseJob(leased, membership.id, suspectsAfter(leased.suspects, inFlightAtCrash, limit));
+    // Otherwise another worker leases the job once this one is declared dead.
+    await table
+      .update(release)
+      .catch((cause) => run.log.warn("job not released", { job: job.job, error: String(cause) }));
     const isCanceled = halted.aborted && isMgrpoError(error, "canceled");
     if (!isCanceled && !(await haltIfRefused(run, error, "evaluation"))) throw error;
   } finally {

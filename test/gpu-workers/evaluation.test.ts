@@ -238,6 +238,21 @@ test("an outcome that another worker committed but the store has lost is a damag
   await expect(evaluator(never, {}, { ...store, objects })).rejects.toMatchObject({ code: "record-damaged" });
 });
 
+test("an evaluator that cannot give its job back ends with the error of the evaluation", async () => {
+  const { store, evaluator } = await begun();
+  const objects: ObjectStore = {
+    ...store.objects,
+    commit: async (key, ...rest) => (key.includes("/rollouts/") ? false : store.objects.commit(key, ...rest)),
+  };
+  const update: typeof store.table.update = async (change) => {
+    const isRelease = change.set?.some(([path, value]) => path[0] === "owner" && value === "");
+    if (isRelease) throw new MgrpoError("store-unreachable", "no answer");
+    return store.table.update(change);
+  };
+  const through = { ...store, objects, table: { ...store.table, update } };
+  await expect(evaluator(never, {}, through)).rejects.toMatchObject({ code: "record-damaged" });
+});
+
 /** The relay's engine, which counts the samplers that are opened and closed. */
 function countingEngine() {
   const count = { opened: 0, closed: 0 };
