@@ -15,6 +15,8 @@ export interface FakeHub {
     status?: readonly [status: 401 | 403 | 404 | 429 | 503, code: string];
     /** Answers every request with this text and status 200, as a proxy may. */
     page?: string;
+    /** Where `page` continues, if it is a list. */
+    next?: string;
     /** Answers requests for a file, probes aside, with status 429. */
     limitsFiles?: boolean;
     /** One entry per request for a file, probes aside: the connection breaks after this many bytes; Infinity: it does not break. */
@@ -46,6 +48,7 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
     const range = context.req.header("range");
     const head = context.req.method === "HEAD" ? "HEAD " : "";
     requests.push(`${head}${context.req.path}${range && range !== "bytes=0-0" ? ` ${range}` : ""}`);
+    if (faults.next !== undefined) context.header("Link", `<${faults.next}>; rel="next"`);
     if (faults.page !== undefined) return context.html(faults.page);
     if (faults.status) return refuse(context, ...faults.status);
     const given = context.req.header("authorization");

@@ -20,6 +20,22 @@ export function hubFetch({ url }: HubSettings, repository: string): typeof fetch
   };
 }
 
+/** Of 1,000 files each, as the hub sends them. */
+const MAX_PAGES = 200;
+
+/** A fetch for one list, which a server may continue page by page: not without end, and not at another address, which would get the token. */
+export function listFetch({ url }: HubSettings, send: typeof fetch): typeof fetch {
+  const hub = new URL(url).origin;
+  let pages = 0;
+  return async (input, init) => {
+    const { origin } = new URL(input instanceof Request ? input.url : input);
+    if (origin !== hub) throw new TypeError(`a list that continues at ${origin}`);
+    pages += 1;
+    if (pages > MAX_PAGES) throw new TypeError(`a list of more than ${MAX_PAGES} pages`);
+    return send(input, init);
+  };
+}
+
 /** What a request to the hub returns. A proxy or a mirror may answer with a web page, or other JSON, which is not what the library reads. */
 export async function readAnswer<T>({ url }: HubSettings, read: () => Promise<T>): Promise<T> {
   try {

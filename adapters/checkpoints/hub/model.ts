@@ -7,7 +7,7 @@ import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import { withinLimit } from "../../response-limit.ts";
 import { isCompleteSnapshot, openRepositoryCache, shardsOf, WEIGHTS_FILE, WEIGHTS_INDEX } from "./cache.ts";
 import { downloadBlob, type HubFile } from "./download.ts";
-import { hubFetch, readAnswer } from "./fetch.ts";
+import { hubFetch, listFetch, readAnswer } from "./fetch.ts";
 import type { HubSettings } from "./settings.ts";
 
 export interface DownloadProgress {
@@ -69,7 +69,7 @@ export async function fetchModel(model: HubModel, settings: HubSettings, report:
   if (await isCompleteSnapshot(folder)) return folder;
   if (settings.offlineBy) throw notCached(model, settings);
   const fetch = hubFetch(settings, repository);
-  const listed = await filesOf(repository, commit, settings, withinLimit(fetch));
+  const listed = await filesOf(repository, commit, settings, listFetch(settings, withinLimit(fetch)));
   const small = listed.filter(({ path }) => !path.endsWith(".safetensors"));
   let done = 0;
   let totalBytes = sum(small);

@@ -166,6 +166,19 @@ describe("the error is one line that says what to do", () => {
       "hub-unavailable",
       /^http:\/\/127\.0\.0\.1:\d+ does not answer like the Hugging Face Hub \(a response of more than 67108864 bytes\): check/,
     ]),
+    ...[
+      ["without end", "", /more than 200 pages/],
+      ["at another address", "http://127.0.0.1:10404", /a list that continues at http:\/\/127\.0\.0\.1:10404/],
+    ].map(([how, address, why]): [string, () => Promise<unknown>, string, RegExp] => [
+      `a mirror whose list of files continues ${how}`,
+      () => {
+        hub().faults.page = "[]";
+        hub().faults.next = `${address || hub().url}/next`;
+        return fetching({}, { ...MODEL, revision: COMMIT });
+      },
+      "hub-unavailable",
+      why as RegExp,
+    ]),
     [
       "a hub that is rate-limiting requests",
       () => {
