@@ -21,7 +21,10 @@ import { silenceNodeVersionWarning } from "./clients.ts";
 const MAX_GROUPS = 100;
 const MAX_EVENTS = 10;
 
-/** Region, endpoints and keys are what AWS's SDKs find for this process, as for its store. The clients are created for the first deployment and shared by all. */
+/**
+ * Region, endpoints and keys are what AWS's SDKs find for this process, as for its store. The clients are created for the first deployment and
+ * shared by all.
+ */
 export function awsControls(): (deployment: Pick<Deployment, "bucket" | "clockRule">) => Controls {
   let clients: { readonly autoScaling: AutoScalingClient; readonly eventBridge: EventBridgeClient } | undefined;
   return ({ bucket, clockRule }) => {

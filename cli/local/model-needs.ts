@@ -123,7 +123,7 @@ export function checkMemory(
   const largest = largestPart(most.plan);
   const isTooMuch = training > memory.total;
   const limit = isTooMuch ? `the machine has ${gigabytes(memory.total)}` : `${gigabytes(memory.available)} is free`;
-  const part = needed > training ? `, ${gigabytes(needed - training)} of it for evaluations,` : "";
+  const part = needed > training ? `, ${gigabytes(needed - training)} for evaluations,` : "";
   const message =
     `agents.${most.name}.model: this team needs about ${gigabytes(needed)} of memory${part} and ${limit}; ` +
     `'${most.name}' needs the most, and its largest part is ${largest}, ${gigabytes(most.plan[largest])}: ${adviceOn(largest, most.lora)}`;

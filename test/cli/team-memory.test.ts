@@ -102,7 +102,7 @@ test("a team that fits without its evaluations is warned, not refused", () => {
   expect(check({ suites: [{ name: "test" }] }, alone)).toMatchObject([
     {
       severity: "warning",
-      message: expect.stringMatching(/GB of memory, \d\.\d GB of it for evaluations, and \d+\.\d GB is free/),
+      message: expect.stringMatching(/GB of memory, \d\.\d GB for evaluations, and \d+\.\d GB is free/),
     },
   ]);
 });

@@ -6,7 +6,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 const KEPT_CHARACTERS = 10_000;
 
 /**
- * Reads all output and keeps the end of it. The returned function gives that end, without a first line that was cut: it may begin inside a
+ * Reads all output and keeps its end. The returned function gives that end, without a first line that was cut: it may begin inside a
  * secret, which could not be redacted.
  */
 export function keepErrorOutput(transport: Transport): () => string {
