@@ -90,18 +90,28 @@ export class Ticker {
   }
 }
 
-/** A failed repair does not keep evaluation results from being recorded, nor a damaged result the run from being repaired and advanced. */
+/**
+ * A failed repair does not keep evaluation results from being recorded, nor a damaged result the run from being repaired and advanced. If both
+ * fail, rejects with the failure of the repair: the damaged result fails again in the next tick.
+ */
 async function tickOnce(context: Context, run: string, thorough: boolean): Promise<void> {
   const record = await context.records.run(run);
   // If RUN does not exist yet, the run's start is under way and will end with a tick.
   if (!record && thorough) throw new MgrpoError("not-found", `no run '${run}' in this store`);
   if (!record || !thorough) return advanceRun(context, record);
-  try {
-    await repair(context, record);
-    await advanceRun(context, await context.records.run(run));
-  } finally {
-    await recordMissedResults(context, run);
-  }
+  const repaired = await settled(repairAndAdvance(context, record));
+  const recorded = await settled(recordMissedResults(context, run));
+  for (const end of [repaired, recorded]) if (end.status === "rejected") throw end.reason;
+}
+
+async function repairAndAdvance(context: Context, record: RunRecord): Promise<void> {
+  await repair(context, record);
+  await advanceRun(context, await context.records.run(record.run));
+}
+
+async function settled(work: Promise<void>): Promise<PromiseSettledResult<void>> {
+  const [result] = await Promise.allSettled([work]);
+  return result;
 }
 
 async function advanceRun(context: Context, first: RunRecord | undefined): Promise<void> {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { JobRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import { raiseBudget } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
@@ -140,6 +141,13 @@ test("a damaged evaluation result is reported; its run is still repaired and adv
   }
   expect(await readStep()).toMatchObject({ state: "ready" });
   expect((await readJobs()).map(({ state }) => state)).toEqual(["queued", "done"]);
+  // A failed repair is reported rather than the damaged result, which fails again in the next tick.
+  const { query } = store.table;
+  store.table.query = async (pk, prefix) => {
+    if (prefix === tablePrefixes.workers) throw new MgrpoError("store-unreachable", "no answer");
+    return query(pk, prefix);
+  };
+  await expect(functions.tick({ run: "test" })).rejects.toMatchObject({ code: "store-unreachable" });
 });
 
 test("a direct tick of an unknown run is refused", async () => {
