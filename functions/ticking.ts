@@ -99,19 +99,14 @@ async function tickOnce(context: Context, run: string, thorough: boolean): Promi
   // If RUN does not exist yet, the run's start is under way and will end with a tick.
   if (!record && thorough) throw new MgrpoError("not-found", `no run '${run}' in this store`);
   if (!record || !thorough) return advanceRun(context, record);
-  const repaired = await settled(repairAndAdvance(context, record));
-  const recorded = await settled(recordMissedResults(context, run));
-  for (const end of [repaired, recorded]) if (end.status === "rejected") throw end.reason;
-}
-
-async function repairAndAdvance(context: Context, record: RunRecord): Promise<void> {
-  await repair(context, record);
-  await advanceRun(context, await context.records.run(record.run));
-}
-
-async function settled(work: Promise<void>): Promise<PromiseSettledResult<void>> {
-  const [result] = await Promise.allSettled([work]);
-  return result;
+  try {
+    await repair(context, record);
+    await advanceRun(context, await context.records.run(run));
+  } catch (error) {
+    await recordMissedResults(context, run).catch(() => {});
+    throw error;
+  }
+  await recordMissedResults(context, run);
 }
 
 async function advanceRun(context: Context, first: RunRecord | undefined): Promise<void> {
