@@ -51,10 +51,10 @@ export async function readOpenJobs({ records }: Context, run: string): Promise<J
   return (await records.jobs(run)).filter(({ state }) => state !== "done");
 }
 
-/** Records the results that are in the store while their jobs are not done. Rejects with the first failure once it has tried them all. */
-export async function recordMissedResults(context: Context, run: string): Promise<void> {
+/** Records the results of these open jobs that are in the store. Rejects with the first failure once it has tried them all. */
+export async function recordMissedResults(context: Context, openJobs: readonly JobRecord[]): Promise<void> {
   const failures: unknown[] = [];
-  for (const { job } of await readOpenJobs(context, run)) {
+  for (const { run, job } of openJobs) {
     const key = objectKeys.evaluation(run, job);
     if ((await context.objects.head(key)) === undefined) continue;
     await recordEvaluation(context, key).catch((error: unknown) => failures.push(error));

@@ -6,7 +6,7 @@
  */
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
-import type { GroupRecord, RunRecord, StepRecord, WorkerRecord } from "../core/contracts/records.ts";
+import type { GroupRecord, JobRecord, RunRecord, StepRecord, WorkerRecord } from "../core/contracts/records.ts";
 import { readApiSpendingIfLimited } from "../core/training/api-spending.ts";
 import { undecidedRollouts } from "../core/training/give-up.ts";
 import { haltLostTrainers, observeWorkers } from "../core/training/liveness.ts";
@@ -23,8 +23,10 @@ import { finalizeIfComplete } from "./scoring.ts";
 /** Groups that are repaired in parallel: sequentially, a large step would take longer than a function may run. */
 const PARALLEL_GROUPS = 16;
 
-/** The budget comes first: nothing that fails or takes long may keep an overspent run going. */
-export async function repair(context: Context, record: RunRecord): Promise<void> {
+/**
+ * The budget comes first: nothing that fails or takes long may keep an overspent run going. Returns the evaluation jobs that are not done.
+ */
+export async function repair(context: Context, record: RunRecord): Promise<readonly JobRecord[]> {
   const { run } = record;
   const { records, clock, runObjects } = context;
   const config = await runObjects.config(run);
@@ -42,7 +44,7 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
   const isOver = status === "halted" || (status === "finished" && openJobs.length === 0);
   if (isOver) {
     if (listed) await execute(context, archiveRun(listed, status, workers, storeTime));
-    return;
+    return openJobs;
   }
   const agents = await records.agents(run);
   if (status === "running") {
@@ -54,6 +56,7 @@ export async function repair(context: Context, record: RunRecord): Promise<void>
   // Housekeeping comes last: no repair waits for it.
   const uses = { groups: openGroups, agents, jobs: openJobs };
   await execute(context, movePastWorkers(record, workers, uses, storeTime));
+  return openJobs;
 }
 
 /** Halts a running run whose budget is spent. Returns the run's status. */

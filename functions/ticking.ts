@@ -7,7 +7,7 @@
  */
 import pLimit from "p-limit";
 import type { RunConfig } from "../core/contracts/config.ts";
-import type { RunRecord, StepRecord } from "../core/contracts/records.ts";
+import type { JobRecord, RunRecord, StepRecord } from "../core/contracts/records.ts";
 import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { LOST_ROLLOUTS_WINDOW, lostRollouts } from "../core/training/lost-rollouts.ts";
@@ -15,7 +15,7 @@ import { readExpiredVersion } from "../core/training/retention.ts";
 import { advance, type ExpiredManifest, type StepSnapshot, type StoredManifest } from "../core/training/step.ts";
 import { type PlanBasis, policyAt, trainedAgents } from "../core/training/step-plan.ts";
 import type { Context } from "./context.ts";
-import { recordMissedResults } from "./evaluating.ts";
+import { readOpenJobs, recordMissedResults } from "./evaluating.ts";
 import { execute } from "./executing.ts";
 import { repair } from "./repair.ts";
 
@@ -99,14 +99,16 @@ async function tickOnce(context: Context, run: string, thorough: boolean): Promi
   // If RUN does not exist yet, the run's start is under way and will end with a tick.
   if (!record && thorough) throw new MgrpoError("not-found", `no run '${run}' in this store`);
   if (!record || !thorough) return advanceRun(context, record);
+  let openJobs: readonly JobRecord[];
   try {
-    await repair(context, record);
+    openJobs = await repair(context, record);
     await advanceRun(context, await context.records.run(run));
   } catch (error) {
-    await recordMissedResults(context, run).catch(() => {});
+    const recorded = readOpenJobs(context, run).then((jobs) => recordMissedResults(context, jobs));
+    await recorded.catch(() => {});
     throw error;
   }
-  await recordMissedResults(context, run);
+  await recordMissedResults(context, openJobs);
 }
 
 async function advanceRun(context: Context, first: RunRecord | undefined): Promise<void> {

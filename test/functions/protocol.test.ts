@@ -126,6 +126,7 @@ test("a rollout that crashes its worker three times while it runs alone is lost;
     }
     expect(await store.table.get(tableKeys.worker("test", `w${life}`))).toMatchObject({ state: "dead" });
   }
+  await functions.idle();
   const reason = "infrastructure: its worker crashed 3 times while it ran alone";
   expect((await group(0, 0)).rollouts).toEqual({ "1": { excluded: reason } });
   await play(0, ["0/1"]);
@@ -274,11 +275,16 @@ test("an evaluation is recorded once, by its event or by a scheduled tick", asyn
 
 test("a judge's outage does not hold up other rollouts: a scheduled tick scores the rest, and the next one asks again", async () => {
   let asked = 0;
+  let endFirstTick = () => {};
+  const firstTick = new Promise<void>((resolve) => {
+    endFirstTick = resolve;
+  });
   const judge: Rewards = {
     ...rewards,
-    correct(question, conversation) {
+    async correct(question, conversation) {
       if (question.id !== failing) return rewards.correct(question, conversation);
       asked++;
+      await firstTick;
       throw new Error("503");
     },
   };
@@ -288,6 +294,7 @@ test("a judge's outage does not hold up other rollouts: a scheduled tick scores 
   for (const g of [0, 1]) await playRollout(store.objects, teamConfig(), await step(0), g, 0);
   const scoresOf = async (g: number) => Object.keys((await group(0, g)).rollouts).length;
   await functions.tickAll();
+  endFirstTick();
   await functions.idle();
   expect([await scoresOf(0), await scoresOf(1)]).toEqual([0, 1]);
   // The next scheduled tick rejects with the failure, so that it is logged.

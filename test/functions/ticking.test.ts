@@ -21,7 +21,14 @@ async function started() {
     if (key.sk === tableKeys.run("test").sk) reads.run++;
     return get(key);
   };
-  return { store, reads, tick: (run: string, thorough: boolean) => ticker.tick(run, thorough) };
+  /** The prefixes of all queries. */
+  const queries: string[] = [];
+  const { query } = store.table;
+  store.table.query = async (pk, prefix) => {
+    queries.push(prefix);
+    return query(pk, prefix);
+  };
+  return { store, reads, queries, tick: (run: string, thorough: boolean) => ticker.tick(run, thorough) };
 }
 
 test("twenty concurrent calls make two ticks: the running one and the next", async () => {
@@ -43,6 +50,18 @@ test("a tick with nothing to do reads RUN, STEP and the first open group", async
   };
   await tick("test", false);
   expect(keys).toEqual(["RUN", "STEP#000000", "GROUP"]);
+});
+
+test("a scheduled tick queries the workers, jobs and agents of its run once", async () => {
+  const { queries, tick } = await started();
+  await tick("test", true);
+  expect(queries.sort()).toEqual([tablePrefixes.agents, tablePrefixes.jobs, tablePrefixes.workers]);
+});
+
+test("a scheduled tick that finds the next tick already requested makes it a scheduled one, which repairs the run", async () => {
+  const { queries, tick } = await started();
+  await Promise.all([false, false, true, false].map((thorough) => tick("test", thorough)));
+  expect(queries.filter((prefix) => prefix === tablePrefixes.workers)).toHaveLength(1);
 });
 
 test("a failed tick fails its callers, not later ones", async () => {
