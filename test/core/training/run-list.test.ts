@@ -123,6 +123,17 @@ test("a run that has ended is marked with its status, and archived an hour later
   expect(await table.get(key)).toEqual({ ...over, expiresAt: 13_601 });
 });
 
+test("wherever a tick that archives a run stops, the run is still among all runs once the table has deleted its entry", async () => {
+  const over: ListedRun = { run: "r", progress: "finished", progressAt: 0 };
+  const commands = archiveRun(over, "finished", [worker("w1", "dead")], NOW);
+  for (let writes = 0; writes <= commands.length; writes++) {
+    const table = await listed(over);
+    await execute(table, commands.slice(0, writes));
+    if ((await table.get(key))?.["expiresAt"] !== undefined) await table.delete(key);
+    expect(await allRuns(table), `after ${writes} of ${commands.length} writes`).toEqual(["r"]);
+  }
+});
+
 test("the end of a run whose entry has no time counts as store time 0", () => {
   expect(archiveRun({ run: "r", progress: "halted" }, "halted", [], HOUR - 1)).toEqual([]);
   expect(archiveRun({ run: "r", progress: "halted" }, "halted", [], HOUR)).toHaveLength(2);
