@@ -251,17 +251,9 @@ test("an evaluation is recorded once, by its event or by a scheduled tick", asyn
   };
   const [job] = await store.table.query(tableKeys.run("test").pk, "JOB#");
   const result = {
-    run: "test",
-    job: String(job?.["job"]),
-    team: 0,
-    suite: "all",
-    n: 10,
-    correct: 4,
-    runs: [{ n: 10, correct: 4 }],
-    interval: wilson({ n: 10, correct: 4 }),
-    lost: [],
-    questions: [],
-    seconds: 1,
+    ...{ run: "test", job: String(job?.["job"]), team: 0, suite: "all", n: 10, correct: 4 },
+    ...{ runs: [{ n: 10, correct: 4 }], interval: wilson({ n: 10, correct: 4 }) },
+    ...{ lost: [], questions: [], seconds: 1 },
   };
   const key = objectKeys.evaluation("test", result.job);
   await store.objects.commit(key, bytes(result));
@@ -276,9 +268,7 @@ test("an evaluation is recorded once, by its event or by a scheduled tick", asyn
 test("a judge's outage does not hold up other rollouts: a scheduled tick scores the rest, and the next one asks again", async () => {
   let asked = 0;
   let endFirstTick = () => {};
-  const firstTick = new Promise<void>((resolve) => {
-    endFirstTick = resolve;
-  });
+  const firstTick = new Promise<void>((resolve) => (endFirstTick = resolve));
   const judge: Rewards = {
     ...rewards,
     async correct(question, conversation) {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { JobRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { raiseBudget } from "../../core/training/writes.ts";
+import { raiseBudget, resumeRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import { Ticker } from "../../functions/ticking.ts";
@@ -134,6 +134,28 @@ test("a limit that is raised while a tick finds the budget spent keeps the run g
   await functions.tick({ run: "test" });
   expect(await run()).toMatchObject({ status: "running", reason: "", maxUsd: 5 });
   expect(await get(tableKeys.listed("test"))).not.toMatchObject({ progress: "halted" });
+});
+
+test("a scheduled tick halts a run that has lost an agent's trainer three times; the resumed run goes on", async () => {
+  const store = memoryStore();
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  await functions.startRun(await prepare(store.objects, teamConfig()));
+  const run = () => store.table.get(tableKeys.run("test"));
+  await store.table.update({ key: tableKeys.agent("test", "searcher"), set: [[["takeovers"], 3]], when: [] });
+  await functions.tickAll();
+  expect(await run()).toMatchObject({ status: "halted", haltCode: "trainer-lost" });
+  await store.table.update(resumeRun("test"));
+  await functions.tickAll();
+  expect(await run()).toMatchObject({ status: "running" });
+});
+
+test("a name in the list of runs whose start was interrupted before RUN is no failure, and no other run waits for it", async () => {
+  const store = memoryStore();
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  await store.table.insert(tableKeys.listed("interrupted"), { run: "interrupted" });
+  await functions.startRun(await prepare(store.objects, teamConfig()));
+  await functions.tickAll();
+  expect(await functions.reconcile()).toMatchObject({ failures: [], metrics: { runs: [{ run: "test" }] } });
 });
 
 test("a damaged evaluation result is reported; its run is still repaired and advanced, and another result is recorded", async () => {
