@@ -1,10 +1,14 @@
-/** @file Scores of one group share writes, and none is lost, even if one is repeated or a write fails. */
+/**
+ * @file Scores of one group share writes, and none is lost, even if one is repeated or a write fails. Scores that ticks request wait for their
+ * run's slots, and their failures for its next tick.
+ */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Table, TableChange } from "../../core/ports.ts";
-import { ScoreRecorder } from "../../functions/pending-scores.ts";
+import { longestQueueSeconds, ScoreRecorder, ScoringQueue } from "../../functions/pending-scores.ts";
 import { memoryTable } from "../fakes/memory-store.ts";
+import { teamConfig } from "../fakes/scripted-team.ts";
 
 const address = { run: "test", step: 0, group: 0 };
 const key = tableKeys.group("test", 0, 0);
@@ -74,4 +78,47 @@ test("a finalized group accepts no score", async () => {
   await memory.update({ key, set: [[["state"], "finalized"]], when: [] });
   expect(await record(0, 0)).toMatchObject({ state: "finalized" });
   expect(await rewards()).toEqual({});
+});
+
+test("at most 32 requested scores of a run are in progress, and each is computed once, although ticks request it again meanwhile", async () => {
+  const queue = new ScoringQueue();
+  const started: string[] = [];
+  let end = () => {};
+  const ended = new Promise<void>((resolve) => (end = resolve));
+  queue.open(async (outcome) => {
+    started.push(outcome);
+    await ended;
+  });
+  const outcomes = Array.from({ length: 40 }, (_, k) => `outcome ${k}`);
+  for (const _ of [1, 2]) for (const outcome of outcomes) queue.later("run", outcome);
+  await expect.poll(() => started).toEqual(outcomes.slice(0, 32));
+  // Another run has slots of its own.
+  queue.later("other", "its outcome");
+  await expect.poll(() => started).toContain("its outcome");
+  end();
+  await queue.idle();
+  expect(started.filter((outcome) => outcome !== "its outcome")).toEqual(outcomes);
+});
+
+test("the first failure among a run's requested scores is taken once", async () => {
+  const queue = new ScoringQueue();
+  queue.open((outcome) => Promise.reject(new Error(outcome)));
+  for (const [run, outcome] of [
+    ["a", "a1"],
+    ["a", "a2"],
+    ["b", "b1"],
+  ] as const)
+    queue.later(run, outcome);
+  await queue.idle();
+  expect(queue.takeFailure("a")).toEqual(new Error("a1"));
+  expect(queue.takeFailure("a")).toBeUndefined();
+  expect(queue.takeFailure("b")).toEqual(new Error("b1"));
+});
+
+test("an outcome waits for its slot at most until the deadlines of all requests before it, 32 at a time", () => {
+  const settings = { questionsPerStep: 2, rolloutsPerQuestion: 48, limits: { verdictSeconds: 100 } };
+  expect(longestQueueSeconds(teamConfig(settings))).toBe(300);
+  // The outcomes of two steps in flight.
+  const stale = teamConfig({ ...settings, staleness: 1, algorithm: { tisCap: 2 } });
+  expect(longestQueueSeconds(stale)).toBe(600);
 });

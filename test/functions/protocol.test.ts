@@ -2,10 +2,11 @@
 import { expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
-import { GroupRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
+import { GroupRecord, JobRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Rewards } from "../../core/ports.ts";
 import { wilson } from "../../core/training/confidence-interval.ts";
+import { leaseJob } from "../../core/training/job-writes.ts";
 import { resumeRun } from "../../core/training/writes.ts";
 import { type FunctionOptions, openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
@@ -240,18 +241,21 @@ test("a long-lived process finds missed outcomes in every open step, although th
   for (const n of [0, 1]) expect(Object.keys((await group(n, 0)).rollouts)).toEqual(["0"]);
 });
 
-test("an evaluation is recorded once, by its event or by a scheduled tick", async () => {
+test("an evaluation is recorded once, by its event or by a scheduled tick, even if a worker leases its job at that moment", async () => {
   const { functions, store } = await started(teamConfig());
+  const [item] = await store.table.query(tableKeys.run("test").pk, "JOB#");
+  const job = JobRecord.parse(item);
   const { update } = store.table;
-  let recorded = 0;
+  const applied: boolean[] = [];
   store.table.update = async (change) => {
+    const isJob = change.key.sk.startsWith("JOB#");
+    if (isJob && applied.length === 0) await update(leaseJob(job, "w1"));
     const result = await update(change);
-    if (change.key.sk.startsWith("JOB#") && result.applied) recorded++;
+    if (isJob) applied.push(result.applied);
     return result;
   };
-  const [job] = await store.table.query(tableKeys.run("test").pk, "JOB#");
   const result = {
-    ...{ run: "test", job: String(job?.["job"]), team: 0, suite: "all", n: 10, correct: 4 },
+    ...{ run: "test", job: job.job, team: 0, suite: "all", n: 10, correct: 4 },
     ...{ runs: [{ n: 10, correct: 4 }], interval: wilson({ n: 10, correct: 4 }) },
     ...{ lost: [], questions: [], seconds: 1 },
   };
@@ -262,7 +266,7 @@ test("an evaluation is recorded once, by its event or by a scheduled tick", asyn
   expect(await store.table.get(tableKeys.job("test", result.job))).toMatchObject({
     ...{ state: "done", n: 10, correct: 4, runs: result.runs, interval: result.interval },
   });
-  expect(recorded).toBe(1);
+  expect(applied).toEqual([false, true]);
 });
 
 test("a judge's outage does not hold up other rollouts: a scheduled tick scores the rest, and the next one asks again", async () => {

@@ -9,6 +9,7 @@ import type { Deployment } from "../../core/contracts/deployment.ts";
 import { FleetRecord } from "../../core/contracts/fleet-record.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { JobRecord, RunRecord, StepRecord, type WorkerRecord } from "../../core/contracts/records.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import { claimFleetSlot } from "../../core/training/fleet-writes.ts";
 import { MAX_CAPACITY_REQUESTS } from "../../core/training/fleets.ts";
 import { finishJob } from "../../core/training/job-writes.ts";
@@ -96,6 +97,18 @@ test("capacity over a run's life: workers when it starts, evaluators while there
     capacities: new Map([...plane.capacities.keys()].map((group) => [group, 0])),
     clock: "off",
   });
+});
+
+test("a start turns the schedule on once RUN is written: a tick in between would find no run, and turn it off again", async () => {
+  const { store, controls, start } = await deployed();
+  const { turn } = controls.scheduleSwitch;
+  const turns: unknown[] = [];
+  controls.scheduleSwitch.turn = async (to) => {
+    turns.push([to, (await store.table.get(tableKeys.run("test")))?.["status"]]);
+    await turn(to);
+  };
+  await start();
+  expect(turns).toEqual([["on", "running"]]);
 });
 
 test("a fleet whose Auto Scaling group is gone is reported, and the other fleets are still scaled to zero", async () => {
@@ -246,7 +259,7 @@ test("capacity changes are reported even if the schedule cannot be turned off", 
   });
 });
 
-test("a run with damaged records gets no machines and keeps the schedule on; the others are served", async () => {
+test("a run with damaged records gets no machines and keeps the schedule on; the others are served, and an outage takes no machine away", async () => {
   const { store, functions, plane, start } = await deployed();
   await start({ run: "good" });
   await start({ run: "bad" });
@@ -254,7 +267,14 @@ test("a run with damaged records gets no machines and keeps the schedule on; the
   const { failures, metrics } = await functions.reconcile();
   expect(failures).toMatchObject([{ code: "record-damaged" }]);
   expect(metrics).toEqual({ unserved: 2, runs: [{ run: "good", idleMinutes: 0, spent: 0 }] });
+  const { query } = store.table;
+  store.table.query = async (pk, prefix) => {
+    if (prefix === tablePrefixes.workers) throw new MgrpoError("store-unreachable", "no answer", { retryable: true });
+    return query(pk, prefix);
+  };
+  await expect(functions.reconcile()).rejects.toThrow("no answer");
   expect(plane.capacities.get("g-main")).toBe(1);
+  store.table.query = query;
   await store.table.update(endRun("good", { code: "user", reason: "by hand" }));
   await functions.reconcile();
   expect([plane.capacities.get("g-main"), plane.clock]).toEqual([0, "on"]);

@@ -31,22 +31,33 @@ test.each([
     "truncated sub, zero",
     {},
     { sub: { conversation: conversationOf("x!", null, "token-limit") } },
-    { reward: 1, sub: 0, masked: undefined },
+    { reward: 1, sub: 0, masked: undefined, judged: ["main"] },
   ],
   [
     "malformed main",
     {},
     { outcome: { conversation: conversationOf("?", null, "malformed") } },
-    { reward: 0, sub: 0.6, masked: undefined },
+    { reward: 0, sub: 0.6, masked: undefined, judged: ["searcher"] },
   ],
   [
     "truncated main, mask",
     { overlong: "mask" },
     { outcome: { conversation: conversationOf("?", null, "turn-limit") } },
-    { reward: 0, sub: 0.6, masked: true },
+    { reward: 0, sub: 0.6, masked: true, judged: ["searcher"] },
   ],
-] as const)("the agents' own failures are scored: %s", async (_name, algorithm, change, expected) => {
-  const { functions, step, group } = await started(store, teamConfig({ algorithm }));
+] as const)("the agents' own failures are scored, and not judged: %s", async (_name, algorithm, change, expected) => {
+  const judged: string[] = [];
+  const judge: Rewards = {
+    correct(...args) {
+      judged.push("main");
+      return rewards.correct(...args);
+    },
+    expert(...args) {
+      judged.push("searcher");
+      return rewards.expert(...args);
+    },
+  };
+  const { functions, step, group } = await started(store, teamConfig({ algorithm }), judge);
   await commitOutcome(store, step, change);
   await functions.scoreRollout({ key });
   const score = (await group()).rollouts["0"];
@@ -55,6 +66,7 @@ test.each([
   expect(score.reward).toBe(expected.reward);
   expect(score.invocations["searcher"]?.[0]?.reward).toBeCloseTo(expected.sub);
   expect(score.masked).toBe(expected.masked);
+  expect(judged).toEqual(expected.judged);
 });
 
 test("each agent's reward has its own weights and its own penalty", async () => {
@@ -117,6 +129,9 @@ test("the overlong penalty of each agent depends on its own context limit and lo
   expect(score.invocations["searcher"]?.[0]?.reward).toBeCloseTo(0.8);
 });
 
+const ID = "a".repeat(22);
+const INVOCATION = objectKeys.invocation("test", 0, ID);
+
 test.each([
   [
     "a failed outcome",
@@ -132,6 +147,16 @@ test.each([
     "tool backend",
   ],
   ["a missing invocation", { isInvocationMissing: true }, "damaged: invocation runs/test/invocations/000000/"],
+  [
+    "an invocation with other bytes than the outcome's hash",
+    { outcome: { invocations: [{ id: ID, agent: "searcher", key: INVOCATION, sha256: "0".repeat(64) }] } },
+    `damaged: invocation ${INVOCATION} is not the one that its outcome refers to`,
+  ],
+  [
+    "an invocation with another id",
+    { sub: { id: "b".repeat(22) } },
+    `damaged: invocation ${INVOCATION} holds searcher's ${"b".repeat(22)}`,
+  ],
   [
     "a trajectory of another version",
     { sub: { trajectory: { agent: "searcher", version: 7, tokens: [1], actions: [], logProbs: [] } } },

@@ -3,12 +3,12 @@ import { describe, expect, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { JobRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { raiseBudget, resumeRun } from "../../core/training/writes.ts";
+import { heartbeat, raiseBudget, resumeRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import { Ticker } from "../../functions/ticking.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { bytes, playRollout, prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
+import { bytes, playRollout, prepare, publish, questions, rewards, sha, teamConfig } from "../fakes/scripted-team.ts";
 
 async function started() {
   const store = memoryStore();
@@ -149,6 +149,34 @@ test("a scheduled tick halts a run that has lost an agent's trainer three times;
   expect(await run()).toMatchObject({ status: "running" });
 });
 
+test("a heartbeat that arrives just before a tick marks its worker dead keeps it alive, and no crash counts against its rollout", async () => {
+  const store = memoryStore();
+  let time = 0;
+  store.clock.storeTime = async () => time;
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  await functions.startRun(await prepare(store.objects, teamConfig()));
+  const key = tableKeys.worker("test", "w1");
+  await store.table.insert(key, {
+    ...{ run: "test", worker: "w1", agent: "main", roles: ["rollout"], url: "", state: "alive", release: "1" },
+    ...{ counter: 1, seenCounter: 1, seenAt: 0, inFlight: ["0/0/1"] },
+  });
+  const { update } = store.table;
+  let refused = 0;
+  store.table.update = async (change) => {
+    const isMark = change.set?.some(([, value]) => value === "dead");
+    if (isMark) await update(heartbeat("test", "w1", "alive"));
+    const result = await update(change);
+    if (isMark && !result.applied) refused++;
+    return result;
+  };
+  while (refused === 0) {
+    time += 10_001;
+    await functions.tickAll();
+  }
+  expect(await store.table.get(key)).toMatchObject({ state: "alive", counter: 2 });
+  expect(await store.table.get(tableKeys.group("test", 0, 0))).toMatchObject({ crashes: {} });
+});
+
 test("a name in the list of runs whose start was interrupted before RUN is no failure, and no other run waits for it", async () => {
   const store = memoryStore();
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
@@ -189,6 +217,39 @@ test("a damaged evaluation result is reported; its run is still repaired and adv
     return query(pk, prefix);
   };
   await expect(functions.tick({ run: "test" })).rejects.toMatchObject({ code: "store-unreachable" });
+});
+
+test.each([
+  [objectKeys.config("test"), teamConfig({ seed: 2 })],
+  [objectKeys.questions("test"), { train: questions.slice(1), heldOut: [] }],
+])("a run does not continue with another %s than the one that it was started with", async (key, replacement) => {
+  const store = memoryStore();
+  const process = () => openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  await process().startRun(await prepare(store.objects, teamConfig()));
+  await store.objects.delete([key]);
+  await store.objects.commit(key, bytes(replacement));
+  await expect(process().tick({ run: "test" })).rejects.toMatchObject({
+    code: "record-damaged",
+    message: `${key} is not the one that run 'test' was started with: restore it`,
+  });
+});
+
+test("weights that a later version still names, since its step trained nothing, are deleted with that version, not before", async () => {
+  const store = memoryStore();
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
+  const sizes = { steps: 5, questionsPerStep: 1, rolloutsPerQuestion: 2 };
+  const config = teamConfig({ ...sizes, evaluation: { suites: [] } });
+  await functions.startRun(await prepare(store.objects, config));
+  const kept: boolean[] = [];
+  for (let n = 0; n < config.steps; n++) {
+    const step = StepRecord.parse(await store.table.get(tableKeys.step("test", n)));
+    for (const k of [0, 1]) await functions.scoreRollout({ key: await playRollout(store.objects, config, step, 0, k) });
+    // Version 2 has the weights of version 1.
+    for (const agent of step.trained)
+      await functions.manifestCreated({ key: await publish(store.objects, config, agent, n + 1, n !== 1) });
+    kept.push((await store.objects.head(objectKeys.part("test", sha("weights of main 1")))) !== undefined);
+  }
+  expect(kept).toEqual([true, true, true, true, false]);
 });
 
 test("a direct tick of an unknown run is refused", async () => {

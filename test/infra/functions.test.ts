@@ -152,6 +152,16 @@ test("only tick scales the fleets and turns the schedule off; start-run may turn
   expect(without.filter((action) => action.startsWith("autoscaling:"))).toEqual([]);
 });
 
+test("tick sends events only in its own name; functions delete no objects but weights, and only tick deletes records", () => {
+  const allowing = (action: string) => statementsOf(prod).filter(({ statement }) => statement.actions.includes(action));
+  const conditions = allowing("events:PutEvents").map(({ statement }) => statement.conditions);
+  expect(conditions).toEqual([[{ test: "StringEquals", variable: "events:source", values: ["mgrpo"] }]]);
+  const weights = "arn:aws:s3:::ObjectsBucket/runs/*/parts/*";
+  const deleting = allowing("s3:DeleteObject").map(({ of, statement: { resources } }) => [of, resources]);
+  expect(deleting).toEqual(["StartRunRole", "TickRole", "ScoreRolloutRole"].map((role) => [role, [weights]]));
+  expect(allowing("dynamodb:DeleteItem").map(({ of }) => of)).toEqual(["TickRole"]);
+});
+
 test("no allow statement has a wildcard where the ARN is known", () => {
   const allowing = statementsOf(prod).filter(({ statement }) => statement.effect !== "Deny");
   expect(allowing.length).toBeGreaterThan(30);

@@ -108,6 +108,23 @@ test("if evaluations come after shares of the run, each plan names the newest te
   expect(planned(teamConfig({ steps: 4 }), 0, after(undefined))).not.toHaveProperty("dueTeam");
 });
 
+test("positions that a step reserved and did not use come first in the next step, unless that begins another stage of the curriculum", () => {
+  const stages = [
+    { fromStep: 0, levels: [1] },
+    { fromStep: 2, levels: [2] },
+  ];
+  const settings = { questionsPerStep: 2, dynamicSampling: { rounds: 1 }, curriculum: stages };
+  const config = teamConfig(settings);
+  const plans: StepRecord[] = [];
+  for (const step of [0, 1, 2]) plans.push(planned(config, step, after(plans.at(-1))));
+  expect(plans.map(({ curriculum }) => curriculum)).toEqual([
+    { stage: 0, drawn: [4, 0], reserve: [2, 3] },
+    // Asks positions 2 and 3.
+    { stage: 0, drawn: [6, 0], reserve: [4, 5] },
+    { stage: 1, drawn: [6, 4], reserve: [2, 3] },
+  ]);
+});
+
 test("step s makes version s + 1 of every trained agent", () => {
   expect([0, 6].map((step) => versionAfter({ step }))).toEqual([1, 7]);
 });
