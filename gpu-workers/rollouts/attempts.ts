@@ -6,7 +6,7 @@
  *                          └──> released                           aborted, step closed, or run halted
  *
  * Any other error is a fault of this process. It is rethrown to the loop and the claim of its rollout stays, so that others count the crash.
- * All claims of a worker whose engine hangs stay, too.
+ * All claims of a worker whose engine hangs, or that is declared dead, stay, too: others then run these rollouts alone.
  */
 import { withAnySignal } from "../../core/any-signal.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -129,7 +129,6 @@ export class Attempts {
       }
       if (!isMgrpoError(error, "canceled", "step-closed")) await this.#haltOrThrow(error);
       await this.#release(view, k);
-      view.unclaimable.delete(k);
     }
   }
 
@@ -139,10 +138,13 @@ export class Attempts {
     await watch.refresh();
   }
 
+  /** Gives the claim back, unless this worker has been declared dead: the rollout may be why it sent no heartbeats. */
   async #release(view: LocalGroupView, k: number): Promise<void> {
     const { run, membership } = this.#work.role;
+    if (membership.end === "lost") return;
     const change = releaseClaim(groupAddress(this.#work, view), k, membership.id);
     updateView(this.#work, view, (await run.store.table.update(change)).item);
+    view.unclaimable.delete(k);
   }
 }
 

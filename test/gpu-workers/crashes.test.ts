@@ -1,9 +1,10 @@
 /** @file Workers that keep crashing, and a NaN loss: the run still ends. One process, the store in memory. */
 import { expect, onTestFinished, test } from "vitest";
-import { tableKeys } from "../../core/contracts/keys.ts";
-import { AgentRecord, GroupRecord } from "../../core/contracts/records.ts";
+import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
+import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import type { PolicyEngine, Trainer } from "../../core/ports.ts";
+import type { PolicyEngine, Store, Trainer } from "../../core/ports.ts";
+import { markDead } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { racingClock } from "../fakes/racing-clock.ts";
@@ -43,6 +44,18 @@ const withTrainer = (change: (trainer: Trainer) => Partial<Trainer>): PolicyEngi
 
 const forever = () => new Promise<never>(() => {});
 
+/** Whether a turn with this stream belongs to the rollout that brings down its worker. */
+const isDeadly = (stream: readonly (string | number)[]) => stream.join("/").includes("sample/0/0/1/main");
+
+/** More than in any run that ends. */
+const MOST_DEATHS = 9;
+
+async function expectOnlyDeadlyLost(store: Store, run: string): Promise<void> {
+  const { rollouts } = GroupRecord.parse(await store.table.get(tableKeys.group(run, 0, 0)));
+  expect(rollouts[1]).toEqual({ excluded: "infrastructure: its worker crashed 3 times while it ran alone" });
+  expect(rollouts[0]).toHaveProperty("reward");
+}
+
 test.each<[string, string, (race: () => void) => Promise<never>]>([
   ["crashes its worker", "engine bug", () => Promise.reject(new RangeError("engine bug"))],
   [
@@ -63,7 +76,6 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
       ...relayEngine,
       async openSampler(...args) {
         const sampler = await relayEngine.openSampler(...args);
-        const isDeadly = (name: readonly (string | number)[]) => name.join("/").includes("sample/0/0/1/main");
         // When the engine hangs, so do the other rollouts in flight.
         let isHung = false;
         const race = () => {
@@ -87,19 +99,48 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
           expect(String(error)).toContain(reason);
           clock.stop();
           deaths += 1;
-          // A run that ends has fewer deaths.
-          expect(deaths).toBeLessThan(9);
+          expect(deaths).toBeLessThan(MOST_DEATHS);
           return false;
         },
       );
     // One beside other rollouts, then three alone.
     expect(deaths).toBe(4);
-    const { rollouts } = GroupRecord.parse(await store.table.get(tableKeys.group(config.run, 0, 0)));
-    expect(rollouts[1]).toEqual({ excluded: "infrastructure: its worker crashed 3 times while it ran alone" });
-    expect(rollouts[0]).toHaveProperty("reward");
+    await expectOnlyDeadlyLost(store, config.run);
     await close();
   },
 );
+
+test("a rollout that keeps its worker from sending heartbeats until it is declared dead, every time, is given up, too; the others are not", async () => {
+  const { config, store, main, close } = await open();
+  /** Declares the workers of the main agent dead. A heartbeat in between makes the write fail. */
+  const declareDead = async () => {
+    const items = await store.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers);
+    const alive = items.map((item) => WorkerRecord.parse(item)).filter(({ state }) => state !== "dead");
+    const own = alive.filter(({ agent }) => agent === "main");
+    for (const worker of own) await store.table.update(markDead(worker));
+    return own.length > 0;
+  };
+  let deaths = 0;
+  const deadly: PolicyEngine = {
+    ...relayEngine,
+    async openSampler(...args) {
+      const sampler = await relayEngine.openSampler(...args);
+      const sample: typeof sampler.sample = async (request, signal) => {
+        if (isDeadly(request.stream) && deaths++ < MOST_DEATHS) {
+          while (await declareDead());
+          await new Promise((resolve) => signal?.addEventListener("abort", resolve));
+        }
+        return sampler.sample(request, signal);
+      };
+      return { ...sampler, sample };
+    },
+  };
+  await main(deadly);
+  // One beside other rollouts, then three alone.
+  expect(deaths).toBe(4);
+  await expectOnlyDeadlyLost(store, config.run);
+  await close();
+});
 
 test("rollouts whose engine thread ends are retried in parallel, not one after another", async () => {
   const { config, main, runRecord, close } = await open();
