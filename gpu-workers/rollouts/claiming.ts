@@ -147,9 +147,7 @@ export class Claiming {
 
   async #claimUnread(view: LocalGroupView, wanted: readonly number[]): Promise<void> {
     const isClaimed = await this.#write(view, claimUnclaimedGroup(groupAddress(this.#work, view), wanted, this.#me));
-    if (!isClaimed) return;
-    const rollouts = view.fresh ? wanted : await this.#withoutOutcome(view, wanted);
-    for (const k of rollouts) this.#attempts.start(view, k);
+    if (isClaimed) for (const k of wanted) this.#attempts.start(view, k);
   }
 
   /** Starts one quarantined or suspect rollout, once all earlier steps are closed. */
