@@ -4,13 +4,23 @@ import type { TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";
+import type { Delegation } from "../../core/ports.ts";
 import { drainWorker } from "../../core/training/writes.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { Attempt } from "../../gpu-workers/gateway/attempt.ts";
 import { LimitReached } from "../../gpu-workers/gateway/limit-reached.ts";
 import type { SubAgent } from "../../gpu-workers/gateway/sub-agents.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { readRunContext } from "../../gpu-workers/run-context.ts";
+import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
+import { nativeAttempts } from "../../gpu-workers/rollouts/native-attempt.ts";
+import type { Lease, PolicyVersions } from "../../gpu-workers/rollouts/policy-versions.ts";
+import { tokenBackend } from "../../gpu-workers/rollouts/token-backend.ts";
+import { type RunContext, readRunContext } from "../../gpu-workers/run-context.ts";
+import { callText, script } from "../fakes/conversations.ts";
+import { scriptedSampler } from "../fakes/scripted-sampler.ts";
+import { relayConfig } from "../fixtures/relay/start.ts";
 import { openRun, startWorker } from "../fixtures/relay/world.ts";
+import { bpeFiles } from "../fixtures/tokenizers.ts";
 import { planOf } from "./gateway/harness.ts";
 
 const never = new AbortController().signal;
@@ -41,6 +51,30 @@ test("a rollout that waits for a sub-agent without a worker is retried until the
   await vi.waitFor(() => expect(failed.length).toBeGreaterThan(4), 40_000);
   await Promise.all([main, startWorker(store, config.run, { agent: "searcher" }, never, log)]);
   for (const score of Object.values((await group()).rollouts)) expect(score).not.toHaveProperty("excluded");
+});
+
+test("a conversation's delegations are recorded until their reports; one that fails, or has no report yet, stays recorded", async () => {
+  const config = relayConfig();
+  const tokenizer = openTokenizer(bpeFiles());
+  const ask = (task: string) => callText("delegate", { agent: "searcher", task });
+  const sampler = scriptedSampler(tokenizer, script(ask("first"), ask("second") + ask("third")));
+  const lease: Partial<Lease> = { backend: (options) => tokenBackend(options, tokenizer, sampler), release() {} };
+  const main = {
+    ...{ name: "main", config: config.agents["main"], tools: new Map(), draws: "place" },
+    policy: { acquire: async () => lease } as unknown as PolicyVersions,
+  } as unknown as HostedAgent;
+  const invoke: Delegation["invoke"] = async (id, { agent, task }) => {
+    if (task === "third") throw new MgrpoError("deadline", "late");
+    if (task === "second") return new Promise<never>(() => {});
+    return { ref: { id, agent, key: "k", sha256: "0".repeat(64) }, answer: "birch" };
+  };
+  const unanswered = new Map<string, string>();
+  const attempt = nativeAttempts({ run: { config } as RunContext, main, delegation: { invoke } });
+  await expect(attempt({ ...planOf(0), unanswered }, never)).rejects.toThrow("late");
+  expect([...unanswered]).toEqual([
+    ["1", "searcher"],
+    ["2", "searcher"],
+  ]);
 });
 
 test("an app's requests to sub-agents, not to the main agent, are recorded until a reply or a reached limit; a failure leaves them", async () => {

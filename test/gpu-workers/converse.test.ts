@@ -106,6 +106,13 @@ describe("limits", () => {
     expect(trajectory.tokens.at(-1)).not.toBe(bpe.endOfTurn);
   });
 
+  test("a turn whose end-of-turn token is the last one allowed has ended, although the sampler reports its limit", async () => {
+    const sampler = scriptedSampler(bpe, () => "<answer>x</answer>");
+    const sample: Sampler["sample"] = async (...given) => ({ ...(await sampler.sample(...given)), stop: "length" });
+    const { conversation } = await playOn(bpe, { ...sampler, sample });
+    expect(conversation).toMatchObject({ stop: "answered", answer: "x" });
+  });
+
   test("turns: the calls of the last turn do not run", async () => {
     let runs = 0;
     const tools = searchTool(() => `${runs++}`);

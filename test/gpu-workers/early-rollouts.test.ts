@@ -9,7 +9,7 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import type { PolicyEngine, Store } from "../../core/ports.ts";
 import { ageOf } from "../../core/training/step-plan.ts";
-import { endRun, resumeRun } from "../../core/training/writes.ts";
+import { claimUnclaimedGroup, endRun, resumeRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
@@ -206,6 +206,21 @@ test("staleness: one slow rollout does not hold up the rollouts of the next step
   await Promise.all(workers());
   expect(await records()).toEqual(expected);
   expect(warnings).toEqual([]);
+});
+
+test("staleness: a rollout that a dead worker had claimed ends before any rollout of a later step begins, and changes no record", async () => {
+  const config = pipelined({ steps: 2 });
+  const expected = await undisturbed(config);
+  const suspect = objectKeys.outcome({ run, phase: "train", step: 0, group: 0, rollout: 0 });
+  /** Whether it had ended when a turn of the main agent in step 1 was sampled. */
+  const hadEnded: boolean[] = [];
+  const { workers, records } = await openRun(config, undefined, (stream) => {
+    if (stream[2] === 1 && stream[5] === "main") hadEnded.push(memory.objects.keys().includes(suspect));
+  });
+  await memory.table.update(claimUnclaimedGroup({ run, step: 0, group: 0 }, [0], "a dead worker"));
+  await Promise.all(workers());
+  expect(new Set(hadEnded)).toEqual(new Set([true]));
+  expect(await records()).toEqual(expected);
 });
 
 test("staleness: the number of workers that sample does not change the records", async () => {

@@ -15,6 +15,7 @@ import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { serveWorker } from "../../gpu-workers/serve.ts";
 import type { WorkerParts } from "../../gpu-workers/worker-process.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { repeatingTable } from "../fakes/repeating-table.ts";
 import { prepare, teamConfig } from "../fakes/scripted-team.ts";
 import { rewards } from "../fixtures/relay/rewards.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
@@ -119,27 +120,25 @@ test("an instance moves from one run to the next", async () => {
   expect(await Promise.all(["a", "b"].map(status))).toEqual(["finished", "finished"]);
 });
 
-test("ten workers that start together take exactly the free slots", async () => {
+/** A store with a run that needs three workers of the main agent. */
+async function storeWithThreeSlots() {
   const store = memoryStore();
   const agents = { main: { model: "m", delegates: ["searcher"], workers: 3 }, searcher: { model: "s" } };
   const { functions } = openWorld(store);
   await functions.startRun(await prepare(store.objects, teamConfig({ agents, recipe: "relay" })));
+  return store;
+}
+
+const insertWorker = ({ table }: Store, worker: string, state: WorkerRecord["state"]) =>
+  table.insert(tableKeys.worker("test", worker), {
+    ...{ run: "test", worker, agent: "main", roles: ["rollout"], url: "", state, counter: 0 },
+    ...{ seenCounter: -1, seenAt: 0, release: "1", inFlight: [] },
+  });
+
+test("ten workers that start together take exactly the free slots", async () => {
+  const store = await storeWithThreeSlots();
   const workers = Array.from({ length: 10 }, (_, i) => `w${i}`);
-  const insert = (worker: string, state: WorkerRecord["state"]) =>
-    store.table.insert(tableKeys.worker("test", worker), {
-      run: "test",
-      worker,
-      agent: "main",
-      roles: ["rollout"],
-      url: "",
-      state,
-      counter: 0,
-      seenCounter: -1,
-      seenAt: 0,
-      release: "1",
-      inFlight: [],
-    });
-  await Promise.all(workers.map((worker) => insert(worker, "alive")));
+  await Promise.all(workers.map((worker) => insertWorker(store, worker, "alive")));
   const entered = await Promise.all(workers.map((worker) => enterRun(store, MAIN, "test", worker)));
   expect(entered.filter(Boolean)).toHaveLength(3);
   expect(await findRunForFleet(store, MAIN, new Set(), 0, never, unexpected)).toBeUndefined();
@@ -148,11 +147,20 @@ test("ten workers that start together take exactly the free slots", async () => 
   const gone = workers[entered.indexOf(true)] ?? "";
   await store.table.update({ key: tableKeys.worker("test", gone), set: [[["state"], "dead"]], when: [] });
   expect(await findRunForFleet(store, MAIN, new Set(), 0, never, unexpected)).toBe("test");
-  await insert("late", "alive");
+  await insertWorker(store, "late", "alive");
   expect(await enterRun(store, MAIN, "test", "late")).toBe(true);
   expect(await findRunForFleet(store, MAIN, new Set(), 0, never, unexpected)).toBeUndefined();
   await store.table.update(endRun("test", { code: "user", reason: "by hand" }));
   expect(await enterRun(store, MAIN, "test", "later")).toBe(false);
+});
+
+test("a worker that takes a slot has only that one, even if the response to its claim was lost", async () => {
+  const store = await storeWithThreeSlots();
+  await insertWorker(store, "w", "alive");
+  const table = repeatingTable(store.table);
+  expect(await enterRun({ ...store, table }, MAIN, "test", "w")).toBe(true);
+  const record = FleetRecord.parse(await store.table.get(tableKeys.fleet("test", "main")));
+  expect(record.fleetSlots).toEqual({ 0: "w" });
 });
 
 test("a run that this release cannot serve does not keep an instance from other runs; the reason is recorded", async () => {

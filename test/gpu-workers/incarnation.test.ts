@@ -73,21 +73,23 @@ test("a fatal error in an invocation ends a worker even while it drains", async 
   await expect(running).rejects.toBe(stalled);
 });
 
-test("a worker stops its heartbeats before it leaves: a later one could make the write of `leave` fail", async () => {
-  let isBeating = true;
-  let wasBeating: boolean | undefined;
+test("a worker says that it drains, finishes work for others, ends its loops, stops its heartbeats and leaves, in this order", async () => {
+  const events: string[] = [];
+  const note = (event: string) => async () => void events.push(event);
   const membership: Partial<Membership> = {
+    drain: note("draining"),
+    // A later heartbeat could make the write of `leave` fail.
     beat: async (signal) => {
       await untilAborted(signal);
-      isBeating = false;
+      events.push("heartbeats stopped");
       return "stopped";
     },
-    leave: async () => {
-      wasBeating = isBeating;
-    },
+    leave: note("left"),
   };
-  const end = await runIncarnation(hanging(membership, { loops: () => [], stop: AbortSignal.timeout(10) }));
-  expect([end, wasBeating]).toEqual(["stopped", false]);
+  const loops = (signal: AbortSignal) => [untilAborted(signal).then(note("loops ended"))];
+  const stop = AbortSignal.timeout(10);
+  expect(await runIncarnation(hanging(membership, { loops, drain: note("drained"), stop }))).toBe("stopped");
+  expect(events).toEqual(["draining", "drained", "loops ended", "heartbeats stopped", "left"]);
 });
 
 test("a loop that fails, also while the others end, is a crash: its error is thrown, and the worker does not leave", async () => {

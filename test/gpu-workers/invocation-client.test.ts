@@ -7,6 +7,7 @@ import { sha256 } from "../../engine/hash.ts";
 import { invocationId, recordBytes } from "../../gpu-workers/identity.ts";
 import { httpDelegation } from "../../gpu-workers/invocations/client.ts";
 import type { WorkerNetwork } from "../../gpu-workers/invocations/network.ts";
+import { cancelable } from "../../gpu-workers/limits.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { RunContext } from "../../gpu-workers/run-context.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
@@ -45,7 +46,7 @@ function openCaller(invocationSeconds: number, workers: readonly string[], fetch
     isDead: () => false,
   };
   const { invoke } = httpDelegation(run, observer, "the same secret", { fetch });
-  return { store, seen, invoke: () => invoke(id, request, AbortSignal.timeout(60_000)) };
+  return { store, seen, invoke: (signal = AbortSignal.timeout(60_000)) => invoke(id, request, signal) };
 }
 
 const broken = () =>
@@ -94,4 +95,23 @@ test("after a worker dies, another one is asked; if that one dies too, the invoc
     message: `2 workers of 'searcher' died while they ran invocation ${id}`,
   });
   expect(asked.sort()).toEqual(["w1", "w2"]);
+});
+
+test("an invocation that is canceled, or runs out of time, is canceled at its worker too, which would go on sampling", async () => {
+  const calls: string[] = [];
+  const caller = new AbortController();
+  const silent: WorkerNetwork["fetch"] = (url, { method, signal }) => {
+    calls.push(`${method} ${url}`);
+    if (method === "DELETE") return Promise.resolve(new Response(null, { status: 204 }));
+    return cancelable(new Promise<never>(() => {}), signal ?? expect.fail());
+  };
+  const canceled = openCaller(60, ["w1"], silent).invoke(caller.signal);
+  await expect.poll(() => calls).toHaveLength(1);
+  caller.abort();
+  await expect(canceled).rejects.toMatchObject({ code: "canceled" });
+  await expect(openCaller(0.01, ["w2"], silent).invoke()).rejects.toMatchObject({ code: "deadline" });
+  const both = ["w1", "w2"].flatMap((name) =>
+    ["PUT", "DELETE"].map((method) => `${method} http://${name}/invocations/${id}`),
+  );
+  await expect.poll(() => calls.toSorted()).toEqual(both.toSorted());
 });

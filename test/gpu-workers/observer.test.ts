@@ -25,7 +25,8 @@ async function observing() {
     return answered;
   };
   const clock = { ...store.clock, monotonic: () => time.now };
-  const observer = openWorkerObserver({ ...run, store: { ...store, clock, table: { ...store.table, query } } });
+  const table = { ...store.table, query };
+  const observer = openWorkerObserver({ ...run, store: { ...store, clock, table } });
   /** Begins a read, which finds the records as they are now. The function returned ends the read. */
   const beginRead = async () => {
     const begun = reads.length;
@@ -45,7 +46,7 @@ async function observing() {
     time.now = now;
     await (await beginRead())();
   };
-  return { observer, time, beginRead, readAt, registerWorker };
+  return { observer, table, time, beginRead, readAt, registerWorker };
 }
 
 test("a worker is dead once its counter has not moved for the length of the lease", async () => {
@@ -86,4 +87,31 @@ test("a late answer does not replace a newer one: a worker that has just registe
   await endFirst();
   expect(observer.isDead("new")).toBe(false);
   expect(observer.workers()).toHaveLength(1);
+});
+
+test("a read that took long to mark a worker dead does not replace a newer one", async () => {
+  const { observer, table, time, beginRead, readAt, registerWorker } = await observing();
+  await registerWorker("silent");
+  for (const now of [0, 4, 8]) await readAt(now);
+  time.now = 12;
+  const { update } = table;
+  let mark = () => {};
+  const marking = new Promise<void>((begun) => {
+    table.update = async (change) => {
+      table.update = update;
+      begun();
+      await new Promise<void>((resolve) => {
+        mark = resolve;
+      });
+      return update(change);
+    };
+  });
+  const endFirst = await beginRead();
+  const firstEnds = endFirst();
+  await marking;
+  await registerWorker("new");
+  await (await beginRead())();
+  mark();
+  await firstEnds;
+  expect(observer.workers().map(({ worker, state }) => `${worker} ${state}`)).toEqual(["new alive", "silent dead"]);
 });

@@ -4,9 +4,10 @@ import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { StepTelemetry } from "../../core/contracts/telemetry.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { PolicyEngine } from "../../core/ports.ts";
+import type { PolicyEngine, Store } from "../../core/ports.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { repeatingTable } from "../fakes/repeating-table.ts";
 import { relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openRun, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
@@ -15,11 +16,12 @@ const config = relayConfig({
   evaluation: { suites: [{ name: "sampled" }, { name: "closed", temperature: 0, closedBook: true, when: "ends" }] },
 });
 
-async function runOnce() {
+/** @param change of the store that functions and workers use. */
+async function runOnce(change = (store: Store) => store) {
   const log = createLog(() => {});
   const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
+  const { functions } = openWorld(change(memory));
+  const store = withEvents(change(memory), () => functions, log);
   await begin(store, functions, config);
   const never = new AbortController().signal;
   await Promise.all([
@@ -51,6 +53,11 @@ test("a run finishes with every group finalized and every version published, and
   expect(Math.max(...evaluations.filter(({ suite }) => suite === "closed").map(({ correct }) => correct))).toBe(0);
   expect(await memory.objects.get(objectKeys.team("relay", 3))).toBeDefined();
   expect((await runOnce()).records).toEqual(records);
+});
+
+test("a run that writes every record twice, since each first response is lost, gives the same result", async () => {
+  const repeated = await runOnce((store) => ({ ...store, table: repeatingTable(store.table) }));
+  expect(repeated.records).toEqual(records);
 });
 
 test("the main agent's worker records its conversations of every step, and when it sampled and trained", async () => {

@@ -78,6 +78,17 @@ test("an agent counts as live only if the agents below it do too", () => {
   expect(serving("reader")).toEqual([false, true, false, true]);
 });
 
+test("only a death among the sub-agents' workers may be what an attempt ran out of time for", () => {
+  const workers = ["main", "searcher", "reader"].flatMap((agent) =>
+    ["alive", "dead"].map((state) => ({ worker: `${agent} ${state}`, agent, state })),
+  );
+  const watch = { until: () => new Promise(() => {}) };
+  const observer = { workers: () => workers };
+  const role = { run: { config: levelsConfig() }, watch, observer } as unknown as RolloutRole;
+  const { host } = beginStep(role, { step: 0, policy: {}, groups: [] as string[] } as StepRecord, never);
+  expect(host.deadSubAgents()).toEqual(["searcher dead", "reader dead"]);
+});
+
 test("the deaths of a sub-agent's workers count, even before another worker has replaced them", async () => {
   const died = new MgrpoError("worker-unavailable", "2 workers died");
   const { outcome } = await attemptWithoutSubAgent([died, died]);
@@ -136,9 +147,9 @@ test("a fault of an attempt ends the worker, even if the run halts before the ne
   await expect(runRollouts(role, AbortSignal.timeout(60_000))).rejects.toThrow("a bug");
 });
 
-/** The attempts of step 0, all of which fail with this error, and a group of which this worker has claimed rollout 0. */
+/** The attempts of step 0, all of which fail with this error, and a group of which this worker has claimed rollouts 0 and 1. */
 async function openAttempts(failure: MgrpoError) {
-  const { config, store } = await openRun(log, { limits: { attempts: 2 } });
+  const { config, store } = await openRun(log, { limits: { attempts: 3 } });
   const run = { ...(await readRunContext(config.run, "0.0.0", store, log)), question: () => question };
   /** Each write of WORKER.inFlight: how many rollouts it names, and how many may start meanwhile. */
   const writes: [named: number, room: number][] = [];
@@ -149,9 +160,13 @@ async function openAttempts(failure: MgrpoError) {
       setInFlight: async (rollouts: readonly string[]) => void writes.push([rollouts.length, attempts.room]),
     },
   } as unknown as RolloutRole;
+  const failures = { 0: failure, 1: failure as Error, count: 0 };
   const host: RolloutHost = {
     run,
-    runAttempt: () => Promise.reject(failure),
+    runAttempt: ({ address: { rollout } }) => {
+      failures.count += 1;
+      return Promise.reject(rollout === 0 ? failures[0] : failures[1]);
+    },
     hasLiveSubAgents: () => true,
     deadSubAgents: () => [],
   };
@@ -159,9 +174,9 @@ async function openAttempts(failure: MgrpoError) {
   const work: StepWork = { role, host, step: 0, versions: {}, views: [view], opened: Promise.resolve(), signal: never };
   const attempts: Attempts = new Attempts(work, { capacity: 4, inFlight: 0, isAlone: false }, () => {});
   const address = { run: config.run, step: 0, group: 0 };
-  updateView(work, view, (await store.table.update(claimUnclaimedGroup(address, [0], "m"))).item);
+  updateView(work, view, (await store.table.update(claimUnclaimedGroup(address, [0, 1], "m"))).item);
   const claims = async () => (await store.table.get(tableKeys.group(config.run, 0, 0)))?.["claims"];
-  return { attempts, view, writes, claims };
+  return { attempts, view, writes, failures, claims };
 }
 
 test("after a rollout that ran alone, nothing starts until WORKER.inFlight no longer names it", async () => {
@@ -181,8 +196,28 @@ test("a worker that leaves a step gives back its claim of a rollout that waits t
   attempts.start(view, 0);
   await view.running.get(0)?.done;
   expect([...view.quarantined]).toEqual([0]);
-  expect(await claims()).toEqual({ 0: "m" });
+  expect(await claims()).toEqual({ 0: "m", 1: "m" });
   await attempts.close();
   attempts.throwFault();
-  expect(await claims()).toEqual({});
+  expect(await claims()).toEqual({ 1: "m" });
+});
+
+test("a worker that a rollout crashes keeps its claim of one that waits to run alone: beside others, that may crash the next worker", async () => {
+  const { attempts, view, failures, claims } = await openAttempts(
+    new MgrpoError("worker-unavailable", "2 workers died"),
+  );
+  failures[1] = new RangeError("a bug");
+  for (const k of [0, 1]) attempts.start(view, k);
+  await attempts.close();
+  expect(() => attempts.throwFault()).toThrow("a bug");
+  expect(await claims()).toEqual({ 0: "m", 1: "m" });
+});
+
+test("a rollout at which an engine's thread ends twice is not tried beside others again: it waits to run alone", async () => {
+  const ended = new MgrpoError("worker-unavailable", "the engine thread ended", { retryable: true });
+  const { attempts, view, failures } = await openAttempts(ended);
+  attempts.start(view, 0);
+  await view.running.get(0)?.done;
+  expect([...view.quarantined]).toEqual([0]);
+  expect(failures.count).toBe(2);
 });
