@@ -1,4 +1,5 @@
 /** @file When a worker may begin a step's conversations, and which invocations a sub-agent's worker accepts, holds or refuses. */
+import { getEventListeners } from "node:events";
 import { beforeEach, describe, expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import type { RunRecord, StepRecord } from "../../core/contracts/records.ts";
@@ -174,6 +175,17 @@ describe("the watch", () => {
     answer();
     expect((await first).step?.state).toBe("ready");
     expect(watch.current()?.step?.state).toBe("ready");
+  });
+
+  test("leaves no listener on the signal of a wait that has ended: a worker waits on one signal again and again, for weeks", async () => {
+    const watch = watchSteps(run, "main");
+    const { signal } = new AbortController();
+    const found = watch.until(({ run: { step } }) => step === 0 || undefined, signal);
+    const paused = watch.pause(60, ({ run: { step } }) => step === 0 || undefined, signal);
+    expect(getEventListeners(signal, "abort")).not.toEqual([]);
+    await watch.refresh();
+    await Promise.all([found, paused]);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
   test("`whenOpen` resolves when the run reaches the step", async () => {

@@ -102,8 +102,9 @@ test("after a death, an attempt that ends for lack of a worker does not count", 
 });
 
 test("an attempt that runs out of time counts if a worker of a sub-agent died meanwhile, even if no other has replaced it", async () => {
-  const { outcome } = await attemptWithoutSubAgent([late, late, late, late], [1, 3]);
+  const { outcome, pauses } = await attemptWithoutSubAgent([late, late, late, late], [1, 3]);
   expect(outcome).toMatchObject({ status: "failed", reason: expect.stringMatching(/^infrastructure, 2 attempts: /) });
+  expect(pauses).toHaveLength(3);
 });
 
 test("failures for lack of a worker do not count, but the pauses after them grow", async () => {

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { openCallSigner } from "../../gpu-workers/invocations/signature.ts";
-import { responseFailure, WorkerClient } from "../../gpu-workers/invocations/worker-client.ts";
+import { responseFailure, TransientFailure, WorkerClient } from "../../gpu-workers/invocations/worker-client.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 
 const worker = { worker: "w1", url: "http://w1" } as WorkerRecord;
@@ -96,6 +96,23 @@ test.each(["ERR_SSL_WRONG_VERSION_NUMBER", "EPROTO"])("if TLS fails with %s, the
     message: `worker 'w1' at http://w1: TLS fails (${code}); fix the worker's --url, or the proxy in front of it`,
   });
 });
+
+test.each<[number, string, object]>([
+  [404, "unknown", { isWorkerAtFault: false, isWorkUnknown: true }],
+  [409, "loading another version", { isWorkerAtFault: false, isWorkUnknown: false }],
+  [503, "draining", { isWorkerAtFault: true, workerDied: false }],
+  [502, "<html>Bad Gateway</html>", { isWorkerAtFault: true, workerDied: false }],
+  [502, '{"code":"tool-backend","message":"HTTP 503"}', { code: "tool-backend", retryable: true }],
+  [502, '{"code":"of a later release","message":"x"}', { code: "worker-unavailable", retryable: true }],
+  [410, "the step is not open", { code: "step-closed" }],
+])(
+  "an answer with status %i and %j means that the caller retries, retries elsewhere, or gives up",
+  (status, text, meaning) => {
+    const failure = responseFailure(worker, { status, text });
+    expect(failure).toMatchObject(meaning);
+    expect(failure instanceof TransientFailure).toBe(!("code" in meaning));
+  },
+);
 
 test("an error asks about the token and the release only where they can be the cause", () => {
   const messageOf = (status: number) => responseFailure(worker, { status, text: "why" }).message;
