@@ -2,7 +2,7 @@
 import type { AppMessage, TurnReply } from "../../../core/contracts/app-chat.ts";
 import { CREATED, tokenLogProbs } from "./chat-reply.ts";
 import type { Dialect } from "./dialect.ts";
-import { openAiError } from "./errors.ts";
+import { type ApiError, openAiError } from "./errors.ts";
 import type { ServerEvent } from "./event-stream.ts";
 import { readRequest } from "./read-request.ts";
 import { type EarlierItem, RESPONSES_OVERRIDDEN, ResponsesRequest, readResponsesRequest } from "./responses-request.ts";
@@ -22,11 +22,15 @@ export const responses: Dialect<ResponsesRequest> = {
   reply: (turn, request) => responseOf(turn, request, outputOf(turn, request)),
   events: eventsOf,
   errorBody: openAiError,
-  errorEvent: ({ code, message, param }) => ({
-    name: "error",
-    data: JSON.stringify({ type: "error", sequence_number: 0, code, message, param }),
-  }),
+  errorEvent,
 };
+
+/** OpenAI's client throws the error of an event that has `error`; other events it passes on, even if their type is "error". */
+function errorEvent(error: ApiError): ServerEvent {
+  const { code, message, param } = error;
+  const event = { type: "error", sequence_number: 0, code, message, param, ...openAiError(error) };
+  return { name: event.type, data: JSON.stringify(event) };
+}
 
 /** What later requests of an attempt may refer to. It is kept until the attempt ends, whatever `store` says. */
 interface Kept {
