@@ -1,7 +1,7 @@
-/** @file The conversation of a branch: what followed each turn. */
+/** @file The conversation of a branch: what followed each turn. The trajectories and counts of branches that share turns. */
 import { expect, test } from "vitest";
 import type { AppMessage } from "../../../core/contracts/app-chat.ts";
-import { type SampledTurn, turnsOf } from "../../../core/gateway/branch.ts";
+import { countsOf, type SampledTurn, trajectoriesOf, turnsOf } from "../../../core/gateway/branch.ts";
 import type { Exchange } from "../../../core/gateway/message-tree.ts";
 
 const calling = (...names: string[]): SampledTurn => ({
@@ -42,4 +42,30 @@ test("a response has the name of the call that it answers, even if that call is 
     ["visit", "opened"],
     ["user", "go on"],
   ]);
+});
+
+/** An exchange whose turn consists of the last of these tokens. */
+function sampled(id: string, tokens: readonly number[], turn: Partial<SampledTurn> = {}): Exchange<SampledTurn> {
+  const start = tokens.length - 1;
+  const own = { ...calling(), tokens, start, logProbs: [-start], ...turn };
+  return { ...{ id, parent: undefined, depth: 0, variant: "" }, ...{ added: [], messages: [], turn: own } };
+}
+
+test("a turn that branches share is trained on and counted once, in the first; a branch without other turns is left out", () => {
+  const trunk = sampled("trunk", [1, 2], { isCut: true, unparsed: 1 });
+  const branches = [[trunk, sampled("left", [1, 2, 3, 4])], [trunk, sampled("right", [1, 2, 5, 6])], [trunk]];
+  const about = { agent: "main", version: 3 };
+  expect(trajectoriesOf("main", 3, branches)).toEqual([
+    {
+      ...about,
+      tokens: [1, 2, 3, 4],
+      actions: [
+        [1, 2],
+        [3, 4],
+      ],
+      logProbs: [-1, -3],
+    },
+    { ...about, tokens: [1, 2, 5, 6], actions: [[3, 4]], logProbs: [-3] },
+  ]);
+  expect(countsOf(branches)).toEqual({ branches: 3, rewritten: 0, unparsed: 1, cut: 1 });
 });

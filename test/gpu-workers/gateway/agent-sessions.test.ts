@@ -1,10 +1,10 @@
-/** @file How long an agent's sessions live, what their end returns, and how often the chat template is rendered. */
+/** @file How long an agent's sessions live, what their end returns, which tokens a turn is sampled after, and how often the chat template is rendered. */
 import { expect, test } from "vitest";
 import type { AgentSession, TurnRequest } from "../../../core/contracts/app-chat.ts";
 import type { Tokenizer } from "../../../core/ports.ts";
 import { AgentSessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
 import type { PolicyVersions } from "../../../gpu-workers/rollouts/policy-versions.ts";
-import { planOf, scriptedAgent, tokenizer, VERSIONS } from "./harness.ts";
+import { planOf, type RecordedSample, scriptedAgent, tokenizer, VERSIONS } from "./harness.ts";
 
 const never = new AbortController().signal;
 
@@ -52,6 +52,46 @@ test("ending a session twice returns the same result, and a turn after the end i
   const { exchange } = await sessions.turn(session, asking("say one"), never);
   expect(sessions.end(session.id, [exchange])).toEqual(sessions.end(session.id, [exchange]));
   await expect(sessions.turn(session, asking("say two"), never)).rejects.toMatchObject({ code: "canceled" });
+});
+
+test("a turn has at most the agent's turnTokens, the request's limit and the room that the context leaves", async () => {
+  const samples: RecordedSample[] = [];
+  const config = { limits: { turns: 8, turnTokens: 30, contextTokens: 100 } };
+  const sessions = new AgentSessions(scriptedAgent("searcher", samples, { config }), [7], 4, 0);
+  const limitFor = async (text: string, maxTokens?: number) => {
+    await sessions.turn(sessionOf(0), { ...asking(text), ...(maxTokens && { maxTokens }) }, never);
+    const { tokens, maxTokens: limit } = samples.at(-1)?.request ?? expect.fail();
+    return { limit, room: 100 - tokens.length };
+  };
+  expect(await limitFor("say a")).toMatchObject({ limit: 30 });
+  expect(await limitFor("say b", 5)).toMatchObject({ limit: 5 });
+  expect(await limitFor("say c", 1000)).toMatchObject({ limit: 30 });
+  const { limit, room } = await limitFor(`say ${"d".repeat(60)}`, 1000);
+  expect(room).toBeLessThan(30);
+  expect(limit).toBe(room);
+});
+
+test("a turn continues the tokens that were sampled; one without an end-of-turn token, cut or stopped, gets it first", async () => {
+  const samples: RecordedSample[] = [];
+  const sessions = new AgentSessions(scriptedAgent("searcher", samples), [7], 8, 0);
+  const { endOfTurn } = tokenizer;
+  const continued = async (text: string, more: Partial<TurnRequest>) => {
+    const request = { ...asking(text), ...more };
+    const reply = await sessions.turn(sessionOf(0), request, never);
+    const messages = [...request.messages, { role: "assistant" as const, text: reply.text, calls: [] }];
+    await sessions.turn(sessionOf(0), { ...asking(""), messages: [...messages, { role: "user", text: "on" }] }, never);
+    const [first = expect.fail(), second = expect.fail()] = samples.splice(0);
+    const known = [...first.request.tokens, ...first.sample.tokens.slice(0, reply.usage.outputTokens)];
+    expect(second.request.tokens.slice(0, known.length)).toEqual(known);
+    return { said: reply.text, last: known.at(-1), next: second.request.tokens[known.length] };
+  };
+  const ended = await continued("say hello", {});
+  expect(ended).toMatchObject({ said: "hello", last: endOfTurn });
+  expect(ended.next).not.toBe(endOfTurn);
+  const cut = await continued("say again", { maxTokens: 2 });
+  expect(cut).toMatchObject({ said: "ag", next: endOfTurn });
+  expect(cut.last).not.toBe(endOfTurn);
+  expect(await continued("say one two", { stopTexts: [" t"] })).toMatchObject({ said: "one", next: endOfTurn });
 });
 
 test("the layout of a list of tools is rendered once, and the number of cached layouts is limited", async () => {

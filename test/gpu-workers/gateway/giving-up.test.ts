@@ -1,15 +1,16 @@
 /** @file Whether an app that throws has given up because of a limit, which is the team's failure, or has failed by itself. */
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import type { AgentAccess, AppCall } from "../../../core/contracts/app-rollout.ts";
-import { openHarness } from "./harness.ts";
+import { type HarnessOptions, openHarness, pausedSampling } from "./harness.ts";
 
 const open: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of open.splice(0)) await close();
 });
 
-async function start() {
-  const harness = await openHarness({ config: { limits: { turns: 8, turnTokens: 100, contextTokens: 120 } } });
+async function start(options: HarnessOptions = {}) {
+  const limits = { turns: 8, turnTokens: 100, contextTokens: 120 };
+  const harness = await openHarness({ config: { limits }, ...options });
   open.push(harness.close);
   return harness;
 }
@@ -60,6 +61,20 @@ test("an app that throws the error of an earlier limit has given up, even if ano
     await expect(ask(agentOf(call, "searcher"), long.repeat(2))).rejects.not.toThrow(String(refused));
     await ask(agentOf(call, "main"), "go on without it");
     throw refused;
+  });
+  expect(outcome.conversation).toMatchObject({ stop: "token-limit", answer: null });
+});
+
+test("a reply of the main agent to a request that is older than the limit does not mean that the app went on", async () => {
+  const { resume, beforeSample, begun } = pausedSampling();
+  const harness = await start({ beforeSample });
+  const outcome = await harness.run(async (call) => {
+    const earlier = ask(agentOf(call, "main"), "say one moment");
+    await vi.waitFor(() => expect(begun()).toBe(1), 60_000);
+    await expect(ask(agentOf(call, "searcher"), long)).rejects.toThrow("context_length_exceeded");
+    resume();
+    await earlier;
+    throw new Error("no result");
   });
   expect(outcome.conversation).toMatchObject({ stop: "token-limit", answer: null });
 });

@@ -73,6 +73,21 @@ test("a damaged sample never becomes text: its request gets status 503, and an a
   expect(String(seen)).toContain("503 prefix-drift");
 });
 
+test("an outage that a retry of the request gets over costs nothing; a retry of another request does not excuse it", async () => {
+  let damaged = 0;
+  const harness = await start({
+    damage: (sample, agent) => (agent === "searcher" && damaged++ === 0 ? { ...sample, logProbs: [] } : sample),
+  });
+  const app = (retried: string) => async (call: AppCall) => {
+    await expect(ask(call, "searcher", "say found")).rejects.toThrow("503 prefix-drift");
+    await ask(call, "searcher", retried);
+    return { answer: "found" };
+  };
+  expect(await harness.run(app("say found"))).toMatchObject({ conversation: { answer: "found" } });
+  damaged = 0;
+  await expect(harness.run(app("say other"), 1)).rejects.toMatchObject({ code: "prefix-drift" });
+});
+
 test("after an unexpected error the request gets status 500, and an app that continues has no outcome", async () => {
   const harness = await start({
     damage: (sample, agent) => {
