@@ -23,6 +23,7 @@ export function searchTool(
 ): Tool<{ query: string }> {
   const bucket = calls.bucket(requestsPerSecond);
   const { origin, search: parameters } = new URL(url);
+  const service = `${name} ${origin}${backend.instancePath ?? ""}${parameters}`;
   return {
     name: "search",
     description: `Searches the web; returns the ${results} best results, each with its address.`,
@@ -31,7 +32,7 @@ export function searchTool(
       const refused = context.budget.take(usdPerCall);
       if (refused) return refused;
       const args = { query: query.trim(), results };
-      const request = { tool: "search", backend: `${name} ${origin}${parameters}`, arguments: args };
+      const request = { tool: "search", backend: service, arguments: args };
       const ask = async () =>
         (await calls.backends.request(backend.request(cut(args.query), results), bucket)).slice(0, results);
       const { canary } = context.question;

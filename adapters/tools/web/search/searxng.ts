@@ -22,9 +22,10 @@ const unresponsive = (input: unknown) =>
 
 export function searxng(url: string): SearchBackend {
   const base = new URL(url);
-  const path = base.pathname.replace(/\/+$/, "");
-  base.pathname = path.endsWith("/search") ? path : `${path}/search`;
+  const instancePath = base.pathname.replace(/\/+$/, "").replace(/\/search$/, "");
+  base.pathname = `${instancePath}/search`;
   return {
+    instancePath,
     request(query) {
       const address = new URL(base);
       address.searchParams.set("q", query);

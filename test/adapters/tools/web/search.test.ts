@@ -201,6 +201,30 @@ test("the parameters of SearXNG's address are sent, and other parameters get oth
   expect(world.searches() - before).toBe(2);
 });
 
+test("SearXNG instances under different paths of one origin do not share answers, unlike two spellings of one address", async () => {
+  const asked: unknown[] = [];
+  const origin = await serveHttp((request, response) => {
+    const { pathname } = new URL(request.url ?? "", "http://a.test");
+    asked.push(pathname);
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(JSON.stringify({ results: [{ title: pathname, url: "https://a.test/" }] }));
+  });
+  const store = memoryStore();
+  const titles: unknown[] = [];
+  for (const path of ["", "/search", "/ours", "/ours/search/", "/theirs"]) {
+    const tools = await openWorldTools(world, { search: { backend: "searxng", url: origin + path } }, { store });
+    opened.push(tools);
+    titles.push((await tools.call("search", { query: "Alby" })).split("\n")[0]);
+  }
+  expect(asked).toEqual(["/search", "/ours/search", "/theirs/search"]);
+  expect(titles).toEqual(
+    ["/search", "/search", "/ours/search", "/ours/search", "/theirs/search"].map((at) => `1. ${at}`),
+  );
+  const answers = await Promise.all(store.objects.keys().map((key) => store.objects.get(key)));
+  const backends = answers.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)).request.backend);
+  expect(backends.sort()).toEqual(["", "/ours", "/theirs"].map((path) => `searxng ${origin}${path}`));
+});
+
 test("an unpaired surrogate in a query, which strict servers refuse, is sent as U+FFFD", async () => {
   const bodies: unknown[] = [];
   const url = await serveHttp(async (request, response) => {
