@@ -17,6 +17,7 @@ import type { Tracker } from "../../core/tracker.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { clean } from "../terminal/clean.ts";
 import { asTyped } from "../terminal/fail.ts";
+import { fileFault } from "../terminal/file-fault.ts";
 import { parseDerived, type RunFolder } from "./run-folder.ts";
 import { writeAtomically } from "./written-files.ts";
 
@@ -64,7 +65,7 @@ export class Tracking {
 
   /**
    * Sends what is left. `status`: how the run ended; undefined if it continues later. `limit` ends the sending; default: after ten seconds.
-   * Returns the trackers that lack lines, or do not know how the run ended.
+   * Returns the trackers that lack lines, do not know how the run ended, or whose position could not be saved.
    */
   async finish(
     status: "finished" | "failed" | undefined,
@@ -143,15 +144,18 @@ class Feed {
   #report(error: unknown, isRetried: boolean): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
-    this.#warn(asTyped(clean(isMgrpoError(error) ? error.message : String(error))), isRetried);
+    const known = fileFault(error);
+    this.#warn(asTyped(clean(isMgrpoError(known) ? known.message : String(error))), isRetried);
   }
 
-  /** Whether the tracker has all lines, and knows how the run ended. */
+  /** Whether the tracker has all lines and knows how the run ended, and its position is saved. */
   async finish(status: "finished" | "failed" | undefined, limit: AbortSignal): Promise<boolean> {
     this.#stop.abort();
     await this.#sending;
     try {
       while (this.#sent < this.#lines.length) await this.#sendNew(limit);
+      // The save after the last lines may have failed.
+      this.#save();
       if (status !== undefined) await this.#tracker.finish(status, limit);
       return true;
     } catch (error) {

@@ -133,7 +133,7 @@ async function openTracking(
 async function finishTracking(run: string, tracking: Tracking, { ended }: RunHistory, display: Display): Promise<void> {
   const incomplete = await tracking.finish(ended && (ended.status === "finished" ? "finished" : "failed"));
   for (const name of incomplete)
-    display.print(`${name} is missing some metrics, or the run's end: send them with ${MGRPO} track ${run}`);
+    display.print(`${name} may lack some metrics, or the run's end: send them with ${MGRPO} track ${run}`);
 }
 
 async function conclude(

@@ -1,5 +1,5 @@
 /** @file metrics.jsonl and what trackers get from it: no line is lost, and only those of a failed or interrupted send are sent again. */
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -166,6 +166,24 @@ test("at the end of a run, trackers that lack lines are named, no retry is promi
   const later = fakeTracker();
   expect(await tracking(later.tracker, file.lines).finish("finished")).toEqual([]);
   expect(later.got).toEqual([1]);
+});
+
+test("a position that could not be saved is saved at the run's end; if it still cannot, the tracker is named, and not told of the end", async () => {
+  const file = new MetricsFile(join(folder, "metrics.jsonl"));
+  file.addStep(summary(0));
+  const { tracker, got, ends } = fakeTracker();
+  const messages: string[] = [];
+  const feed = tracking(tracker, file.lines, messages);
+  mkdirSync(positions());
+  feed.wake();
+  await expect.poll(() => messages).toHaveLength(1);
+  expect(messages[0]).toMatch(/this path cannot be used \(.*trackers\.json.*, retried$/);
+  expect(await feed.finish("finished")).toEqual(["fake"]);
+  expect([got, ends]).toEqual([[1], []]);
+  rmdirSync(positions());
+  expect(await feed.finish("finished")).toEqual([]);
+  expect(await tracking(tracker, file.lines).finish(undefined)).toEqual([]);
+  expect([got, ends]).toEqual([[1], ["finished"]]);
 });
 
 test("a tracker that refuses the run's end is named, even if it failed before", async () => {
