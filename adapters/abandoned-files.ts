@@ -5,9 +5,16 @@ import { join } from "node:path";
 /** One day: no live process goes this long without a write. */
 const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
 
-/** Removes the files under a folder that nothing has written to for a day. `isTemporary`: whether a file is one, by its path in the folder. */
-export async function removeAbandoned(folder: string, isTemporary: (path: string) => boolean): Promise<void> {
-  for (const name of await readdir(folder, { recursive: true })) {
+/**
+ * Removes the temporary files in a folder that nothing has written to for a day. `isTemporary`: whether a file is one, by its path in the
+ * folder. `recursive`: also those in its subfolders.
+ */
+export async function removeAbandoned(
+  folder: string,
+  isTemporary: (path: string) => boolean,
+  { recursive = false } = {},
+): Promise<void> {
+  for (const name of await readdir(folder, { recursive })) {
     if (!isTemporary(name)) continue;
     const path = join(folder, name);
     // Another process may have removed or renamed it.

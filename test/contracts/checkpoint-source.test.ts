@@ -146,14 +146,16 @@ test("a large S3 file whose cached copy is damaged is downloaded again", async (
   expect(readFileSync(path, "utf8")).toBe("weights");
 });
 
-test("a file that a killed process left in the cache is removed a day later, by the next download", async () => {
+test("a file that a killed process left in the cache is removed a day later, by the next download; folders stay as they are", async () => {
   const cache = join(directory, "cache", "abandoned");
-  mkdirSync(cache, { recursive: true });
-  for (const name of ["partial-old", "partial-new", "old"]) writeFileSync(join(cache, name), "wei");
+  mkdirSync(join(cache, "partial-folder"), { recursive: true });
+  const foreign = join("partial-folder", "old");
+  for (const name of ["partial-old", "partial-new", "old", foreign]) writeFileSync(join(cache, name), "wei");
   const dayAgo = Date.now() / 1000 - 24 * 3600 - 60;
-  for (const name of ["partial-old", "old"]) utimesSync(join(cache, name), dayAgo, dayAgo);
+  for (const name of ["partial-old", "old", foreign]) utimesSync(join(cache, name), dayAgo, dayAgo);
   const { sha256: hash } = await readS3Object("s3://mgrpo/ours/step-1/model.safetensors", openFileCache(cache).add);
-  expect(readdirSync(cache).sort()).toEqual([hash, "old", "partial-new"].sort());
+  expect(readdirSync(cache).sort()).toEqual([hash, "old", "partial-folder", "partial-new"].sort());
+  expect(readdirSync(join(cache, "partial-folder"))).toEqual(["old"]);
 });
 
 test("the error for an unwritable cache names the cache and the variable that moves it, and does not blame the store", async () => {

@@ -32,7 +32,7 @@ export function openFolderObjects(folder: string): ObjectStore {
       translated(`commit ${key}`, async () => {
         const path = pathOf(key);
         await mkdir(dirname(path), { recursive: true });
-        if (!isClean) await removeAbandoned(folder, (path) => TEMPORARY.test(path));
+        if (!isClean) await removeAbandoned(folder, (path) => TEMPORARY.test(path), { recursive: true });
         isClean = true;
         return commitFile(path, body);
       }),
