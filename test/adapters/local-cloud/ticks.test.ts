@@ -60,6 +60,8 @@ test("a stopped schedule waits for the tick in progress, and starts no other", a
   expect([isStopped, ends.length]).toEqual([false, 1]);
   ends[0]?.();
   await stopping;
+  vi.advanceTimersByTime(5000);
+  expect(ends).toHaveLength(1);
 });
 
 test("an interval of 0 seconds means no ticks", async () => {

@@ -56,18 +56,20 @@ function processStore(store: Store): { store: Store; kill(): void } {
 }
 
 /** Declares every worker dead. */
-async function declareDead({ table }: Store, run: string): Promise<void> {
+async function declareDead(store: Store, run: string): Promise<void> {
+  const { table } = store;
   const items = await table.query(tableKeys.run(run).pk, tablePrefixes.workers);
   // A heartbeat in between wins, and its worker is declared dead by the next call.
   const changes = await Promise.all(items.map((item) => table.update(markDead(WorkerRecord.parse(item)))));
-  if (changes.some(({ item }) => item?.["state"] !== "dead")) await declareDead({ table } as Store, run);
+  if (changes.some(({ item }) => item?.["state"] !== "dead")) await declareDead(store, run);
 }
 
 /** Starts one worker after another until the job is done. Returns its result, and how many workers died. */
 async function evaluate(partsOf: (kill: () => void, declare: () => Promise<void>) => Partial<WorkerParts>) {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
   const { log, memory, store, config, job } = await beginEvaluation({
-    ...{ liveness, evaluation: { suites: [{ name: "sampled" }] } },
+    liveness,
+    evaluation: { suites: [{ name: "sampled" }] },
   });
   const declare = () => declareDead(memory, config.run);
   let deaths = 0;
@@ -176,7 +178,7 @@ test.each<[string, (die: () => Promise<never>) => Partial<WorkerParts>]>([
     },
   ],
 ])(
-  "a rollout that kills its worker while %s is given up after five workers: the first one's record names no rollout, the second one's all in flight",
+  "a rollout that kills its worker while %s is given up after five workers",
   async (_what, parts) => {
     const { deaths, result } = await evaluate((kill) =>
       parts(() => {
@@ -184,6 +186,7 @@ test.each<[string, (die: () => Promise<never>) => Partial<WorkerParts>]>([
         return never();
       }),
     );
+    // The first worker does not record what it has in flight, the second does, and then the rollout runs alone three times.
     expect(deaths).toBe(5);
     expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
   },
