@@ -1,6 +1,6 @@
 /**
- * @file HTTP headers: whether HTTP allows one, which is checked before a request, since the error of `fetch` repeats the value, which may be a
- * secret; and the pause that Retry-After asks for.
+ * @file Checks a header before it is sent, since the error of `fetch` for one that HTTP does not allow repeats its value, which may be a secret.
+ * Also reads Retry-After.
  */
 
 /** Whether HTTP allows a header with this name and value. */

@@ -75,7 +75,7 @@ export class Attempt {
     return [...this.#faults.values()].find((fault) => isMgrpoError(fault, "request-refused"));
   }
 
-  /** A failure of infrastructure that the app may carry on after: frameworks turn the error of a sub-agent into text for the main agent. */
+  /** An infrastructure failure. The app may have continued after it: frameworks turn the error of a sub-agent into text for the main agent. */
   get outage(): MgrpoError | undefined {
     return [...this.#faults.values()].find((fault) => !isMgrpoError(fault, "request-refused"));
   }

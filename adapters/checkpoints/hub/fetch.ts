@@ -23,7 +23,10 @@ export function hubFetch({ url }: HubSettings, repository: string): typeof fetch
 /** Of 1,000 files each, as the hub sends them. */
 const MAX_PAGES = 200;
 
-/** A fetch for one list, which a server may continue page by page: not without end, and not at another address, which would get the token. */
+/**
+ * A fetch for one list of files, in which each page links to the next. Refuses a link to another origin, which would get the token, and a list
+ * of too many pages.
+ */
 export function listFetch({ url }: HubSettings, send: typeof fetch): typeof fetch {
   const hub = new URL(url).origin;
   let pages = 0;
@@ -36,7 +39,7 @@ export function listFetch({ url }: HubSettings, send: typeof fetch): typeof fetc
   };
 }
 
-/** What a request to the hub returns. A proxy or a mirror may answer with a web page, or other JSON, which is not what the library reads. */
+/** Runs `read`. What it cannot read, such as the web page or other JSON that a proxy or a mirror may send, is `hub-unavailable`. */
 export async function readAnswer<T>({ url }: HubSettings, read: () => Promise<T>): Promise<T> {
   try {
     return await read();

@@ -43,7 +43,8 @@ type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
  * replies are delivered.
  */
 const history = fc.array(fc.array(fc.record({ operation, rank: fc.nat(1000) }), { minLength: 1, maxLength: 4 }), {
-  ...{ minLength: 1, maxLength: 4 },
+  minLength: 1,
+  maxLength: 4,
 });
 type History = typeof history extends fc.Arbitrary<infer T> ? T : never;
 

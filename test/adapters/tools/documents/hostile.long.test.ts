@@ -89,7 +89,8 @@ describe("is read or refused within its limits:", () => {
     expect(bytes.length).toBeLessThan(maxBytes);
     expect(await readWithinLimits(document(type, bytes))).toMatchObject(expected);
     expect(await reader.read(document(HTML, Buffer.from("<title>T</title><p>ordinary")))).toEqual({
-      ...{ title: "T", text: "ordinary" },
+      title: "T",
+      text: "ordinary",
     });
   });
 });
