@@ -92,7 +92,7 @@ function openEvents(client: EventBridgeClient, bucket: string): ObjectEvents {
           const { FailedEntryCount = 0, Entries = [] } = await client.send(command);
           const failed = Entries.find(({ ErrorCode }) => ErrorCode !== undefined);
           if (FailedEntryCount > 0)
-            throw new Error(`EventBridge refused ${FailedEntryCount} events: ${failed?.ErrorMessage}`);
+            throw new Error(`EventBridge refused ${FailedEntryCount} of ${Entries.length}: ${failed?.ErrorMessage}`);
         }
       }),
   };

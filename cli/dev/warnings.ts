@@ -88,7 +88,7 @@ function agentWarnings(config: TriedTeam, { agent, trained, branches }: AgentSha
     ],
     [
       unparsed > 0,
-      `${unparsed === 1 ? "1 reply" : `${unparsed} replies`} of '${agent}' with a tool call that could not be parsed ${unparsed === 1 ? "stays" : "stay"} text`,
+      `in ${unparsed === 1 ? "1 reply" : `${unparsed} replies`} of '${agent}', a tool call could not be parsed and was left as text`,
     ],
     [
       (counts?.rewritten ?? 0) > 0,

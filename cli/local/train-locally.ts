@@ -2,7 +2,7 @@
  * @file One session of a local run, new or resumed: the embedded cloud, the workers, and the records followed to the end.
  *
  *     open cloud -> start or resume -> start workers -> follow --trained---> stop the workers that do not evaluate
- *                                                         |--finished--> stop workers -> export, report, curve
+ *                                                         |--finished------> stop workers -> export, report, curve
  *                                                         |--halted--------> stop workers, the reason, exit 1
  *                                                         |--Ctrl-C--------> drain workers, how to resume, exit 130
  *                                                         '--a worker cannot be kept alive: drain workers, its last error, exit 1

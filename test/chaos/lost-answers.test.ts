@@ -132,7 +132,7 @@ async function play(judge: Rewards, views: Views) {
   return { records: await recordsOf(memory, config), bill: await judgeSpendingOf(memory.table, config.run), failures };
 }
 
-test("the writer repeats the write: the run has the same records, and the judge is asked and paid as often", async () => {
+test("if every writer repeats a write whose answer was lost, the run has the same records, and the judge is asked and paid as often", async () => {
   const [written, lost] = [new Set<string>(), new Set<string>()];
   const undisturbed = (store: Store) => watched(store, (write) => written.add(write));
   const once = paidJudge();
@@ -151,7 +151,7 @@ test("the writer repeats the write: the run has the same records, and the judge 
   );
 });
 
-test("the functions fail: a later tick makes up for it, and the run has the same records", async () => {
+test("if the functions fail when an answer is lost, later ticks make up for it, and the run has the same records", async () => {
   const lost = new Set<string>();
   const asIs = (store: Store) => store;
   const expected = await play(rewards, { functions: asIs, workers: asIs });

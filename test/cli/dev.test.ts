@@ -279,8 +279,8 @@ test("with zero advantages, an entropy bonus trains tokens in the first step unl
 });
 
 test.each([
-  [1, "native", "1 reply of 'main' with a tool call that could not be parsed stays text"],
-  [2, "recipe", "2 replies of 'main' with a tool call that could not be parsed stay text"],
+  [1, "native", "in 1 reply of 'main', a tool call could not be parsed and was left as text"],
+  [2, "recipe", "in 2 replies of 'main', a tool call could not be parsed and was left as text"],
 ] as const)("%i unparsed and cut replies (%s): the advice names max_tokens only with an app", (n, runner, unparsed) => {
   const counts = { main: { branches: 1, rewritten: 0, unparsed: n, cut: n } };
   const conversation = { prompt: "?", turns: [], stop: "token-limit", answer: "a", fault: null };

@@ -36,7 +36,7 @@ const SENDER = `
   setInterval(() => console.log("locked"), 100);
 `;
 
-test("while another process sends a run's metrics, it is refused; a killed process keeps it from nothing", async () => {
+test("the command is refused while another process sends the run's metrics, and works once that process is killed", async () => {
   await recordRun(folder);
   const lock = runFolder(config.run).trackersLock;
   const built = builtModule("adapters/local-cloud/lock").href;
@@ -53,7 +53,7 @@ test("while another process sends a run's metrics, it is refused; a killed proce
   expect(await track()).toBe("metrics in tensorboard: 1 line\n");
 });
 
-test("while it sends a run's metrics, that run does not train, unless it has no trackers", async () => {
+test("while the command sends a run's metrics, that run does not train, unless it has no trackers", async () => {
   const tracked = { ...config, run: "tracked", track: ["tensorboard" as const] };
   const run = createRunFolder(tracked);
   const unlock = await lockTrackers(run, "");

@@ -99,11 +99,12 @@ const NUMBER = "(?:\\d+\\.?\\d*|\\.\\d+)(?:e[+-]?\\d+)?";
 const UNIT = "px|pt|pc|in|cm|mm|q|rem|em|ex|ch|lh|%|vw|vh|vmin|vmax";
 const LENGTH = new RegExp(`(${NUMBER})(${UNIT})`, "g");
 const ONE_LENGTH = new RegExp(`^([+-]?${NUMBER})(${UNIT})?$`);
-const MAX_LENGTH = 200;
+/** Longer values are not evaluated. */
+const MAX_CHARACTERS = 200;
 
 /** A length or number, `calc()` included. Undefined: the value is neither, or depends on the page (`auto`, `var()`). */
 function pixels(value: string): number | undefined {
-  if (value === "" || value.length > MAX_LENGTH) return undefined;
+  if (value === "" || value.length > MAX_CHARACTERS) return undefined;
   // Nearly all values are single lengths. Each call of mathjs takes tens of microseconds, and a page can have 100,000 of them.
   const [, only, unitOfOnly] = ONE_LENGTH.exec(value) ?? [];
   if (only !== undefined) return finite(scaled(only, unitOfOnly));
@@ -207,7 +208,8 @@ function isOffScreen(style: InlineStyle): boolean {
   const offsets = [
     ...OFFSETS.map((name) => style.get(name) ?? ""),
     ...valuesOf(style.get("inset")),
-    ...[marginTop, marginLeft],
+    marginTop,
+    marginLeft,
     ...moves,
   ];
   return offsets.some((offset) => (pixels(offset.trim()) ?? 0) <= -FAR_AWAY);
