@@ -111,7 +111,7 @@ function openRegistry(parts: InvocationServiceParts, rules: AdmissionRules): Inv
     ...rules,
     isLoadingOther: (version) => agent.policy.isLoadingOther(version),
     staleness: run.config.staleness,
-    wallClockSeconds: run.config.limits.invocationSeconds,
+    invocationSeconds: run.config.limits.invocationSeconds,
     onFatal: crash,
   });
 }

@@ -151,6 +151,6 @@ function deadlinePassed(
 ): MgrpoError {
   const key = objectKeys.invocation(name, address.step, id);
   const why = failure === undefined ? "" : `; the previous attempt failed: ${failure}`;
-  const seconds = config.limits.invocationSeconds;
-  return new MgrpoError("deadline", `'${agent}' did not answer within ${seconds} s (${key})${why}`);
+  const limit = `limits.invocationSeconds ${config.limits.invocationSeconds}`;
+  return new MgrpoError("deadline", `'${agent}' did not answer within ${limit} (${key})${why}`);
 }

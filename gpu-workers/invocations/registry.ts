@@ -45,7 +45,8 @@ export interface InvocationRegistryOptions {
   isLoadingOther(version: number): boolean;
   /** How many earlier steps may still be sampled beside an invocation's own. */
   readonly staleness: number;
-  readonly wallClockSeconds: number;
+  /** Limit on the time from when the step is open. */
+  readonly invocationSeconds: number;
   /** Called with an error that no invocation caused: the process cannot continue. */
   onFatal(error: unknown): void;
 }
@@ -117,8 +118,8 @@ async function drain(registry: RegistryState, seconds: number): Promise<void> {
 
 function start({ options, entries }: RegistryState, id: string, request: InvocationRequest): void {
   const controller = new AbortController();
-  const wallClock = timeLimitAfter(options.whenOpen(request, controller.signal), options.wallClockSeconds);
-  const { signal, unlink } = linkSignals(controller.signal, wallClock.signal);
+  const limit = timeLimitAfter(options.whenOpen(request, controller.signal), options.invocationSeconds);
+  const { signal, unlink } = linkSignals(controller.signal, limit.signal);
   const settled = options
     .whenReady(request, signal)
     .then(() => {
@@ -126,11 +127,9 @@ function start({ options, entries }: RegistryState, id: string, request: Invocat
       return options.run(id, request, signal);
     })
     .then((report): Settled => ({ state: "done", report }))
-    .catch(
-      (error: unknown): Settled => ({ state: "failed", error: failureOf(options, id, error, controller, wallClock) }),
-    )
+    .catch((error: unknown): Settled => ({ state: "failed", error: failureOf(options, id, error, controller, limit) }))
     .finally(() => {
-      wallClock.end();
+      limit.end();
       unlink();
     });
   const entry: RegistryEntry = { step: request.address.step, controller, settled, hasBegun: false, result: undefined };
@@ -149,7 +148,10 @@ function failureOf(
   { signal: outOfTime }: TimeLimit,
 ): MgrpoError {
   if (outOfTime.aborted && !canceled.aborted)
-    return new MgrpoError("deadline", `invocation ${id} exceeded its wall-clock limit`);
+    return new MgrpoError(
+      "deadline",
+      `invocation ${id} took more than limits.invocationSeconds ${options.invocationSeconds}`,
+    );
   if (isInfrastructureFailure(error) || isMgrpoError(error, "canceled", "step-closed", "run-halted")) return error;
   options.onFatal(error);
   return new MgrpoError("worker-unavailable", "the sub-agent's worker failed");

@@ -62,7 +62,7 @@ test("the time spent at a worker that was discovered during the attempt counts a
   await expect(invoke()).rejects.toMatchObject({
     code: "deadline",
     message: expect.stringMatching(
-      /did not answer within 0.4 s .*; the previous attempt failed: worker 'w1' refused for now \(409\): loading/,
+      /did not answer within limits\.invocationSeconds 0\.4 .*; the previous attempt failed: worker 'w1' refused for now \(409\): loading/,
     ),
   });
 });

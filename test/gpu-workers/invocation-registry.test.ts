@@ -18,7 +18,7 @@ function openWorld(admits: () => Promise<boolean> = async () => true) {
     whenOpen: async () => {},
     isLoadingOther: () => false,
     staleness: 1,
-    wallClockSeconds: 600,
+    invocationSeconds: 600,
     onFatal: (error) => expect.fail(String(error)),
   });
   const put = (id: string, step: number) => registry.put(id, { address: { step } } as InvocationRequest);

@@ -31,7 +31,7 @@ const result: InvocationReport = {
 };
 
 /** A server whose conversations end when the test says so, or after the time limit. */
-function openWorld(wallClockSeconds = 600) {
+function openWorld(invocationSeconds = 600) {
   let settle: { resolve(value: InvocationReport): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
   const state = {
     ...{ open: true, admitted: Promise.resolve(), ready: Promise.resolve(), staleness: 0 },
@@ -55,7 +55,7 @@ function openWorld(wallClockSeconds = 600) {
     whenOpen: () => state.ready,
     isLoadingOther: (version) => state.loading !== undefined && state.loading !== version,
     staleness: state.staleness,
-    wallClockSeconds,
+    invocationSeconds,
     onFatal: fatal,
   });
   return {
@@ -73,8 +73,8 @@ let app: ReturnType<typeof invocationApp>;
 beforeEach(() => serveWithin());
 
 /** Opens a new world, with this time limit. */
-function serveWithin(wallClockSeconds?: number): void {
-  world = openWorld(wallClockSeconds);
+function serveWithin(invocationSeconds?: number): void {
+  world = openWorld(invocationSeconds);
   app = invocationApp("searcher", PREFIX, SIGNATURES, world.registry, log);
 }
 
@@ -216,7 +216,8 @@ describe("the lifecycle of an invocation", () => {
   test("a conversation that exceeds its time limit fails with `deadline`", async () => {
     serveWithin(0.1);
     await call("PUT", id, { body: request });
-    expect(await (await call("GET", id)).json()).toMatchObject({ code: "deadline" });
+    const message = `invocation ${id} took more than limits.invocationSeconds 0.1`;
+    expect(await (await call("GET", id)).json()).toEqual({ code: "deadline", message });
     expect(world.fatal).not.toHaveBeenCalled();
   });
 
