@@ -136,7 +136,6 @@ export class AgentSessions {
   async #turn(open: OpenSession, sent: TurnRequest): Promise<TurnReply> {
     const signal = open.ended.signal;
     const lease = await acquireLease(this.#agent.policy, open.session.version, signal);
-    let sampled: Promise<unknown> | undefined;
     try {
       const inference = inferenceOf(lease, this.#agent.name);
       refuseOverlong(tooManyMessages(sent.messages, this.#contextLimit));
@@ -148,13 +147,14 @@ export class AgentSessions {
       this.#admit(open, id, parent);
       const { messages, variant } = request;
       const exchange = { id, parent, added, depth: parent ? parent.depth + 1 : 0, messages, variant };
-      const reply = this.#sample(open, exchange, { request, layout, inference }, signal);
+      const reply = this.#sample(open, exchange, { request, layout, inference }, signal).catch((error: unknown) => {
+        // A failed turn is not a reply: the next request samples again.
+        forget(open, id, parent);
+        throw error;
+      });
       open.replies.set(id, reply);
-      // A failed turn is not a reply: the next request samples again.
-      sampled = reply.catch(() => forget(open, id, parent));
       return await reply;
     } finally {
-      await sampled;
       lease.release();
     }
   }

@@ -18,7 +18,7 @@ import type { SignCall, SignedCall } from "./signature.ts";
 /** The server answers a poll within LONGEST_POLL_SECONDS; a worker that is silent for this long counts as dead. */
 const CALL_TIMEOUT_SECONDS = LONGEST_POLL_SECONDS + 10;
 const CANCEL_TIMEOUT_SECONDS = 1;
-/** Far more than any response has: a report or a reply holds the text of one agent's turn or answer, not its tokens. */
+/** Far more than any response has: a report holds the text of one agent's answer, and a reply one turn with the texts of its tokens. */
 const MAX_RESPONSE_BYTES = 64 << 20;
 
 /** Codes of OpenSSL and Node.js for a certificate that is not trusted. */

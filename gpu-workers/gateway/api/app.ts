@@ -166,9 +166,9 @@ function requireAgent({ agents }: ChatTeam, model: string): void {
 const tooLarge = (context: Context) =>
   errorResponse(context, new ApiError(413, "request_too_large", `the request is larger than ${MAX_BODY_BYTES} bytes`));
 
-/** In the format of the API that was called. */
+/** In the format of the API that was called, even if its endpoint, such as `/v1/messages/count_tokens`, does not exist here. */
 function errorResponse(context: Context, error: ApiError): Response {
-  const { errorBody } = context.req.path.endsWith(messages.path) ? messages : chatCompletions;
+  const { errorBody } = `${context.req.path}/`.includes(`${messages.path}/`) ? messages : chatCompletions;
   return context.json(errorBody(error), error.status);
 }
 

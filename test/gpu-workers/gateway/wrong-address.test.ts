@@ -21,5 +21,8 @@ test("a request outside the base URL and one for another endpoint are told apart
   expect(await messageOf(`${main.baseURL}/embeddings`)).toMatch(
     /^no such endpoint: POST \/v1\/embeddings: this server has POST \/v1\/chat\/completions, .*elsewhere$/,
   );
+  const counting = await fetch(`${main.baseURL}/messages/count_tokens`, { method: "POST" });
+  // Anthropic's API has that endpoint, so the error has its format.
+  expect(await counting.json()).toMatchObject({ type: "error", error: { type: "not_found_error" } });
   await harness.close();
 });
