@@ -14,7 +14,7 @@ import { accuracyInterval } from "../../core/training/confidence-interval.ts";
 import { endRun } from "../../core/training/writes.ts";
 import type { WorkerParts } from "../../gpu-workers/worker-process.ts";
 import { beginEvaluation } from "../fixtures/relay/evaluation.ts";
-import { relayEngine } from "../fixtures/relay/policy.ts";
+import { relayEngine, scriptedEngine } from "../fixtures/relay/policy.ts";
 import { heldOutQuestions } from "../fixtures/relay/questions.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { startWorker } from "../fixtures/relay/world.ts";
@@ -236,6 +236,34 @@ test("an outcome that another worker committed but the store has lost is a damag
     commit: async (key, ...rest) => (key.includes("/rollouts/") ? false : store.objects.commit(key, ...rest)),
   };
   await expect(evaluator(never, {}, { ...store, objects })).rejects.toMatchObject({ code: "record-damaged" });
+});
+
+test.each([
+  ["a fault of the store", new MgrpoError("store-unreachable", "no answer"), false],
+  ["any other failure", new RangeError("a bug"), true],
+])(
+  "%s while rollouts are in flight makes suspects of them: only if they may be its cause",
+  async (_what, fault, isCrash) => {
+    const { store, job, evaluator } = await begun();
+    const objects: ObjectStore = {
+      ...store.objects,
+      commit: (key, ...rest) =>
+        key.includes("/rollouts/") ? Promise.reject(fault) : store.objects.commit(key, ...rest),
+    };
+    await expect(evaluator(never, {}, { ...store, objects })).rejects.toThrow(fault.message);
+    const { state, suspects = {} } = await job();
+    expect([state, Object.keys(suspects).length > 0]).toEqual(["queued", isCrash]);
+  },
+);
+
+test("a question without a reference answer has no score, not even that of a malformed answer, and is not lost", async () => {
+  const withoutReference = heldOutQuestions[0]?.id;
+  const scorer: Scorer = { isScored: ({ id }) => id !== withoutReference, correct: () => expect.fail("it was judged") };
+  const engine = scriptedEngine(() => "<tool_call>nonsense");
+  const { done, result } = await evaluateTeam0({}, { scorerOf: () => scorer, engineOf: () => engine });
+  expect(done).toMatchObject({ n: 5, correct: 0 });
+  expect(result.lost).toEqual([]);
+  expect(result.questions.find(({ question }) => question === withoutReference)).toMatchObject({ n: 0 });
 });
 
 test("an evaluator that cannot give its job back ends with the error of the evaluation", async () => {

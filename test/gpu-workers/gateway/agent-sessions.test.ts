@@ -94,6 +94,34 @@ test("a turn continues the tokens that were sampled; one without an end-of-turn 
   expect(await continued("say one two", { stopTexts: [" t"] })).toMatchObject({ said: "one", next: endOfTurn });
 });
 
+test("the first request that continues a reply continues its sequence, the next branches off; the end of the session releases both", async () => {
+  const samples: RecordedSample[] = [];
+  const released: string[] = [];
+  const agent = scriptedAgent("searcher", samples);
+  const { inference = expect.fail(), ...lease } = await agent.policy.acquire(VERSIONS.searcher);
+  const sampler = { ...inference.sampler, release: (sequence: string) => void released.push(sequence) };
+  const policy = { acquire: async () => ({ ...lease, inference: { ...inference, sampler } }) };
+  const sessions = new AgentSessions({ ...agent, policy: policy as unknown as PolicyVersions }, [7], 8, 0);
+  const first = asking("say one");
+  await sessions.turn(sessionOf(0), first, never);
+  for (const text of ["say two", "say three"]) {
+    const next = [
+      { role: "assistant" as const, text: "one", calls: [] },
+      { role: "user" as const, text },
+    ];
+    await sessions.turn(sessionOf(0), { ...first, messages: [...first.messages, ...next] }, never);
+  }
+  const [one = expect.fail(), two, three] = samples;
+  // The last token of a reply enters the cache with the next turn.
+  const sharedTokens = one.request.tokens.length + one.sample.tokens.length - 1;
+  expect(two?.request).toMatchObject({ sequence: one.request.sequence });
+  expect(two?.request).not.toHaveProperty("branchOf");
+  expect(three?.request.branchOf).toEqual({ sequence: one.request.sequence, sharedTokens });
+  expect(released).toEqual([]);
+  sessions.end(sessionOf(0).id, []);
+  expect(released).toEqual([one.request.sequence, three?.request.sequence]);
+});
+
 test("the layout of a list of tools is rendered once, and the number of cached layouts is limited", async () => {
   let rendered = 0;
   const counting: Tokenizer = {

@@ -65,7 +65,9 @@ test("tool results may come in any order, and stop_reason says why a message end
 });
 
 test("a stream has the named events of each block", async () => {
-  const { main } = await start({ script: () => `<think>hm</think>well<tool_call>${called("amber")}</tool_call>` });
+  const { main, harness } = await start({
+    script: () => `<think>hm</think>well<tool_call>${called("amber")}</tool_call>`,
+  });
   const { text } = await post(main, { messages: [user("go")], tools, stream: true });
   const events = text
     .trim()
@@ -89,6 +91,9 @@ test("a stream has the named events of each block", async () => {
     [2, { type: "input_json_delta", partial_json: '{"word":"amber"}' }],
   ]);
   expect(read.at(-2)?.[1].delta).toEqual({ stop_reason: "tool_use", stop_sequence: null });
+  const [{ request, sample } = expect.fail()] = harness.samples;
+  expect(read[0]?.[1].message.usage).toMatchObject({ input_tokens: request.tokens.length, output_tokens: 0 });
+  expect(read.at(-2)?.[1].usage).toEqual({ output_tokens: sample.tokens.length });
 });
 
 test("a stream has a call's arguments as sampled: a large integer keeps its digits", async () => {

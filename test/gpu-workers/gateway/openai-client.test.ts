@@ -39,9 +39,9 @@ test("a completion has the text, usage and log-probs of the trained sample; the 
   expect(choice?.logprobs?.content?.map(({ logprob }) => logprob)).toEqual(
     sampled?.sample.logProbs.map((logProb) => logProb + 0),
   );
-  expect(completion.usage).toMatchObject({
-    prompt_tokens: sampled?.request.tokens.length,
-    completion_tokens: sampled?.sample.tokens.length,
+  const [prompted = 0, replied = 0] = [sampled?.request.tokens.length, sampled?.sample.tokens.length];
+  expect(completion.usage).toEqual({
+    ...{ prompt_tokens: prompted, completion_tokens: replied, total_tokens: prompted + replied },
   });
   expect(sampled?.request.sampling.temperature).toBe(1);
   expect(harness.lines.filter((line) => line.includes("temperature"))).toHaveLength(1);

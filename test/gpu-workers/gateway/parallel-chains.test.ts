@@ -73,3 +73,19 @@ test.each([0, 1])("the outcome's conversation is the one that the answer comes f
   });
   expect(outcome.conversation.turns.at(-1)?.text).toBe(`<answer>${words[chosen]}</answer>`);
 });
+
+test("if no reply has the answer, the outcome's conversation is the longest one", async () => {
+  const { outcome } = await recordedWith(1, async ({ agents }) => {
+    const main = agents["main"] ?? expect.fail();
+    const long: ApiMessage[] = [
+      { role: "system", content: "be brief" },
+      { role: "user", content: "say b" },
+    ];
+    await complete(main, { messages: [{ role: "user", content: "say a" }] });
+    const reply = (await complete(main, { messages: long })).choices[0]?.message ?? expect.fail();
+    await complete(main, { messages: [...long, reply, { role: "user", content: "say c" }] });
+    return "none of these";
+  });
+  expect(outcome.conversation.turns.map(({ text }) => text)).toEqual(["b", "c"]);
+  expect(outcome.app?.branches).toHaveLength(1);
+});

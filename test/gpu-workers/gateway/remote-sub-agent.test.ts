@@ -72,6 +72,16 @@ test("concurrent first requests of a session go to one worker, even if another o
   expect(calls).toEqual(["w1 turns", "w1 turns"]);
 });
 
+test("a turn whose worker has no reply yet (202) is asked for again, with the same request", async () => {
+  const bodies: (string | undefined)[] = [];
+  const { sub, calls } = team(["w1"], async (_worker, { body }) =>
+    bodies.push(body) < 3 ? { status: 202, text: "" } : reply("1"),
+  );
+  expect(await sub.turn(session, asking("one"), never)).toMatchObject({ exchange: "1" });
+  expect(calls).toEqual(["w1 turns", "w1 turns", "w1 turns"]);
+  expect(new Set(bodies).size).toBe(1);
+});
+
 test("a session whose worker fails before its first reply goes to another one; discarding it deletes it from both", async () => {
   const { sub, calls } = team(["w1", "w2"], async (worker) => {
     if (worker === "w1") throw broken();

@@ -1,16 +1,25 @@
 /** @file The sessions of a sub-agent over HTTP: what they accept, what they refuse, and which answers are signed. */
 import { Hono } from "hono";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { type SessionEnd, type SessionTurn, TurnReply } from "../../../core/contracts/app-chat.ts";
 import type { WorkerRecord } from "../../../core/contracts/records.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import { AgentSessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
 import { addSessionRoutes, type SessionHost } from "../../../gpu-workers/gateway/session-routes.ts";
 import { localSubAgent } from "../../../gpu-workers/gateway/sub-agents.ts";
+import { LONGEST_POLL_SECONDS } from "../../../gpu-workers/invocations/server.ts";
 import { responseFailure } from "../../../gpu-workers/invocations/worker-client.ts";
 import type { RunContext } from "../../../gpu-workers/run-context.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
-import { type HarnessOptions, planOf, type RecordedSample, scriptedAgent, tokenizer, VERSIONS } from "./harness.ts";
+import {
+  type HarnessOptions,
+  pausedSampling,
+  planOf,
+  type RecordedSample,
+  scriptedAgent,
+  tokenizer,
+  VERSIONS,
+} from "./harness.ts";
 
 const id = "a".repeat(22);
 
@@ -75,6 +84,24 @@ test("a turn that arrives after its session was forgotten samples nothing", asyn
   expect((await post(turnOf("one"))).status).toBe(200);
   await forget();
   expect((await post(turnOf("two"))).status).toBe(503);
+  expect(samples).toHaveLength(1);
+});
+
+test("a turn that takes longer than a poll gets 202, and the same request then gets the reply of its one sample", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { resume, beforeSample, begun } = pausedSampling();
+  const samples: RecordedSample[] = [];
+  const { post } = routes(samples, {} as RunContext, { beforeSample });
+  const first = post(turnOf("one"));
+  await vi.waitFor(() => expect(begun()).toBe(1), 60_000);
+  await vi.advanceTimersByTimeAsync(LONGEST_POLL_SECONDS * 1000);
+  expect((await first).status).toBe(202);
+  const second = post(turnOf("one"));
+  resume();
+  await vi.waitFor(() => expect(samples).toHaveLength(1), 60_000);
+  const reply = await second;
+  expect([reply.status, TurnReply.parse(await reply.json()).text]).toEqual([200, "read"]);
   expect(samples).toHaveLength(1);
 });
 
