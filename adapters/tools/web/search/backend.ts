@@ -9,7 +9,7 @@ export interface SearchResult {
 }
 
 export interface SearchBackend {
-  /** Where an instance that the user hosts is, below its origin: part of the cache's key. Absent: an API, or an instance without a path. */
+  /** The path of a self-hosted instance below its origin, which is part of the cache's key; empty if it has none. Absent for an API. */
   readonly instancePath?: string;
   /** The request for this many results. @param query short enough for every backend. */
   request(query: string, results: number): BackendRequest<readonly SearchResult[]>;
