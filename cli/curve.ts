@@ -25,7 +25,11 @@ export function drawCurve(input: CurveInput): string {
   const legend = [...input.agents.map((name) => ({ name, icon: LINE_ICON })), ...scores.map(({ name }) => ({ name }))];
   const title = "Reward per step, and held-out questions answered correctly";
   return renderChart(
-    { title, subtitle: `${run}: ${arm}, seed ${seed}, ${counted(steps, "step")}`, legend },
+    {
+      title,
+      subtitle: `${run}: ${arm}, seed ${seed}, ${counted(steps, "step")}; rewards: thin raw, thick smoothed`,
+      legend,
+    },
     {
       xAxis: { ...COUNT_AXIS, name: "step", min: 0, max: steps },
       yAxis: shareAxis(plotted),

@@ -14,7 +14,6 @@ export function buildProgram(): Command {
   const program = new Command("mgrpo")
     .exitOverride()
     .description("Train teams of language models together: M-GRPO for a main agent and its sub-agents.")
-    .showHelpAfterError(`(${MGRPO} --help lists the commands)`)
     .showSuggestionAfterError()
     .version(packageVersion());
   addTraining(program.commandsGroup("Train on this machine:"));
@@ -23,8 +22,16 @@ export function buildProgram(): Command {
   addMachines(program.commandsGroup("Train on several machines:"));
   addCloud(program);
   addModels(program.commandsGroup("This machine and its models:"));
+  pointToHelp(program, MGRPO);
   // Lists `help` in the last group.
   return program.helpCommand(true);
+}
+
+/** After a parse error, names the help of the command that has it. */
+function pointToHelp(command: Command, name: string): void {
+  const lists = command.commands.length > 0 ? "commands" : "arguments and options";
+  command.showHelpAfterError(`(${name} --help lists the ${lists})`);
+  for (const inner of command.commands) pointToHelp(inner, `${name} ${inner.name()}`);
 }
 
 /** The package finds itself by name, both in a checkout and when installed. */

@@ -2,7 +2,7 @@
  * @file Reads base models from folders, `s3://` prefixes or the hub and checks them before anything starts, so that a damaged one never reaches
  * a worker.
  */
-import { basename, dirname, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { openFolderSource } from "../../adapters/checkpoints/folder.ts";
 import { openS3Source } from "../../adapters/checkpoints/s3.ts";
 import type { CheckpointSource } from "../../core/checkpoint-source.ts";
@@ -197,8 +197,20 @@ async function readFiles(model: string, setting: string): Promise<CheckpointFile
   });
   const files = [...(listing?.get(folder)?.keys() ?? [])].filter((file) => CHECKPOINT_FILE.test(file)).sort();
   if (files.length > 0) return source.read(folder, files);
-  const message = `${setting}: no checkpoint folder '${model}': give hf:<owner>/<name>, or the folder of a model in the Hugging Face layout`;
-  throw new MgrpoError("checkpoint-damaged", message);
+  const isFolder = !model.startsWith("s3://") && listing?.has(folder) === true;
+  throw new MgrpoError("checkpoint-damaged", `${setting}: ${isFolder ? await noModelIn(model) : noFolder(model)}`);
+}
+
+const GIVE_MODEL = "give hf:<owner>/<name>, or the folder of a model in the Hugging Face layout";
+
+const noFolder = (model: string): string => `no checkpoint folder '${model}': ${GIVE_MODEL}`;
+
+/** What to name in place of a folder without a model: one of its own folders, if those are models, as in what `mgrpo sft` writes. */
+async function noModelIn(folder: string): Promise<string> {
+  const listing = await openFolderSource(folder).list();
+  const models = [...listing].filter(([, files]) => files.has("config.json") || files.has(ADAPTER_CONFIG_FILE));
+  const names = models.map(([name]) => join(folder, name)).sort();
+  return `the folder '${folder}' has no files of a model: ${names.length > 0 ? `name one in it: ${names.join(", ")}` : GIVE_MODEL}`;
 }
 
 /**

@@ -34,6 +34,12 @@ const TOOL_DISPLAY: Readonly<Record<ToolDisplay, string>> = {
 
 /** `settings` configure an agent with this model, such as `lora.rank=8`. */
 export async function checkModel(model: string, settings: readonly string[]): Promise<Check[]> {
+  for (const setting of settings) {
+    const [, prefix, own] = /^(agents\.[^.=]+\.)(.+)$/.exec(setting) ?? [];
+    if (own === undefined) continue;
+    const message = `--set ${setting}: here it is a setting of the model's agent: leave out '${prefix}': --set ${own}`;
+    throw new MgrpoError("config-invalid", message);
+  }
   const agent = parse(AgentConfig, withSettings({ model }, settings), "--set", "config-invalid");
   const isGguf = model.endsWith(".gguf");
   const { files, stored, suffix } = isGguf ? await readGgufModel(model) : await readFiles(model);

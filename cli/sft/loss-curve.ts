@@ -20,7 +20,11 @@ export function drawLosses(agent: string, progress: TrainingProgress, learningRa
     loss === undefined ? "nothing held out" : `best checkpoint: step ${best}, held-out loss ${loss.toFixed(4)}`;
   const legend = [{ name: TRAINING, icon: LINE_ICON }, ...(evaluations.length > 0 ? [{ name: HELD_OUT }] : [])];
   return renderChart(
-    { title: "Loss per assistant token", subtitle: `${agent}: learning rate ${learningRate}, ${found}`, legend },
+    {
+      title: "Loss per assistant token",
+      subtitle: `${agent}: learning rate ${learningRate}, ${found}; thin: raw, thick: smoothed`,
+      legend,
+    },
     {
       xAxis: { ...COUNT_AXIS, name: "step", min: 0, max: losses.length },
       yAxis: { ...AXIS, type: "value", min: 0 },

@@ -5,7 +5,7 @@
 import { type Arm, RunConfig, type RunConfigInput } from "../contracts/config.ts";
 import { parse } from "../contracts/parse.ts";
 import { ownsPolicy, withoutInherited } from "../contracts/shared-policy.ts";
-import { MgrpoError } from "../errors.ts";
+import { isMgrpoError, MgrpoError } from "../errors.ts";
 
 /** The value that the user set at a path of the config such as `agents.main.model`, unchecked. Undefined if not set. */
 export type Chosen = (path: string) => unknown;
@@ -51,7 +51,25 @@ export function resolveConfig(
   ]) as RunConfigInput;
   const config = withSettings({ ...others, agents: withoutInherited(agents) }, set);
   refuseUnknownAgents(set, Object.keys(recommended.agents), config);
-  return parse(RunConfig, config, what, "config-invalid");
+  try {
+    return parse(RunConfig, config, what, "config-invalid");
+  } catch (error) {
+    throw withJsonRemedy(error, set);
+  }
+}
+
+/** The error, with a remedy if a setting's text is a string where a list or an object belongs: often a shell has removed the quotes inside it. */
+function withJsonRemedy(error: unknown, set: readonly string[]): unknown {
+  if (!isMgrpoError(error, "config-invalid")) return error;
+  const { message, evidence, unknownNames } = error;
+  const issues = evidence as readonly string[];
+  const pathOf = (setting: string) => setting.slice(0, setting.indexOf("="));
+  const isText = (issue: string, path: string) =>
+    issue.startsWith(`${path}: `) && /expected (array|object|record), received string/.test(issue);
+  const notJson = set.find((setting) => issues.some((issue) => isText(issue, pathOf(setting))));
+  if (notJson === undefined) return error;
+  const remedy = `--set ${notJson}: the value is not JSON: write it as JSON, and put the setting in single quotes, so that the shell keeps those inside it: --set '${pathOf(notJson)}=…'`;
+  return new MgrpoError("config-invalid", `${message}; ${remedy}`, { cause: error, evidence, unknownNames });
 }
 
 /** Settings of the config that come from the command itself, and how to give them. */

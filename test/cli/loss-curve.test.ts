@@ -8,6 +8,6 @@ test("a best checkpoint that is worse than the start is not called the lowest lo
     { step: 2, tokens: 20, loss: 1.5 },
   ];
   const chart = drawLosses("main", { tokens: 20, losses: [1, 1.2], evaluations, best: 2, ended: "tokens" }, 1e-3);
-  expect(chart).toContain("best checkpoint: step 2, held-out loss 1.5000");
+  expect(chart).toContain("best checkpoint: step 2, held-out loss 1.5000; thin: raw, thick: smoothed<");
   expect(chart).not.toContain("lowest");
 });

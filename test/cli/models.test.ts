@@ -93,6 +93,26 @@ test("a bucket without a folder is refused, with the name of the setting", async
   );
 });
 
+test("a folder that exists but has no model is not called missing; the models in its own folders are named", async () => {
+  const empty = write("empty", new Map());
+  await expect(readModel(empty, "agents.main.model")).rejects.toThrow(
+    `agents.main.model: the folder '${empty}' has no files of a model: give hf:<owner>/<name>, or the folder of a model`,
+  );
+  write("warm/searcher", adapterOf("../../base"));
+  write("warm/main", tinyCheckpoint());
+  write("warm/.sft", new Map([["position.json", new Uint8Array()]]));
+  const warm = join(root, "warm");
+  await expect(readModel(warm, "agents.main.model")).rejects.toThrow(
+    `agents.main.model: the folder '${warm}' has no files of a model: name one in it: ${warm}/main, ${warm}/searcher`,
+  );
+});
+
+test("a setting with an agent's name is refused by doctor, which has one agent, and says what to write", async () => {
+  await expect(checkModel("nowhere", ["agents.main.limits.turns=3"])).rejects.toThrow(
+    "--set agents.main.limits.turns=3: here it is a setting of the model's agent: leave out 'agents.main.': --set limits.turns=3",
+  );
+});
+
 describe("a model under s3://", () => {
   const model = new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]);
   const partial = new Map([...model].filter(([name]) => name !== "tokenizer.json"));

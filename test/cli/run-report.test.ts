@@ -119,7 +119,13 @@ test("the chart is SVG with every agent and both themes, and refers to nothing o
   expect(svg).toMatch(/^<svg[^>]*xmlns/);
   const suites = buildReport(input).evaluations.filter(({ closedBook }) => !closedBook);
   const named = suites.map(({ suite, temperature }) => `held-out${temperature === 0 ? ", greedy" : ""} (${suite})`);
-  const texts = ["main", "searcher", ...named, "prefers-color-scheme: dark", `, seed ${config.seed}, 1 step<`];
+  const texts = [
+    "main",
+    "searcher",
+    ...named,
+    "prefers-color-scheme: dark",
+    `, seed ${config.seed}, 1 step; rewards: thin raw, thick smoothed<`,
+  ];
   for (const text of texts) expect(svg).toContain(text);
   expect(svg.replace(/xmlns(:\w+)?="[^"]*"/g, "")).not.toMatch(/https?:|<script|@import/);
 });
