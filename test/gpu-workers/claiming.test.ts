@@ -1,4 +1,4 @@
-/** @file What a worker does not take over from a dead one, and which of its own attempts it ends. */
+/** @file How much a worker claims, when it runs what a dead worker had claimed, and which of its own attempts it ends. */
 import { expect, test } from "vitest";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";

@@ -217,7 +217,7 @@ test("staleness: a rollout that a dead worker had claimed ends before any rollou
   const { workers, records } = await openRun(config, undefined, (stream) => {
     if (stream[2] === 1 && stream[5] === "main") hadEnded.push(memory.objects.keys().includes(suspect));
   });
-  await memory.table.update(claimUnclaimedGroup({ run, step: 0, group: 0 }, [0], "a dead worker"));
+  await memory.table.update(claimUnclaimedGroup({ run, step: 0, group: 0 }, [0], "gone"));
   await Promise.all(workers());
   expect(new Set(hadEnded)).toEqual(new Set([true]));
   expect(await records()).toEqual(expected);
