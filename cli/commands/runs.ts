@@ -49,21 +49,23 @@ function addShow(parent: Command): void {
 }
 
 function addTrack(program: Command): void {
-  const names: readonly string[] = TrackerName.options;
+  const names = TrackerName.options.join(", ");
   program
     .command("track")
     .description("send a run's metrics to trackers: all that they do not have yet")
     .addArgument(runArgument())
     .addOption(
-      new Option("--to <list>", `comma-separated: ${names.join(", ")}; by default those of the run's config`).argParser(
-        (value: string) => {
-          const wanted = value.split(",");
-          if (wanted.every((name) => names.includes(name))) return wanted;
-          throw new InvalidArgumentError(`Allowed choices are ${names.join(", ")}.`);
-        },
+      new Option("--to <list>", `comma-separated: ${names}; by default those of the run's config`).argParser(
+        (value: string) => value.split(",").map(trackerName),
       ),
     )
     .action(async (run, options) => (await import("../track.ts")).track(run, options));
+}
+
+function trackerName(text: string): TrackerName {
+  const name = TrackerName.safeParse(text.trim());
+  if (name.success) return name.data;
+  throw new InvalidArgumentError(name.error.issues.map(({ message }) => message).join("; "));
 }
 
 function addExport(program: Command): void {

@@ -198,12 +198,11 @@ async function readFiles(model: string, setting: string): Promise<CheckpointFile
   const files = [...(listing?.get(folder)?.keys() ?? [])].filter((file) => CHECKPOINT_FILE.test(file)).sort();
   if (files.length > 0) return source.read(folder, files);
   const isFolder = !model.startsWith("s3://") && listing?.has(folder) === true;
-  throw new MgrpoError("checkpoint-damaged", `${setting}: ${isFolder ? await noModelIn(model) : noFolder(model)}`);
+  const fault = isFolder ? await noModelIn(model) : `no checkpoint folder '${model}': ${GIVE_MODEL}`;
+  throw new MgrpoError("checkpoint-damaged", `${setting}: ${fault}`);
 }
 
 const GIVE_MODEL = "give hf:<owner>/<name>, or the folder of a model in the Hugging Face layout";
-
-const noFolder = (model: string): string => `no checkpoint folder '${model}': ${GIVE_MODEL}`;
 
 /** What to name in place of a folder without a model: one of its own folders, if those are models, as in what `mgrpo sft` writes. */
 async function noModelIn(folder: string): Promise<string> {

@@ -35,9 +35,9 @@ const TOOL_DISPLAY: Readonly<Record<ToolDisplay, string>> = {
 /** `settings` configure an agent with this model, such as `lora.rank=8`. */
 export async function checkModel(model: string, settings: readonly string[]): Promise<Check[]> {
   for (const setting of settings) {
-    const [, prefix, own] = /^(agents\.[^.=]+\.)(.+)$/.exec(setting) ?? [];
-    if (own === undefined) continue;
-    const message = `--set ${setting}: here it is a setting of the model's agent: leave out '${prefix}': --set ${own}`;
+    const [, prefix, rest] = /^(agents\.[^.=]+\.)(.+)$/.exec(setting) ?? [];
+    if (rest === undefined) continue;
+    const message = `--set ${setting}: here it is a setting of the model's agent: leave out '${prefix}': --set ${rest}`;
     throw new MgrpoError("config-invalid", message);
   }
   const agent = parse(AgentConfig, withSettings({ model }, settings), "--set", "config-invalid");

@@ -60,13 +60,17 @@ export function resolveConfig(
 
 /** The error, with a remedy if a setting's text is a string where a list or an object belongs: often a shell has removed the quotes inside it. */
 function withJsonRemedy(error: unknown, set: readonly string[]): unknown {
-  if (!isMgrpoError(error, "config-invalid")) return error;
+  if (!isMgrpoError(error, "config-invalid") || !Array.isArray(error.evidence)) return error;
   const { message, evidence, unknownNames } = error;
-  const issues = evidence as readonly string[];
+  const issues: readonly string[] = error.evidence;
   const pathOf = (setting: string) => setting.slice(0, setting.indexOf("="));
-  const isText = (issue: string, path: string) =>
-    issue.startsWith(`${path}: `) && /expected (array|object|record), received string/.test(issue);
-  const notJson = set.find((setting) => issues.some((issue) => isText(issue, pathOf(setting))));
+  const notJson = set.find((setting) => {
+    const path = pathOf(setting);
+    const text = setting.slice(path.length + 1);
+    const issue = issues.find((one) => one.startsWith(`${path}: `));
+    if (issue === undefined || typeof readValue(text) !== "string") return false;
+    return /^[[{]/.test(text) || /: Invalid input: expected (array|object|record), received string$/.test(issue);
+  });
   if (notJson === undefined) return error;
   const remedy = `--set ${notJson}: the value is not JSON: write it as JSON, and put the setting in single quotes, so that the shell keeps those inside it: --set '${pathOf(notJson)}=…'`;
   return new MgrpoError("config-invalid", `${message}; ${remedy}`, { cause: error, evidence, unknownNames });

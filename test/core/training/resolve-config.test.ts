@@ -97,7 +97,7 @@ test.each([
   [["agents=null"], /config of run 'r': agents: /],
   [
     ["evaluation.suites=[{name:test}]"],
-    /evaluation\.suites: Invalid input: expected array, received string; --set evaluation\.suites=\[\{name:test\}\]: the value is not JSON: write it as JSON, and put the setting in single quotes/,
+    /evaluation\.suites: .*; --set evaluation\.suites=\[\{name:test\}\]: the value is not JSON: write it as JSON, and put the setting in single quotes/,
   ],
   [
     ["agents.main.lora={rank:8}"],
@@ -105,6 +105,7 @@ test.each([
   ],
   [["track=tensorboard,mlflow"], /--set track=tensorboard,mlflow: the value is not JSON.*--set 'track=…'$/],
   [["runner={url:http://127.0.0.1:1}"], /--set runner=.*the value is not JSON/],
+  [["runner=recpie"], /runner: .*received string$/],
   [["steps=many"], /steps: Invalid input: expected number, received string$/],
   [["steps.count=3"], /--set steps.count=3: 'steps' is a value and has no 'count'/],
   [["steps.count.first=3"], /--set steps.count.first=3: 'steps' is a value and has no 'count'/],
