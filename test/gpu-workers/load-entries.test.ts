@@ -9,21 +9,24 @@ import { loadEntries } from "../../gpu-workers/training/load-entries.ts";
 import { openTrajectoryCache } from "../../gpu-workers/training/trajectories.ts";
 import { teamConfig } from "../fakes/scripted-team.ts";
 
-const step = { run: "test", step: 3, policy: { main: 3, searcher: 3 } } as Partial<StepRecord> as StepRecord;
+const config = teamConfig({ algorithm: { aggregation: "trajectory-mean" } });
+const run = { name: config.run, config } as Partial<RunContext> as RunContext;
+const step = { step: 3, policy: { main: 3, searcher: 3 } } as Partial<StepRecord> as StepRecord;
 const digest = "d".repeat(22) as never;
 
 /** A trajectory whose action tokens are all but the first. */
 const trajectory = (actionTokens: number): Trajectory => ({
-  ...{ agent: "main", version: 3, tokens: Array.from({ length: 1 + actionTokens }, (_, t) => t) },
-  ...{ actions: [[1, 1 + actionTokens]], logProbs: Array.from({ length: actionTokens }, () => -1) },
+  agent: "main",
+  version: 3,
+  tokens: Array.from({ length: 1 + actionTokens }, (_, t) => t),
+  actions: [[1, 1 + actionTokens]],
+  logProbs: Array.from({ length: actionTokens }, () => -1),
 });
 
 test("all branches of a rollout have its advantage, and together the weight of one trajectory", async () => {
-  const config = teamConfig({ algorithm: { aggregation: "trajectory-mean" } });
-  const run = { name: "test", config } as Partial<RunContext> as RunContext;
   const cache = openTrajectoryCache();
   const keyOf = (rollout: number) =>
-    objectKeys.outcome({ run: config.run, phase: "train", step: 3, group: 1, rollout }).replace(config.run, "test");
+    objectKeys.outcome({ run: config.run, phase: "train", step: 3, group: 1, rollout });
   cache.put(3, keyOf(0), [trajectory(3), trajectory(1)], digest);
   cache.put(3, keyOf(1), [trajectory(2)], digest);
   const score = { reward: 1, correct: 1, wellFormed: true, invocations: {}, tokens: 1, digest };

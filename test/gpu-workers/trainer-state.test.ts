@@ -20,7 +20,11 @@ const forever = () => {
 };
 
 /** The trainer of agent `main` on an engine with the given overrides, and a clock for its time limits. */
-function opened(change: Partial<Trainer> = {}, engineChange: Partial<PolicyEngine> = {}) {
+function opened(
+  change: Partial<Trainer> = {},
+  engineChange: Partial<PolicyEngine> = {},
+  store: Checkpoints["store"] = async () => {},
+) {
   const config = relayConfig();
   const run = { name: config.run, config, store: memoryStore(), log: createLog(() => {}) } as unknown as RunContext;
   const time = { now: 0 };
@@ -36,7 +40,7 @@ function opened(change: Partial<Trainer> = {}, engineChange: Partial<PolicyEngin
       return baseFiles("main");
     },
     register: async () => hash,
-    store: async () => {},
+    store,
   } as unknown as Checkpoints;
   const engine: PolicyEngine = {
     ...relayEngine,
@@ -78,6 +82,14 @@ test("the reference of the KL term is loaded without the state of Adam", async (
   await trainer.reference(1);
   await trainer.reference(2);
   expect(loaded).toEqual(["3 all", "1 inference", "2 inference"]);
+});
+
+test.each([0, 1])("a save of which file %i cannot be stored fails: no version is made of it", async (bad) => {
+  let stored = 0;
+  const store = () => (stored++ === bad ? Promise.reject(new Error("no space")) : Promise.resolve());
+  const { trainer, use } = opened({}, {}, store);
+  await use(0);
+  await expect(trainer.save()).rejects.toThrow("no space");
 });
 
 type Opened = ReturnType<typeof opened>;
