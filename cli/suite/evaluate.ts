@@ -137,7 +137,7 @@ function print(report: SuiteReport, folder: string): void {
   process.exitCode = 1;
 }
 
-/** The file of questions names the groups. */
+/** The groups' names come from the file of questions, so they are cleaned. */
 export function reportLines(
   { groups, judged, spent, submissions, runs, ...report }: SuiteReport,
   folder: string,
