@@ -229,7 +229,7 @@ test("evaluations are in the order of their suites in the config, then by team",
 test("a question's answers are its own, even if the benchmark's first questions are skipped; a skipped question is a 404", async () => {
   const { trees, question: shown } = await view(views.AnswersView, `/runs/${RUN}/evaluations/skipping-1?question=q4`);
   expect(shown.id).toBe("q4");
-  expect(JSON.stringify(trees).match(/outcome \d/g)).toEqual(["outcome 0"]);
+  expect(new Set(JSON.stringify(trees).match(/outcome \d/g))).toEqual(new Set(["outcome 0"]));
   const skipped = await get(`/api/runs/${RUN}/evaluations/skipping-1?question=q3`);
   expect(skipped.status).toBe(404);
   expect(views.Failure.parse(await skipped.json()).message).toContain("choose one from its list");
