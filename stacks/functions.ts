@@ -7,6 +7,7 @@ import { JUDGE_VARIABLE, plainKey } from "./secrets.ts";
 import type { Settings } from "./settings.ts";
 import { EVENT_FUNCTIONS, type FunctionSize, START_RUN } from "./sizes.ts";
 import type { Storage } from "./storage.ts";
+import { withinPartitions } from "./worker-policy.ts";
 import type { DeployedFleet } from "./workers.ts";
 
 type Permission = sst.aws.FunctionPermissionArgs;
@@ -73,7 +74,7 @@ export function createFunctions(
     permissions: [
       ...rights.advanceSteps,
       // The records of workers that are long dead.
-      rights.records("DeleteItem"),
+      { ...rights.records("DeleteItem"), conditions: withinPartitions(["RUN#*"]) },
       rights.switchSchedule("DescribeRule", "EnableRule", "DisableRule"),
       {
         actions: ["events:PutEvents"],

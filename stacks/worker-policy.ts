@@ -21,6 +21,13 @@ export interface PolicyStatement {
   readonly conditions?: { readonly test: string; readonly variable: string; readonly values: string[] }[];
 }
 
+/** Limits a statement to the records of these partitions. */
+export const withinPartitions = (partitions: readonly string[]) => [
+  { test: "ForAllValues:StringLike", variable: "dynamodb:LeadingKeys", values: [...partitions] },
+  // "For all" also holds for a request without keys.
+  { test: "Null", variable: "dynamodb:LeadingKeys", values: ["false"] },
+];
+
 export function workerStatements(
   fleet: FleetSettings,
   { table, bucket, group, secrets }: WorkerArns,
@@ -34,11 +41,7 @@ export function workerStatements(
       // Excludes the DEPLOYMENT record and the list of runs.
       actions: dynamodb("PutItem", "UpdateItem"),
       resources: [table],
-      conditions: [
-        { test: "ForAllValues:StringLike", variable: "dynamodb:LeadingKeys", values: partitions },
-        // "For all" also holds for a request without keys.
-        { test: "Null", variable: "dynamodb:LeadingKeys", values: ["false"] },
-      ],
+      conditions: withinPartitions(partitions),
     },
     { actions: ["s3:GetObject"], resources: ["runs", "releases", "models"].map((prefix) => `${bucket}/${prefix}/*`) },
     { actions: ["s3:PutObject", "s3:AbortMultipartUpload"], resources: [...kept, ...expiring].map(inRuns) },

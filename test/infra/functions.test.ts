@@ -1,6 +1,7 @@
 /** @file The functions: permissions, triggers, and no redelivery of a message while it is being handled. */
 import { expect, inject, test } from "vitest";
-import { objectKeys, parseObjectKey } from "../../core/contracts/keys.ts";
+import { objectKeys, parseObjectKey, tableKeys } from "../../core/contracts/keys.ts";
+import { withinPartitions } from "../../stacks/worker-policy.ts";
 import { FUNCTION_ACTIONS } from "../fixtures/function-actions.ts";
 import { ofKind, type Resource, statementsOf, theOne } from "./resources.ts";
 
@@ -152,7 +153,7 @@ test("only tick scales the fleets and turns the schedule off; start-run may turn
   expect(without.filter((action) => action.startsWith("autoscaling:"))).toEqual([]);
 });
 
-test("tick sends events only in its own name; functions delete no objects but weights, and only tick deletes records", () => {
+test("tick sends events only in its own name; functions delete no objects but weights, and only tick deletes records, of runs", () => {
   const allowing = (action: string) => statementsOf(prod).filter(({ statement }) => statement.actions.includes(action));
   const conditions = allowing("events:PutEvents").map(({ statement }) => statement.conditions);
   expect(conditions).toEqual([[{ test: "StringEquals", variable: "events:source", values: ["mgrpo"] }]]);
@@ -163,7 +164,8 @@ test("tick sends events only in its own name; functions delete no objects but we
     TickRole: weights,
     ScoreRolloutRole: weights,
   });
-  expect(allowing("dynamodb:DeleteItem").map(({ of }) => of)).toEqual(["TickRole"]);
+  const removing = allowing("dynamodb:DeleteItem").map(({ of, statement }) => [of, statement.conditions]);
+  expect(removing).toEqual([["TickRole", withinPartitions([tableKeys.run("*").pk])]]);
 });
 
 test("no allow statement has a wildcard where the ARN is known", () => {
