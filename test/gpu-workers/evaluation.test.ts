@@ -245,11 +245,9 @@ test.each([
   "%s while rollouts are in flight makes suspects of them: only if they may be its cause",
   async (_what, fault, isCrash) => {
     const { store, job, evaluator } = await begun();
-    const objects: ObjectStore = {
-      ...store.objects,
-      commit: (key, ...rest) =>
-        key.includes("/rollouts/") ? Promise.reject(fault) : store.objects.commit(key, ...rest),
-    };
+    const commit: ObjectStore["commit"] = (key, ...rest) =>
+      key.includes("/rollouts/") ? Promise.reject(fault) : store.objects.commit(key, ...rest);
+    const objects = { ...store.objects, commit };
     await expect(evaluator(never, {}, { ...store, objects })).rejects.toThrow(fault.message);
     const { state, suspects = {} } = await job();
     expect([state, Object.keys(suspects).length > 0]).toEqual(["queued", isCrash]);
