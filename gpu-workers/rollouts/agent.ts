@@ -82,7 +82,11 @@ export async function runConversation(
 }
 
 /** Rejects as soon as the signal aborts. A lease that arrives later is released. */
-export async function acquireLease(policy: PolicyVersions, version: number, signal: AbortSignal): Promise<Lease> {
+export async function acquireLease(
+  policy: Pick<PolicyVersions, "acquire">,
+  version: number,
+  signal: AbortSignal,
+): Promise<Lease> {
   const acquired = policy.acquire(version);
   try {
     return await cancelable(acquired, signal);

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { acquireLease, toolsOf } from "../../gpu-workers/rollouts/agent.ts";
-import type { Lease, PolicyVersions } from "../../gpu-workers/rollouts/policy-versions.ts";
+import type { Lease } from "../../gpu-workers/rollouts/policy-versions.ts";
 
 const config = AgentConfig.parse({
   ...{ model: "scripted", policy: "recipe:relay", limits: { turns: 8, turnTokens: 400, contextTokens: 4000 } },
@@ -21,7 +21,7 @@ test("a version that opens after its caller has given up is released: it would s
     open = resolve;
   });
   const stop = new AbortController();
-  const acquiring = acquireLease({ acquire: () => opened } as unknown as PolicyVersions, 0, stop.signal);
+  const acquiring = acquireLease({ acquire: () => opened }, 0, stop.signal);
   stop.abort();
   await expect(acquiring).rejects.toMatchObject({ code: "canceled" });
   await new Promise<void>((resolve) => open({ release: resolve } as Partial<Lease> as Lease));

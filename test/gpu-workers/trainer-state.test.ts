@@ -84,7 +84,7 @@ test("the reference of the KL term is loaded without the state of Adam", async (
   expect(loaded).toEqual(["3 all", "1 inference", "2 inference"]);
 });
 
-test.each([0, 1])("a save of which file %i cannot be stored fails: no version is made of it", async (bad) => {
+test.each([0, 1])("a save fails if its file %i cannot be stored", async (bad) => {
   let stored = 0;
   const store = () => (stored++ === bad ? Promise.reject(new Error("no space")) : Promise.resolve());
   const { trainer, use } = opened({}, {}, store);
