@@ -184,6 +184,8 @@ export interface EngineOptions {
   readonly quantization?: Quantization;
   /** Compute threads. */
   readonly threads: number;
+  /** Whether the process has its machine to itself: threads spin while they wait, and `auto` plans with more memory. Absent: false. */
+  readonly dedicated?: boolean;
   /** KV-cache slots: sequences that are decoded together. */
   readonly slots: number;
   /** Longest sequence, in tokens. */

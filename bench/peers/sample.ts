@@ -13,6 +13,7 @@ const work = readWork(path);
 const { promptTokens, newTokens } = work.decoding;
 const sampler = await openSampler(withLora(await readCheckpoint(model), "base", ["peers", work.seed], work.lora), {
   threads: work.threads,
+  dedicated: true,
   slots: work.prompts.length,
   contextTokens: promptTokens + newTokens,
   quantization: Quantization.parse(form === "fp32" ? "none" : form),

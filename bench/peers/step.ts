@@ -37,9 +37,7 @@ export interface Stepper {
 export async function openStepper(base: CheckpointFiles, work: Work): Promise<Stepper> {
   const { threads, prompts, rollouts, newTokens, optimizer } = work;
   const contextTokens = Math.max(...prompts.map(({ tokens }) => tokens.length)) + newTokens;
-  // Activations are kept: no other worker needs the machine's memory.
-  const gradientCheckpointing = "off" as const;
-  const options = { threads, slots: prompts.length * rollouts, contextTokens, gradientCheckpointing };
+  const options = { threads, slots: prompts.length * rollouts, contextTokens, dedicated: true };
   let checkpoint = withLora(base, "base", ["peers", work.seed], work.lora);
   const trainer = await openTrainer(checkpoint, options);
   return {

@@ -26,6 +26,7 @@ import { mappedFiles, type StoredWeights, storedWeights } from "../../engine/com
 import { checkQuantization } from "../../engine/compiled/quantization/check.ts";
 import { machineBytes, useSpareMemory } from "../../engine/compiled/spare-memory.ts";
 import { engineOptions } from "../../gpu-workers/engine-options.ts";
+import { counted } from "../terminal/columns.ts";
 import type { Bases } from "./base-models.ts";
 import type { Check } from "./checks.ts";
 import type { Findings } from "./findings.ts";
@@ -111,6 +112,7 @@ export function checkMemory(
   });
   const training = totalOfProcesses(needs);
   const evaluators = evaluation.suites.length > 0 ? evaluation.workers : 0;
+  if (needs.length + evaluators > 1) warnOfDedicated(agents, needs, evaluators, findings);
   // A process of all agents has the program once.
   const ofOneProcess = needs.map(({ sampling: { plan, mapped } }, i) => ({
     plan: i === 0 ? plan : { ...plan, program: 0 },
@@ -129,6 +131,22 @@ export function checkMemory(
     `'${most.name}' needs the most, and its largest part is ${largest}, ${gigabytes(most.plan[largest])}: ${adviceOn(largest, most.lora)}`;
   if (isTooMuch) findings.refuse(new MgrpoError("config-invalid", message));
   else findings.warn(message);
+}
+
+/** Workers that share a machine wait for each other's spinning threads, and together plan with more memory than there is. */
+function warnOfDedicated(
+  agents: RunConfig["agents"],
+  needs: readonly { readonly name: string }[],
+  evaluators: number,
+  findings: Findings,
+): void {
+  for (const { name } of needs) {
+    if (!agents[name]?.engine.dedicated) continue;
+    const evaluations = evaluators > 0 ? ` and ${counted(evaluators, "evaluation worker")}` : "";
+    findings.warn(
+      `agents.${name}.engine.dedicated: this machine also serves the run's other workers (${counted(needs.length, "agent")}${evaluations}): set it to false, or train on several machines`,
+    );
+  }
 }
 
 /** What an agent's worker needs, and what the agent adds to a process that only samples from it. */

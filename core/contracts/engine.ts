@@ -42,7 +42,7 @@ export const EngineConfig = z.strictObject({
   ),
   weightPacking: WeightPacking.default("auto").describe(
     "Whether the sampler packs the weights under an adapter for its matrix products: faster, with another copy in memory per lane. " +
-      "auto: on if a worker then needs at most a quarter of the machine's memory.",
+      "auto: on if the worker's share of the memory allows it (dedicated).",
   ),
   quantization: Quantization.default("none").describe(
     "Quantizes the linear layers of a frozen base under an adapter, block by block, for sampler and trainer alike (QLoRA): int8 or int4. " +
@@ -53,10 +53,16 @@ export const EngineConfig = z.strictObject({
     .positive()
     .default(1)
     .describe("Compute threads. Results are reproducible only at the same number of threads."),
+  dedicated: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Whether the worker has its machine to itself: its threads then spin while they wait for each other, and auto plans with three quarters of the machine's memory instead of one.",
+    ),
   slots: z.int().positive().default(32).describe("Sequences that are decoded together: KV-cache slots."),
   microBatchTokens: z.int().positive().default(4096).describe("Tokens of one training micro-batch, padding included."),
   gradientCheckpointing: GradientCheckpointing.default("auto").describe(
-    "Whether the backward pass recomputes each layer's activations (on), or they are kept (off): faster, more memory. auto: off if a worker then needs at most a quarter of the machine's memory.",
+    "Whether the backward pass recomputes each layer's activations (on), or they are kept (off): faster, more memory. auto: off if the worker's share of the memory allows it (dedicated).",
   ),
   prefixTrees: z
     .boolean()
@@ -76,6 +82,7 @@ const CPU_ONLY = [
   ["weightPacking", "auto"],
   ["gradientCheckpointing", "auto"],
   ["quantization", "none"],
+  ["dedicated", false],
 ] as const;
 
 interface AgentWithEngine {

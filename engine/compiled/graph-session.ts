@@ -14,7 +14,7 @@ export type Feeds = Record<string, ort.Tensor>;
 
 type SessionOptions = Pick<
   LaneOptions,
-  "threads" | "provider" | "precision" | "packsWeights" | "quantized" | "multipliesCodes"
+  "threads" | "provider" | "precision" | "dedicated" | "packsWeights" | "quantized" | "multipliesCodes"
 >;
 
 /** Maximum number of combinations of lengths whose shape inputs are cached. */
@@ -53,7 +53,7 @@ export async function openGraphSession(
 }
 
 function sessionOptions(
-  { threads, provider, packsWeights = false, quantized, multipliesCodes = false }: SessionOptions,
+  { threads, provider, dedicated = false, packsWeights = false, quantized, multipliesCodes = false }: SessionOptions,
   external: ExternalTensors,
   onDevice: readonly string[],
   knowsShapes: boolean,
@@ -82,8 +82,8 @@ function sessionOptions(
     enableCpuMemArena: !hasHalfWeights && !dequantizes,
     extra: {
       session: {
-        // Spinning threads would take cores from the other agents' processes.
-        intra_op: { allow_spinning: "0" },
+        // On a shared machine, spinning threads would take cores from the other agents' processes.
+        intra_op: { allow_spinning: dedicated ? "1" : "0" },
         // The runtime's softmax gives masked keys weights near 1e-39: denormals, which slow down every product.
         set_denormal_as_zero: "1",
         // Without this, operators that WebGPU lacks would silently run on the CPU.

@@ -37,9 +37,10 @@ export function sharedSession(
   external: MappedTensors = new Map(),
   staysOnDevice: (output: string) => boolean = () => false,
 ): Promise<GraphSession> {
-  const { threads, provider, precision, packsWeights = false, quantized, multipliesCodes = false } = options;
+  const { threads, provider, precision, dedicated = false } = options;
+  const { packsWeights = false, quantized, multipliesCodes = false } = options;
   const weights = [packsWeights, quantized?.path, multipliesCodes, ...external];
-  const key = JSON.stringify([graph, threads, provider, precision, shape, ...weights]);
+  const key = JSON.stringify([graph, threads, provider, precision, dedicated, shape, ...weights]);
   const known = sessions.get(key);
   known?.users?.add(external);
   if (known) return known.opening;

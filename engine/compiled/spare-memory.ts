@@ -18,9 +18,9 @@ import { bitsOf } from "./quantization/quantized-base.ts";
 
 /**
  * `auto` packs or keeps activations, and lanes are added, only if a worker then needs at most this share of the machine's memory: a team of two
- * and its evaluation worker leave a quarter free.
+ * and its evaluation worker leave a quarter free, as does a worker that has the machine to itself.
  */
-const AUTO_SHARE = 1 / 4;
+const AUTO_SHARE = { shared: 1 / 4, dedicated: 3 / 4 };
 
 /**
  * A decoding step reads all weights, and each lane reads its own copy: below this many rows per lane, lanes in float32 wait for memory. Quantized
@@ -78,7 +78,7 @@ export function chooseSamplingLanes(
 }
 
 /**
- * Whether a worker needs at most `AUTO_SHARE` of the memory. The estimate includes prefix trees whatever the setting: packing affects bits, so
+ * Whether a worker needs at most its `AUTO_SHARE` of the memory. The estimate includes prefix trees whatever the setting: packing affects bits, so
  * a run that resumes without trees must make the same choice.
  */
 function fitsIn(
@@ -88,7 +88,8 @@ function fitsIn(
   options: ResolvedOptions,
   stored: StoredWeights,
 ): boolean {
-  return totalBytes(planMemory(config, lora, { ...options, prefixTrees: true }, stored)) <= AUTO_SHARE * memoryBytes;
+  const share = AUTO_SHARE[options.dedicated ? "dedicated" : "shared"];
+  return totalBytes(planMemory(config, lora, { ...options, prefixTrees: true }, stored)) <= share * memoryBytes;
 }
 
 /** A container may have less memory than its machine. */

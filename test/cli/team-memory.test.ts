@@ -88,6 +88,24 @@ test("preflight counts the worker of a frozen agent, which only samples, and eva
   expect(Math.abs(needed(true, { suites, workers: 2 }) - needed(true) - 2 * evaluator)).toBeLessThan(0.25);
 });
 
+test("a dedicated agent whose machine has other workers of the run is warned of them", () => {
+  const main = hollowModel(QWEN3_06B, join(temporaryFolder(), "main"));
+  const warnings = (agents: RunConfigInput["agents"], evaluation: RunConfigInput["evaluation"] = {}) => {
+    const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents, evaluation });
+    const findings = new Findings();
+    const bases = new Map(Object.keys(agents).map((name) => [name, main]));
+    checkMemory(config, bases, findings, { total: 1e15, available: 1e15 });
+    return findings.all.map(({ message }) => message);
+  };
+  const alone = { ...agent([]), engine: { ...ENGINE, dedicated: true } };
+  expect(warnings({ main: alone })).toEqual([]);
+  expect(warnings({ main: alone }, { suites: [{ name: "test" }] })).toEqual([
+    expect.stringMatching(/^agents\.main\.engine\.dedicated: .*1 agent and 1 evaluation worker\): set it to false/),
+  ]);
+  const team = { main: agent(["searcher"]), searcher: alone };
+  expect(warnings(team)).toEqual([expect.stringMatching(/^agents\.searcher\.engine\.dedicated: .*\(2 agents\)/)]);
+});
+
 test("a team that fits without its evaluations is warned, not refused", () => {
   const main = hollowModel(QWEN3_06B, join(temporaryFolder(), "main"));
   const check = (evaluation: RunConfigInput["evaluation"], available: number) => {

@@ -6,7 +6,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
-import { afterAll, expect, test } from "vitest";
+import * as ort from "onnxruntime-node";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import { EMBEDDING } from "../../engine/checkpoint/parameters.ts";
 import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { traceExtend } from "../../engine/compiled/graphs/extend.ts";
@@ -34,6 +35,15 @@ test("callers share one session; one that failed to open is opened again", async
   await expect(open(traceNothing)).rejects.toThrow();
   const session = await open(traceExtend);
   expect(await open(traceExtend)).toBe(session);
+});
+
+test("threads spin while they wait only on a dedicated machine", async () => {
+  const create = vi.spyOn(ort.InferenceSession, "create");
+  onTestFinished(() => create.mockRestore());
+  for (const dedicated of [false, true])
+    await sharedSession("spinning", shape, { ...options, dedicated }, (of) => traceExtend(of, options));
+  const spins = create.mock.calls.map(([, created]) => (created as ort.InferenceSession.SessionOptions).extra);
+  expect(spins).toMatchObject(["0", "1"].map((allow_spinning) => ({ session: { intra_op: { allow_spinning } } })));
 });
 
 /** Model `seed`, memory-mapped from the file `name`. */

@@ -28,12 +28,15 @@ const MAPPED = { mapped: true, bytes: 4 * 596_049_920 };
 const plan = (weightPacking: "on" | "off") => planMemory(QWEN3_06B, LORA, { ...OPTIONS, weightPacking }, MAPPED);
 
 test.each([true, false])(
-  "auto packs a base if the worker, with prefix trees, needs at most a quarter of the machine's memory (prefixTrees: %s)",
+  "auto packs a base if the worker, with prefix trees, needs at most a quarter of the machine's memory, or three if dedicated (prefixTrees: %s)",
   (prefixTrees) => {
     const needed = totalBytes(plan("on"));
-    const choice = (machine: number, weightPacking: "auto" | "off" = "auto") =>
-      resolveWeightPacking(QWEN3_06B, LORA, { ...OPTIONS, prefixTrees, weightPacking }, MAPPED, machine);
-    expect([choice(4 * needed), choice(4 * needed - 4), choice(4 * needed, "off")]).toEqual(["on", "off", "off"]);
+    const choice = (machine: number, more: Partial<EngineOptions> = {}) =>
+      resolveWeightPacking(QWEN3_06B, LORA, { ...OPTIONS, prefixTrees, ...more }, MAPPED, machine);
+    const off = { weightPacking: "off" } as const;
+    expect([choice(4 * needed), choice(4 * needed - 4), choice(4 * needed, off)]).toEqual(["on", "off", "off"]);
+    const dedicated = (machine: number) => choice(machine, { dedicated: true });
+    expect([dedicated((4 / 3) * needed + 4), dedicated((4 / 3) * needed - 4)]).toEqual(["on", "off"]);
   },
 );
 
