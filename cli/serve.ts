@@ -1,5 +1,5 @@
 /**
- * @file `mgrpo serve`: a trained team behind the APIs of OpenAI (chat completions) and Anthropic (messages). An app keeps its code: it
+ * @file `mgrpo serve`: a trained team behind the APIs of OpenAI (chat completions, responses) and Anthropic (messages). An app keeps its code: it
  * changes only the base URL and the key, and names an agent as the model. Ends on SIGINT or SIGTERM.
  */
 import { randomBytes } from "node:crypto";
@@ -11,6 +11,7 @@ import { type ChatTeam, chatApp } from "../gpu-workers/gateway/api/app.ts";
 import { chatCompletions } from "../gpu-workers/gateway/api/chat-reply.ts";
 import { ApiError } from "../gpu-workers/gateway/api/errors.ts";
 import { messages } from "../gpu-workers/gateway/api/messages-reply.ts";
+import { statelessResponses } from "../gpu-workers/gateway/api/responses-reply.ts";
 import { servedTeam } from "../gpu-workers/gateway/served-team.ts";
 import { httpOrigin } from "../gpu-workers/invocations/network.ts";
 import { serveApp } from "../gpu-workers/invocations/server.ts";
@@ -28,9 +29,9 @@ export interface TeamServeOptions {
   readonly set: readonly string[];
 }
 
-/** Nothing is kept between requests, so a request cannot refer to earlier responses: the Responses API is not served. */
+/** Nothing is kept between requests. */
 const SERVED_API = {
-  dialects: [chatCompletions, messages],
+  dialects: [chatCompletions, statelessResponses, messages],
   honored: ["temperature", "top_p"],
   why: "the server does not support them",
 };

@@ -166,7 +166,7 @@ function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
   for (const name of chosen) {
     const agent = agents[name];
     if (!agent) {
-      throw new MgrpoError("config-invalid", `--agent ${name}: the team has no such agent`, {
+      throw new MgrpoError("config-invalid", `--agent ${name}: the team's agents are ${names.join(", ")}`, {
         unknownNames: [{ unknown: name, known: names }],
       });
     }

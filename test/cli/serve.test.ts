@@ -5,6 +5,8 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import OpenAI from "openai";
+import type { ResponseInput, ResponseInputItem } from "openai/resources/responses/responses";
 import { afterEach, expect, test } from "vitest";
 import { calculateText } from "../../adapters/tools/calculate.ts";
 import { planServing } from "../../cli/serve/config.ts";
@@ -78,6 +80,19 @@ test("a trained run is served to its app: models are listed, seeds are honored, 
   await expect(complete(access("main"), { messages, top_p: "all" })).rejects.toThrow("400 invalid_value: top_p");
   const long = [{ role: "user", content: "word ".repeat(5000) }];
   await expect(complete(access("main"), { messages: long })).rejects.toThrow("400 context_length_exceeded");
+
+  const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 });
+  const request = { model: "searcher", instructions: "Find it.", temperature: 0 };
+  const first = await client.responses.create({ ...request, input: "look up amber" });
+  expect(first.output_text).not.toBe("");
+  // Items of a response may be sent back as they are, ids included.
+  const input: ResponseInput = [{ role: "user", content: "look up amber" }, ...(first.output as ResponseInputItem[])];
+  const next = await client.responses.create({ ...request, input: [...input, { role: "user", content: "again" }] });
+  expect(next.usage?.input_tokens).toBeGreaterThan(first.usage?.total_tokens ?? 0);
+  const chained = client.responses.create({ ...request, input: "again", previous_response_id: first.id });
+  await expect(chained).rejects.toThrow(
+    /400 previous_response_id: no response .* send the whole conversation as input/,
+  );
 
   child.kill("SIGINT");
   expect(await once(child, "exit")).toEqual([0, null]);

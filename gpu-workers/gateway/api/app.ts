@@ -8,7 +8,7 @@
  *     GET  /v1/models             the team's agents
  *     POST /v1/rewards            204 the attempt has these rewards · 400 · 401 · 409 it has others, or one names no sub-agent · 413
  *
- * `mgrpo serve` has neither responses nor rewards: 404.
+ * `mgrpo serve` has no rewards (404), and no response that a request could refer to (400).
  */
 import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";

@@ -25,6 +25,14 @@ export const responses: Dialect<ResponsesRequest> = {
   errorEvent,
 };
 
+/** For servers that keep nothing: a request has its whole conversation. */
+export const statelessResponses: Dialect<ResponsesRequest> = {
+  ...responses,
+  turn: (request) => ({
+    turn: readResponsesRequest(request, { conversation: () => undefined, item: () => undefined }).turn,
+  }),
+};
+
 /** OpenAI's client throws the error of an event that has `error`; other events it passes on, even if their type is "error". */
 function errorEvent(error: ApiError): ServerEvent {
   const { code, message, param } = error;

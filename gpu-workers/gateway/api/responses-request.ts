@@ -46,7 +46,7 @@ export const ResponsesRequest = z.strictObject({
 });
 export type ResponsesRequest = z.infer<typeof ResponsesRequest>;
 
-/** Earlier responses of the attempt, which a request may refer to instead of repeating them. */
+/** Earlier responses that are kept: a request may refer to them instead of repeating them. */
 export interface EarlierResponses {
   /** The messages that led to a response, without its instructions, and the response. */
   conversation(response: string): readonly AppMessage[] | undefined;
@@ -96,7 +96,7 @@ function refuseUnsupported(request: ResponsesRequest): void {
 function conversationOf({ input, previous_response_id: previous }: ResponsesRequest, earlier: EarlierResponses) {
   const before = previous ? earlier.conversation(previous) : [];
   if (!before) {
-    const message = `previous_response_id: this attempt has no response '${previous}'`;
+    const message = `previous_response_id: no response '${previous}' is kept here: send the whole conversation as input`;
     throw new ApiError(400, "previous_response_not_found", message, "previous_response_id");
   }
   const history = new History(before);
@@ -128,7 +128,7 @@ function addItem(history: History, item: z.infer<typeof Item>, i: number, earlie
   } else if (type === "item_reference") {
     const { id } = readPart(Reference, item, "input", i);
     const found = earlier.item(id);
-    if (found === undefined) throw invalid(`${where}.id`, `this attempt has no item '${id}'`);
+    if (found === undefined) throw invalid(`${where}.id`, `no item '${id}' is kept here: send the item itself`);
     if (found !== "thinking" && "call" in found) addCall(history, found.call);
     else if (found !== "thinking") history.assistant(found.text, []);
   } else if (type !== "reasoning") {
