@@ -56,8 +56,11 @@ export async function recordMissedResults(context: Context, openJobs: readonly J
   const failures: unknown[] = [];
   for (const { run, job } of openJobs) {
     const key = objectKeys.evaluation(run, job);
-    if ((await context.objects.head(key)) === undefined) continue;
-    await recordEvaluation(context, key).catch((error: unknown) => failures.push(error));
+    try {
+      if ((await context.objects.head(key)) !== undefined) await recordEvaluation(context, key);
+    } catch (error) {
+      failures.push(error);
+    }
   }
   if (failures.length > 0) throw failures[0];
 }
