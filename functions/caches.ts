@@ -2,7 +2,7 @@
 import type { GroupRecord } from "../core/contracts/records.ts";
 import { sum } from "../core/statistics.ts";
 
-/** Never keeps a missing value or failure; the oldest entry is evicted first. */
+/** Caches what `load` returns, but no missing value and no failure. Evicts the oldest entry first. */
 export function memo<T>(
   limit: number,
   load: (key: string) => Promise<T | undefined>,
@@ -50,9 +50,9 @@ interface CachedStep {
   scores: number;
 }
 
-/** The groups of the steps that were cached last are kept. */
+/** Keeps the groups of the steps that were added last. */
 export class FinalizedGroups {
-  /** By `run/step`, in the order of each step's first group. */
+  /** By `run/step`, in the order in which each step's first group was added. */
   readonly #steps = new Map<string, CachedStep>();
 
   get(run: string, step: number, group: number): GroupRecord | undefined {

@@ -124,7 +124,7 @@ async function settle(name: string, log: LogWriter, run: () => Promise<unknown>)
 /** Errors other than MgrpoError are bugs: they are retried up to the queue's limit. */
 const isRetryable = (error: unknown) => !isMgrpoError(error) || error.retryable;
 
-/** A line of JSON: which function failed, why, and whether a retry may succeed. That of a bug has its stack. */
+/** A line of JSON: which function failed, why, and whether a retry may succeed; for a bug, also its stack. */
 export function failureLine(name: string, error: unknown): string {
   const { message, stack } = error instanceof Error ? error : { message: String(error), stack: undefined };
   const known = isMgrpoError(error) ? { code: error.code, evidence: error.evidence } : { code: "fault", stack };

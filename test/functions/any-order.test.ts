@@ -25,7 +25,7 @@ test("with reliable events and no scheduled ticks, the run finishes, no question
   ]);
 });
 
-test("evaluations after a share of the run: the jobs are the same in any order of events", async () => {
+test("evaluations after a share of the run: with unreliable events, the jobs are the same", async () => {
   const byShare = teamConfig({ steps: 4, evaluation: { every: 0.5, suites: [{ name: "all" }] } });
   const byTokens = { ...byShare, steps: 50, sampledTokens: 60 };
   for (const shared of [byShare, byTokens]) {
@@ -64,7 +64,7 @@ test("with scheduled ticks, a run whose events are dropped and whose functions c
   );
 });
 
-test("dynamic sampling: a step has at most dynamicSampling.rounds replacement rounds, the same in any order of events", async () => {
+test("dynamic sampling: a step has at most dynamicSampling.rounds replacement rounds; with unreliable events, the records are the same", async () => {
   const dynamic = teamConfig({ dynamicSampling: { rounds: 2 }, rolloutsPerQuestion: 2 });
   const once = await simulate(dynamic, reliable);
   expect(once.steps.some(({ round }) => round > 0)).toBe(true);
@@ -72,7 +72,7 @@ test("dynamic sampling: a step has at most dynamicSampling.rounds replacement ro
   expect(await simulate(dynamic, { seed: 7, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
 });
 
-test("sampledTokens ends the run early, with its final evaluations, in any order of events", async () => {
+test("sampledTokens ends the run early, with its final evaluations, also with unreliable events", async () => {
   const long = teamConfig({ steps: 50, sampledTokens: 25 });
   const once = await simulate(long, reliable);
   const sampled = once.steps.map((step) => step.sampledBefore + step.sampledTokens);
@@ -88,7 +88,7 @@ test("sampledTokens ends the run early, with its final evaluations, in any order
 
 const tis = { algorithm: { tisCap: 2 } };
 
-test("staleness changes neither groups nor evaluations; step s samples from version max(0, s - staleness), in any order of events", async () => {
+test("staleness changes neither groups nor evaluations; step s samples from version max(0, s - staleness), also with unreliable events", async () => {
   for (const staleness of [1, 2, 5]) {
     const stale = teamConfig({ ...tis, staleness });
     const once = await simulate(stale, reliable);
@@ -107,7 +107,7 @@ test("staleness changes neither groups nor evaluations; step s samples from vers
   }
 });
 
-test("staleness with dynamic sampling: an epoch's first questions do not repeat, and the records are the same in any order of events", async () => {
+test("staleness with dynamic sampling: an epoch's first questions do not repeat; with unreliable events, the records are the same", async () => {
   // 6 steps, each with 2 questions and 2 in reserve; an epoch has 10 questions.
   const dynamic = { dynamicSampling: { rounds: 1 }, questionsPerStep: 2, rolloutsPerQuestion: 2, steps: 6 };
   for (const staleness of [0, 1, 2]) {

@@ -103,7 +103,7 @@ test("a resume at any moment of the tick that archives its run leaves it listed"
     await minutes(60);
     let calls = 0;
     const { get, query, update, insert } = store.table;
-    /** The resume happens before the tick's call number `moment`. */
+    /** The run is resumed before call number `moment` to the table. */
     const interrupted =
       <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
       async (...args: A) => {

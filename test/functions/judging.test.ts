@@ -78,7 +78,7 @@ test("an outage in a large run halts it, although the judge is asked again about
   expect(await runRecord()).toMatchObject({ status: "halted", reason });
 });
 
-test("rewards of a large run that cannot be opened halt it, although each outcome waits long for its turn", async () => {
+test("rewards that cannot be opened halt a large run, although each outcome waits long for its turn", async () => {
   const pass = stopClock(store);
   const slow = new MgrpoError("judge-failed", "the rewards did not open within 60 s", { retryable: true });
   let isOut = false;

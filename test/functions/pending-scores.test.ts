@@ -1,6 +1,6 @@
 /**
- * @file Scores of one group share writes, and none is lost, even if one is repeated or a write fails. Scores that ticks request wait for their
- * run's slots, and their failures for its next tick.
+ * @file Scores of one group share writes, and none is lost, even if one is repeated or a write fails. Scores that ticks request wait for one of
+ * their run's slots; the first failure is kept until a tick takes it.
  */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
@@ -115,7 +115,7 @@ test("the first failure among a run's requested scores is taken once", async () 
   expect(queue.takeFailure("b")).toEqual(new Error("b1"));
 });
 
-test("an outcome waits for its slot at most until the deadlines of all requests before it, 32 at a time", () => {
+test("an outcome waits for a slot at most until the requests before it, 32 at a time, have reached their deadlines", () => {
   const settings = { questionsPerStep: 2, rolloutsPerQuestion: 48, limits: { verdictSeconds: 100 } };
   expect(longestQueueSeconds(teamConfig(settings))).toBe(300);
   // The outcomes of two steps in flight.

@@ -20,7 +20,7 @@ type Effects = <T>(effect: () => Promise<T>) => Promise<T>;
 
 const unscripted: Effects = (effect) => effect();
 
-/** Counts effects. Before effect n, the script of n runs, once. */
+/** Counts effects. Before effect n, runs the script that is registered for n, once. */
 function scriptedEffects() {
   let count = 0;
   const scripts = new Map<number, () => Promise<void>>();
@@ -38,18 +38,18 @@ function scriptedEffects() {
 function contextOf(store: Store, controls: Controls, through: Effects) {
   const { table } = store;
   const { scheduleSwitch } = controls;
-  const effects: Store["table"] = {
+  const wrappedTable: Store["table"] = {
     ...table,
     get: (key) => through(() => table.get(key)),
     query: (pk, prefix) => through(() => table.query(pk, prefix)),
   };
-  const switched: Controls["scheduleSwitch"] = {
+  const wrappedSwitch: Controls["scheduleSwitch"] = {
     isOn: () => through(() => scheduleSwitch.isOn()),
     turn: (to) => through(() => scheduleSwitch.turn(to)),
   };
   return openContext(
-    { ...store, table: effects },
-    { rewardsOf: async () => rewards, controlsOf: () => ({ ...controls, scheduleSwitch: switched }) },
+    { ...store, table: wrappedTable },
+    { rewardsOf: async () => rewards, controlsOf: () => ({ ...controls, scheduleSwitch: wrappedSwitch }) },
   );
 }
 

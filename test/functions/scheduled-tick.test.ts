@@ -5,7 +5,7 @@ import type { Functions } from "../../functions/functions.ts";
 import { handleEvent } from "../../functions/lambda/tick.ts";
 import type { Reconciliation } from "../../functions/reconciling.ts";
 
-/** If true, reconciling stops waiting for the ticks at once. */
+/** If `areLate`, reconciling stops waiting for the ticks at once. */
 const ticks = vi.hoisted(() => ({ areLate: false }));
 vi.mock("node:timers/promises", async (original) => {
   const real = await original<typeof import("node:timers/promises")>();

@@ -80,7 +80,7 @@ function checkPipeline({ staleness, agents }: RunConfig, run: RunRecord, steps: 
     expect(step).toBe(i);
     // Steps close in order.
     expect(state === "closed").toBe(step < closed);
-    // At most `staleness` steps ahead of the slowest agent, plus a planned one once that agent's step is sampled.
+    // At most `staleness` steps after the run's current one are planned, and one more once its groups are finalized.
     const isSampled = steps[run.step]?.state !== "open";
     expect(step).toBeLessThanOrEqual(run.step + staleness + (isSampled ? 1 : 0));
     for (const [agent, version] of Object.entries(policy))

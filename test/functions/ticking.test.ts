@@ -1,4 +1,4 @@
-/** @file One tick of a run at a time: concurrent calls share the next one, and a failed tick does not block later ones. */
+/** @file Ticks: a run has one at a time, and concurrent calls share the next one; what a tick reads, repairs, reports and plans. */
 import { describe, expect, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { JobRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
