@@ -19,7 +19,7 @@ const PROJECT = resolve(import.meta.dirname, "../../create/template");
 
 export const SERVED_MODEL = "Qwen/Qwen3-4B";
 
-/** Secrets by their `sst secret set` name, with values that occur only where they belong. */
+/** Secrets by their names in `sst secret set`. The values are unique, so that a test can find every place that has one. */
 export const SECRETS = {
   WorkerToken: "token-that-no-template-may-show",
   SearchKey: "search-key-that-no-template-may-show",

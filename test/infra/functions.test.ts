@@ -9,7 +9,7 @@ const prod = inject("prod");
 const serverless = inject("serverless");
 const NAMES = Object.keys(prod.handlers);
 const TRIGGERED = NAMES.filter((name) => name !== "StartRun");
-/** As SST grants them to a function that reads a queue. */
+/** What a function whose events come through a queue needs. */
 const QUEUE_ACTIONS = [
   "sqs:ChangeMessageVisibility",
   "sqs:DeleteMessage",
@@ -153,7 +153,7 @@ test("only tick scales the fleets and turns the schedule off; start-run may turn
   expect(without.filter((action) => action.startsWith("autoscaling:"))).toEqual([]);
 });
 
-test("tick sends events only in its own name; functions delete no objects but weights, and only tick deletes records, of runs", () => {
+test("tick sends events only from source mgrpo; functions delete no objects but weights; only tick deletes records, and only those of runs", () => {
   const allowing = (action: string) => statementsOf(prod).filter(({ statement }) => statement.actions.includes(action));
   const conditions = allowing("events:PutEvents").map(({ statement }) => statement.conditions);
   expect(conditions).toEqual([[{ test: "StringEquals", variable: "events:source", values: ["mgrpo"] }]]);

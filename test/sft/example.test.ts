@@ -2,9 +2,10 @@
 import { expect, test } from "vitest";
 import { exampleOf, refuseEarlyEnd, refuseTooLong } from "../../sft/example.ts";
 
-/** Every character is a token; the responses to a turn are in brackets, after the number of earlier turns. */
+/** Every character is a token. */
 const codes = (text: string) => [...text].map((character) => character.charCodeAt(0));
 const END = 0;
+/** The prompt is in angle brackets; the responses to a turn are in square brackets, after the number of earlier turns. */
 const layout = {
   prompt: (question: string) => codes(`<${question}>`),
   responses: (texts: readonly string[], earlier: readonly number[]) => codes(`${earlier.length}[${texts.join()}]`),

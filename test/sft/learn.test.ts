@@ -122,7 +122,7 @@ test("training that is resumed from any checkpoint takes the same steps at the s
 });
 
 test("the learning rate rises linearly, then falls along half a cosine to a tenth of its peak", () => {
-  // Steps of a 20th, two of warm-up: 1/3 and 2/3, then the peak.
+  // A step is a 20th of the training, and the warm-up takes two steps: 1/3 and 2/3 of the peak, then the peak.
   expect(schedule(0, 0.1, 0.05)).toBeCloseTo(1 / 3);
   expect(schedule(0.05, 0.1, 0.05)).toBeCloseTo(2 / 3);
   expect(schedule(0.1, 0.1, 0.05)).toBeCloseTo(1);

@@ -133,7 +133,7 @@ test("training begun with one engine is not resumed with another", async () => {
   );
 });
 
-test("demonstrations whose tokens together are longer than a string can be are trained on", async () => {
+test("training starts on demonstrations whose tokens, written as one text, are longer than a string can be", async () => {
   // 90 x 6 MB; a string has at most 537 MB. Nothing is computed: the trainer is killed at its first batch.
   const long: Example = { tokens: new Array(1_000_000).fill(10_000), turns: [[3, 6]] };
   const examples = [...EXAMPLES, ...new Array(90).fill(long)];
@@ -153,7 +153,7 @@ test("changed settings, and a folder that this training did not write, are refus
   await expect(trainAgent(other)).rejects.toThrow("exists: give another --to");
 });
 
-test("an adapter's folder has the tokenizer and the chat template that it was trained with, and of its base only hashes", async () => {
+test("an adapter's folder has the tokenizer and the chat template that it was trained with, and of its base only the path and hashes", async () => {
   const own = ["chat_template.jinja", "tokenizer.json"].map((name) => [name, Uint8Array.of(1)] as const);
   const { folder, ...rest } = training("tokenizer", new Map([...ADAPTER, ...own]));
   await trainAgent({ folder, ...rest });
