@@ -1,4 +1,4 @@
-/** @file One setting, `runner`, switches a team between this program's loop and an app, in every command that runs or uses rollouts. */
+/** @file One setting, `runner`, switches a team between this program's loop and an app, in `train`, `eval`, `ask`, `compare` and `sft`. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
 /** @file Bad input: one clear line that says what is wrong, where, and what to do; no run folder is left behind. */
-import { existsSync, mkdirSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CommanderError } from "commander";
 import { expect, test, vi } from "vitest";
@@ -140,8 +140,8 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     ["ask", "why?", "--set", "agents.main.model=nowhere"],
     /agents\.main\.model: no checkpoint folder 'nowhere'/,
   ],
-  ["a folder that is an unset variable", ["import", "model.gguf", "--to", ""], /--to takes a path/],
-  ["the same of supervised training", ["sft", RELAY, "--to", ""], /--to takes a path/],
+  ["an empty folder, as an unset variable gives it", ["import", "model.gguf", "--to", ""], /--to takes a path/],
+  ["an empty folder for supervised training", ["sft", RELAY, "--to", ""], /--to takes a path/],
   ["pretraining on no tokens", ["pretrain", "atlas", "--tokens", "0"], /--tokens takes a whole number above 0/],
   ["an unknown tool", trainRelay("bad", "--set", 'agents.searcher.tools=["sextant"]'), /'sextant'/],
   ["stale rollouts without a correction", trainRelay("bad", "--set", "staleness=1"), /set algorithm\.tisCap=2/],
@@ -232,8 +232,7 @@ test("the error for a damaged checkpoint names the agent, the folder and the fil
   const model = join(folder, "damaged");
   mkdirSync(model);
   for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json"]) writeFileSync(join(model, name), "{}");
-  writeFileSync(join(model, "model.safetensors"), Buffer.alloc(100));
-  truncateSync(join(model, "model.safetensors"), 3);
+  writeFileSync(join(model, "model.safetensors"), Buffer.alloc(3));
   const line = await lineOf(trainRelay("bad", ...compiled, "--set", "agents.main.model=damaged"));
   expect(line).toMatch(/^model of agent 'main', damaged: config\.json: /);
 });

@@ -1,4 +1,4 @@
-/** @file A closed-book suite reveals a team that has memorized held-out answers: it scores, and the base models do not. */
+/** @file A closed-book suite reveals memorized answers: a team that was trained on held-out answers scores, and the base models do not. */
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

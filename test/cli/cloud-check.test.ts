@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 beforeEach(() => void Object.assign(process.env, home));
 afterEach(() => {
-  // A check that finds a broken behavior sets it.
+  // A check that is stopped or finds a broken behavior sets it.
   process.exitCode = undefined;
   closeProxies();
 });

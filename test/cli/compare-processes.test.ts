@@ -100,7 +100,7 @@ test.each<[what: string, script: string, fault: string]>([
 test("Ctrl-C reaches a run whose process is still starting", async () => {
   const endless = program("exec sleep 20");
   const { ended, failures } = await trainWith(endless, { stop: true });
-  // They train side by side.
+  // Both train at the same time, so either may end first.
   expect(ended.sort()).toEqual([
     expect.stringMatching(/seed1: killed by SIGINT/),
     expect.stringMatching(/seed2: killed by SIGINT/),
@@ -108,7 +108,7 @@ test("Ctrl-C reaches a run whose process is still starting", async () => {
   expect(failures).toEqual([]);
 });
 
-test("of a finished run's damaged results, the error says how to recreate them", async () => {
+test("the error for a finished run's damaged results says how to recreate them", async () => {
   const [one = expect.fail()] = planned;
   writeOrigin(runFolder(one.config.run), one.by);
   const run = createRunFolder(one.config);

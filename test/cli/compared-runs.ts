@@ -23,7 +23,7 @@ export const options: CompareOptions = {
 export const source = { recipe, recipeName: "relay", options };
 export const QUESTIONS = 8;
 
-/** A run whose untrained team answers the first question correctly and whose trained team the first `correct`. */
+/** A run whose untrained team answers the first question correctly, and whose trained team answers the first `correct` questions correctly. */
 export function finished(run: string, seed: number, correct: number, tokens = 30): FinishedRun {
   const perStep = [
     {

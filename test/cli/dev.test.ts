@@ -139,7 +139,7 @@ test("Ctrl-C ends it while the rewards compute", async () => {
   const since = performance.now();
   started.kill("SIGINT");
   expect((await ended)[0]).toBe(130);
-  // Far less than limits.verdictSeconds.
+  // Less than limits.verdictSeconds, 180.
   expect(performance.now() - since).toBeLessThan(90_000);
 });
 

@@ -138,8 +138,8 @@ test("a spent tool budget ends the command, which resumes with a higher budget",
     const [report] = await printedJson(...ask, "--budget-tool-calls", "3");
     expect(report).toMatchObject({ n: 2, correct: 2, lost: [] });
     expect(world.searches()).toBe(2);
-    // Each turn 20 tokens in and 5 out: (20 * 1000 + 5 * 10,000) / 1,000,000 dollars.
-    // Each search $0.001, also the refused one: searches are counted before they run.
+    // Each turn reads 20 tokens and samples 5: (20 * 1000 + 5 * 10,000) / 1,000,000 dollars.
+    // Each search costs $0.001, even if it is refused: searches are counted before they run.
     const turns = server.requests.length - before;
     expect(report).toMatchObject({
       spent: { agentsUsd: expect.closeTo(0.07 * turns, 6), toolsUsd: 0.003, unpriced: [] },

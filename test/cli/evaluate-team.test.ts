@@ -30,7 +30,7 @@ async function failing(how: ErrorCode): Promise<void> {
   await expect(evaluating).rejects.toMatchObject({ code: how });
 }
 
-test("the log of a worker that cannot be kept alive is there to be read, and nothing else", async () => {
+test("if a worker cannot be kept alive, only its log is left in the folder", async () => {
   await failing("worker-unavailable");
   expect(readFileSync(log, "utf8")).toBe("why it ended");
   expect(readdirSync(dirname(log))).toEqual(["eval.log"]);

@@ -55,7 +55,7 @@ test("an agent has its checkpoint as model, unless --set names another one", asy
   ]);
 });
 
-test("of a recipe's invalid suites, the error names the recipe, also if the team has a config of its own", async () => {
+test("the error for a recipe's invalid suites names the recipe, even if the team has a config of its own", async () => {
   const recipe = join(folder, "invalid-suites");
   mkdirSync(recipe);
   const relay = JSON.stringify(join(RELAY, "recipe.js"));

@@ -69,7 +69,7 @@ test.each([
   ["the outcome of a rollout without invocations", 0],
   ["the outcome of a rollout with an invocation", 1],
   ["an invocation", 2],
-])("resume refuses a run of which a scored conversation was deleted: %s", async (_, deleted) => {
+])("resume refuses a run if a scored conversation has been deleted: %s", async (_, deleted) => {
   const { store, address, wait, resume } = await halted();
   const id = "i".repeat(22);
   const called = { ...score, invocations: { searcher: [{ id, reward: 1, expert: 1 }] } };

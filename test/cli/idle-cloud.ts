@@ -1,7 +1,7 @@
 /** @file An embedded cloud that nothing was written to. */
 import type { EmbeddedCloud } from "../../cli/local/embedded-cloud.ts";
 
-// Cast: what a run's history reads of a cloud.
+// The cast: these are all the members of a cloud that a run's history reads.
 export const idleCloud = {
   environment: {},
   takeScoringSeconds: () => 0,

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo init` in a folder without a package.json, what it has git ignore, then the first run: it trains the missing base models, here on too few
- * demonstrations to learn anything, and warns that the first step taught nothing.
+ * @file `mgrpo init` in a folder without a package.json, and what it adds to .gitignore; then the first run: it trains the missing base models, here
+ * on too few demonstrations to learn anything, and warns that the first step taught nothing.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";

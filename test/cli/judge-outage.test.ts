@@ -12,7 +12,7 @@ import { memoryStore } from "../fakes/memory-store.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld } from "../fixtures/relay/world.ts";
 
-/** The error that ends the following of an evaluation whose judge has failed like this. */
+/** The error with which `followJobs` ends once the judge of its evaluation has failed with `cause` for `failingSeconds`. */
 async function endAfter(cause: MgrpoError, failingSeconds: number): Promise<MgrpoError> {
   const store = memoryStore();
   const config = relayConfig({ evaluation: { suites: [{ name: "sampled" }] } });

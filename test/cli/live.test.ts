@@ -67,7 +67,7 @@ test("the first read shows a stall, timed from when a tick recorded the progress
   expect(await liveWith({ progress: "0/open/1/0", progressAt: NOW - 1_000_000 })).toMatchObject({ stall: null });
 });
 
-test("a run whose steps take long by its records, though nobody timed them, has not stalled before three of them", async () => {
+test("if nobody timed the steps, the records say how long one takes, and no stall is shown before three times that long", async () => {
   const store = await runningStore(
     [
       { ...worker("main"), seenAt: NOW },

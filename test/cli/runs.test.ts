@@ -1,4 +1,4 @@
-/** @file `mgrpo runs` if a run cannot be read, the environment lacks the bucket, or the store does not respond. */
+/** @file What `mgrpo runs` prints if a run cannot be read, the environment lacks the bucket, or the store does not respond. */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -71,7 +71,7 @@ test("agents that share a policy are trained as one model, on the demonstrations
   expect(JSON.parse(readFileSync(join(to, "main", "training.json"), "utf8"))).toMatchObject({ steps: 10 });
 });
 
-test("a folder of the second agent that is refused is refused before the first agent is trained", async () => {
+test("if the second agent's folder is refused, it is refused before the first agent is trained", async () => {
   const to = join(folder, "taken");
   mkdirSync(join(to, "searcher"), { recursive: true });
   const file = join(folder, "taken.jsonl");

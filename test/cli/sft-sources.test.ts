@@ -86,7 +86,7 @@ test("agents of an app that share a policy have one tokenizer", async () => {
 });
 
 test("branches that share a turn of an app's agent have the same prompt, so that they are held out together", () => {
-  // The prompt [1, 2] and turn [3, 4]; then two requests, each with an own turn; then another first message.
+  // The first two share the prompt [1, 2] and the turn [3, 4], and each has a second turn of its own; the third has another first message.
   const examples = examplesOfBranches([
     {
       tokens: [1, 2, 3, 4, 5, 6],

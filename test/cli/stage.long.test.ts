@@ -1,4 +1,4 @@
-/** @file `mgrpo launch --stage`: finds the deployment, starts the run there, turns its clock on, and says which workers the user must start. */
+/** @file `mgrpo launch --stage`: finds the deployment, starts the run there, turns its schedule on, and says which workers the user must start. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, rmSync, writeFileSync } from "node:fs";
@@ -61,7 +61,7 @@ const launchRecipe = (recipe: string, stage: string, run: string, ...more: strin
   printedJson("launch", recipe, ...trainRelay(run, "--steps", "1").slice(2), "--stage", stage, ...more);
 const launch = (stage: string, run: string, ...more: string[]) => launchRecipe(basename(RELAY), stage, run, ...more);
 
-test("a stage with fleets leaves the user nothing to start; a halted run resumes with the stage's clock on; show names the fleet that refuses the run", async () => {
+test("a stage with fleets leaves the user nothing to start; launching a halted run again turns the schedule on and resumes the run; show names the fleet that refuses the run", async () => {
   const { table, close } = await deployed("all", FLEETS);
   const launched = {
     kind: "launched",
@@ -153,7 +153,7 @@ test("worker processes that know only their fleet serve the run to its end, and 
     expect(await once(worker, "exit")).toEqual([0, null]);
   };
   let busy = true;
-  const clock = (async () => {
+  const ticking = (async () => {
     while (busy) {
       await functions.tickAll();
       // The events that tick redelivers reach score-rollout.
@@ -169,7 +169,7 @@ test("worker processes that know only their fleet serve the run to its end, and 
   if ((await openJobs()).length > 0) await work("eval");
   expect(await openJobs()).toEqual([]);
   busy = false;
-  await clock;
+  await ticking;
   stage.close();
 });
 

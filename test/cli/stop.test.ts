@@ -63,7 +63,7 @@ test.each([
   ["ESRCH", [[1]]],
   ["EPERM", []],
 ])(
-  "a session that sees the same parent id after its parent's end, as on Windows, ends if no process has this id (ESRCH), not if it may not signal it (EPERM): %s",
+  "where a parent's id stays the same after its end, as on Windows, a session ends if no process has that id (ESRCH), and continues if it may not signal the process (EPERM): %s",
   (code, exits) => {
     vi.useFakeTimers();
     vi.stubEnv("MGRPO_PARENT", "1");

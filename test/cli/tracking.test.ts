@@ -82,7 +82,7 @@ test("a line is written once across all sessions, and one that a kill truncated 
   ]);
 });
 
-test("of a damaged line of the metrics, and of damaged positions, the error says what to do", () => {
+test("the errors for a damaged line of the metrics and for damaged positions say what to do", () => {
   const path = join(folder, "metrics.jsonl");
   new MetricsFile(path).addStep(summary(0));
   appendFileSync(path, '{"step":2}\n');

@@ -1,6 +1,6 @@
 /**
- * @file The dashboard's event streams: a heartbeat keeps them open through proxies, for as long as the page listens, and what a page does not
- * read is not kept.
+ * @file The dashboard's event streams: a heartbeat keeps them open through proxies, for as long as the page listens; of the views that a page has
+ * not read, only the newest is kept.
  */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { dashboardApp } from "../../cli/ui/app.ts";

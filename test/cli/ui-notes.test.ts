@@ -82,4 +82,5 @@ test("an exported step has the note on each question, and in the terminal it pre
   expect(groups.map(({ question: { note } }) => note)).toEqual([NOTE.q1, null]);
   const shown = await printed("show", RUN, "0");
   expect(shown.match(/note: .*/g)).toEqual([`note: ${NOTE.q1}`]);
+  expect(shown.indexOf(NOTE.q1)).toBeLessThan(shown.indexOf(question("q1").prompt));
 });

@@ -109,7 +109,7 @@ test("an evaluation of a finished run is a new revision; the progress of a step 
   expect(revision("running", "rollouts 1/8")).toBe(revision("running", "rollouts 2/8"));
 });
 
-test("the page of a step is loaded again with every pulse until the step is over, then once, and a closed step's not at all", () => {
+test("a step's page is loaded again with every pulse until the step is closed and the next one planned; the page of an earlier step is not", () => {
   const pulses = [
     { closed: 3, openStep: 3, wait: "rollouts 1/8" },
     { closed: 3, openStep: 3, wait: "rollouts 8/8" },
@@ -121,7 +121,7 @@ test("the page of a step is loaded again with every pulse until the step is over
   const revisions = pulses.map((pulse) => stepRevisionOf(pulse, 3));
   expect(new Set(revisions.slice(0, 3)).size).toBe(3);
   expect(revisions.slice(3)).toEqual([undefined, undefined, undefined]);
-  // Its next one is not planned yet when the third pulse comes.
+  // At the third pulse, step 3 is closed, but the next step is not planned yet.
   expect(revisions[2]).toBe("4 null closing the step");
   expect(pulses.map((pulse) => stepRevisionOf(pulse, 2))).toEqual(pulses.map(() => undefined));
   expect(stepRevisionOf(undefined, 3)).toBeUndefined();

@@ -1,4 +1,4 @@
-/** @file A launch on a deployment names a user's recipe by its path in the deployed project, which functions and instances know it by. */
+/** @file A launch on a deployment names a user's recipe by its path in the deployed project, as functions and instances do. */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -56,12 +56,18 @@ test("a worker that ends is restarted even if its log was deleted, or is too lar
 });
 
 test.each([
-  ["killed", '{"level":"info","what":"registered"}', 'process.kill(process.pid, "SIGKILL")', "exit SIGKILL"],
-  ["crashed", "out of memory", "process.exit(3)", "exit 3: out of memory"],
-  ["throwing", "a tool's output", 'throw new TypeError("no such key")', "exit 1: TypeError: no such key"],
-  ["failing", "Error: logged", 'throw Object.assign(new Error("late"), { name: "Failure" })', "exit 1: Failure: late"],
-  ["shouting", "Error: logged", 'throw "no such key"', "exit 1: no such key"],
-])("the error for a %s worker that logged no error says how it ended", async (name, line, end, reason) => {
+  ["was killed", '{"level":"info","what":"registered"}', 'process.kill(process.pid, "SIGKILL")', "exit SIGKILL"],
+  ["exited", "out of memory", "process.exit(3)", "exit 3: out of memory"],
+  ["threw an error", "a tool's output", 'throw new TypeError("no such key")', "exit 1: TypeError: no such key"],
+  [
+    "threw an error with another name",
+    "Error: logged",
+    'throw Object.assign(new Error("late"), { name: "Failure" })',
+    "exit 1: Failure: late",
+  ],
+  ["threw text", "Error: logged", 'throw "no such key"', "exit 1: no such key"],
+])("the error for a worker that %s, and logged no error, says how it ended", async (what, line, end, reason) => {
+  const name = what.replaceAll(" ", "-");
   const preload = join(folder, `${name}.cjs`);
   writeFileSync(preload, `require("node:fs").writeSync(2, ${JSON.stringify(`${line}\n`)});\n${end};\n`);
   const { failed } = startBroken(join(folder, name), { NODE_OPTIONS: `--require=${preload}` });

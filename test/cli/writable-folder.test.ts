@@ -44,7 +44,7 @@ test("a comparison whose results cannot be written trains nothing", async () => 
   expect(existsSync("runs")).toBe(false);
 });
 
-test("a `runs` that is a file is named", async () => {
+test("the error for a `runs` that is a file names it", async () => {
   writeFileSync("runs", "");
   const { code, stderr } = await mgrpo(folder, "runs");
   rmSync("runs");
@@ -61,7 +61,7 @@ test("a run that has begun and whose store is gone is neither shown as new nor b
   expect([code, stderr]).toEqual([1, expect.stringMatching(gone)]);
 });
 
-test("of a damaged file that resume recreates, the message says to remove it", async () => {
+test("the error for a damaged file that resume recreates says to remove it", async () => {
   await recordRun(folder);
   writeFileSync(join("runs", config.run, "status.json"), "");
   await expect(resume(config.run, {})).rejects.toMatchObject({
@@ -78,7 +78,7 @@ test("a finished run whose steps were removed is still finished: its budget cann
   await expect(resume(config.run, { budgetHours: 9 })).rejects.toThrow(/is finished: its budget cannot be raised$/);
 });
 
-test("of a damaged line of the steps, every command says where it is, and what to do", async () => {
+test("show and runs say where a damaged line of the steps is, and what to do", async () => {
   const project = projectFolder();
   await recordRun(project);
   const steps = join(project, "runs", config.run, "steps.jsonl");
