@@ -1,5 +1,4 @@
-/** @file Parsed reads of the DynamoDB records. What can no longer change (a finalized group, the planned groups of a step) is cached. */
-
+/** @file Parsed reads of the DynamoDB records. What no longer changes is cached: finalized groups, and the questions and versions of a step. */
 import { FleetRecord } from "../core/contracts/fleet-record.ts";
 import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parse } from "../core/contracts/parse.ts";

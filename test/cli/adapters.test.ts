@@ -43,7 +43,7 @@ test("an agent with lora starts from a fresh adapter that depends on the seed; o
   expect(agent({ lora: {} }).lora).toMatchObject({ rank: 16, alpha: 32 });
 });
 
-test("a folder's own adapter is used with the same LoRA settings, or untrained without any; anything else is refused", () => {
+test("a folder's own adapter is used if the LoRA settings are the same, or if there are none and the agent is frozen; anything else is refused", () => {
   const own = tinyAdapter();
   expect(withAdapter("main", agent({ lora: { ...LORA, targets: [...LORA.targets].reverse() } }), 1, own)).toBe(own);
   expect(withAdapter("main", agent({ trained: false }), 1, own)).toBe(own);

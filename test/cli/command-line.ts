@@ -26,14 +26,14 @@ export function projectFolder(): string {
   return folder;
 }
 
-/** The same for a test file; removed after its tests. */
+/** `projectFolder` for a test file: the folder is removed after the file's tests. */
 export function projectOfFile(): string {
   const folder = projectFolder();
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** The same, and the working directory of this process while the tests run. */
+/** `projectOfFile`; the folder is also the working directory of this process while the tests run. */
 export function workHere(): string {
   const folder = projectOfFile();
   const home = process.cwd();
@@ -70,7 +70,7 @@ export function mgrpo(cwd: string, ...args: string[]): Promise<Ended> {
   return mgrpoWith({}, cwd, ...args);
 }
 
-/** With additional environment variables. */
+/** `mgrpo` with additional environment variables. */
 export function mgrpoWith(more: NodeJS.ProcessEnv, cwd: string, ...args: string[]): Promise<Ended> {
   const env = { ...environment(), ...more };
   return new Promise((done) => {
@@ -85,7 +85,7 @@ export function startMgrpo(cwd: string, ...args: string[]): ChildProcess {
   return startMgrpoWith({}, cwd, ...args);
 }
 
-/** With additional environment variables. */
+/** `startMgrpo` with additional environment variables. */
 export function startMgrpoWith(more: NodeJS.ProcessEnv, cwd: string, ...args: string[]): ChildProcess {
   return spawn(process.execPath, [...COMMAND, ...args], {
     cwd,
@@ -104,7 +104,7 @@ export function readReport(cwd: string, run: string) {
   return JSON.parse(readFileSync(join(cwd, "runs", run, "report.json"), "utf8"));
 }
 
-/** Without what npm and a CI server add when they run the tests: the command does not depend on its parent, and prints no colors. */
+/** This process's environment without what npm and a CI server add: the command does not depend on its parent, and prints no colors. */
 function environment(): NodeJS.ProcessEnv {
   const { npm_lifecycle_event: _npm, FORCE_COLOR: _color, ...rest } = process.env;
   return { ...rest, NO_COLOR: "1" };

@@ -64,7 +64,7 @@ test("scores are under their own suite's heading, in whichever order an arm has 
   ]);
 });
 
-test("a question that one of two teams lost is left out of their difference, in the gain, between arms and by kind", () => {
+test("a question that one of two teams lost is left out of their difference: in the gain, between arms, and by kind", () => {
   const [one, other] = [finished("one", 1, 4), finished("other", 1, 4)].map(evaluated);
   // Both answer four of eight correctly; the second arm's trained team loses two of its wrong answers.
   const heldOut = other?.heldOut.map(({ team, questions, ...rest }) => ({
@@ -114,7 +114,7 @@ test("all curves are of one suite, even if a run is too short to be evaluated on
   ]);
 });
 
-test("the last point of a curve is of each seed's last team, whichever step that is", () => {
+test("the last point of a curve is the mean over each seed's last team, whichever step that is", () => {
   const scores = (team: number, correct: number) => ({
     ...{ team, suite: "test", temperature: 1, closedBook: false },
     questions: ["q1", "q2"].map((question, i) => {
@@ -165,7 +165,7 @@ test("the suites compared are those asked with tools before and after training, 
     { suite: "test", temperature: 1 },
     { suite: "greedy", temperature: 0 },
   ]);
-  // Of a run that has trained no step, the untrained team is not the last one too.
+  // In a run that has trained no step, the untrained team does not count as the last one too.
   const untrained = { run: "b", seed: 1, steps: 0, heldOut };
   const measured = measureArm(
     { label: "b", runs: [untrained] },

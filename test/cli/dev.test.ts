@@ -109,7 +109,7 @@ test("rewards that throw: the rollouts so far are shown, then the error, and no 
   expect(shown.map(({ kind }) => kind)).toEqual(shown.map(() => "rollout"));
 });
 
-test("a promise of a tool that is rejected after its call does not end dev or ask, which say so", async () => {
+test("if a tool's promise is rejected after its call, dev and ask continue, and report it", async () => {
   const recipe = recipeWith("stray", "");
   const original = JSON.stringify(join(RELAY, "tools.js"));
   const run =
@@ -218,7 +218,7 @@ test("each frame of a stack trace keeps a line of its own in the terminal, witho
   ]);
 });
 
-test("agents that were never called: warnings name the main agent only with an app, and training only for trained agents", () => {
+test("agents that were never called: a warning names the main agent only with an app, and mentions training only for a trained agent", () => {
   const share = { branches: 0, sampledTokens: 0, rewards: [], advantages: [], trainedTokens: 0 };
   const shares = [
     { agent: "main", trained: true, ...share },

@@ -23,7 +23,7 @@ test("--set is refused for suites that --suite does not evaluate, and applies to
   expect(config.evaluation.suites).toMatchObject([{ name: "b", temperature: 0 }]);
 });
 
-test("settings that only training reads are refused; a temperature is a suite's", async () => {
+test("settings that only training reads are refused; for a temperature, the error names the setting of the suite", async () => {
   const plan = (setting: string) => planEvaluation(join(folder, "models"), { recipe: RELAY, set: [setting] });
   for (const setting of ["temperature=0.5", "agents.main.temperature=0.5"])
     await expect(plan(setting)).rejects.toThrow(

@@ -19,7 +19,7 @@ async function events(from: number): Promise<RunEvent[]> {
 }
 
 const suites = [...config.evaluation.suites, EvaluationSuite.parse({ name: "late", when: "ends" })];
-/** With a suite that the finished run still has to be evaluated on. */
+/** The config with one more suite, on which the finished run has not been evaluated yet. */
 const unfinished: RunConfig = { ...config, evaluation: { ...config.evaluation, suites } };
 
 /** The events of a run that is evaluated on `late` as soon as it waits for that, so that its records are read twice. */

@@ -68,7 +68,7 @@ test("a category of questions with a hostile name is shown as plain text", () =>
   expectPlain(lines.join("\n"));
 });
 
-test("why a run of a comparison failed is shown as plain text", () => {
+test("the reason why a run of a comparison failed is shown as plain text", () => {
   const written: string[] = [];
   const write = (text: string) => written.push(text) > 0;
   const progress = openProgress(1, { isTTY: true, columns: 200, write } as unknown as NodeJS.WriteStream);

@@ -41,7 +41,7 @@ const removeAfterward = (folder: string): string => {
   return folder;
 };
 
-/** Another machine's folder. */
+/** A new folder, which stands for another machine. */
 const emptyFolder = () => removeAfterward(mkdtempSync(join(tmpdir(), "mgrpo-machine-")));
 
 /** A store without functions or events, and a folder to launch a run from. */

@@ -5,7 +5,7 @@ import { objectKeys } from "../../core/contracts/keys.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { config, fillFinishedRun, RUN } from "./records.ts";
 
-test("a config is read once, and the record each time", async () => {
+test("the run's config is read once, and its record each time", async () => {
   const store = memoryStore();
   await fillFinishedRun(store);
   await store.objects.commit(objectKeys.config(RUN), new TextEncoder().encode(JSON.stringify(config)));

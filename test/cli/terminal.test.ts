@@ -98,7 +98,7 @@ function terminal(columns: number) {
 const six = { ...config, steps: 6 };
 const closed = (n: number) => Array.from({ length: n }, (_, i) => ({ ...summary, step: i, seconds: 2 }));
 
-test("a resumed run's progress begins at the step it is at, with the time that its earlier steps predict", () => {
+test("a resumed run shows the step that it is at, and the time left that its earlier steps predict", () => {
   const { output, lines } = terminal(80);
   openDisplay(six, closed(4), output).event({ kind: "waiting", step: 4, for: "rollouts 3/4" });
   expect(lines().join("\n")).toMatch(/4\/6 {2}4s left {2}rollouts 3\/4/);
@@ -122,7 +122,7 @@ test("the held-out column shows one suite, the one that runs during training", (
   const settings = { team: 0, temperature: 1, closedBook: false };
   display.event({ kind: "evaluation", evaluation: { ...settings, suite: "development", ...scoreOf(100, 16) } });
   display.event({ kind: "evaluation", evaluation: { ...settings, suite: "test", ...scoreOf(100, 99) } });
-  // Without a single scored rollout: the score before it stays.
+  // An evaluation without a scored answer: the score before it stays.
   display.event({ kind: "evaluation", evaluation: { ...settings, suite: "development", ...scoreOf(0, 0) } });
   display.event({ kind: "step", summary: { ...summary, step: 0 } });
   const row = lines().findLast((line) => line.includes("1/6") && line.includes("0.700"));

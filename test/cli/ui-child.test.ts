@@ -40,7 +40,7 @@ test("a child that takes too long has no link", async () => {
   expect(await linkFrom("", 0.05)).toBeUndefined();
 });
 
-test("a dashboard of a run that cannot start is missing with a warning, which says how to see why", async () => {
+test("if a run's dashboard cannot start, there is no link, and a warning says how to see why", async () => {
   const restore = setEnvironment({ MGRPO_UI_KEY: "short" });
   const warned = vi.spyOn(console, "error").mockImplementation(() => {});
   try {
