@@ -1,6 +1,6 @@
 /**
  * @file The program that instances run: the archive from `npm run pack` and the lock file, under their hashes. The archive must match the
- * deployed checkout, from whose sources the functions are built, and a run must be launched from the same release (cli/launch.ts).
+ * deployed checkout, from whose sources the functions are built, and a run must be launched from the same release (cli/deployment.ts).
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 import { createHash } from "node:crypto";

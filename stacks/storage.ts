@@ -24,7 +24,7 @@ export function createStorage({ stage, keep }: Settings): Storage {
     // Set on finalized groups, pending or failed verdicts, dead workers and list entries of archived runs (core/contracts).
     ttl: "expiresAt",
     deletionProtection: keep,
-    // `mgrpo launch --stage` finds the deployment by this name (deployment.ts).
+    // `mgrpo launch --stage` finds the deployment by this name (cli/deployment.ts).
     transform: { table: { name: `mgrpo-${stage}` } },
   });
   // Unversioned: an object is written once. Public access (SST's default) and plain HTTP are blocked.
