@@ -23,6 +23,7 @@ export async function enqueueEvaluation(
   if (!bytes) throw new MgrpoError("not-found", `${key}: no such team manifest`);
   const { run, team } = parseJson(TeamManifest, bytes, key);
   const config = await runObjects.config(run);
+  // If `isLast` is not true, the last team is the one after the planned number of steps.
   const suites = dueSuites(config, team, await readDueTeam(table, config, team), isLast || undefined);
   for (const job of newJobs(config, team, suites, sha256(bytes), sha256)) {
     await table.insert(tableKeys.job(run, job.job), job);

@@ -24,7 +24,7 @@ const folder = mkdtempSync(join(tmpdir(), "hung-rewards-"));
 const project = join(folder, "project");
 /** Contains the id of the question whose rewards block. */
 const blockedFile = join(folder, "blocked");
-/** Exists once they block. */
+/** Exists once the rewards block. */
 const reachedFile = join(folder, "reached");
 const REWARDS = `
 import { readFileSync, writeFileSync } from "node:fs";

@@ -58,7 +58,7 @@ test("a scheduled tick queries the workers, jobs and agents of its run once", as
   expect(queries.sort()).toEqual([tablePrefixes.agents, tablePrefixes.jobs, tablePrefixes.workers]);
 });
 
-test("a scheduled tick that finds the next tick already requested makes it a scheduled one, which repairs the run", async () => {
+test("if the next tick is already requested when a scheduled one arrives, that next tick repairs the run too", async () => {
   const { queries, tick } = await started();
   await Promise.all([false, false, true, false].map((thorough) => tick("test", thorough)));
   expect(queries.filter((prefix) => prefix === tablePrefixes.workers)).toHaveLength(1);

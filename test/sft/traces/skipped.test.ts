@@ -25,7 +25,7 @@ test.each<[string, JsonValue]>([
     "the model did not finish its message",
     chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["max_output_tokens"] }),
   ],
-  // Of vLLM and SGLang, GLM, and Anthropic.
+  // The first is of vLLM and SGLang, the next two are of GLM, the last is of Anthropic.
   ...["abort", "network_error", "sensitive", "pause_turn"].map((reason): [string, JsonValue] => [
     "the model did not finish its message",
     chatTrace([Q], [A], { "gen_ai.response.finish_reasons": [reason] }),
