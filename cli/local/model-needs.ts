@@ -6,9 +6,10 @@ import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { EngineConfig } from "../../core/contracts/engine.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
-import { policySettings } from "../../core/contracts/shared-policy.ts";
+import { agentsOfPolicy, policySettings } from "../../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
+import { sum } from "../../core/statistics.ts";
 import { adapterLayout, readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
@@ -17,6 +18,7 @@ import {
   type MemoryPlan,
   type MemoryUse,
   mappedBytes,
+  type ProcessMemory,
   planMemory,
   planSampling,
   totalBytes,
@@ -93,9 +95,9 @@ export interface MachineMemory {
 }
 
 /**
- * Detects a team too large for this machine: its workers are added up, since they run at the same time, each in a process of its own; so do
- * evaluations, whose processes have all agents. A base that several processes map counts once. Refused is only what the agents' workers
- * cannot have: an evaluation may end before training needs the most.
+ * Detects a team too large for this machine. It adds up the agents' workers and the evaluation workers, since all of them run at the same time,
+ * each in a process of its own; an evaluation worker has all agents. A base that several processes map counts once. It refuses a team if the
+ * agents' workers alone need more than the machine has, and otherwise only warns: an evaluation may end before training needs the most.
  */
 export function checkMemory(
   { agents, algorithm, staleness, evaluation }: RunConfig,
@@ -110,16 +112,17 @@ export function checkMemory(
     if (!files || agent.policy !== "compiled") return [];
     return admitted(findings, name, () => agentNeeds(name, agent, files, use));
   });
-  const training = totalOfProcesses(needs);
+  const workers = needs.flatMap((need) => processesOf(need, agents));
+  const training = totalOfProcesses(workers);
   const evaluators = evaluation.suites.length > 0 ? evaluation.workers : 0;
-  if (needs.length + evaluators > 1) warnOfDedicated(agents, needs, evaluators, findings);
+  warnOfDedicated(agents, workers.length, evaluators, findings);
   // A process of all agents has the program once.
   const ofOneProcess = needs.map(({ sampling: { plan, mapped } }, i) => ({
     plan: i === 0 ? plan : { ...plan, program: 0 },
     mapped,
   }));
   const evaluating = Array.from({ length: evaluators }, () => ofOneProcess).flat();
-  const needed = totalOfProcesses([...needs, ...evaluating]);
+  const needed = totalOfProcesses([...workers, ...evaluating]);
   const [most] = needs.sort((a, b) => totalBytes(b.plan) - totalBytes(a.plan));
   if (!most || needed <= memory.available) return;
   const largest = largestPart(most.plan);
@@ -136,20 +139,29 @@ export function checkMemory(
 /** Workers that share a machine wait for each other's spinning threads, and together plan with more memory than there is. */
 function warnOfDedicated(
   agents: RunConfig["agents"],
-  needs: readonly { readonly name: string }[],
+  workers: number,
   evaluators: number,
   findings: Findings,
 ): void {
-  for (const { name } of needs) {
-    if (!agents[name]?.engine.dedicated) continue;
-    const evaluations = evaluators > 0 ? ` and ${counted(evaluators, "evaluation worker")}` : "";
-    findings.warn(
-      `agents.${name}.engine.dedicated: this machine also serves the run's other workers (${counted(needs.length, "agent")}${evaluations}): set it to false, or train on several machines`,
-    );
+  if (workers + evaluators <= 1) return;
+  const evaluations = evaluators > 0 ? ` and ${counted(evaluators, "evaluation worker")}` : "";
+  for (const [name, { engine }] of Object.entries(agents)) {
+    if (!engine.dedicated) continue;
+    const found = `the run has ${counted(workers, "agent worker")}${evaluations} on this machine`;
+    findings.warn(`agents.${name}.engine.dedicated: ${found}: set it to false, or train on several machines`);
   }
 }
 
-/** What an agent's worker needs, and what the agent adds to a process that only samples from it. */
+/**
+ * The workers that have a policy: one trains it, if it is trained. The owner's other workers, and those of the agents that share it, only
+ * sample.
+ */
+function processesOf(need: ReturnType<typeof agentNeeds>, agents: RunConfig["agents"]): ProcessMemory[] {
+  const count = sum(agentsOfPolicy(agents, need.name).map((name) => agents[name]?.workers ?? 0));
+  return [need, ...Array.from({ length: count - 1 }, () => need.sampling)];
+}
+
+/** What the worker of a policy's owner needs, and what the policy adds to a process that only samples from it. */
 function agentNeeds(name: string, agent: AgentConfig, files: CheckpointFiles, use: MemoryUse) {
   const config = readModelConfig(files);
   const { plan, sampling, mapped: bytes, lora } = needsOf(agent, files, use);

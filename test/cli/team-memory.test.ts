@@ -100,10 +100,24 @@ test("a dedicated agent whose machine has other workers of the run is warned of 
   const alone = { ...agent([]), engine: { ...ENGINE, dedicated: true } };
   expect(warnings({ main: alone })).toEqual([]);
   expect(warnings({ main: alone }, { suites: [{ name: "test" }] })).toEqual([
-    expect.stringMatching(/^agents\.main\.engine\.dedicated: .*1 agent and 1 evaluation worker\): set it to false/),
+    expect.stringMatching(/^agents\.main\.engine\.dedicated: .*1 agent worker and 1 evaluation worker on this machine: set it to false/),
   ]);
   const team = { main: agent(["searcher"]), searcher: alone };
-  expect(warnings(team)).toEqual([expect.stringMatching(/^agents\.searcher\.engine\.dedicated: .*\(2 agents\)/)]);
+  expect(warnings(team)).toEqual([expect.stringMatching(/^agents\.searcher\.engine\.dedicated: the run has 2 agent workers on/)]);
+});
+
+test("preflight counts every worker of an agent, and those of an agent that shares its policy: only one of them trains", () => {
+  const main = hollowModel(QWEN3_06B, join(temporaryFolder(), "main"));
+  const needed = (agents: RunConfigInput["agents"]) => neededIn(refusal({ main }, { agents }));
+  const alone = needed({ main: agent([]) });
+  const frozen = needed({ main: agent([], false) });
+  // Another worker maps the same base.
+  const sampling = frozen - BASE_GB;
+  expect(sampling).toBeGreaterThan(0.4);
+  const added = (agents: RunConfigInput["agents"]) => needed(agents) - alone;
+  expect(Math.abs(added({ main: { ...agent([]), workers: 3 } }) - 2 * sampling)).toBeLessThan(0.25);
+  const sharing = { policy: "of:main", workers: 2 };
+  expect(Math.abs(added({ main: agent(["searcher"]), searcher: sharing }) - 2 * sampling)).toBeLessThan(0.25);
 });
 
 test("a team that fits without its evaluations is warned, not refused", () => {
