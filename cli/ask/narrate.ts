@@ -40,23 +40,26 @@ function eventOf(progress: ConversationProgress): { kind: string } & Record<stri
   }
 }
 
-/** Numbers distinguish concurrent delegations. */
+/** Numbers distinguish conversations that are open at the same time. An app's agents each count their own, so equal numbers get the agent's name. */
 export function asTree(write: (line: string) => void): OnProgress {
   const open = new Set<string>();
   const drawAt = (level: number, tree: Omit<Tree, "children">, last = false) => {
     for (const line of drawSubtree({ ...tree, children: [] }, "│  ".repeat(level), last)) write(line);
   };
-  const draw = ({ path }: ConversationSource, tree: Omit<Tree, "children">, last = false) => {
-    const mark = path.length > 0 && open.size > 1 ? `${numbered(path)}· ` : "";
-    drawAt(path.length, { ...tree, title: mark + tree.title }, last);
+  const markOf = ({ agent, path }: ConversationSource): string => {
+    if (path.length === 0 || open.size < 2) return "";
+    const sameNumber = [...open].filter((name) => name.endsWith(` ${numbered(path)}`));
+    return `${sameNumber.length > 1 ? nameOf({ agent, path }) : numbered(path)}· `;
   };
+  const draw = (source: ConversationSource, tree: Omit<Tree, "children">, last = false) =>
+    drawAt(source.path.length, { ...tree, title: markOf(source) + tree.title }, last);
   return (source, progress) => {
     const { agent, path } = source;
     switch (progress.kind) {
       case "asked":
         if (path.length === 0) write(agent);
         else {
-          open.add(numbered(path));
+          open.add(nameOf(source));
           drawAt(path.length - 1, delegated(path, agent, progress.prompt));
         }
         return;
@@ -75,13 +78,15 @@ export function asTree(write: (line: string) => void): OnProgress {
         return;
       case "ended":
         draw(source, ending(progress.conversation), true);
-        open.delete(numbered(path));
+        open.delete(nameOf(source));
     }
   };
 }
 
 /** Counted from 1: 2 is the main agent's second delegation, 2.1 the first of the conversation that answers it. */
 const numbered = (path: CallPath): string => path.map((call) => call + 1).join(".");
+
+const nameOf = ({ agent, path }: ConversationSource): string => `${agent} ${numbered(path)}`;
 
 function delegated(path: CallPath, agent: string, task: string): Omit<Tree, "children"> {
   return { title: `delegate ${numbered(path)} → ${agent}`, tags: [{ text: task, tone: "plain" }] };

@@ -2,7 +2,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { afterAll, expect, test } from "vitest";
+import type { OnProgress } from "../../cli/ask/answer.ts";
 import { asTree } from "../../cli/ask/narrate.ts";
 import { type ChatRequest, fails, type Reply, says, serveOpenAi } from "../fakes/openai-server.ts";
 import { printedJson } from "./printed.ts";
@@ -108,9 +110,25 @@ test("the error for a team that is neither a run nor a recipe has the known name
   });
 });
 
-test("on a terminal the events are a tree; delegations that run at the same time are numbered", () => {
+/** The lines that `narrate` writes for the events that `tell` sends, without colors. */
+function treeLines(tell: (narrate: OnProgress) => void): string[] {
   const lines: string[] = [];
-  const narrate = asTree((line) => lines.push(line));
+  tell(asTree((line) => lines.push(stripVTControlCharacters(line))));
+  return lines;
+}
+
+const ended = (answer: string | null) => ({
+  kind: "ended" as const,
+  conversation: {
+    prompt: "",
+    turns: [],
+    stop: answer ? ("answered" as const) : ("malformed" as const),
+    answer,
+    fault: answer ? null : "no call",
+  },
+});
+
+test("on a terminal the events are a tree; delegations that run at the same time are numbered", () => {
   const main = { agent: "main", path: [] };
   const first = { agent: "searcher", path: [0] };
   const second = { agent: "searcher", path: [1] };
@@ -119,28 +137,19 @@ test("on a terminal the events are a tree; delegations that run at the same time
     call: { name: "visit", arguments: { title: "Peru" } },
     response: { name: "visit", text: "Capital: Lima\u001b[2J" },
   };
-  const ended = (answer: string | null) => ({
-    kind: "ended" as const,
-    conversation: {
-      prompt: "",
-      turns: [],
-      stop: answer ? ("answered" as const) : ("malformed" as const),
-      answer,
-      fault: answer ? null : "no call",
-    },
+  const lines = treeLines((narrate) => {
+    narrate(main, { kind: "asked", prompt: "Where?" });
+    narrate(main, { kind: "said", turn: { text: "Two tasks.<tool_call>{}</tool_call>", calls: [], responses: [] } });
+    narrate(first, { kind: "asked", prompt: "Peru" });
+    narrate(second, { kind: "asked", prompt: "Chile" });
+    narrate(first, { kind: "answered", ...page });
+    narrate(first, ended("Lima"));
+    narrate(reader, { kind: "asked", prompt: "a page of Chile" });
+    narrate(reader, ended("Santiago"));
+    narrate(second, ended(null));
+    narrate(main, ended("Lima"));
   });
-  narrate(main, { kind: "asked", prompt: "Where?" });
-  narrate(main, { kind: "said", turn: { text: "Two tasks.<tool_call>{}</tool_call>", calls: [], responses: [] } });
-  narrate(first, { kind: "asked", prompt: "Peru" });
-  narrate(second, { kind: "asked", prompt: "Chile" });
-  narrate(first, { kind: "answered", ...page });
-  narrate(first, ended("Lima"));
-  narrate(reader, { kind: "asked", prompt: "a page of Chile" });
-  narrate(reader, ended("Santiago"));
-  narrate(second, ended(null));
-  narrate(main, ended("Lima"));
-  const plain = lines.map((line) => line.replaceAll(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, "g"), ""));
-  expect(plain).toEqual([
+  expect(lines).toEqual([
     "main",
     "├─ …",
     "│    Two tasks.",
@@ -153,5 +162,22 @@ test("on a terminal the events are a tree; delegations that run at the same time
     "│  │  └─ 2.1· answer  Santiago",
     "│  └─ malformed  no call",
     "└─ answer  Lima",
+  ]);
+});
+
+test("an app's agents each count their own conversations: those with the same number are told apart by the agent", () => {
+  const searcher = { agent: "searcher", path: [0] };
+  const reader = { agent: "reader", path: [0] };
+  const lines = treeLines((narrate) => {
+    narrate(searcher, { kind: "asked", prompt: "Peru" });
+    narrate(reader, { kind: "asked", prompt: "a page" });
+    narrate(reader, ended("Santiago"));
+    narrate(searcher, ended("Lima"));
+  });
+  expect(lines).toEqual([
+    "├─ delegate 1 → searcher  Peru",
+    "├─ delegate 1 → reader  a page",
+    "│  └─ reader 1· answer  Santiago",
+    "│  └─ answer  Lima",
   ]);
 });
