@@ -41,7 +41,7 @@ export async function resumeInStore(
   const { table, clock } = store;
   const changes = await changesOf(store, config, record, raised);
   await reopenLost(store, config);
-  await forgiveFleets(table, record.run);
+  await resetFleets(table, record.run);
   for (const change of changes) await apply(table, record.run, change);
   await relistRun(table, record.run, await clock.storeTime());
 }
@@ -99,13 +99,13 @@ const withToolLimits = (tools: ToolSpendingRecord, { toolCalls, toolUsd }: Raise
 });
 
 /** Lets the fleets that refused the run, or that it gave up on, try again. A finished run may need one for its evaluations. */
-async function forgiveFleets(table: Table, run: string): Promise<void> {
+async function resetFleets(table: Table, run: string): Promise<void> {
   const items = await table.query(tableKeys.run(run).pk, tablePrefixes.fleets);
-  for (const item of items) await forgiveFleet(table, run, item);
+  for (const item of items) await resetUntilApplied(table, run, item);
 }
 
-/** A write that is refused, because a tick has counted a request since the record was read, is repeated with the new count. */
-async function forgiveFleet(table: Table, run: string, item: TableItem): Promise<void> {
+/** A tick may count a request after the record is read: the write is then refused, and repeated with the new count. */
+async function resetUntilApplied(table: Table, run: string, item: TableItem): Promise<void> {
   let known: TableItem | undefined = item;
   while (known) {
     const change = resetFleet(parse(FleetRecord, known, `FLEET of run '${run}'`));
