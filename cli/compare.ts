@@ -2,7 +2,7 @@
  * @file `mgrpo compare`: trains several arms with several seeds on the same number of sampled tokens, and writes their differences, with
  * confidence intervals, to results/<name>/. When rerun, it keeps finished runs and resumes the others.
  *
- *     each seed: first arm ──its sampled tokens──> all other arms, beside the first arm of the next seed      then tables, summary, charts
+ *     each seed: first arm ──its sampled tokens──> all other arms, and the first arm of the next seed      then tables, summary, charts
  */
 import { mkdirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";

@@ -83,7 +83,7 @@ export function refuseUndeployedRecipe(recipe: string): void {
 /** Whether a relative path stays inside the folder that it starts from. */
 const isInside = (path: string): boolean => !isAbsolute(path) && !path.startsWith("..");
 
-/** Without links: the working directory has none, where MGRPO_PROJECT may. */
+/** The path with its links resolved: the working directory's path has none, but the one in MGRPO_PROJECT may. */
 const realpath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));
 
 /** Settings in the form of `--set` that give each agent of a run the policy of its fleet, unless the user chose one. */
@@ -96,7 +96,7 @@ export function fleetPolicies({ agents }: RunConfig, { fleets }: Deployment, set
   });
 }
 
-/** Evaluations, and agents with the policy of another, run on instances of their own, which cannot reach the server of an agent's instance. */
+/** The server of a fleet's policy is reached only from the fleet's instances. Evaluations, and other agents with the policy, run on others. */
 export function refuseUnreachableServers({ agents, evaluation }: RunConfig, { fleets }: Deployment): void {
   const served = fleets.filter(({ agent, policy }) => policy !== undefined && agents[agent]?.policy === policy);
   for (const { name, agent } of served) {

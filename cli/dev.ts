@@ -110,7 +110,7 @@ function print(config: RunConfig, tried: TriedGroup, shares: readonly AgentShare
   }
 }
 
-/** A warning for the terminal; the frames of a stack keep lines of their own. */
+/** A warning for the terminal; each frame of a stack stays on its own line. */
 export function warningLines(warning: string): string[] {
   const [first = "", ...frames] = warning.split("\n").map(clean);
   return [...hanging(colors.yellow("  warning: "), first), ...frames.map((frame) => colors.dim(`    ${frame}`))];

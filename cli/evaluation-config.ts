@@ -105,7 +105,7 @@ export async function planEvaluation(
   return { config, suite: first, recipe, notes: status ? scoreDifferences(config, status) : [] };
 }
 
-/** Settings that only training reads. Not `algorithm`: a recipe's rewards may need its judge or not, depending on it. */
+/** Settings that only training reads. `algorithm` is not among them: whether a recipe's rewards need a judge may depend on it. */
 const OF_TRAINING = [
   "steps",
   "sampledTokens",
@@ -164,7 +164,7 @@ interface FoundTeam {
   /** A folder that holds a folder per agent. Absent: the config names the models. */
   readonly checkpoints?: string;
   readonly endpoint?: EndpointTeam;
-  /** If the team is a run's. */
+  /** Absent unless the team is a run's. */
   readonly status?: RunStatus;
 }
 

@@ -53,7 +53,7 @@ async function haltEvaluations(store: Store, finished: RunRecord): Promise<RunRe
   return parse(RunRecord, (await haltRun(store.table, run, BY_HAND)).item, `RUN '${run}'`);
 }
 
-/** A run that this machine trains is in no store that others can reach, so its own process ends it. */
+/** `halt` writes to a store that several machines share. A local run is in no such store: only its own process can stop it. */
 function refuseLocalRun(run: string): never {
   const folder = findRun(run);
   if (!folder)

@@ -24,7 +24,7 @@ export interface MineOptions extends EvalOptions, Pick<ResumeOptions, "budgetToo
   readonly suite?: string;
   /** Ask the training questions instead. */
   readonly train?: boolean;
-  /** Exclusive bound on the share of correct attempts. */
+  /** Exclusive upper bound on the share of correct attempts. */
   readonly below: number;
   readonly samples: number;
   readonly to: string;
@@ -112,7 +112,7 @@ function refuseOtherSuites(set: readonly string[]): void {
   );
 }
 
-/** Only questions of the user's own may become training questions. */
+/** Only the user's own questions may become training questions. */
 function refuseHeldOut({ evaluation }: RunConfig): void {
   for (const { name, benchmark } of evaluation.suites) {
     if (benchmark === "jsonl") continue;

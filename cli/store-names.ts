@@ -1,4 +1,4 @@
-/** @file The table and bucket that the environment names. Endpoints, region and keys are what AWS's SDKs find. */
+/** @file The table and bucket that the environment names. The AWS SDK itself finds the endpoints, the region and the keys. */
 import * as z from "zod";
 import { parse } from "../core/contracts/parse.ts";
 

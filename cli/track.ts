@@ -64,7 +64,7 @@ async function sendAll(source: Source, config: RunConfig, folder: RunFolder): Pr
  */
 async function readMetrics(source: Source, path: string): Promise<MetricsFile> {
   const summaries = await source.summaries();
-  // Read last: a process without trackers that trains the run writes the lines of the same steps.
+  // Read after the summaries: a process that trains the run without trackers holds no lock, and may be adding lines of the same steps.
   const metrics = new MetricsFile(path);
   const missing = summaries.filter(({ step }) => !metrics.hasStep(step));
   if (missing.length > 0)

@@ -10,7 +10,7 @@ export function makeWritable(folder: string, remedy: string): void {
   throw new MgrpoError("storage-unwritable", `${folder} cannot be written (${code}): ${remedy}`);
 }
 
-/** The error code of a write into the folder; undefined: it works. It tries, since permissions do not reveal a read-only file system. */
+/** The error code of a write into the folder; undefined: it works. It tries a write, since permissions do not reveal a read-only file system. */
 export function faultOfWriting(folder: string, make: () => unknown = () => {}): string | undefined {
   try {
     make();

@@ -1,4 +1,4 @@
-/** @file Addresses to listen on. The embedded cloud and the dashboard listen on one: the one that their callers use. */
+/** @file Addresses to listen on. The embedded cloud and the dashboard each listen on a single address, which their callers use. */
 import { MgrpoError } from "../../core/errors.ts";
 
 /** As URLs write them. The last is `0.0.0.0` as an IPv4-mapped IPv6 address. */
@@ -12,7 +12,7 @@ export function refuseWildcardAddress(host: string): void {
     );
 }
 
-/** Whether it means every address of this machine, in any notation, such as `0` or `::0`. Node.js takes an empty name as such too. */
+/** Whether it means every address of this machine, in any notation, such as `0` or `::0`. To Node.js, an empty name means the same. */
 export function isWildcardAddress(host: string): boolean {
   const url = `http://${host.includes(":") ? `[${host}]` : host}`;
   return host === "" || (URL.canParse(url) && WILDCARD_ADDRESSES.includes(new URL(url).hostname));

@@ -44,7 +44,7 @@ export async function check(): Promise<void> {
     // Reports an unreachable store in one clear line, not one per behavior.
     await store.table.get({ pk: `CHECK#${trial}`, sk: "CHECK" });
     await store.objects.get(`check/${trial}`);
-    // Before the first write. A stop lets the behavior under test end: what it wrote after the cleanup would remain.
+    // Before the first write. A stop waits for the behavior under test: anything that it wrote after the cleanup would remain.
     stopListening = onStopSignal(() => stop.abort());
     const [keys, items] = [openFreshKeys(`check/${trial}`), openFreshKeys(`CHECK#${trial}`)];
     const all = [

@@ -6,7 +6,7 @@ export interface Endpoints extends Pick<AwsClients, "dynamo" | "s3"> {
   /** The endpoint of the latest request to each API; the name of the API before the first one. */
   readonly dynamoUrl: string;
   readonly s3Url: string;
-  /** Makes calls to one API and translates their errors into MgrpoErrors with one clear line. */
+  /** Makes calls to one API. Translates their errors into MgrpoErrors, each with one clear line. */
   callApi<T>(api: "dynamo" | "s3", action: string, call: () => Promise<T>): Promise<T>;
 }
 

@@ -2,8 +2,8 @@
  * @file Trains the runs of a comparison, `--jobs` at a time, each as an ordinary local run in its own process. A finished run is kept, an
  * interrupted one is resumed, and one with other settings is refused.
  *
- *     a loop     waits for: its run's process to exit      then takes the next run, whatever went wrong with this one; once the
- *                                                          package has been rebuilt, each remaining run fails at once
+ *     each job   waits for: its run's process to exit      then takes the next run, even if this one failed; once the package has
+ *                                                          been rebuilt, each remaining run fails at once
  *     Ctrl-C     is forwarded: every run drains and can be resumed; no new run starts
  */
 import { spawn } from "node:child_process";
@@ -29,7 +29,7 @@ import { keepRecord, mismatchError, readRecord, type TraceableRun, type TrainedR
 
 /**
  * Throws if the run exists with another config, or, unless `mixed`, if it began with another commit, release, recipe, config or base
- * model. The lock of its embedded cloud keeps out other processes.
+ * model. Does not check whether another process trains the run: the lock of its embedded cloud prevents a second one.
  */
 export function refuseMismatchedRun({ config, by }: TraceableRun, mixed: boolean): void {
   const folder = runFolder(config.run);

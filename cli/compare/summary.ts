@@ -75,7 +75,7 @@ export const Comparison = z.strictObject({
 });
 export type Comparison = z.infer<typeof Comparison>;
 
-/** An arm's finished runs, by seed. */
+/** An arm's finished runs, in order of their seeds. */
 export interface ArmRuns {
   readonly entry: Entry;
   readonly runs: readonly FinishedRun[];

@@ -20,7 +20,7 @@ export function groupWarnings(config: TriedTeam, tried: TriedGroup, shares: read
   ];
 }
 
-/** Lost rollouts, what was thrown, and rollouts without an answer. */
+/** Lost rollouts, what was thrown, and rollouts whose app gave no answer. */
 function lostRolloutWarnings({ group, rollouts, thrown }: TriedGroup): string[] {
   const lost = Object.entries(group.rollouts).flatMap(([k, score]) =>
     "excluded" in score ? [[k, score.excluded]] : [],
@@ -109,7 +109,7 @@ function conversationsOf({ outcome, invocations }: TriedRollout, agent: string, 
     .map(({ conversation }) => conversation);
 }
 
-/** The text of an app's earlier main branches is not in the records: a delegation shows that there were calls. */
+/** The records lack the text of an app's earlier main branches: an invocation is taken as a sign that there were calls. */
 const callsInBranches = (rollouts: readonly TriedRollout[], agent: string, main: string): boolean =>
   agent === main &&
   rollouts.some(

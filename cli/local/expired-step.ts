@@ -14,7 +14,7 @@ type StoreReader = Pick<Store, "table" | "clock"> & { readonly objects: Pick<Sto
 /** Rejects if a group of a step in flight, or a conversation that it counts, has expired or can expire at any time. */
 export async function refuseExpired(store: StoreReader, { run, step, startedAt }: RunRecord): Promise<void> {
   const now = await store.clock.storeTime();
-  // Nothing of a younger run has expired. There, a group without a record is one that tick is about to add.
+  // Nothing of a younger run has expired: if one of its groups has no record, tick is about to add it.
   if (now - startedAt < CONVERSATION_DAYS * 86_400_000) return;
   if (!(await store.table.get(tableKeys.deployment))) return;
   for (let planned = step; ; planned++) {

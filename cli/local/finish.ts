@@ -28,8 +28,8 @@ import type { RunFolder, RunStatus } from "./run-folder.ts";
 import { writeAtomically } from "./written-files.ts";
 
 /**
- * Writes each policy's weights after the first `step` steps, tokenizer and config into `<folder>/<agent>/`, under the name of the agent that
- * owns it.
+ * Writes each policy's weights after the first `step` steps, with its tokenizer and config, into `<folder>/<agent>/`, named after the agent that
+ * owns the policy.
  */
 export async function exportCheckpoints(
   store: Store,
@@ -77,7 +77,7 @@ async function writeFiles(path: string, files: CheckpointFiles): Promise<Record<
 
 /**
  * Writes the scores of each held-out question; returns the gain of each suite and the results of the recipe's case studies. A study that throws is
- * left out, and does not cost the run its report.
+ * left out, and the report is written without it.
  */
 export async function writeHeldOut(
   store: Store,

@@ -14,7 +14,7 @@ import { writeAtomically } from "./written-files.ts";
 
 export class RunHistory {
   readonly steps: StepSummary[];
-  /** Earlier sessions' evaluations included: they come from the saved status until their records are read again. */
+  /** Those of earlier sessions included, which come from the saved status until their records are read again. */
   evaluations: TeamEvaluation[];
   readonly metrics: MetricsFile;
   /** How the run ended; undefined while it runs, or if this session stopped first. */
@@ -60,7 +60,7 @@ export class RunHistory {
       this.metrics.addStep(event.summary);
     }
     this.save("running");
-    // After the status: `mgrpo track` adds the evaluations that the status lists, so an older score must not come back.
+    // After the status: `mgrpo track` adds the evaluations that the status lists, so with an older status it would add an older score last.
     if (event.kind === "evaluation") this.metrics.addEvaluation(event.evaluation);
   }
 

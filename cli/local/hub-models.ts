@@ -1,4 +1,4 @@
-/** @file Models of the Hugging Face Hub for the command line: the folder of one, the commits that a run records, and a progress line. */
+/** @file Models of the Hugging Face Hub for the command line: their local folders, the commits that a run records, and a progress line. */
 import * as z from "zod";
 import {
   type DownloadProgress,
@@ -44,7 +44,7 @@ export const StartedModels = z.looseObject({ agents: z.record(z.string(), z.loos
 export type StartedModels = z.infer<typeof StartedModels>;
 
 /**
- * The config with every hub model at a commit, so that the run's record names the same files forever: the commit that its revision names now,
+ * The config with every hub model pinned to a commit, so that the run's record names the same files forever: the commit that its revision names now,
  * or, if the name has no revision and the run has already started, the commit recorded then (`started`).
  */
 export async function pinModels(config: RunConfig, started?: StartedModels): Promise<RunConfig> {

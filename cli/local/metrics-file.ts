@@ -1,7 +1,6 @@
 /**
- * @file `metrics.jsonl` in a run's folder: one line per closed step and finished evaluation, and another line when a
- * repeated evaluation has other metrics: the newest line counts. Lines are only appended, so a tracker's position stays valid across all
- * sessions of the run.
+ * @file `metrics.jsonl` in a run's folder: one line per closed step and per finished evaluation. If a repeated evaluation has other metrics,
+ * another line is added, and the newest counts. Lines are only appended, so a tracker's position stays valid across all sessions of the run.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { evaluationMetrics, MetricLine, stepMetrics } from "../../core/monitoring/metrics.ts";

@@ -1,6 +1,6 @@
 /**
- * @file Reads the steps of a local run: all of them, or the newest. A line never changes once it is written, and any other change replaces the
- * file, so `readSteps` parses each line once per process: a dashboard that follows a run parses only what was added.
+ * @file Reads the steps of a local run: all of them, or the newest. Lines are appended to the file; any other change replaces the whole file. So
+ * `readSteps` parses each line once per process: a dashboard that follows a run parses only what was added.
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { StepSummary } from "../../core/monitoring/step-summary.ts";

@@ -31,7 +31,7 @@ export interface RunFolder {
   readonly report: string;
   readonly heldOut: string;
   readonly curve: string;
-  /** What a comparison started it from (cli/compare/provenance.ts). */
+  /** What a comparison trained it with (cli/compare/provenance.ts). */
   readonly origin: string;
   readonly cloud: string;
   readonly logs: string;
@@ -206,7 +206,7 @@ function newStatus(config: RunConfig): RunStatus {
   };
 }
 
-/** A `running` run is reported as stopped unless a process other than this one trains it: its own was killed. */
+/** A `running` run that no process other than this one trains is reported as stopped: its own process was killed. */
 export function readStatus(folder: RunFolder): RunStatus {
   if (!existsSync(folder.status)) return newStatus(readConfig(folder));
   const status = parseDerived(RunStatus, folder.status);

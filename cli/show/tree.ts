@@ -135,7 +135,7 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
   return delegationTree(found, tags, treeOf, parts.latencies?.get(latencyName(address, callPathOf(found.request))));
 }
 
-/** The advantage and weight of an invocation, or why it is not trained on. Alignment drops only those whose reward counts. */
+/** The advantage and weight of an invocation, or why it is not trained on: it is masked, or alignment dropped it. */
 function trainedTags(
   { group, index: rollout }: RolloutParts,
   scored: Scored,

@@ -96,7 +96,7 @@ export async function evaluateAndKeep(
   } finally {
     stop.dispose();
   }
-  // A stop that comes while the workers exit interrupts nothing.
+  // A stop after the last answer, while the workers exit, interrupts nothing.
   if (!isComplete) {
     console.error(`stopped; answers so far are kept in ${folder}; run the same command to resume`);
     process.exitCode = 130;

@@ -42,8 +42,8 @@ export function isModelCall({ attributes }: OtlpSpan): boolean {
 }
 
 /**
- * Operations whose spans are never read as model calls. `invoke_agent` is not among them: an agent's span with messages counts as a call
- * unless it encloses others (import.ts). Some frameworks record a tool's arguments and result as message events.
+ * Operations whose spans are never read as model calls, even with messages: some frameworks record a tool's arguments and result as message
+ * events. `invoke_agent` is not among them: an agent's span with messages counts as a call unless it encloses others (import.ts).
  */
 const OTHER_OPERATIONS: readonly JsonValue[] = ["execute_tool", "create_agent", "embeddings", "retrieval"];
 const MODEL_CALLS: readonly JsonValue[] = ["chat", "generate_content", "text_completion", "completion"];

@@ -57,7 +57,7 @@ test("the answer to a level 2 question is about the friend", () => {
   assert.equal(question.answer, villageOf(7).get(friend)?.pet);
 });
 
-test("the expert's score needs the correct person looked up and the correct field reported", async () => {
+test("the expert's score is 0.4 for looking up the correct person plus 0.6 for reporting the correct field", async () => {
   const pet = villageOf(7).get("Ada")?.pet ?? "";
   assert.equal(await rewards.expert(question, "searcher", searched("pet of Ada", "Ada", pet)), 1);
   assert.equal(await rewards.expert(question, "searcher", searched("pet of Ada", "Ada", "nothing")), 0.4);
