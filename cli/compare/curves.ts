@@ -8,8 +8,8 @@ import type { FinishedRun } from "./records.ts";
 import { type ArmRuns, cumulativeTokens, evaluated } from "./summary.ts";
 
 /**
- * The share of held-out questions answered correctly, on one suite for all arms (the first arm's `curveSuite`), over thousands of sampled
- * tokens (mean of the seeds). One point, with a 95% interval over seeds and questions, per evaluation that all seeds have; the last point takes
+ * One curve per arm. y: the share of held-out questions answered correctly on the first arm's `curveSuite`, with a 95% interval over seeds and
+ * questions. x: thousands of sampled tokens, the mean of the seeds. There is one point per evaluation that all seeds have; the last point takes
  * each seed's last evaluation.
  */
 export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
@@ -36,7 +36,7 @@ export function heldOutBands(arms: readonly ArmRuns[]): Band[] {
   });
 }
 
-/** The suite of the curve: of those above temperature 0, the one evaluated most often, such as a development split; without one, the first. */
+/** The suite of the curves: of the suites above temperature 0, the one evaluated most often, such as a development split; if none is, the first. */
 export function curveSuite(runs: readonly FinishedRun[]): ReturnType<typeof comparedSuites>[number] | undefined {
   const [first, ...others] = comparedSuites(runs.map(evaluated));
   const times = (suite: string) => runs[0]?.heldOut.filter((one) => one.suite === suite).length ?? 0;

@@ -13,7 +13,7 @@ export interface EvaluatedRun {
   readonly heldOut: readonly HeldOutScores[];
 }
 
-/** Selects the tally of a question's score that is measured. */
+/** Selects from a question's score the tally that is measured. */
 export type TallyOf = (question: QuestionScore) => Tally;
 export type Suite = Pick<Measured, "suite" | "temperature">;
 export type End = "before" | "after";

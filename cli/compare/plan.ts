@@ -121,7 +121,7 @@ function evaluationsByShare({ evaluation: { every }, steps }: RunConfig): string
 
 /**
  * Settings that no run of a comparison would read: path and message. All runs are given the same settings, so one that any run reads is not a
- * mistake: `constantTokens` beside `--vary algorithm.aggregation=constant`.
+ * mistake, such as `constantTokens` beside `--vary algorithm.aggregation=constant`.
  */
 export function unreadSettings(configs: readonly RunConfig[]): ReturnType<typeof ignoredSettings> {
   const isIgnored = (config: RunConfig, path: string) => ignoredSettings(config).some(([ignored]) => ignored === path);

@@ -24,7 +24,7 @@ export const Provenance = z.strictObject({
   machine: z.string(),
   /** What the run's workers executed (gpu-workers/release.ts). Older records lack this field and the fields below. */
   release: z.string().exactOptional(),
-  /** What a user's recipe consisted of (recipe-source.ts). Absent for a recipe of this package. */
+  /** Hash of the source files of a user's recipe (recipe-source.ts). Absent for a recipe of this package. */
   recipe: z.string().exactOptional(),
   /**
    * As resolved, but without the names of the agents' models, which `bases` identifies, and with the SHA-256 of each file of questions in place

@@ -37,7 +37,7 @@ export interface FinishedRun extends TrainedRun {
 /** The arguments of `train`. */
 const TrainArguments = z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) });
 
-/** What identifies a record, whatever else the release that wrote it put there. */
+/** The part that identifies a record, in the form of every release. */
 const RecordOrigin = z.object({ made: TrainArguments, by: z.object(Provenance.shape) });
 
 const FinishedRunRecord = z.strictObject({

@@ -165,7 +165,7 @@ export function startedModels(planned: readonly RunConfig[], { agents }: RunConf
 
 const ERROR_PREFIX = "mgrpo: ";
 
-/** Why a process failed: the error that it printed, or how it ended. If the process was killed, other lines are only warnings. */
+/** Why a process failed: the error that it printed; otherwise the signal that killed it, its last line, or its exit code. */
 function faultOf(errors: string, code: number | null, killed: NodeJS.Signals | null): string {
   const lines = stripVTControlCharacters(errors).trim().split("\n");
   const error = lines.findLast((line) => line.startsWith(ERROR_PREFIX));

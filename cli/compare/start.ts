@@ -1,7 +1,7 @@
 /**
  * @file What the arms of a comparison start from: the recipe's base models and training questions, unless `--from` names checkpoints (of a
- * finished run, or in a folder) or `--questions` a file. With both, a comparison can be of a second stage of training: from a first stage's
- * checkpoints, on the questions that it left unsolved.
+ * finished run, or in a folder) or `--questions` a file. With both, a comparison can be a second stage of training: it starts from the
+ * checkpoints of a first stage, and trains on the questions that the first stage left unsolved.
  */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -47,7 +47,7 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
 
 interface JudgedLabels<Label> {
   readonly pairs: readonly { readonly label: Label; readonly verdict: Verdict }[];
-  /** Includes answers that were not verdicts. */
+  /** Includes the cost of replies that held no verdict. */
   readonly cost: JudgeCost | undefined;
   /** Undefined: every label has a verdict. */
   readonly failure: unknown;
@@ -85,7 +85,7 @@ async function judgeAll<Label>(
   };
 }
 
-/** Names the first label without a verdict, which the user may have to change. `failures`: by label. */
+/** Names the first label that got no verdict: the user may have to change it. `failures`: by label. */
 function labelFailure(failures: readonly (MgrpoError | undefined)[]): MgrpoError | undefined {
   const first = failures.findIndex((error) => error !== undefined);
   const cause = failures[first];

@@ -48,7 +48,7 @@ class JsonLines implements Display {
     if (event.kind === "waiting") {
       const isRepeated = event.for === this.#activity;
       this.#activity = event.for;
-      // Rollout progress would print a line every two seconds, so only what blocks the run is printed, when it begins to.
+      // Rollout progress would print a line every two seconds, so a line is printed only when something begins to block the run.
       if (isRepeated || !event.for.startsWith("waiting")) return;
     }
     this.#print(event.kind === "step" ? { kind: "step", ...event.summary } : event);

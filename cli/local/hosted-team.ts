@@ -25,7 +25,7 @@ export interface HostedTeam {
   readonly agents: ReadonlyMap<string, HostedAgent>;
   /** Runs the rollouts through an app; undefined: this program runs them. */
   readonly app: AppParts | undefined;
-  /** Scores a committed outcome with the recipe's rewards; the last one of a group finalizes it. */
+  /** Scores a committed outcome with the recipe's rewards. The last score of a group finalizes the group. */
   readonly score: EmbeddedCloud["functions"]["scoreRollout"];
   /** Repairs the run and advances it, as the schedule does: finalizes a group whose last score was not written by `score`. */
   tick(): Promise<void>;

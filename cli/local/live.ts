@@ -1,4 +1,4 @@
-/** @file What a run does now, in one look at its records, for lists of runs: its cost, its newest heartbeat, and what it waits for. */
+/** @file What lists of runs show of a run, read once from its records: its cost, its newest heartbeat, and what it does or waits for. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";

@@ -30,7 +30,7 @@ import { versionAfter } from "../../core/training/step-plan.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { findRun } from "./run-folder.ts";
 
-/** Optimizer probes of the servers that train agents with their own optimizer. */
+/** The probe of each server that trains an agent with the server's own optimizer. */
 export async function readOptimizers(
   store: Store,
   { run, agents }: RunConfig,
@@ -103,8 +103,8 @@ export async function readScoredAt(store: Store, run: string, step: number): Pro
 const TIMED_STEPS = 3;
 
 /**
- * About how long the steps before `open` take, in seconds, from last score to last score. The shortest of a few: one in which the run was
- * halted looks long. Undefined if the records do not say.
+ * About how long the steps before `open` take, in seconds, from last score to last score. Takes the shortest of a few: a step during which
+ * the run was halted looks long. Undefined if the records do not say.
  */
 export async function readStepSeconds(store: Store, run: string, open: number): Promise<number | undefined> {
   const steps = Array.from({ length: Math.min(open, TIMED_STEPS + 1) }, (_, i) => open - 1 - i);

@@ -1,8 +1,8 @@
 /**
- * @file The correct rollouts of a run, or of an evaluation on questions of the user's own, as demonstrations (rejection sampling): every
- * answered conversation in them, the main agent's and its sub-agents'. They are taken as text, so agents behind an API count too; those of
- * an app also as the tokens that were sampled, since nothing else records the app's own messages and tools. Only questions that may be trained
- * on: never held-out ones, nor those of a published benchmark.
+ * @file The correct rollouts of a run, or of an evaluation on the user's own questions, as demonstrations (rejection sampling): every
+ * answered conversation in them, the main agent's and its sub-agents'. They are taken as text, so agents behind an API count too. An app's
+ * conversations are also taken as sampled tokens, since nothing else records the app's own messages and tools. Held-out questions and those of
+ * published benchmarks are never used.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";

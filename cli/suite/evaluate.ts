@@ -105,8 +105,8 @@ export async function evaluateAndKeep(
 }
 
 /**
- * Warns if the code of a user's recipe is not the one that the evaluation began with. It is not a part of the evaluation's id: an edit would make
- * an interrupted evaluation ask, and pay for, everything again.
+ * Warns if the code of a user's recipe is not the one that the evaluation began with. The code is not part of the evaluation's id: otherwise, an
+ * edit would make an interrupted evaluation ask, and pay for, everything again.
  */
 export function noteChangedRecipe(folder: string, recipe: string): void {
   const hash = recipeHash(recipe);

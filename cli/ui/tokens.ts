@@ -64,7 +64,7 @@ function trajectoryOf({ outcome, invocations }: StoredRollout, wanted: string): 
   return found && "tokens" in found ? found : undefined;
 }
 
-/** Decoding a whole prefix for each token would take quadratic time: a longer window is cut to its last MAX_UNFINISHED_TOKENS. */
+/** Decoding the whole prefix for each token would take quadratic time, so a window is decoded. A longer one is cut to its last MAX_UNFINISHED_TOKENS. */
 const WINDOW_TOKENS = 8;
 
 /**
