@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { RunConfig } from "../core/contracts/config.ts";
+import type { Deployment } from "../core/contracts/deployment.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import { canonicalJson, parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -26,6 +27,7 @@ import {
   refuseUnreachableServers,
   startedByHand,
 } from "./deployment.ts";
+import type { Findings } from "./local/findings.ts";
 import { pinModels, StartedModels } from "./local/hub-models.ts";
 import { preflight } from "./local/preflight.ts";
 import { runNameOf } from "./local/run-name.ts";
@@ -63,14 +65,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
       models: "read",
       begins: () => stored === undefined,
       async checkStore(found) {
-        if (deployment) await found.attempt(() => refuseOtherRelease(deployment));
-        if (deployment) await found.attempt(() => refuseUndeployedRecipe(recipeName));
-        if (deployment) await found.attempt(() => refuseUnreachableServers(config, deployment));
-        if (deployment && config.judge)
-          await found.attempt(async () => {
-            const { judge } = await openRewards(config, process.env);
-            refuseKeylessJudge(config, deployment, judge !== undefined);
-          });
+        if (deployment) await checkDeployment(deployment, config, recipeName, found);
         refuseOther(config, stored, raised);
       },
     });
@@ -94,6 +89,23 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
   } finally {
     store.close();
   }
+}
+
+/** Finds what keeps the deployment from working on the run. */
+async function checkDeployment(
+  deployment: Deployment,
+  config: RunConfig,
+  recipe: string,
+  findings: Findings,
+): Promise<void> {
+  await findings.attempt(() => refuseOtherRelease(deployment));
+  await findings.attempt(() => refuseUndeployedRecipe(recipe));
+  await findings.attempt(() => refuseUnreachableServers(config, deployment));
+  if (!config.judge) return;
+  await findings.attempt(async () => {
+    const { judge } = await openRewards(config, process.env);
+    refuseKeylessJudge(config, deployment, judge !== undefined);
+  });
 }
 
 async function freeName(store: Store, recipe: string, arm: string, seed: number): Promise<string> {

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import colors from "picocolors";
 import * as z from "zod";
 import { parse } from "../core/contracts/parse.ts";
+import { httpOrigin } from "../gpu-workers/invocations/network.ts";
 import { serveApp } from "../gpu-workers/invocations/server.ts";
 import { refuseWildcardAddress } from "./cloud/address.ts";
 import { namesOfStage } from "./deployment.ts";
@@ -42,7 +43,7 @@ export async function ui(run: string | undefined, options: UiOptions): Promise<v
   let server: Awaited<ReturnType<typeof serveApp>> | undefined;
   try {
     server = await serveApp(dashboardApp({ key, ticket, hosts: [host, "localhost"], watcher }), host, port);
-    const address = `http://${host.includes(":") ? `[${host}]` : host}:${server.port}/${run === undefined ? "" : `runs/${run}`}`;
+    const address = `${httpOrigin(host, server.port)}/${run === undefined ? "" : `runs/${run}`}`;
     const link = `${address}?key=${encodeURIComponent(key)}`;
     if (process.stdout.isTTY) console.log(`\n  ${colors.bold(link)}\n\n  ${colors.dim("Press Ctrl-C to stop")}\n`);
     else console.log(JSON.stringify({ kind: "serving", link }));
