@@ -140,7 +140,7 @@ export function refuseSettingsOfTraining(set: readonly string[], option = "--set
     if (path === undefined) continue;
     const what = setting.startsWith(path) ? `${option} ${setting}` : `${option} ${setting}: ${path}`;
     const own = path.endsWith("temperature") ? "; a suite has its own (evaluation.suites.0.temperature)" : "";
-    throw new MgrpoError("config-invalid", `${what} changes training alone: leave it out${own}`);
+    throw new MgrpoError("config-invalid", `${what} changes only training: leave it out${own}`);
   }
 }
 

@@ -61,7 +61,7 @@ function addSuiteOptions(command: Command): void {
   addToolBudgets(command);
 }
 
-/** Options of `eval` that a watch's team file replaces. */
+/** Options of `eval` that `--watch` refuses: a watch has its settings in the team file. */
 const NOT_WITH_WATCH = [
   "recipe",
   "arm",
@@ -160,7 +160,7 @@ function addServe(program: Command): void {
     )
     .option(
       "--host <address>",
-      "address to listen on; any but a loopback address needs MGRPO_SERVE_KEY to be set",
+      "address to listen on; any address but a loopback one needs a key in MGRPO_SERVE_KEY",
       "127.0.0.1",
     )
     .addOption(

@@ -209,7 +209,7 @@ async function noModelIn(folder: string): Promise<string> {
   const listing = await openFolderSource(folder).list();
   const models = [...listing].filter(([, files]) => files.has("config.json") || files.has(ADAPTER_CONFIG_FILE));
   const names = models.map(([name]) => join(folder, name)).sort();
-  return `the folder '${folder}' has no files of a model: ${names.length > 0 ? `name one in it: ${names.join(", ")}` : GIVE_MODEL}`;
+  return `the folder '${folder}' has no files of a model: ${names.length > 0 ? `name one of its folders: ${names.join(", ")}` : GIVE_MODEL}`;
 }
 
 /**

@@ -27,12 +27,12 @@ test("settings that only training reads are refused; for a temperature, the erro
   const plan = (setting: string) => planEvaluation(join(folder, "models"), { recipe: RELAY, set: [setting] });
   for (const setting of ["temperature=0.5", "agents.main.temperature=0.5"])
     await expect(plan(setting)).rejects.toThrow(
-      `--set ${setting} changes training alone: leave it out; a suite has its own (evaluation.suites.0.temperature)`,
+      `--set ${setting} changes only training: leave it out; a suite has its own (evaluation.suites.0.temperature)`,
     );
   const ofAgents = ["agents.main.optimizer.learningRate=1", "agents.main.share=2"];
   const others = ["staleness=1", "curriculum=[]", "steps=9", "track=[]", "evaluation.every=4", ...ofAgents];
   for (const setting of others)
-    await expect(plan(setting)).rejects.toThrow(`--set ${setting} changes training alone: leave it out`);
+    await expect(plan(setting)).rejects.toThrow(`--set ${setting} changes only training: leave it out`);
 });
 
 test.each([
@@ -41,7 +41,7 @@ test.each([
   ['agents={"main":{"share":2}}', "agents.main.share"],
 ])("a setting that only training reads is refused in JSON too: %s", async (setting, path) => {
   await expect(planEvaluation(join(folder, "models"), { recipe: RELAY, set: [setting] })).rejects.toThrow(
-    `--set ${setting}: ${path} changes training alone: leave it out`,
+    `--set ${setting}: ${path} changes only training: leave it out`,
   );
 });
 

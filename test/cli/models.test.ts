@@ -103,7 +103,7 @@ test("a folder that exists but has no model is not called missing; the models in
   write("warm/.sft", new Map([["position.json", new Uint8Array()]]));
   const warm = join(root, "warm");
   await expect(readModel(warm, "agents.main.model")).rejects.toThrow(
-    `agents.main.model: the folder '${warm}' has no files of a model: name one in it: ${warm}/main, ${warm}/searcher`,
+    `agents.main.model: the folder '${warm}' has no files of a model: name one of its folders: ${warm}/main, ${warm}/searcher`,
   );
 });
 

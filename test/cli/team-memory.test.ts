@@ -116,7 +116,7 @@ test("preflight counts every worker of an agent, and those of an agent that shar
   expect(sampling).toBeGreaterThan(0.4);
   const added = (agents: RunConfigInput["agents"]) => needed(agents) - alone;
   expect(Math.abs(added({ main: { ...agent([]), workers: 3 } }) - 2 * sampling)).toBeLessThan(0.25);
-  const sharing = { policy: "of:main", workers: 2 };
+  const sharing = { model: "base", policy: "of:main", workers: 2 };
   expect(Math.abs(added({ main: agent(["searcher"]), searcher: sharing }) - 2 * sampling)).toBeLessThan(0.25);
 });
 

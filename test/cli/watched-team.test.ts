@@ -12,7 +12,7 @@ test("a setting that only training reads is refused in the team file", async () 
   const team = { recipe: RELAY, agent: "main", set: ["agents.searcher.temperature=0.5"] };
   writeFileSync(file, JSON.stringify(team));
   await expect(watch("inbox", { team: file, every: 1, results: join(folder, "watched") })).rejects.toThrow(
-    "--team: set agents.searcher.temperature=0.5 changes training alone: leave it out; a suite has its own",
+    "--team: set agents.searcher.temperature=0.5 changes only training: leave it out; a suite has its own",
   );
 });
 
