@@ -46,7 +46,7 @@ function addServe(cloud: Command): void {
     .addOption(
       new Option(
         "--ui-port <n>",
-        "serve the dashboard too, to those who have its link, which goes to standard error; 0 takes a free port",
+        "also serve the dashboard on this port; 0 takes a free one. Its link, which has a key, is printed to standard error",
       ).argParser(port("--ui-port")),
     )
     .action(async (options) => (await import("../cloud/serve.ts")).serveCloud(options));
