@@ -27,7 +27,7 @@ const toolChoice: CaseStudy = {
 };
 
 /**
- * Checks delegations that ask for a country, or that do not parse, for questions that identify a country by several facts. Excludes
+ * Asked about a question that identifies a country by several facts: checks the delegations that ask for a country or do not parse. Excludes
  * delegations of a link that needs only one fact: the first of a longer chain.
  */
 const delegation: CaseStudy = {

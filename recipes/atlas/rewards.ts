@@ -1,8 +1,8 @@
 /**
  * @file The rewards of atlas. `correct` compares answers. `expert` (eq 5) is a program: it parses the task into its look-up and checks the
  * search, the pages and the report against it. A report counts only if the pages that the searcher opened show it, in the field that the
- * task asks for and for every condition of the task: what was not looked up is a guess, and half an answer is a wrong one. `expert` does not
- * judge whether the task was worth asking.
+ * task asks for and for every condition of the task: a guess earns nothing, nor does a country that meets only some conditions. `expert` does
+ * not judge whether the task was worth asking.
  *
  * So a wrong report scores at most 0.5, and that only after the right search (0.2) and the right page (0.3); with a page that shows half of
  * the task's conditions, 0.35. A report without a page scores at most 0.2. test/recipes/atlas/adversary.long.test.ts attacks these bounds.

@@ -25,7 +25,7 @@ export function agentsOf(shipped: AgentInputs, chosen: Chosen): AgentInputs {
   return Object.fromEntries(agents);
 }
 
-/** Without the settings that the agent takes from the owner of its policy. */
+/** An agent that shares the owner's policy, without the settings that it takes from the owner. */
 function sharing(owner: string, agent: AgentInput): AgentInput {
   const { model: _model, lora: _lora, trained: _trained, optimizer: _optimizer, engine: _engine, ...own } = agent;
   return { ...own, policy: `of:${owner}` as const };
@@ -60,8 +60,8 @@ export function isLlm(name: string, chosen: Chosen): boolean {
 }
 
 /**
- * An LLM needs a system message, room for thoughts and pages, and a small learning rate. A local run trains an adapter, within
- * a workstation's memory. On a Tinker server, gradients are not clipped by default, since SkyRL does not clip them.
+ * An LLM needs a system message, room for thoughts and pages, and a small learning rate. A local run trains an adapter, so that it fits
+ * into a workstation's memory. On a Tinker server, gradients are not clipped by default, since SkyRL does not clip them.
  */
 function llm(name: string, shipped: AgentInput, role: Role, chosen: Chosen): AgentInput {
   const policy = policyOf(name, chosen);

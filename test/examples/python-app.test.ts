@@ -1,4 +1,4 @@
-/** @file The calls that the app in Python takes: those that are signed, on time, and not received before. Skipped without Python. */
+/** @file The calls that the app in Python accepts: those that are signed, on time, and not received before. Skipped without Python. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { request } from "node:http";
@@ -74,7 +74,7 @@ test.skipIf(!hasPython)("of copies of a call that arrive at once, one is accepte
   expect(replies.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(409)]);
 });
 
-test.skipIf(!hasPython)("a call is refused if its body or signature is another one, or its time is off", async () => {
+test.skipIf(!hasPython)("a call is refused if its body or signature does not match, or its time is off", async () => {
   const { headers } = await sign();
   const statusOf = async (changed: SignedCall["headers"], body?: string) => (await post(changed, body)).status;
   expect(await statusOf(headers, JSON.stringify({ question: {}, agents: { main: {} } }))).toBe(401);

@@ -20,7 +20,7 @@ import {
 /** Maximum reward for the search, for the page, and for the report. */
 export const [SEARCH, PAGE, REPORT] = [0.2, 0.3, 0.5];
 
-/** Limit on the draws per case that is asked for. */
+/** The most draws for each case that is asked for. */
 const MAX_DRAWS = 100;
 
 /** Undefined: the case offers no such attack. `maximum`: the maximum reward that it may earn. */

@@ -1,4 +1,4 @@
-/** @file The arm shared-policy in recipes built on atlas: refused with the shipped models where they do not fit, and taken with models of the user. */
+/** @file The arm shared-policy in atlas and in recipes built on it: refused with shipped models that do not fit, and accepted with the user's models. */
 import { expect, test } from "vitest";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { atlasAppRecipe } from "../../examples/atlas-app/recipe.ts";
@@ -16,7 +16,7 @@ test("atlas has one base model for both roles, with a system message each", () =
   expect(main?.system).not.toBe(searcher?.system);
 });
 
-test("an app sends no system messages, which the shipped model needs; the native loop does", () => {
+test("an app cannot use the shipped model, which needs system messages that apps do not send; the native loop can", () => {
   expect(() => resolved(app, [])).toThrow("arm shared-policy: atlas's shared model needs atlas's system messages");
   expect(resolved(app, ["runner=native"]).agents["searcher"]?.policy).toBe("of:main");
   expect(resolved(app, ownModels("main", "searcher")).agents["searcher"]).toMatchObject({
@@ -25,7 +25,7 @@ test("an app sends no system messages, which the shipped model needs; the native
   });
 });
 
-test("a team of three roles has no shipped model for all of them", () => {
+test("a team of three roles is refused without models of the user: no shipped model has all three", () => {
   expect(() => resolved(twoSubs, [])).toThrow("arm shared-policy has no base model for three roles");
   expect(resolved(twoSubs, ownModels("main", "searcher", "finder")).agents["finder"]?.policy).toBe("of:main");
 });

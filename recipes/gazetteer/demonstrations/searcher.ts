@@ -16,7 +16,7 @@ import { readPage } from "../world/read-page.ts";
 
 /** The share of tasks with two constraints that lose one, unless what is left is held out. */
 const VAGUE = 0.2;
-/** The share of chains of two look-ups that are delegated as one task. */
+/** The share of `hop2` questions that are delegated whole, as one task. */
 const WHOLE = 0.15;
 /** The share of the other tasks that are worded as a question. */
 const AS_QUESTION = 0.3;

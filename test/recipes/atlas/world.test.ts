@@ -54,7 +54,7 @@ test("borders in a permuted world are symmetric, as many as in the real one, and
   }
 });
 
-test("worlds differ from each other, and the number alone decides a world's facts", () => {
+test("worlds differ from each other, and a world's number alone decides which country has which capital", () => {
   const texts = permuted.map((world) => JSON.stringify(listed(world)));
   expect(new Set(texts).size).toBe(texts.length);
   for (const world of permuted) {

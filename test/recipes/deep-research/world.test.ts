@@ -1,7 +1,7 @@
 /**
- * @file The whole recipe in the test world: a small model that plans and a scripted searcher that visits hostile pages too, trained,
- * published, evaluated on the three benchmarks when events announce their checkpoints, and judged by a local server.
- * Then two Qwen3 folders with random weights, which `--set agents.*.model` gives adapters. No network but this machine's.
+ * @file The whole recipe in the test world. A small model that plans and a scripted searcher, which visits hostile pages too, are trained,
+ * published, evaluated on three benchmarks when events announce their checkpoints, and judged by a local server. A second run has two Qwen3
+ * folders with random weights, which get adapters because `agents.*.model` is set. No network but this machine's.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -8,7 +8,7 @@ import { Facts } from "../../../recipes/atlas/questions/facts.ts";
 import { type LookUp, parseTask, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
 import { lookUpKey } from "../../../recipes/atlas/questions/split.ts";
 import { demonstrations } from "../../../recipes/gazetteer/demonstrations/demonstrations.ts";
-import { CONDITIONS, COUNTRY, DESCRIBED, FACTS } from "../../../recipes/gazetteer/questions/phrasings.ts";
+import { COMPARISONS, CONDITIONS, COUNTRY, DESCRIBED, FACTS } from "../../../recipes/gazetteer/questions/phrasings.ts";
 import { questionSet } from "../../../recipes/gazetteer/questions/questions.ts";
 import { readTask } from "../../../recipes/gazetteer/questions/read-task.ts";
 import { recipe } from "../../../recipes/gazetteer/recipe.ts";
@@ -64,9 +64,8 @@ test("the seed determines the demonstrations; an agent without any is refused", 
 });
 
 test("no demonstration asks a held-out question or has a held-out phrasing", () => {
-  const held = [COUNTRY, DESCRIBED, ...Object.values(CONDITIONS), ...Object.values(FACTS)].flatMap((sides) =>
-    sides["held-out"].map(phrasingPattern),
-  );
+  const phrasings = [COUNTRY, DESCRIBED, ...[CONDITIONS, FACTS, COMPARISONS].flatMap(Object.values)];
+  const held = phrasings.flatMap((sides) => sides["held-out"].map(phrasingPattern));
   const questions = new Set(questionSet(1).heldOut.map(({ prompt }) => prompt));
   for (const [arm, agent] of CASES) {
     for (const { prompt, turns } of demonstrations(agent, arm, 5)) {

@@ -15,7 +15,7 @@ import { INVOCATION_COUNTS, questionSet, villageAsked } from "../../../recipes/t
 import { recipe } from "../../../recipes/tally/recipe.ts";
 import { rewards } from "../../../recipes/tally/rewards.ts";
 import { lookedUp, tools } from "../../../recipes/tally/tools.ts";
-import { entryOf, type LedgerField, parseTask, reportOf, taskOf } from "../../../recipes/tally/world.ts";
+import { entryOf, parseTask, reportOf, taskOf } from "../../../recipes/tally/world.ts";
 
 const set = questionSet(1);
 const config = resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" });
@@ -86,9 +86,9 @@ test("the expert pays for the look-up, the number and the page, and only if the 
     const call = { name: "lookup", arguments: { name: looked } };
     const turns = [{ text: "", calls: [call], responses: [{ name: "lookup", text: page }] }];
     const conversation: Conversation = { prompt: task, stop: "answered", fault: null, answer: report, turns };
-    return rewards.expert(question, "searcher", conversation, undefined as never);
+    return rewards.expert(question, "searcher", conversation);
   };
-  const task = taskOf("coins" as LedgerField, "Ada");
+  const task = taskOf("coins", "Ada");
   expect(parseTask(task)).toEqual({ field: "coins", name: "Ada" });
   expect(await score(task, "Ada", reportOf(entry.coins, page))).toBe(1);
   expect(await score(task, "Ada", reportOf(entry.coins + 1, page))).toBeCloseTo(0.6, 12);
