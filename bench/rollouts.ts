@@ -2,7 +2,8 @@
  * @file engine.rollouts.*: one step of a small model, as in atlas: 8 conversations about each of 16 questions, three turns of up to 12 tokens
  * with tool responses between them, and the gradient of all. With small matrices and short sequences of many lengths, overhead and padding
  * dominate, not arithmetic. Measured in CPU seconds, which other processes affect least. engine.rollouts.tail: the CPU time of rollouts in waves, each
- * as long as its longest rollout, relative to that of rollouts that start in the next free slot. One in eight is eight times as long as the others.
+ * as long as its longest rollout, relative to that of rollouts that start in the next free slot; one rollout in eight is eight times as long as
+ * the others.
  */
 import type { EngineOptions, Sampler, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";

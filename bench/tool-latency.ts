@@ -10,7 +10,7 @@ import { stream } from "../core/random.ts";
 
 export interface ToolLatency {
   readonly medianSeconds: number;
-  /** Standard deviation of the logarithm. At 1, the mean is 1.65 medians and one call in a hundred takes more than ten. */
+  /** Standard deviation of the logarithm. At 1, the mean is 1.65 medians, and one call in a hundred takes more than ten medians. */
   readonly sigma: number;
 }
 

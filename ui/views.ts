@@ -168,7 +168,7 @@ export const GroupRow = z.strictObject({
   question: QuestionView,
   /** Trained agent -> why it learns nothing from the group; null if it learns. */
   noSignal: z.record(AgentName, z.string().nullable()),
-  /** Mean and standard deviation of the main agent's rewards; null if it has no batch. */
+  /** Mean and standard deviation of the main agent's rewards; null if that agent has no batch. */
   mean: z.number().nullable(),
   std: z.number().nullable(),
   rollouts: z.array(RolloutCell),

@@ -3,7 +3,7 @@ A lap (laps.ts) is a step: a line on stdin starts it, a line of JSON on stdout e
 
     python trl_step.py <work.json> <model folder>          (needs requirements.txt)
 
-TRL's defaults are kept but for what the CPU or the comparison demands:
+TRL's defaults are kept, except for what the CPU or the comparison requires:
   1. float32 (`bf16` is on by default), on the CPU.
   2. No gradient checkpointing: it saves memory and costs a second forward pass.
   3. Batches of K sequences in training, since one batch of 64 does not fit into 24 GB. All rollouts of a step are sampled together.
@@ -77,8 +77,10 @@ tokenizer = AutoTokenizer.from_pretrained(model_folder, padding_side="left")
 for prompt in work["prompts"]:
     if tokenizer(prompt["text"])["input_ids"] != prompt["tokens"]:
         sys.exit(f"the tokenizer of {model_folder} splits a prompt into other tokens than work.json has: use SmolLM2's")
+# Removed when the process exits.
+output = tempfile.TemporaryDirectory(prefix="mgrpo-bench-peers-")
 config = GRPOConfig(
-    output_dir=tempfile.mkdtemp(prefix="mgrpo-bench-peers-"),
+    output_dir=output.name,
     use_cpu=True,
     bf16=False,
     gradient_checkpointing=False,

@@ -57,7 +57,8 @@ export function planOf({ rolloutsPerMinute, runs, agents, set }: Load): Simulati
   const config = resolveConfig(recipe(questions, steps), choice);
   if (config.steps !== steps)
     throw new MgrpoError("config-invalid", "--set steps: a simulation ends with its window: leave this setting out");
-  // Without its place in the stream's name, no turn would be the first one, and no agent would call anything.
+  // A turn's script depends on its place, which it reads from its stream's name. Without it, no turn would be the first one, and no agent would
+  // call anything.
   if (config.draws !== "place")
     throw new MgrpoError(
       "config-invalid",

@@ -24,7 +24,7 @@ export interface SoakSample {
   readonly files: number;
   /** By kind: see records.ts. */
   readonly records: Readonly<Record<string, number>>;
-  /** By process: the command, and each agent's worker. Evaluations come and go, and are left out. */
+  /** By process: the command, and each agent's worker. Evaluation workers, which come and go, are left out. */
   readonly bytes: Readonly<Record<string, number>>;
   readonly openFiles: Readonly<Record<string, number>>;
 }

@@ -106,7 +106,7 @@ inBrowser("choosing another suite shows its first page", async () => {
   expect(await page.locator("tbody tr").count()).toBeGreaterThan(0);
 });
 
-inBrowser("an address without a view says so, and links to all runs", async () => {
+inBrowser("at an address without a view, a page says so and links to all runs", async () => {
   for (const address of ["/nowhere", "/runs/demo/steps/2/0/0/0"]) {
     const page = await open(address);
     expect(await textOf(page)).toContain("There is no such page.");

@@ -59,7 +59,7 @@ inBrowser("a run's page shows the bytes per rollout of report.json, and a timeli
   expect(await row.locator("rect.training").count()).toBeGreaterThan(0);
 });
 
-inBrowser("the address holds a rollout and another step's beside it, and each has its own links", async () => {
+inBrowser("an address can hold a rollout and, beside it, one of another step; each has its own links", async () => {
   const page = await open("/runs/demo/steps/2/3/4?beside=1/2/0");
   const titles = () => page.getByRole("heading", { level: 2 }).allInnerTexts();
   expect(await titles()).toEqual(["Step 2, rollout 4", "Step 1, rollout 0"]);

@@ -1,6 +1,6 @@
 /**
  * @file Loads a view again whenever its revision changes, one load at a time. The last revision to arrive during a load is loaded next, so
- * revisions that arrive faster than a load ends neither cancel it nor pile up.
+ * revisions that change faster than a view loads neither cancel the load nor pile up.
  */
 export class Reloader {
   #wanted: string | undefined;

@@ -21,8 +21,8 @@ export const revisionOf = ({ closed, state, wait }: Pick<RunPulse, "closed" | "s
   `${closed} ${state} ${state === "finished" ? wait : ""}`;
 
 /**
- * Changes whenever the page of a step may have changed: with every pulse until the step is closed and the next one planned, and then once.
- * Undefined from then on, and while nothing is known of the run.
+ * Changes whenever the page of a step may have changed: as the run progresses, until the step is closed and the next one is planned, and then
+ * once more. Undefined from then on, and while nothing is known of the run.
  */
 export function stepRevisionOf(pulse: Pick<RunPulse, "closed" | "openStep" | "wait"> | undefined, step: number) {
   if (!pulse) return undefined;

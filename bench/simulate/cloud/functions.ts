@@ -54,7 +54,7 @@ function deliver({ meter, random }: Cloud, rules: readonly EventRule[], key: str
 
 function startSchedule(lambda: Lambda): void {
   const tick = () => void lambda.call("tick", { "detail-type": "Scheduled Event" });
-  // The first tick is half an interval in: in the middle of a one-minute step, reading everything in flight takes longest.
+  // The first tick comes after half an interval, in the middle of a one-minute step: reading everything in flight takes longest then.
   setTimeout(() => {
     tick();
     setInterval(tick, SCHEDULE.seconds * 1000);
