@@ -17,7 +17,7 @@ const REPEATS = 3;
 
 /** The devices that work on this machine, GPUs first. */
 const available: Device[] = [];
-/** Why the others do not. */
+/** Why the other devices do not work. */
 const reasons: string[] = [];
 for (const device of DEVICES) {
   try {

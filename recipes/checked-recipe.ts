@@ -14,8 +14,8 @@ const FUNCTIONS = ["ask", "note", "demonstrations"] as const;
 const LISTS = ["caseStudies", "baseModels"] as const;
 
 /**
- * `file`: the recipe's file, as messages name it. Throws `recipe-invalid`. So do the functions of the returned recipe, unless the recipe threw an
- * MgrpoError, which is kept; its `note` never throws.
+ * `file`: the recipe's file, as messages name it. Throws `recipe-invalid`. So do the functions of the returned recipe, except `questions` and
+ * `note`, unless the recipe threw an MgrpoError, which is kept. `note` never throws.
  */
 export function checkedRecipe(recipe: RecipeDefinition, file: string): Recipe {
   refuseWrongKinds(recipe, file);

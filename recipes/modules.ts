@@ -9,8 +9,8 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { MgrpoError } from "../core/errors.ts";
 
 /**
- * This package's recipe folders, as source and as built. Each path names `recipes`: in a bundle of this file, `.` would be the user's project
- * (build-project.mjs).
+ * This package's recipe folders, as source and as built. None of the paths is `.`: where this file is bundled, its own folder is the user's
+ * project (build-project.mjs).
  */
 const OWN_FOLDERS = ["../recipes", "../../recipes", "../dist/recipes"].map((path) =>
   fileURLToPath(new URL(path, import.meta.url)),

@@ -23,7 +23,7 @@ export interface Figures extends Load {
   readonly functions: { readonly invocations: number; readonly seconds: number };
   /** `<caller> <operation> <kind>` -> requests per rollout. */
   readonly requestsPerRollout: Readonly<Record<string, number>>;
-  /** Those of them whose condition failed, if any. */
+  /** The same for requests whose condition failed, if there were any. */
   readonly refusedPerRollout: Readonly<Record<string, number>>;
   /** Dollars by line item; `monthlyUsd`: to store for a month what the hours produced. */
   readonly usd: Readonly<Record<string, number>>;

@@ -27,7 +27,7 @@ const toolChoice: CaseStudy = {
 };
 
 /**
- * Asked about a question that identifies a country by several facts: checks the delegations that ask for a country or do not parse. Excludes
+ * For a question that identifies a country by several facts, checks the delegations that ask for a country or do not parse. Excludes
  * delegations of a link that needs only one fact: the first of a longer chain.
  */
 const delegation: CaseStudy = {

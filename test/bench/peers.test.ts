@@ -159,13 +159,17 @@ describe("alternation", () => {
   test("a process answers a line with a line, its peak memory can be read, and it ends when its stdin closes", async () => {
     const answer = JSON.stringify(lap(3, 2));
     const peer = openPeer("p", process.execPath, ["-e", `process.stdin.on("data", () => console.log('${answer}'))`]);
+    let closing = 0;
     try {
       expect(await peer.lap()).toEqual(lap(3, 2));
       expect(await peer.lap()).toEqual(lap(3, 2));
       if (process.platform === "linux") expect(peer.peakBytes()).toBeGreaterThan(1e6);
     } finally {
+      closing = performance.now();
       await peer.close();
     }
+    // One that does not end is killed after 20 s.
+    expect(performance.now() - closing).toBeLessThan(20_000);
   });
 
   test("a process that ends before it answers is reported with its last output", async () => {

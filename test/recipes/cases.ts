@@ -1,5 +1,5 @@
 /**
- * @file Cases for an adversary: a task in one of atlas's worlds, as a recipe words it, and everything true there. What is correct comes from
+ * @file Cases for an adversary: a task in one of atlas's worlds, as a recipe words it, and all facts of that world. What is correct comes from
  * the world itself, not from the pages that the judge reads.
  */
 import { expect } from "vitest";
@@ -128,7 +128,7 @@ export const oneOf = <T>(list: readonly T[], random: Random): T | undefined => l
 export const termsIn = ({ lookUp, where }: Case) => where?.map(({ value }) => value) ?? termsOf(lookUp);
 export const rightQuery = (given: Case) => termsIn(given).join(", ");
 
-/** The task done right. */
+/** What a searcher does that completes the task correctly. */
 export function honest(given: Case): Behavior & { readonly report: string } {
   const { lookUp, correct, random } = given;
   const report = (lookUp.ask === "country" ? oneOf(correct, random) : answersTo(lookUp, given.world)[0]) ?? "";

@@ -70,7 +70,7 @@ function anyReport(given: Case, visits: readonly string[]): string | null {
   return random.uniform() < 0.4 ? right : pick(given, [...wrong, seen, "", null]);
 }
 
-/** The sum of what the behavior's parts are worth. A search may earn its whole share once it has a name of the task. */
+/** The sum of what the behavior's parts are worth. A search may earn its whole share once it contains one of the task's names. */
 function mayEarn(given: Case, { searches, visits, report }: Required<Behavior>): number {
   const titles = [...new Set(visits.map((title) => title.trim()))];
   const isSearched = searches.some((query) => termsIn(given).some((term) => plain(query).includes(plain(term))));

@@ -91,8 +91,8 @@ export function* firstDemonstrations(agent: string, seed: number): Generator<Dem
 }
 
 /**
- * The share of tasks with two conditions that become vague: the searcher also has to handle a vague planner. A vague task names one neighbor,
- * which no question's look-up does alone, so the split does not cover it.
+ * The share of tasks with two conditions that become vague: the searcher also has to handle a vague planner. A vague task names one neighbor
+ * and nothing else. No question has such a look-up, so the split does not cover it.
  */
 const VAGUE = 0.3;
 
