@@ -99,7 +99,7 @@ test("a report is scored by its share of correct tokens: a policy that is certai
   expect([isCorrect([report]), isCorrect([report, { ...report, tokens: [0, 1, 1, 1] }])]).toEqual([true, false]);
 });
 
-test("training is determined by the seed; where few calls are of another kind, alignment learns that kind better than no alignment", () => {
+test("training is determined by the seed; where few calls are of another kind, weighted alignment learns that kind better than none", () => {
   expect(trainSearcher("alike", "resample", 3, 3)).toEqual(trainSearcher("alike", "resample", 3, 3));
   const [aligned, unaligned] = [
     trainSearcher("by-rollout", "weighted", 0, 30),

@@ -149,7 +149,7 @@ test("a version of several optimizer steps takes the time of training once", asy
   }
 });
 
-test("several runs share the rate, and are alike but for their names", () => {
+test("several runs share the rate, and have the same plan apart from their names", () => {
   const [one, four] = [1, 4].map((runs) => planOf({ rolloutsPerMinute: 600 * runs, runs, agents: 2, set: [] }));
   expect(four).toMatchObject({ stepSeconds: one?.stepSeconds, workers: one?.workers });
   const names = ["simulated", "simulated-2", "simulated-3", "simulated-4"];

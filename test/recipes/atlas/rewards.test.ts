@@ -47,6 +47,19 @@ const main = (answer: string | null): Conversation => ({
 });
 const expert = (conversation: Conversation) => rewards.expert(question, "searcher", conversation);
 
+/** The expert's score of a searcher that searches once, opens one page and reports. */
+const scoreOf = (task: string, query: string, title: string, report: string | null) =>
+  expert(
+    searcher(
+      task,
+      [
+        ["search", query],
+        ["visit", title],
+      ],
+      report,
+    ),
+  );
+
 describe("correct", () => {
   test.each([
     ["Amman", 1],
@@ -60,73 +73,18 @@ describe("correct", () => {
 // The expert: 0.2 for a search with the names in the task, 0.3 for the page, 0.5 for the report.
 const both = "country with borders Iraq, currency Jordanian dinar";
 test("expert: a correct look-up scores 1", () => {
-  expect(
-    expert(
-      searcher(
-        "capital of Jordan",
-        [
-          ["search", "Jordan"],
-          ["visit", "Jordan"],
-        ],
-        "Amman",
-      ),
-    ),
-  ).toBe(1);
-  expect(
-    expert(
-      searcher(
-        both,
-        [
-          ["search", "Iraq, Jordanian dinar"],
-          ["visit", "Jordan"],
-        ],
-        "Jordan",
-      ),
-    ),
-  ).toBe(1);
+  expect(scoreOf("capital of Jordan", "Jordan", "Jordan", "Amman")).toBe(1);
+  expect(scoreOf(both, "Iraq, Jordanian dinar", "Jordan", "Jordan")).toBe(1);
 });
 test("expert: a constraint dropped from the query costs half of the search", () => {
   // Iraq's own page names one of the two conditions (as its title): 0.2 * 1/2 + 0.3 * 1/2; the report is wrong.
-  expect(
-    expert(
-      searcher(
-        both,
-        [
-          ["search", "Iraq"],
-          ["visit", "Iraq"],
-        ],
-        "Syria",
-      ),
-    ),
-  ).toBeCloseTo(0.25);
+  expect(scoreOf(both, "Iraq", "Iraq", "Syria")).toBeCloseTo(0.25);
 });
 test("expert: the wrong field of the correct page earns no credit for the report", () => {
-  expect(
-    expert(
-      searcher(
-        "capital of Jordan",
-        [
-          ["search", "Jordan"],
-          ["visit", "Jordan"],
-        ],
-        "Western Asia",
-      ),
-    ),
-  ).toBeCloseTo(0.5);
+  expect(scoreOf("capital of Jordan", "Jordan", "Jordan", "Western Asia")).toBeCloseTo(0.5);
 });
 test("expert: the wrong page and a report from it earn no credit", () => {
-  expect(
-    expert(
-      searcher(
-        "capital of Jordan",
-        [
-          ["search", "Jordan"],
-          ["visit", "Syria"],
-        ],
-        "Damascus",
-      ),
-    ),
-  ).toBeCloseTo(0.2);
+  expect(scoreOf("capital of Jordan", "Jordan", "Syria", "Damascus")).toBeCloseTo(0.2);
 });
 test("expert: a correct report that no opened page shows is a guess: it earns no credit", () => {
   expect(expert(searcher("capital of Jordan", [], "Amman"))).toBe(0);
@@ -135,38 +93,11 @@ test("expert: a correct report that no opened page shows is a guess: it earns no
   expect(expert(searcher(both, [["visit", "Iraq"]], "Jordan"))).toBeCloseTo(0.15);
 });
 test("expert: a country for which only some conditions hold is wrong, whichever page was opened", () => {
-  const steps = (title: string) =>
-    [
-      ["search", "Iraq, Jordanian dinar"],
-      ["visit", title],
-    ] as const;
-  expect(expert(searcher(both, steps("Syria"), "Syria"))).toBeCloseTo(0.2 + 0.3 / 2);
-  expect(expert(searcher(both, steps("Jordan"), "Syria"))).toBeCloseTo(0.5);
+  expect(scoreOf(both, "Iraq, Jordanian dinar", "Syria", "Syria")).toBeCloseTo(0.2 + 0.3 / 2);
+  expect(scoreOf(both, "Iraq, Jordanian dinar", "Jordan", "Syria")).toBeCloseTo(0.5);
   const off = "country with borders Egypt, currency Libyan dinar";
-  expect(
-    expert(
-      searcher(
-        off,
-        [
-          ["search", "Egypt, Libyan dinar"],
-          ["visit", "Sudan"],
-        ],
-        "Sudan",
-      ),
-    ),
-  ).toBeCloseTo(0.35);
-  expect(
-    expert(
-      searcher(
-        off,
-        [
-          ["search", "Egypt, Libyan dinar"],
-          ["visit", "Libya"],
-        ],
-        "Libya",
-      ),
-    ),
-  ).toBe(1);
+  expect(scoreOf(off, "Egypt, Libyan dinar", "Sudan", "Sudan")).toBeCloseTo(0.35);
+  expect(scoreOf(off, "Egypt, Libyan dinar", "Libya", "Libya")).toBe(1);
 });
 test("expert: a condition counts only in its own field", () => {
   // Jordan's page names Amman, as its capital, and Iraq, as a neighbor.
@@ -174,106 +105,28 @@ test("expert: a condition counts only in its own field", () => {
   expect(expert(searcher(swapped, [["visit", "Jordan"]], "Jordan"))).toBe(0);
 });
 test("expert: a query is worth the Jaccard index of its terms and the task's", () => {
+  // 2 of 4 terms.
   expect(expert(searcher(both, [["search", "Iraq, Jordanian dinar, Syria, Egypt"]], null))).toBeCloseTo(0.2 / 2);
 });
 test("expert: a search and a page earn credit even without a report", () => {
-  expect(
-    expert(
-      searcher(
-        "capital of Jordan",
-        [
-          ["search", "Jordan"],
-          ["visit", "Jordan"],
-        ],
-        null,
-      ),
-    ),
-  ).toBeCloseTo(0.5);
+  expect(scoreOf("capital of Jordan", "Jordan", "Jordan", null)).toBeCloseTo(0.5);
 });
 
 test("expert: a vague task is judged as worded: any neighbor that the pages confirm is correct", () => {
   const vague = "country with borders Iraq";
-  expect(
-    expert(
-      searcher(
-        vague,
-        [
-          ["search", "Iraq"],
-          ["visit", "Iraq"],
-        ],
-        "Syria",
-      ),
-    ),
-  ).toBe(1);
-  expect(
-    expert(
-      searcher(
-        vague,
-        [
-          ["search", "Iraq"],
-          ["visit", "Syria"],
-        ],
-        "Syria",
-      ),
-    ),
-  ).toBe(1);
-  expect(
-    expert(
-      searcher(
-        vague,
-        [
-          ["search", "Iraq"],
-          ["visit", "Iraq"],
-        ],
-        "Egypt",
-      ),
-    ),
-  ).toBeCloseTo(0.5);
+  expect(scoreOf(vague, "Iraq", "Iraq", "Syria")).toBe(1);
+  expect(scoreOf(vague, "Iraq", "Syria", "Syria")).toBe(1);
+  expect(scoreOf(vague, "Iraq", "Iraq", "Egypt")).toBeCloseTo(0.5);
 });
 test("expert: a task off the chain is judged by the pages opened", () => {
   const off = "currency of Egypt";
-  expect(
-    expert(
-      searcher(
-        off,
-        [
-          ["search", "Egypt"],
-          ["visit", "Egypt"],
-        ],
-        "Egyptian pound",
-      ),
-    ),
-  ).toBe(1);
-  expect(
-    expert(
-      searcher(
-        off,
-        [
-          ["search", "Egypt"],
-          ["visit", "Egypt"],
-        ],
-        "Arabic",
-      ),
-    ),
-  ).toBeCloseTo(0.5);
+  expect(scoreOf(off, "Egypt", "Egypt", "Egyptian pound")).toBe(1);
+  expect(scoreOf(off, "Egypt", "Egypt", "Arabic")).toBeCloseTo(0.5);
   expect(expert(searcher(off, [["search", "Egypt"]], "Egyptian pound"))).toBeCloseTo(0.2);
 });
 test("expert: the capital's page or the country's own is correct for a country described by its capital", () => {
   const task = "country with capital Cairo";
-  for (const title of ["Cairo", "Egypt"]) {
-    expect(
-      expert(
-        searcher(
-          task,
-          [
-            ["search", "Cairo"],
-            ["visit", title],
-          ],
-          "Egypt",
-        ),
-      ),
-    ).toBe(1);
-  }
+  for (const title of ["Cairo", "Egypt"]) expect(scoreOf(task, "Cairo", title, "Egypt")).toBe(1);
 });
 test("expert: a task that does not parse scores 0", () => {
   expect(expert(searcher("tell me about Jordan", [["visit", "Jordan"]], "Amman"))).toBe(0);

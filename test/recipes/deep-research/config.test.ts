@@ -50,10 +50,13 @@ test("the defaults are the paper's settings, with the agents and questions of at
   expect(recipe.questions).toBe(atlas.questions);
 });
 
-test.each(Arm.options.filter((arm) => arm !== "shared-policy"))("arm %s resolves on shipped models or LLMs", (arm) => {
-  const llms = ["agents.main.model=m", ...(arm === "single-agent" ? [] : ["agents.searcher.model=s"])];
-  for (const set of [[], llms]) expect(resolved(set, arm).arm).toBe(arm);
-});
+test.each(Arm.options.filter((arm) => arm !== "shared-policy"))(
+  "arm %s resolves with shipped models or LLMs",
+  (arm) => {
+    const llms = ["agents.main.model=m", ...(arm === "single-agent" ? [] : ["agents.searcher.model=s"])];
+    for (const set of [[], llms]) expect(resolved(set, arm).arm).toBe(arm);
+  },
+);
 
 test("arm shared-policy resolves with one LLM for both agents, or the shipped model of both roles; two models are refused", () => {
   const searcherOf = (set: string[]) => resolved(set, "shared-policy").agents["searcher"];

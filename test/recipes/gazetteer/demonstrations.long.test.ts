@@ -80,7 +80,7 @@ test("no demonstration asks a held-out question or has a held-out phrasing", () 
   }
 });
 
-test.each(CASES)("%s %s: no look-up of a held-out question is in a demonstration, whatever the seed", (arm, agent) => {
+test.each(CASES)("%s %s: no look-up of a held-out question is in a demonstration of three seeds", (arm, agent) => {
   const held = new Set(
     questionSet(1).heldOut.flatMap(({ facts }) => Facts.parse(facts).lookUps.map(({ task }) => task)),
   );
@@ -146,7 +146,7 @@ test("every delegated task parses, and the planner's answer is the last response
   }
 });
 
-test("the expert scores every demonstration of the searcher 1", () => {
+test("every demonstration of the searcher gets the expert's full score", () => {
   const { toolbox } = agentOf("mgrpo", "searcher");
   const unrelated = { ...(questionSet(1).heldOut[0] as never as Parameters<typeof rewards.expert>[0]), facts: {} };
   const scores = [...demonstrations("searcher", "mgrpo", 5)].map((demonstration) => [

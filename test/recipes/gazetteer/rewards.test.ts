@@ -34,6 +34,12 @@ const main = (answer: string | null): Conversation => ({
 
 type Step = readonly ["search" | "visit", string];
 
+/** One search, then one page. */
+const look = (query: string, title: string): readonly Step[] => [
+  ["search", query],
+  ["visit", title],
+];
+
 /** The expert's score of a searcher in the real world: its searches and visits, then its report (null: none). */
 function expert(prompt: string, steps: readonly Step[], answer: string | null) {
   const turns = steps.map(([name, text]) => ({
@@ -73,41 +79,17 @@ test("a correct format alone earns neither agent anything; a correct report earn
 
 // The expert: 0.2 for a search with the names in the task, 0.3 for the page, 0.5 for the report.
 const TASK = "Find the currency of Jordan.";
-const JORDAN: readonly Step[] = [
-  ["search", "Jordan"],
-  ["visit", "Jordan"],
-];
+const JORDAN = look("Jordan", "Jordan");
 const BOTH = "Which country borders Iraq and uses the Jordanian dinar?";
-const AMMAN: readonly Step[] = [
-  ["search", "Amman"],
-  ["visit", "Amman"],
-];
+const AMMAN = look("Amman", "Amman");
 
 test.each<[string, string, readonly Step[], string | null, number]>([
   ["a look-up on the chain", TASK, JORDAN, "Jordanian dinar", 1],
   ["a look-up in other words", "What money do people use in Jordan?", JORDAN, "the Jordanian dinar", 1],
-  [
-    "a query in a sentence",
-    TASK,
-    [
-      ["search", "currency of Jordan"],
-      ["visit", "Jordan"],
-    ],
-    "Jordanian dinar",
-    1,
-  ],
+  ["a query in a sentence", TASK, look("currency of Jordan", "Jordan"), "Jordanian dinar", 1],
   ["the wrong field of the correct page", TASK, JORDAN, "Amman", 0.5],
   ["no report", TASK, JORDAN, null, 0.5],
-  [
-    "the wrong page, and a report from it",
-    TASK,
-    [
-      ["search", "Jordan"],
-      ["visit", "Egypt"],
-    ],
-    "Egyptian pound",
-    0.2,
-  ],
+  ["the wrong page, and a report from it", TASK, look("Jordan", "Egypt"), "Egyptian pound", 0.2],
   ["a correct report of a fact on the chain without a look-up", TASK, [], "Jordanian dinar", 0],
   [
     "a country by its capital, from the capital's page",
@@ -116,54 +98,27 @@ test.each<[string, string, readonly Step[], string | null, number]>([
     "Jordan",
     1,
   ],
-  [
-    "two conditions",
-    BOTH,
-    [
-      ["search", "Iraq, Jordanian dinar"],
-      ["visit", "Jordan"],
-    ],
-    "Jordan",
-    1,
-  ],
+  ["two conditions", BOTH, look("Iraq, Jordanian dinar", "Jordan"), "Jordan", 1],
   // The query names one of two conditions, 0.2 * 1/2; Iraq's page shows one, 0.3 * 1/2; Syria meets only one, so the report earns 0.
-  [
-    "half of two conditions",
-    BOTH,
-    [
-      ["search", "Iraq"],
-      ["visit", "Iraq"],
-    ],
-    "Syria",
-    0.25,
-  ],
+  ["half of two conditions", BOTH, look("Iraq", "Iraq"), "Syria", 0.25],
   [
     "a vague task: any neighbor that a page shows",
     "Find the country that borders Iraq.",
-    [
-      ["search", "Iraq"],
-      ["visit", "Iraq"],
-    ],
+    look("Iraq", "Iraq"),
     "Syria",
     1,
   ],
   [
     "a vague task: a country that no page shows",
     "Find the country that borders Iraq.",
-    [
-      ["search", "Iraq"],
-      ["visit", "Iraq"],
-    ],
+    look("Iraq", "Iraq"),
     "Chad",
     0.5,
   ],
   [
     "a fact off the chain, judged by the page",
     "What is the area of Chad?",
-    [
-      ["search", "Chad"],
-      ["visit", "Chad"],
-    ],
+    look("Chad", "Chad"),
     "1284 thousand km2",
     1,
   ],
