@@ -9,3 +9,13 @@ inBrowser("a comparison whose runs cannot be read says why", async () => {
   await page.goto(`${dashboard().origin}/compare?runs=demo,tiny`);
   await page.getByText("the server answers HTTP 200 without a view").waitFor();
 });
+
+inBrowser("a list of runs that gets no updates shows the runs it has, and says so", async () => {
+  const page = await open("/");
+  // The browser logs that the updates failed.
+  page.removeAllListeners("console");
+  await page.route("**/api/events", (route) => route.fulfill({ body: "gone" }));
+  await page.reload();
+  await page.getByText(/may be missing or out of date: the server refuses to send this page updates/).waitFor();
+  await page.getByRole("link", { name: "demo" }).waitFor();
+});

@@ -61,9 +61,9 @@ const loaderOf = (run: string): RunLoader => new RunLoader(run, (path) => server
 /** The list of runs, as it changes. */
 export function useRuns(): Loaded<RunsView> {
   const loaded = useView<RunsView>("/api/runs");
-  const { view, failure } = useStream<RunsView>("/api/events", "runs");
-  if (view) return { view: failure ? { ...view, failure: failure.message } : view };
-  return loaded;
+  const { view = loaded.view, failure } = useStream<RunsView>("/api/events", "runs");
+  if (!view) return loaded;
+  return { view: failure ? { ...view, failure: failure.message } : view };
 }
 
 /** Calls a pressed key's handler, unless the user is typing or holds Ctrl, Meta or Alt. */
