@@ -102,7 +102,7 @@ export function errorChain(error: unknown): Error[] {
 /**
  * An error that only the user can fix: a service that refuses every request (a wrong key, an empty account, a wrong address), an app that
  * refuses the call or returns something invalid, an error in the recipe's rewards, or a judge that has failed for too long (`judge-failed`
- * that is not retryable). It is the error itself, or the cause of a judge's failure. Undefined for any other, even a judge's bad answer.
+ * that is not retryable). Returns the error itself, or the cause of a judge's failure; undefined for any other error, even a judge's bad answer.
  */
 export function refusalOf(error: unknown): MgrpoError | undefined {
   if (isMgrpoError(error, "judge-failed") && !error.retryable) return error;

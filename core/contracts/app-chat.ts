@@ -90,8 +90,8 @@ export const SessionEnd = z.strictObject({
   /** The exchanges whose replies reached the app. */
   delivered: z.array(z.string()),
   /**
-   * Strings in the arguments of the main agent's calls, in order. A conversation takes the place of the longest of them that its task
-   * contains (`byTask` in core/gateway/branch.ts).
+   * Strings in the arguments of the main agent's calls, in order. They decide the order of the conversations: each has the position of the
+   * longest string that its task contains (`byTask` in core/gateway/branch.ts).
    */
   callTexts: z.array(z.string()),
 });

@@ -25,8 +25,8 @@ export const Attachments = z.enum(["readable", "none", "all"]);
 export type Attachments = z.infer<typeof Attachments>;
 
 /**
- * One entry of `evaluation.suites`. Parsed, `runs` is a number: 3 for a benchmark at a temperature above 0, otherwise 1. Refuses more
- * than one greedy run, a benchmark without its data, and settings that apply only to other benchmarks.
+ * One entry of `evaluation.suites`. Parsed, `runs` is a number, by default 3 for a benchmark at a temperature above 0 and otherwise 1. Refuses
+ * more than one greedy run, a benchmark without its data, data without a benchmark, and settings that apply only to other benchmarks.
  */
 export const EvaluationSuite = z
   .strictObject({

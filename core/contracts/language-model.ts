@@ -21,7 +21,7 @@ export function isOpenAi(baseUrl: string): boolean {
   return protocol === "https:" && /^([a-z]+\.)?api\.openai\.com$/.test(hostname);
 }
 
-/** Most API keys do not match, should one be written here by mistake. The message does not repeat it. */
+/** An API key that is written here by mistake is refused in most cases. The message does not repeat it. */
 const KeyVariable = z
   .string()
   .regex(
@@ -35,7 +35,7 @@ const BaseUrl = z.string().refine(isBaseUrl, {
 
 function isBaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
-  // The text, because a URL object shows an empty query or fragment as none.
+  // Tests the text for these, because a URL object shows an empty query or fragment as none.
   return /^https?:$/.test(new URL(text).protocol) && hasNoCredentials(text) && !/[?#]/.test(text);
 }
 

@@ -11,7 +11,7 @@ const REMEDY: Partial<Record<ErrorCode, string>> = {
 /** Issues that a message lists. All of them are in the error's evidence. */
 const MAX_ISSUES = 5;
 
-/** The parsed value. Throws an error with this code if it does not match. `what`: names the record in the message. */
+/** The parsed value. Throws an error with this code if the value does not match. `what`: names the record in the message. */
 export function parse<S extends z.ZodType>(
   schema: S,
   value: unknown,

@@ -1,6 +1,6 @@
 /**
  * @file The optimizer of a Tinker server that keeps Adam's settings to itself, such as SkyRL's FSDP and Megatron backends. Only the learning rate
- * and its schedule are ours: the probe refuses a server that steps at a learning rate of 0.
+ * and its schedule are ours. The probe refuses a server that ignores the learning rate: one whose weights move at a rate of 0.
  */
 import * as z from "zod";
 import type { ConfigFault } from "./config-fault.ts";

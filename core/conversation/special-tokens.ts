@@ -10,8 +10,8 @@ import { toStreamSafe } from "./stream-safe.ts";
 import { prefixWithin } from "./token-room.ts";
 
 /**
- * Tags of the protocol and of Qwen's template. Only the opening bracket makes a tag, so replacing it is enough. Each pattern here takes linear
- * time on any text: two runs of whitespace side by side would take quadratic time.
+ * Tags of the protocol and of Qwen's template. Only the opening bracket makes a tag, so replacing it is enough; `TAG_END` is for readers. Each
+ * pattern here takes linear time on any text: two runs of whitespace side by side would take quadratic time.
  */
 const TAG = /<(?=\s*(?:\/\s*)?(?:tool_call|tool_response|tools|answer|think)\b)/giu;
 const TAG_END = /(\[\s*(?:\/\s*)?(?:tool_call|tool_response|tools|answer|think)\s*)>/giu;
@@ -66,7 +66,7 @@ export function presentResponse(text: string, characters: number, room?: TokenRo
 
 function escapeMarkers(text: string): string {
   const untagged = text.replace(TAG, "[").replace(TAG_END, "$1]").replace(ROLE, "(|");
-  // The ends of roles after ANGLED: `<|<s>|>` has become `(|[s]|>`. BRACKETED after the tags: `<THINK>` has become `[THINK]`.
+  // ROLE_END comes after ANGLED: `<|<s>|>` has become `(|[s]|>`. BRACKETED comes after the tags: `<THINK>` has become `[THINK]`.
   return untagged
     .replace(ANGLED, withSquareBrackets)
     .replace(ROLE_END, "$1)")

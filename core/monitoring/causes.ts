@@ -14,7 +14,7 @@ import { overToolBudgetReason } from "../training/tool-spending.ts";
 import { rolloutCauses } from "./rollout-causes.ts";
 import type { Cause, RunState } from "./run-state.ts";
 
-/** A disk is nearly full if its free space is at most both this share of it and this many bytes. */
+/** A disk is nearly full if its free space exceeds neither this share of its size nor this many bytes. */
 const NEARLY_FULL = { share: 0.05, bytes: 2 ** 31 };
 /** From this many takeovers of one agent's training, its workers are assumed to be failing at it: one more halts the run. */
 const THRASHING_TAKEOVERS = MAX_TAKEOVERS - 1;

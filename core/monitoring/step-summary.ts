@@ -33,11 +33,11 @@ export const StepSummary = z.strictObject({
   /** The cost of judging the counted rollouts, if the judges are models. */
   judged: JudgeCost.exactOptional(),
   groups: z.int(),
-  /** Groups from which the main agent learns nothing: its rewards, and those of its turns, do not differ. */
+  /** Groups from which the main agent learns nothing (`hasSignal`): in most, its rewards and those of its turns do not differ. */
   zeroVariance: z.int(),
   /** Sub-agent -> histogram of d_k: entry i counts the rollouts that called it i times. */
   calls: z.record(AgentName, z.array(z.int())),
-  /** Per sub-agent, invocations that alignment duplicated, and dropped. */
+  /** Per sub-agent, the copies that alignment added, and the invocations that it dropped. */
   duplicated: z.record(AgentName, z.int()),
   dropped: z.record(AgentName, z.int()),
   /** Per trained agent, by how many versions its sampler was behind its trainer. Absent: none was behind. */

@@ -1,6 +1,6 @@
 /**
- * @file Gives up rollouts that keep crashing their workers. `failed` is committed at the outcome's own key, so a late success and a give-up
- * cannot both count. The loser of that race uses the stored outcome.
+ * @file Gives up rollouts that keep crashing their workers. An outcome with status `failed` is committed at the key that a success would have,
+ * so a late success and a give-up cannot both count. The loser of that race uses the stored outcome.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import { objectKeys } from "../contracts/keys.ts";

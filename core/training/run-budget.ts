@@ -1,7 +1,7 @@
 /**
  * @file The hard stop. A run that has spent its `budget` is halted; the reason says what it spent and how to continue. Its workers and
- * evaluations stop too. Scheduled ticks check the budget, so a run exceeds it by at most what it spends between two. The budget limits
- * training: after the last step the run is finished and the last team is still evaluated, by fleets only while the budget lasts.
+ * evaluations stop too. Scheduled ticks check the budget, so a run exceeds it by at most what it spends between two ticks. The budget limits
+ * training: a run whose last step has closed is finished, and its last team is still evaluated. Fleets do that only while the budget lasts.
  *
  *     hours     by the store's clock since start-run (RUN.startedAt). Idle and halted hours count too.
  *     dollars   the cost of tools, judges and agents behind APIs (api-spending.ts), plus the hours of all workers, dead ones included: their

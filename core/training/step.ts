@@ -7,7 +7,8 @@
  *     open    waits for score-rollout to finalize its groups    unblocked by outcomes, or by give-up
  *     ready   waits for RUN to point to it, then for trainers   unblocked by manifests
  *             meanwhile: evaluation jobs of team RUN.step, retention, then the plan of step s+n+1, whose record says that both are done
- *     closed  waits for nothing: team manifest, then RUN.step + 1 as the last write. Without a plan, the "meanwhile" above comes first
+ *     closed  waits for nothing: team manifest, then RUN.step + 1 as the last write. If there is no step s+n+1 to plan, the evaluation jobs
+ *             and retention come before these
  *
  * n is `staleness`. Steps RUN.step to RUN.step + n are in flight: their rollouts run side by side, each step's from the versions in its record,
  * all of which exist. They become ready in any order and close in order, so no step trains on rollouts more than n versions old.

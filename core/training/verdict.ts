@@ -58,7 +58,7 @@ const claimSeconds = (seconds: number) => seconds + GRACE_SECONDS + MARGIN_SECON
 const PROGRAM = "program";
 
 /**
- * Undefined: another process is asking, or the judge failed a moment ago (ask again later), or the signal is already aborted. A failure is
+ * Undefined, if there is a judge: another process is asking, the judge failed a moment ago, or the signal is already aborted. A failure is
  * `judge-failed`, retryable, with its cause and a `VerdictFailure` as evidence, or the user's own `rewards-invalid`, or `canceled` by the
  * signal.
  */
@@ -137,8 +137,8 @@ async function askAndPay(store: Store, request: VerdictRequest, claim: VerdictRe
 }
 
 /**
- * A judge's adapter reports what its failure cost, if anything. What the rewards throw or answer themselves, and the end of their thread,
- * may follow a paid request: unknown.
+ * A judge's adapter reports what its failure cost, if anything. An error or an invalid answer of the rewards themselves, or a crash of their
+ * thread, may follow a paid request: then the cost is unknown.
  */
 function costWithoutVerdict(error: unknown): number | "unknown" {
   if (!isMgrpoError(error, "judge-failed") || error.evidence !== undefined) return "unknown";
