@@ -21,7 +21,7 @@ async function run({ failure, unpaid }: { failure?: Error; unpaid?: Error }) {
   return result.status === "fulfilled" ? result.value : (result.reason as unknown);
 }
 
-test("if only one of request and payment fails, its error is thrown as it is", async () => {
+test("the result is returned once it is paid for; if only one of request and payment fails, its error is thrown as it is", async () => {
   expect(await run({})).toBe("request");
   expect(await run({ failure: late })).toBe(late);
   expect(await run({ unpaid: outage })).toBe(outage);

@@ -1,4 +1,4 @@
-/** @file Errors as plain data: what a thread throws arrives whole. */
+/** @file Errors as plain data: what arrives of a value that another thread throws. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
 import { fromPortable, toPortable } from "../../core/portable-error.ts";

@@ -12,7 +12,7 @@ test("in JSON, the same holds for strings at any depth and for keys; a backslash
   expect(toWellFormedJson(value)).toEqual({ "\ufffd": ["\ufffd", { deep: "\\ud83d \\\ufffd" }], n: 1.5, none: null });
 });
 
-test("any text comes out as a round trip through UTF-8 has it", () => {
+test("any text comes out as from a round trip through UTF-8", () => {
   const units = fc.array(fc.constantFrom(0x5c, 0x75, 0x64, 0x61, 0x22, 0xd83d, 0xde00, 0xdbff, 0xffff), {
     maxLength: 12,
   });

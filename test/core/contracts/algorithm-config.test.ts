@@ -1,4 +1,7 @@
-/** @file Settings of the algorithm: contradictions are refused, with what to write instead; an agent's own settings override the run's. */
+/**
+ * @file Settings of the algorithm, and an agent's temperature and optimizer: contradictions are refused, with what to write instead; an agent's
+ * own settings override the run's.
+ */
 import { expect, test } from "vitest";
 import { algorithmOf } from "../../../core/contracts/algorithm-overrides.ts";
 import { RunConfig } from "../../../core/contracts/config.ts";

@@ -128,6 +128,7 @@ test("the largest STEP fits in an item: 4,000 questions, as many positions in re
       drawn: Array(100).fill(123_456_789),
       reserve: Array.from({ length: MAX_QUESTIONS_PER_STEP }, (_, i) => 123_456_789 + i),
     },
+    dueTeam: 123_456,
   };
   expect(StepRecord.parse(step)).toEqual(step);
   expect(itemBytes({ ...step, ...tableKeys.step(step.run, step.step) })).toBeLessThan(ITEM_BYTES);

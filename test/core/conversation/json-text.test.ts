@@ -19,7 +19,7 @@ test.each([
   ['{"\\u0061rguments": "a \\" b"}', '"a \\" b"'],
   ['{"name": "arguments"}', undefined],
   ["{}", undefined],
-])("memberText returns the text of the member that JSON.parse returns: %s", (object, expected) => {
+])("memberText returns, as text, the member whose value JSON.parse returns: %s", (object, expected) => {
   expect(memberText(object, "arguments")).toBe(expected);
   const parsed: unknown = JSON.parse(object).arguments;
   expect(expected && JSON.parse(expected)).toEqual(parsed);

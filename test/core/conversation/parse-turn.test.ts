@@ -166,7 +166,7 @@ test.each<[what: string, tool: object, message: RegExp]>([
   ["a schema of Zod 3", { parameters: z3.object({ query: z3.string() }) }, /are not a schema of Zod 4/],
   ["a text as its parameters", { parameters: z.string() }, /are of type string, but a call's arguments are an object/],
   ["no run", { run: undefined }, /^tool 'search' has no function run/],
-])("a tool with %s is refused with what to write", (_what, fields, message) => {
+])("a tool with %s is refused, and the message says what is wrong with it", (_what, fields, message) => {
   const tools = new Map([["search", { ...search, ...fields } as Tool]]);
   expect(() => openToolbox("main", { tools: ["search"], delegates: [] }, tools)).toThrow(message);
 });

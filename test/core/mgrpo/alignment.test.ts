@@ -10,7 +10,7 @@ const mode = fc.constantFrom("resample" as const, "weighted" as const, "none" as
 const seeded = (seed: number) => (k: number) => stream(seed, k);
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-test("'resample' gives every rollout that has calls exactly d trajectories, and counts the added copies and the dropped", () => {
+test("'resample' gives every rollout that has calls exactly d trajectories, and counts the copies that it adds and the trajectories that it drops", () => {
   fc.assert(
     fc.property(counts, target, fc.nat(), (calls_K, d, seed) => {
       const { multiplicities, duplicated, dropped } = align(calls_K, { mode: "resample", d }, seeded(seed));

@@ -65,7 +65,7 @@ test("by hand: two seeds and no other variance: 8.42 standard deviations", () =>
   expect(detectableDifference({ seed: 1, question: 0, noise: 1e-9 }, 2, 64)).toBeCloseTo(8.42 / Math.SQRT2, 1);
 });
 
-test("three seeds and no other variance: what the interval's own ends detect in 80% of 200,000 draws", () => {
+test("three seeds and no other variance: at the detectable difference, 80% of 200,000 drawn intervals exclude 0", () => {
   // Two draws from three seeds. The mean that is farthest below is the lowest seed drawn twice, with probability 1/9 > 2.5%: the interval of a
   // positive difference excludes 0 if the estimate exceeds (4.303 / 1.96) times the lowest seed's deviation. An interval below 0
   // has next to no probability here.

@@ -242,7 +242,7 @@ test("a value may look like a setting of an agent", () => {
   expect(agents["searcher"]?.model).toBe(model);
 });
 
-test("a recipe's advice may depend on what the user sets, and only on that", () => {
+test("a recipe's config may depend on what the user sets; what the user does not set is undefined", () => {
   const byModel: Recipe = {
     ...recipe,
     config: (_arm, chosen) => ({ steps: chosen("agents.main.model") === "big" ? 2 : 4, agents: single.config.agents }),

@@ -83,7 +83,7 @@ test("with a token budget, the team of the first step that began after each shar
   expect(dueTeams(config, [0, 200, 260, 490, 800, 900])).toEqual([0, 0, 3, 3, 5, 5]);
 });
 
-test("a number of steps, or none, needs no record in the steps", () => {
+test("unless `every` is a share of the run, a step records no `dueTeam`", () => {
   for (const every of [0, 1, 2]) {
     const config = teamConfig({ steps: 6, evaluation: { every, suites: [{ name: "all" }] } });
     expect(dueTeamAfter(config, { step: 3, sampledBefore: 0 }, undefined)).toBeUndefined();
@@ -100,7 +100,7 @@ test("whether a team is due after a share is read from the step that produced it
   expect(await readDueTeam(stepsTable([]), each, 5)).toBe(5);
 });
 
-test("a job's id depends on the team, is the same each time, and is a valid `phase` of a rollout address", () => {
+test("a job's id depends on the team, and is the same each time: the suite's name and 16 hex digits", () => {
   const suite = teamConfig().evaluation.suites[0] ?? expect.fail();
   expect(jobId("a", suite, sha)).toBe(jobId("a", suite, sha));
   expect(jobId("a", suite, sha)).not.toBe(jobId("b", suite, sha));
@@ -122,7 +122,7 @@ test("jobs are done while a run trains, but those of suites with `when: ends` on
   expect(dueJobs(config, "halted", jobs)).toEqual([]);
 });
 
-test("an evaluation after a run repeats the draws of the run's own: its first team has the number that it had there", () => {
+test("rollouts of an evaluation are addressed by their team's number, counted from `firstTeam`, so that they can repeat the draws of an earlier run", () => {
   expect(addressStep(teamConfig(), 3)).toBe(3);
   expect(addressStep(teamConfig({ evaluation: { firstTeam: 40 } }), 3)).toBe(43);
 });

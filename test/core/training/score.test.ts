@@ -156,7 +156,7 @@ test("scored invocations are in call order, whatever their order in the outcome"
   expect(rewardsOf(shuffled, 1, [0, 1, 1, 0.2])).toEqual(rewardsOf(tree(), 1, [0.2, 1, 0, 1]));
 });
 
-/** With one turn per entry; the turns themselves do not matter. */
+/** The conversation with this many turns; what is in them does not matter. */
 const withTurns = (conversation: Conversation, count: number): Conversation => ({
   ...conversation,
   turns: Array.from({ length: count }, () => ({ text: "a turn", calls: [], responses: [] })),

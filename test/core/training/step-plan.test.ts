@@ -10,7 +10,6 @@ import { advance, type StepSnapshot, teamManifest } from "../../../core/training
 import {
   ageOf,
   groupItems,
-  type PlanBasis,
   planStep,
   policyAt,
   replaceZeroVarianceGroups,
@@ -19,6 +18,7 @@ import {
 } from "../../../core/training/step-plan.ts";
 import { replaceGroups } from "../../../core/training/writes.ts";
 import { questions, runRecord, teamConfig } from "../../fakes/scripted-team.ts";
+import { after, base, planned } from "./step-parts.ts";
 
 const batchWithStd = (std: number) => ({
   ...{ trajectories: [0, 1], weights: [0.5], advantages: std > 0 ? [1, -1] : [0, 0] },
@@ -34,20 +34,7 @@ function group(index: number, stds: Readonly<Record<string, number>>, part: Part
   };
 }
 
-function snapshot(part: Partial<StepSnapshot>): StepSnapshot {
-  return {
-    ...{ config: teamConfig({ questionsPerStep: 2 }), questions, run: runRecord(), steps: [], planned: true },
-    ...{ basis: after(undefined), complete: new Map(), manifests: new Map(), agents: [], expired: [] },
-    ...part,
-  };
-}
-
-/** What the plan of the step after `sampled` depends on, in a synchronous run. */
-const after = (sampled: StepRecord | undefined): PlanBasis => ({ previous: sampled, sampled });
-
-function planned(config: RunConfig, step: number, basis: PlanBasis): StepRecord {
-  return planStep(config, questions, step, basis) ?? expect.fail(`the run ends before step ${step}`);
-}
+const snapshot = (part: Partial<StepSnapshot>): StepSnapshot => ({ ...base, steps: [], ...part });
 
 test("step 0 starts the curriculum; a later step continues it, and counts the tokens sampled before", () => {
   const config = teamConfig({ questionsPerStep: 2 });

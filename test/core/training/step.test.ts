@@ -95,7 +95,7 @@ test("dynamic sampling: a new question for each group without variance, in a bou
   expect(groups.map((group) => countsInBatch(config, group, "main"))).toEqual([true, true]);
 });
 
-test("dynamic sampling: a group counts for the agents whose own rewards differ; it fills its place if the main agent's do, or any agent's if that is frozen", () => {
+test("dynamic sampling: a group counts for the agents whose own rewards differ; it fills its place if the main agent's do, or, if the main agent is frozen, any agent's", () => {
   const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s" } };
   const dynamicSampling = { rounds: 1 };
   const dynamic = teamConfig({ questionsPerStep: 2, dynamicSampling, agents });

@@ -48,7 +48,7 @@ test("raised limits replace those that were read, a limit that is not raised sta
   });
 });
 
-test("a limit that is already spent, or that the run does not have, is not raised", () => {
+test("raising a limit to what is already spent, or one that the run does not have, is refused", () => {
   const spent = { ...NONE, calls: 3, microUsd: 20_000, maxCalls: 4 };
   expect(() => raiseToolBudget(spent, { toolCalls: 3 })).toThrow(
     "run 'r' has already spent 3 of tools.budget.run.calls 4",
