@@ -22,7 +22,11 @@ interface Sharing {
 
 type SharingTeam<A extends Sharing> = Readonly<Record<string, A>>;
 
-/** The agent that `of:<other>` names; undefined for any other policy. */
+/** The agent with this name. Undefined if the team has none, even if every object inherits a property with the name. */
+const agentNamed = <A>(agents: Readonly<Record<string, A>>, name: string): A | undefined =>
+  Object.hasOwn(agents, name) ? agents[name] : undefined;
+
+/** The name in `of:<other>`; undefined for any other policy. */
 const namedOwner = (policy: unknown): string | undefined =>
   typeof policy === "string" && policy.startsWith("of:") ? policy.slice("of:".length) : undefined;
 
@@ -41,7 +45,7 @@ export const agentsOfPolicy = (agents: SharingTeam<Sharing>, owner: string): str
 export function resolvePolicies<A extends Sharing>(agents: SharingTeam<A>): Record<string, A> {
   return Object.fromEntries(
     Object.entries(agents).map(([name, agent]) => {
-      const { policy } = agents[ownerOf(agents, name)] ?? agent;
+      const { policy } = agentNamed(agents, ownerOf(agents, name)) ?? agent;
       return [name, { ...agent, policy }];
     }),
   );
@@ -53,7 +57,7 @@ export function policySettings<A extends Sharing & { readonly limits: { readonly
   agent: string,
 ): A {
   const owner = ownerOf(agents, agent);
-  const settings = agents[owner];
+  const settings = agentNamed(agents, owner);
   if (!settings) throw new MgrpoError("config-invalid", `no agent '${owner}' in agents`);
   const sharing = agentsOfPolicy(agents, owner);
   if (sharing.length === 1) return settings;
@@ -95,7 +99,10 @@ export function withInherited(agents: unknown): unknown {
   return mapSharing(agents, (agent, owner) => ({ ...pick(owner, SHARED_SETTINGS), ...agent }));
 }
 
-/** The opposite: drops the settings that an agent repeats, so that changing the owner's setting in a stored config changes it for all of them. */
+/**
+ * The opposite of `withInherited`: drops the settings that an agent repeats, so that changing the owner's setting in a stored config changes it
+ * for all agents with the policy.
+ */
 export function withoutInherited<T>(agents: T): T {
   if (!isSettings(agents)) return agents;
   return mapSharing(agents, (agent, owner) => {
@@ -110,7 +117,7 @@ export function withoutInherited<T>(agents: T): T {
 function mapSharing(agents: RawSettings, map: (agent: RawSettings, owner: RawSettings) => RawSettings): RawSettings {
   return Object.fromEntries(
     Object.entries(agents).map(([name, agent]) => {
-      const owner = isSettings(agent) ? agents[namedOwner(agent["policy"]) ?? ""] : undefined;
+      const owner = isSettings(agent) ? agentNamed(agents, namedOwner(agent["policy"]) ?? "") : undefined;
       return [name, isSettings(agent) && isSettings(owner) ? map(agent, owner) : agent];
     }),
   );
@@ -152,7 +159,7 @@ function sharingFaults(
     other !== name && isShareable(agent) ? [other] : [],
   );
   const instead = others.length > 0 ? `write of:${others.join(" or of:")}` : "give it a policy of its own";
-  const ownerSettings = agents[owner];
+  const ownerSettings = agentNamed(agents, owner);
   if (owner === name) return [[policy, `an agent cannot share its own policy: ${instead}`]];
   if (!ownerSettings) return [[policy, `no agent '${owner}' in agents: ${instead}`]];
   const ownersOwner = namedOwner(ownerSettings.policy);

@@ -100,6 +100,12 @@ describe("is refused:", () => {
       /^agents.searcher.policy: an agent cannot share its own policy: write of:main or of:finder$/,
     ],
     ["without a name", "of:", /^agents.searcher.policy: no agent '' in agents/],
+    [
+      "of a property that every object inherits",
+      "of:constructor",
+      /^agents.searcher.policy: no agent 'constructor' in/,
+    ],
+    ["of the prototype of every object", "of:__proto__", /^agents.searcher.policy: no agent '__proto__' in/],
   ])("a shared policy %s", (_, policy, message) => {
     const [first] = faults({ main, searcher: { ...searcher, policy, model: "m" }, finder });
     expect(first).toMatch(message);
