@@ -7,7 +7,7 @@ import { AgentStats, type Manifest, TrainingStats, WorkerSeconds } from "../cont
 import type { RunConfig } from "../contracts/config.ts";
 import { JudgeCost, totalCost } from "../contracts/judge.ts";
 import { AgentName, Step } from "../contracts/names.ts";
-import type { GroupRecord, RolloutScore, StepRecord } from "../contracts/records.ts";
+import type { GroupRecord, ScoredRollout, StepRecord } from "../contracts/records.ts";
 import { agentsOfPolicy } from "../contracts/shared-policy.ts";
 import { hasSignal } from "../mgrpo/batch.ts";
 import { knownCalls } from "../mgrpo/finalize.ts";
@@ -53,8 +53,6 @@ export const StepSummary = z.strictObject({
 });
 export type StepSummary = z.infer<typeof StepSummary>;
 
-type Counted = Exclude<RolloutScore, { excluded: string }>;
-
 export function summarizeStep(
   config: RunConfig,
   step: StepRecord,
@@ -63,7 +61,7 @@ export function summarizeStep(
   seconds: number | null,
 ): StepSummary {
   const scores = groups.flatMap((group) => Object.values(group.rollouts));
-  const counted = scores.filter((score): score is Counted => !("excluded" in score));
+  const counted = scores.filter((score): score is ScoredRollout => !("excluded" in score));
   const subs = Object.keys(config.agents).filter((name) => name !== config.main);
   const perSub = <T>(of: (sub: string) => T) => Object.fromEntries(subs.map((sub) => [sub, of(sub)]));
   const finalized = (sub: string, field: "duplicated" | "dropped") =>

@@ -32,6 +32,6 @@ test("an error among its own causes arrives", () => {
   expect(sent(error)).toMatchObject({ message: "outer", cause: { message: "inner", cause: { message: "outer" } } });
 });
 
-test("what is thrown and is no error arrives as a text", () => {
+test("a thrown value that is not an error arrives as an error with its text", () => {
   expect(sent("stop")).toEqual(new Error("stop"));
 });

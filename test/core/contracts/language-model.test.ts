@@ -23,7 +23,7 @@ test.each([
   ]);
 });
 
-test("a limit in tokens is refused for an agent behind an API under the limit's own path", () => {
+test("a limit in tokens is refused for an agent behind an API; the fault has the limit's path", () => {
   const agent = { policy: "openai", model: "m", trained: false, limits: { responseTokens: 100 } };
   expect(endpointFaults(agent)).toEqual([
     [["limits", "responseTokens"], "only its server can count its tokens: set responseCharacters instead"],

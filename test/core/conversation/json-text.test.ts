@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { memberText, reformat } from "../../../core/conversation/json-text.ts";
 
-test("reformat changes only whitespace and escapes", () => {
+test("reformat changes only whitespace and escapes, and nothing in text that is not JSON", () => {
   const text = '{ "a\\u003c" :[1.0,  12345678901234567890, "x, \\"y\\": {"],"b":null }';
   expect(reformat(text, "")).toBe('{"a<":[1.0,12345678901234567890,"x, \\"y\\": {"],"b":null}');
   expect(reformat(text, " ")).toBe('{"a<": [1.0, 12345678901234567890, "x, \\"y\\": {"], "b": null}');

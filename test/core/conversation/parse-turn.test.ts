@@ -33,7 +33,7 @@ test("calls and answers are read, with thinking and text around them", () => {
   expect(parse(`opened by the template</think>${call(ask("x"))}`)).toEqual({ kind: "calls", calls: [ask("x")] });
 });
 
-test("arguments are at most 100 levels deep: code that reads JSON overflows the stack after some thousand", () => {
+test("arguments are at most 100 levels deep: code that reads JSON overflows the stack at a few thousand", () => {
   const parameters = new Map([["any", z.unknown()]]);
   const nested = (depth: number) =>
     parseTurn(

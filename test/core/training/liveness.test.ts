@@ -98,7 +98,7 @@ test("a crash counts only against an undecided rollout that ran alone on a worke
   expect(then({ inFlight: ["4/1/2"] }, groupOf({ rollouts: { "2": { excluded: "x" } } }))).toBeUndefined();
 });
 
-test("a training rollout is named by its step, group and number, of any number of digits; nothing else is one", () => {
+test("a training rollout in flight is named by step, group and rollout, each of any number of digits; no other name counts as one", () => {
   const alone = (name: string) => rolloutAlone(workerOf({ inFlight: [name] }));
   expect(alone("123/45/67")).toEqual({ step: 123, group: 45, rollout: 67 });
   for (const other of ["123/45", "123/45/67/8", "123/45/67.json", "eval:123/45/67"])
@@ -112,7 +112,7 @@ test("a crash that the observer did not count is counted by the next tick, once"
   expect(observeWorkers(config, [dead], [groupOf({ crashes: { w1: 2 } })], 20_000)).toEqual([]);
 });
 
-test("a rollout is given up after three crashes, or limits.attempts if lower: `failed` at the outcome's own key, then scored", () => {
+test("a rollout is given up after three crashes, or limits.attempts if lower: an outcome with status `failed` is committed at its key, then scored", () => {
   const crashed = groupOf({ crashes: { a: 0, b: 0, c: 2, d: 2, e: 2 }, rollouts: { "1": { excluded: "x" } } });
   const key = "runs/test/outcomes/000004/1/2.json";
   expect(giveUp(config, [crashed])).toMatchObject([
@@ -125,7 +125,7 @@ test("a rollout is given up after three crashes, or limits.attempts if lower: `f
   expect(giveUp(config, [{ ...crashed, state: "finalized" }])).toEqual([]);
 });
 
-test("losing an agent's trainer three times halts the run with the names of such agents, and their counts are reset", () => {
+test("three losses of an agent's trainer halt the run; the reason names each such agent, and their counts are reset", () => {
   const agentOf = (agent: string, takeovers: number) => ({
     ...{ run: "test", agent, version: 3, trainer: "w2", fence: 9, takeovers },
   });

@@ -1,5 +1,5 @@
 /** @file Numbered payments: each counts once, however often and however late it is sent; sums are never too low; the record stays small. */
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { itemBytes } from "../../../adapters/aws/item-bytes.ts";
@@ -83,7 +83,7 @@ test("a payer sends one write at a time, even if callers repeat payments as soon
     ...table,
     async update(change) {
       most = Math.max(most, ++underWay);
-      await turn();
+      await nextEventLoopTurn();
       underWay--;
       if (sent++ === 0) throw new Error("no answer");
       return table.update(change);

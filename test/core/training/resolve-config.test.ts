@@ -43,7 +43,7 @@ test.each([
   ["seed=9", "'seed' cannot be set: use --seed if this command has it"],
   ["run=other", "'run' cannot be set: use --run if this command has it"],
   ["recipe=atlas", "'recipe' cannot be set: name it in the command itself"],
-])("what the command is given cannot be set: %s", (setting, fault) => {
+])("--set refuses what the command itself takes: %s", (setting, fault) => {
   expect(() => resolveConfig(recipe, { ...choice, set: ["steps=2", setting] })).toThrow(
     refusal(`--set ${setting}: ${fault}`),
   );

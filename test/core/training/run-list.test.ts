@@ -134,7 +134,7 @@ test("wherever a tick that archives a run stops, the run is still among all runs
   }
 });
 
-test("the end of a run whose entry has no time counts as store time 0", () => {
+test("a run whose entry has no time counts as ended at store time 0", () => {
   expect(archiveRun({ run: "r", progress: "halted" }, "halted", [], HOUR - 1)).toEqual([]);
   expect(archiveRun({ run: "r", progress: "halted" }, "halted", [], HOUR)).toHaveLength(2);
 });

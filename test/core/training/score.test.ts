@@ -191,7 +191,7 @@ test("a rollout's score counts its sampled tokens, sums what judging cost, and n
   });
 });
 
-test("an app's own rewards are its rollout's verdicts, and its sub-agents'; without them, the recipe's rewards decide", () => {
+test("rewards that an app gives are the verdicts on its rollout and on its sub-agents; without them, the recipe's rewards decide", () => {
   const outcome = outcomeOf([]);
   expect(givenVerdict(outcome)).toBeUndefined();
   expect(givenVerdict(outcome, "searcher")).toBeUndefined();
@@ -234,7 +234,7 @@ test("an agent that is not trained needs no turn rewards", () => {
   expect(scoreRollout(settings, outcomeOf([sub]), [sub], verdicts, hash).invocations["searcher"]).toHaveLength(1);
 });
 
-test("a verdict without an entry for each turn is refused, with the agent, the method of the rewards and the remedy", () => {
+test("a verdict without an entry for each turn is refused; the error names the agent, the method of the rewards and the remedy", () => {
   const refusal = (fault: string, method: string) =>
     expect.objectContaining({
       code: "rewards-invalid",

@@ -137,7 +137,7 @@ test("a frozen main agent: a group fills its place if any trained agent learns f
   expect(command).toEqual({ kind: "update", change: replaceGroups(step, replaced) });
 });
 
-test("a missing group of an open step is inserted before anything else, whatever the others are", () => {
+test("a missing group of an open step is inserted before anything else", () => {
   const config = teamConfig({ questionsPerStep: 2 });
   const step = planned(config, 1, after(planned(config, 0, after(undefined))));
   const commands = advance(

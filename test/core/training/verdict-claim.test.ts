@@ -109,7 +109,7 @@ test("releasing a claim frees it at once, but not a later claim on the same verd
   expect(await stored()).toMatchObject({ token: "b", heldUntil: NOW + 60_000 });
 });
 
-test("a failure is recorded with its time, and nobody may ask again for a second", async () => {
+test("a failure is recorded with its time, and nobody may ask again within a second", async () => {
   const { claimed, fail, stored, pass } = world();
   const mine = await claimed("a");
   pass(3);

@@ -1,12 +1,11 @@
 /** @file How a request for a verdict is billed: at its reported cost, or at the reserved maximum if that is unknown or cannot be recorded. */
-import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Judgment } from "../../../core/contracts/judge.ts";
 import type { TableKey } from "../../../core/contracts/keys.ts";
 import { MgrpoError as Failure } from "../../../core/errors.ts";
 import type { VerdictContext } from "../../../core/ports.ts";
 import { sha } from "../../fakes/scripted-team.ts";
-import { cost, failed, SECONDS, subject, world } from "./verdict-world.ts";
+import { cost, failed, runUntilWaiting, SECONDS, subject, world } from "./verdict-world.ts";
 
 test("a verdict whose cost cannot be recorded is billed at what was reserved, and is not asked for again", async () => {
   const { store, ask, bill } = world();
@@ -88,7 +87,7 @@ test.each<[says: string, evidence: object, microUsd: number]>([
         },
       }),
     );
-    for (let i = 0; i < 5; i++) await turn();
+    await runUntilWaiting();
     await endSleep();
     expect((await asked).message).toBe(
       "no verdict within 60 s (limits.verdictSeconds) on a conversation about question 'q7'",
@@ -107,7 +106,7 @@ async function worldOfSlowJudge() {
       return new Promise<Judgment>((resolve) => (answer = resolve));
     },
   });
-  for (let i = 0; i < 5; i++) await turn();
+  await runUntilWaiting();
   return { ...given, slow, answer };
 }
 
@@ -152,10 +151,11 @@ test("a dead caller's maximum stays charged even if another asks for the same ve
   const { store, ask, bill, pass } = world();
   const asked = (answer: () => Promise<Judgment>) => ask({ ask: ({ reserve }) => reserve(0.1).then(answer) });
   void asked(() => new Promise(() => {}));
-  for (let i = 0; i < 5; i++) await turn();
+  await runUntilWaiting();
   expect(await bill()).toMatchObject({ microUsd: 100_000 });
   pass(8 * 86_400);
   const { get, insert, update } = store.table;
+  // The table has deleted the VERDICT record: another key, without an item, takes its place.
   const another = <K extends TableKey>(key: K) => (key.pk.startsWith("VERDICT#") ? { ...key, pk: `${key.pk}'` } : key);
   store.table.get = (key) => get(another(key));
   store.table.insert = (key, item) => insert(another(key), item);
@@ -176,7 +176,7 @@ test("rewards that ignore the abort reserve nothing after their deadline, neithe
       },
     }),
   );
-  for (let i = 0; i < 5; i++) await turn();
+  await runUntilWaiting();
   await endSleep();
   await expect(late(0.2)).rejects.toMatchObject({ code: "judge-failed", retryable: true });
   await endSleep();

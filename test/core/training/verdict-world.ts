@@ -1,5 +1,5 @@
 /** @file A store and a judge for tests of verdicts. The test moves the clock by hand. */
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import { expect } from "vitest";
 import { objectKeys, tableKeys } from "../../../core/contracts/keys.ts";
 import type { MgrpoError } from "../../../core/errors.ts";
@@ -14,6 +14,11 @@ export const subject = sha("what is judged");
 
 /** The token of the n-th request, from 0. All are in one JUDGES record, since the code of "p" is a multiple of the number of records. */
 const tokenOf = (n: number) => "p".repeat(n + 1);
+
+/** Lets what is under way run until it waits for a sleep or for the test. */
+export async function runUntilWaiting(): Promise<void> {
+  for (let i = 0; i < 5; i++) await nextEventLoopTurn();
+}
 
 /** A store whose clock stands still: sleeps end when the test says so. */
 export function world() {
@@ -36,7 +41,7 @@ export function world() {
     },
     async endSleep() {
       sleeps.at(-1)?.end();
-      for (let i = 0; i < 5; i++) await turn();
+      await runUntilWaiting();
     },
     ask: (change: Partial<VerdictRequest> = {}) =>
       askForVerdict(store, {

@@ -1,11 +1,10 @@
 /** @file Asking for a verdict: who is asked, who pays, and what a failure says. The test moves the clock by hand. */
-import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Judgment } from "../../../core/contracts/judge.ts";
 import { objectKeys, type TableKey, tableKeys } from "../../../core/contracts/keys.ts";
 import { MgrpoError as Failure } from "../../../core/errors.ts";
 import type { VerdictContext } from "../../../core/ports.ts";
-import { cost, failed, SECONDS, subject, world } from "./verdict-world.ts";
+import { cost, failed, runUntilWaiting, SECONDS, subject, world } from "./verdict-world.ts";
 
 test.each(["insert", "update"] as const)(
   "a claim whose %s is repeated after a lost response still belongs to its caller",
@@ -52,7 +51,7 @@ test("free rewards that fail are recorded under `program`, with how long and how
   expect(await claim("program")).toMatchObject({ failures: 2 });
 });
 
-test("the user's own fault passes through unchanged and is no failure of a judge", async () => {
+test("an error in the recipe's rewards passes through unchanged, and does not count as a failure of the judge", async () => {
   const { ask, claim } = world();
   const fault = new Failure("rewards-invalid", "no such field");
   for (const judge of [undefined, "paid"]) {
@@ -95,7 +94,7 @@ test("while one process asks, another gets no verdict yet; a claim outlives the 
   const { ask, claim, pass } = world();
   let answer = (_judgment: Judgment) => {};
   const slow = ask({ ask: () => new Promise<Judgment>((resolve) => (answer = resolve)) });
-  await turn();
+  await runUntilWaiting();
   expect(await claim()).toMatchObject({ heldUntil: 1_000_000 + (SECONDS + 31) * 1000, asks: 1 });
   expect(await ask({ ask: () => expect.fail("asked") })).toBeUndefined();
   pass(SECONDS + 31);
@@ -109,7 +108,7 @@ test("the next caller finds the verdict of one that died after committing it", a
   const { store, ask, pass } = world();
   const hanging = ask({ ask: () => new Promise<Judgment>(() => {}) });
   hanging.catch(() => {});
-  await turn();
+  await runUntilWaiting();
   pass(SECONDS + 31);
   const key = objectKeys.verdict("test", subject, "paid");
   // Committed between this caller's first read and its claim.
@@ -142,7 +141,7 @@ test("the deadline aborts the judge and waits one second for what it has; then t
       },
     }),
   );
-  for (let i = 0; i < 5; i++) await turn();
+  await runUntilWaiting();
   expect(sleeps.map(({ seconds }) => seconds)).toEqual([SECONDS]);
   expect(await bill()).toMatchObject({ verdicts: 0, microUsd: 500_000 });
   expect(context?.signal.aborted).toBe(false);
@@ -163,7 +162,7 @@ test("votes that arrived before the deadline still count if the judge returns th
     ask: ({ signal }) =>
       new Promise((resolve) => signal.addEventListener("abort", () => resolve({ score: 1, cost: cost(0.1) }))),
   });
-  for (let i = 0; i < 5; i++) await turn();
+  await runUntilWaiting();
   await endSleep();
   expect(await asked).toEqual({ score: 1, cost: cost(0.1) });
   expect(await bill()).toMatchObject({ verdicts: 1, microUsd: 100_000 });
@@ -173,7 +172,7 @@ test("the caller's signal cancels a request under way, which releases the claim"
   const { ask, claim, endSleep } = world();
   const stop = new AbortController();
   const asked = failed(ask({ signal: stop.signal, ask: () => new Promise(() => {}) }));
-  for (let i = 0; i < 5; i++) await turn();
+  await runUntilWaiting();
   stop.abort();
   await endSleep();
   expect(await asked).toMatchObject({ code: "canceled", retryable: true });
@@ -204,11 +203,11 @@ test("a verdict in time leaves no listener on the caller's signal, and its judge
   });
   expect([added, removed]).toEqual([["abort"], ["abort"]]);
   for (const { end } of sleeps) end();
-  for (let i = 0; i < 5; i++) await turn();
+  await runUntilWaiting();
   expect(signal?.aborted).toBe(false);
 });
 
-test("a failure is billed at the cost that its cause reports, and nobody may ask again for a second", async () => {
+test("a failure is billed at the cost that its cause reports, and nobody may ask again within a second", async () => {
   const { ask, bill, claim } = world();
   const error = new Failure("endpoint-unavailable", "HTTP 503", { evidence: { cost: cost(0.25) } });
   const { evidence, cause } = await failed(ask({ ask: () => Promise.reject(error) }));

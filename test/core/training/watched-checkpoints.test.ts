@@ -64,7 +64,7 @@ test("a set that lacks shards makes the checkpoint incomplete, however many shar
   }
 });
 
-test("a file whose name only begins like a shard's is none", () => {
+test("a file whose name only begins like a shard's is not a shard", () => {
   const now = listing({ a: { ...whole, "model-1-of-3.safetensors.lock": 0, [MARKER]: 0 } });
   expect(completeCheckpoints(nothing, now)).toEqual(["a"]);
 });
