@@ -1,4 +1,4 @@
-/** @file What computes an agent's policy on this machine, and its batch sizes. */
+/** @file What computes an agent's policy on this machine, at which precision, and how much at a time. */
 import * as z from "zod";
 import type { ConfigFault } from "./config-fault.ts";
 

@@ -62,7 +62,7 @@ export const Sampling = z.strictObject({
 });
 export type Sampling = z.infer<typeof Sampling>;
 
-/** The tool budget of a conversation: calls, and micro-dollars. Null: no limit. */
+/** The tool budget of a rollout, or the share of one of its invocations: calls, and micro-dollars. Null: no limit. */
 export const Allowance = z.strictObject({
   calls: z.int().nonnegative().nullable(),
   microUsd: z.int().nonnegative().nullable(),
