@@ -1,7 +1,8 @@
 /**
- * @file `mgrpo launch`: starts a run on a stage of `sst deploy`, whose fleets then start its workers, or in the store
- * that the environment names, for workers that the user starts. Launching an existing run (`--run`) again resumes it if
- * it is halted, raises its budget if the options do, and requeues evaluations that lost answers.
+ * @file `mgrpo launch`: starts a run on a stage of `sst deploy`, or in the store that the environment names. If a
+ * deployment owns the store, its fleets start the run's workers. The user starts workers that no fleet provides.
+ * Launching an existing run (`--run`) again resumes it if it is halted, raises its budget if the options do, and
+ * requeues evaluations that lost answers.
  */
 import { z } from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
@@ -151,7 +152,7 @@ function print(
   console.log(`\n  run '${run}' is in table '${table}' and bucket '${bucket}'.`);
   if (fleets) {
     console.log(
-      "\n  Its workers start by themselves within about ten minutes, and stop when it is over. Follow it with:\n",
+      "\n  Workers of the fleets start by themselves within about ten minutes, and stop when the run is over. Follow it with:\n",
       `\n    export MGRPO_TABLE=${table} MGRPO_BUCKET=${bucket}\n    ${MGRPO} show ${run}\n`,
     );
   }

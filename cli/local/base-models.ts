@@ -31,7 +31,7 @@ import { checkTemplate, noteOnTools } from "./template-check.ts";
 export const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
 export const REQUIRED_FILES = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 
-/** Agent -> the files of its base model. */
+/** Agent that owns a policy -> the files that the policy starts from. */
 export type Bases = ReadonlyMap<string, CheckpointFiles>;
 
 /** Agent -> its model, as the config names it. */
@@ -65,7 +65,7 @@ export async function readPolicyBase(config: RunConfig, owner: string, note?: No
   return base;
 }
 
-/** Checks the model's chat template with the settings of the agents that share it with their owner. */
+/** Checks the chat template of the owner's model with the settings of each other agent that shares the owner's policy. */
 function checkSharing(
   { agents, runner }: RunConfig,
   owner: string,
@@ -153,7 +153,10 @@ function checkBase(
   return files;
 }
 
-/** The files of a folder, or of an `s3://` prefix or hub model through this machine's cache; for an adapter, also those of its base. */
+/**
+ * The files of a folder, an `s3://` prefix or a hub model; for an adapter, also those of its base. Large weights from S3 and all files from the
+ * hub are kept in this machine's caches.
+ */
 export async function readModel(model: string, setting: string): Promise<CheckpointFiles> {
   const files = await readFolder(model, setting);
   return withBase(files, model, fileIn(model, ADAPTER_CONFIG_FILE));
@@ -204,7 +207,7 @@ async function readFiles(model: string, setting: string): Promise<CheckpointFile
 
 const GIVE_MODEL = "give hf:<owner>/<name>, or the folder of a model in the Hugging Face layout";
 
-/** What to name in place of a folder without a model: one of its own folders, if those are models, as in what `mgrpo sft` writes. */
+/** The message about a folder without a model. Its subfolders that hold models, as in what `mgrpo sft` writes, are suggested instead. */
 async function noModelIn(folder: string): Promise<string> {
   const listing = await openFolderSource(folder).list();
   const models = [...listing].filter(([, files]) => files.has("config.json") || files.has(ADAPTER_CONFIG_FILE));

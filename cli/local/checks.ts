@@ -1,4 +1,7 @@
-/** @file The active checks of `mgrpo doctor`: the embedded cloud, engines and providers on a tiny model, endpoints in the environment. */
+/**
+ * @file The checks of `mgrpo doctor` beyond those of the host: the embedded cloud, engines and providers on a tiny model, whether
+ * tfjs-node-gpu is installed, and endpoints in the environment.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -77,7 +80,7 @@ async function tryProvider(provider: "webgpu" | "cuda"): Promise<string | undefi
   return `${found}; ${await bf16?.catch((error: unknown) => `no bf16: ${reasonOf(error)}`)}`;
 }
 
-/** The message without the recommended settings, which apply only to a run. */
+/** The message without the setting that it starts with and those that it recommends at the end: they apply only to a run. */
 const reasonOf = (error: unknown): string => messageOf(error).replace(/^engine\.provider \w+: |, or set .*$/g, "");
 
 /** Computes log-probs of a short sequence under a model of a few thousand parameters. */

@@ -1,6 +1,6 @@
 /**
  * @file The embedded cloud: DynamoDB and S3, on 127.0.0.1 unless it serves other machines, and the functions, which this process calls on
- * events. Only one process at a time can open it.
+ * events and scheduled ticks. Only one process at a time can open it.
  */
 import { appendFileSync } from "node:fs";
 import { setFlagsFromString } from "node:v8";
@@ -18,11 +18,11 @@ import { isolatedRewards } from "../../recipes/isolated-rewards.ts";
 export interface EmbeddedCloud {
   readonly store: Store;
   readonly functions: Functions;
-  /** The endpoints and keys that workers need. */
+  /** What workers need to reach it: the standard AWS variables, MGRPO_TABLE and MGRPO_BUCKET. */
   readonly environment: Readonly<Record<string, string>>;
   /** Seconds in which at least one function ran on an event or a scheduled tick, since this was last called. */
   takeScoringSeconds(): number;
-  /** Registers the listener to call whenever a function advances RUN or a STEP. */
+  /** Registers the only listener, which is called whenever a function updates RUN, or a STEP without closing it. */
   onAdvance(listener: () => void): void;
   /** DynamoDB writes of all processes since the cloud was opened. */
   writes(): StoreWrites;
@@ -94,7 +94,7 @@ export function openCloudStore(environment: Readonly<Record<string, string>>): A
   return openAwsStore({ table, bucket }, environment);
 }
 
-/** Calls `advanced` when a write to the table advances RUN or a STEP. Closing a STEP does not count, since RUN advances right after. */
+/** Calls `advanced` when an update of RUN or a STEP is applied. Closing a STEP does not count, since RUN advances right after. */
 function notifying(table: Table, advanced: () => void): Table {
   return {
     get: (key) => table.get(key),

@@ -54,7 +54,7 @@ async function isGroupExpired(
   if (!item) return true;
   const { rollouts, expiresAt } = parse(GroupRecord, item, `GROUP ${step}/${group} of run '${run}'`);
   if (expiresAt !== undefined && expiresAt <= nowSeconds) return true;
-  // Checks all of them: in a resumed run, the conversations of a group, even of one rollout, can differ in age.
+  // Checks every conversation: in a resumed run, the conversations of a group, even of one rollout, can differ in age.
   const keys = Object.entries(rollouts).flatMap(([k, score]) => {
     if ("excluded" in score) return [];
     const calls = Object.values(score.invocations).flat();

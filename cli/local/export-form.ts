@@ -1,6 +1,6 @@
 /**
  * @file The forms in which trained weights are exported: a model as a Hugging Face folder; an adapter as a PEFT folder, which names its base
- * model without copying it, or merged into the base; as float32, or rounded to bfloat16.
+ * model without copying it, or merged into the base; in float32, rounded to bfloat16, or as the run stores them.
  */
 import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";

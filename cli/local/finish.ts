@@ -100,7 +100,7 @@ export async function writeHeldOut(
   return { gains: heldOutGains(config.run, scores, last), caseStudies: caseStudyResults(scores, last, kept) };
 }
 
-/** A study that makes no check where it would throw. */
+/** The study with `checks` that pass an error to `onFailure` and return no check, instead of throwing. */
 const withoutFailure = (study: CaseStudy, onFailure: (error: unknown) => void): CaseStudy => ({
   ...study,
   checks(question, rollout) {

@@ -68,7 +68,7 @@ export async function readRollouts(store: Store, config: RunConfig, job: JobReco
   return (await Promise.all(found)).flat();
 }
 
-/** The suite that examples are taken from: open-book, and preferably sampled. */
+/** The suite that examples are taken from: on held-out questions, open-book, and preferably at a temperature above 0. */
 export function shownSuite({ evaluation }: RunConfig): EvaluationSuite | undefined {
   const open = evaluation.suites.filter(({ closedBook, benchmark }) => !closedBook && !benchmark);
   return open.find(({ temperature }) => temperature > 0) ?? open[0];

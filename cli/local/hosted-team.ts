@@ -27,7 +27,7 @@ export interface HostedTeam {
   readonly app: AppParts | undefined;
   /** Scores a committed outcome with the recipe's rewards. The last score of a group finalizes the group. */
   readonly score: EmbeddedCloud["functions"]["scoreRollout"];
-  /** Repairs the run and advances it, as the schedule does: finalizes a group whose last score was not written by `score`. */
+  /** Repairs the run and advances it, as a scheduled tick does. This also finalizes a group whose last score was not written by `score`. */
   tick(): Promise<void>;
 }
 

@@ -44,8 +44,8 @@ export const StartedModels = z.looseObject({ agents: z.record(z.string(), z.loos
 export type StartedModels = z.infer<typeof StartedModels>;
 
 /**
- * The config with every hub model pinned to a commit, so that the run's record names the same files forever: the commit that its revision names now,
- * or, if the name has no revision and the run has already started, the commit recorded then (`started`).
+ * The config with every hub model pinned to a commit, so that the run's record names the same files forever: the commit that its revision
+ * (by default `main`) names now, or, if the name has no revision and the run has already started, the commit recorded then (`started`).
  */
 export async function pinModels(config: RunConfig, started?: StartedModels): Promise<RunConfig> {
   const agents: RunConfig["agents"] = {};

@@ -1,4 +1,7 @@
-/** @file What lists of runs show of a run, read once from its records: its cost, its newest heartbeat, and what it does or waits for. */
+/**
+ * @file What lists of runs show of a run, read once from its records: its cost, its newest heartbeat, what it does or waits for, and why it
+ * has stalled.
+ */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { parse } from "../../core/contracts/parse.ts";
