@@ -11,7 +11,7 @@ import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler, Trainer } f
 import { longestContext } from "./checkpoint/config.ts";
 import { withStoredDtype } from "./checkpoint/dtype.ts";
 import { OPTIMIZER_FILE_NAMES } from "./checkpoint/shards.ts";
-import { INDEX_FILE, MODEL_FILE } from "./checkpoint/tensors.ts";
+import { INDEX_FILE, MODEL_FILE, TENSOR_FILE_NAMES } from "./checkpoint/tensors.ts";
 import { compiledEngine } from "./compiled/engine.ts";
 import { eagerEngine, eagerGpuEngine } from "./eager/engine.ts";
 import { tinkerEngine } from "./tinker/engine.ts";
@@ -62,16 +62,13 @@ export async function openTrainer(files: CheckpointFiles, options: OpenOptions =
   return openEngine(options.policy ?? "compiled").openTrainer(files, engineOptions(files, options));
 }
 
-/** The names of tensor files, shards and their indices included: of the model, of an adapter, or of the optimizer. */
-const TENSOR_FILES = /\.safetensors(\.index\.json)?$/;
-
 /**
  * The checkpoint with its weights and optimizer state replaced by what a trainer saved: none of their old files stays,
  * whatever the number of shards. Whole models are saved as float32, and config.json then says so.
  */
 export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
   const isWholeModel = saved.has(MODEL_FILE) || saved.has(INDEX_FILE);
-  const replaced = isWholeModel ? TENSOR_FILES : OPTIMIZER_FILE_NAMES;
+  const replaced = isWholeModel ? TENSOR_FILE_NAMES : OPTIMIZER_FILE_NAMES;
   const all = new Map([...[...files].filter(([name]) => !replaced.test(name)), ...saved]);
   return isWholeModel ? withStoredDtype(all) : all;
 }

@@ -12,15 +12,14 @@ import { sha256OfFile } from "../hash.ts";
 import { ADAPTER_CONFIG_FILE, ADAPTER_FILE, type AdapterConfig } from "./adapter.ts";
 import { wholeFile } from "./files.ts";
 import { OPTIMIZER_FILE_NAMES } from "./shards.ts";
-import { weightFilesOf } from "./tensors.ts";
+import { TENSOR_FILE_NAMES, weightFilesOf } from "./tensors.ts";
 
 /** The file beside an adapter that holds its `BasePointer`. */
 export const BASE_FILE = "base.json";
 
 /** Whether a file of an adapter's checkpoint belongs to its base: the config, or the weights, in one file or in shards. */
 export const isBaseFile = (name: string): boolean =>
-  name === "config.json" ||
-  (/\.safetensors(\.index\.json)?$/.test(name) && name !== ADAPTER_FILE && !OPTIMIZER_FILE_NAMES.test(name));
+  name === "config.json" || (TENSOR_FILE_NAMES.test(name) && name !== ADAPTER_FILE && !OPTIMIZER_FILE_NAMES.test(name));
 
 /** The base as this program recorded it: with a revision if it is on the hub. */
 export function recordedBase({ base = "", revision }: AdapterConfig): string {

@@ -12,6 +12,8 @@ import { readHeader, type TensorEntry } from "./safetensors.ts";
 export const MODEL_FILE = "model.safetensors";
 export const indexFileOf = (single: string): string => `${single}.index.json`;
 export const INDEX_FILE = indexFileOf(MODEL_FILE);
+/** Matches the names of tensor files, shards and their indices included: of the model, of an adapter, or of the optimizer. */
+export const TENSOR_FILE_NAMES = /\.safetensors(\.index\.json)?$/;
 
 const Index = z.looseObject({ weight_map: z.record(z.string(), z.string()) });
 

@@ -9,6 +9,7 @@ import type { CheckpointFiles } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { configBytes } from "../checkpoint/config.ts";
 import { wholeFile } from "../checkpoint/files.ts";
+import { TENSOR_FILE_NAMES } from "../checkpoint/tensors.ts";
 import { TinkerPath } from "./client/messages.ts";
 import { parseTinkerPolicy } from "./policy.ts";
 
@@ -60,7 +61,7 @@ export function tinkerBase(
   rank?: number,
 ): CheckpointFiles {
   const { baseModel } = parseTinkerPolicy(policy);
-  const kept = [...files].filter(([file]) => !/\.safetensors(\.index\.json)?$/.test(file));
+  const kept = [...files].filter(([file]) => !TENSOR_FILE_NAMES.test(file));
   const fresh: TinkerVersion = {
     baseModel: baseModel ?? name,
     rank: rank ?? DEFAULT_RANK,
