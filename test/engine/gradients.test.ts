@@ -1,4 +1,4 @@
-/** @file The gradient of every trained parameter: compiled = eager = central differences, tied and untied, for each loss. */
+/** @file The gradient of every trained parameter: compiled = eager in all entries, and = central differences in the steepest, for each loss. */
 import { expect, test } from "vitest";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
@@ -119,16 +119,16 @@ test.each([
       }
       return { logProbs, gradient: await takeGradient(trainer) };
     };
-    const [together, apart] = [await at([long]), await at(long.map((sequence) => [sequence]))];
+    const [together, separate] = [await at([long]), await at(long.map((sequence) => [sequence]))];
     together.logProbs.forEach((row, i) => {
       row.forEach((value, t) => {
-        expect(apart.logProbs[i]?.[t]).toBeCloseTo(value, 4);
+        expect(separate.logProbs[i]?.[t]).toBeCloseTo(value, 4);
       });
     });
     const largest = (values: Float32Array) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
     const size = largest(together.gradient);
     expect(size).toBeGreaterThan(0.01);
-    const difference = together.gradient.map((value, i) => value - (apart.gradient[i] ?? 0));
+    const difference = together.gradient.map((value, i) => value - (separate.gradient[i] ?? 0));
     expect(largest(difference)).toBeLessThan(1e-4 * size);
   },
 );

@@ -80,8 +80,8 @@ describe("a plan", () => {
           if (members.length > 1) expect(length(members)).toBeLessThanOrEqual(tokens);
         }
         const cost = trees.reduce((sum, members) => sum + rowCost(length(members)), 0);
-        const apart = batch.reduce((sum, { length: own }) => sum + rowCost(Math.max(1, own - 1)), 0);
-        expect(cost).toBeLessThanOrEqual(apart + 1e-9);
+        const separate = batch.reduce((sum, { length: own }) => sum + rowCost(Math.max(1, own - 1)), 0);
+        expect(cost).toBeLessThanOrEqual(separate + 1e-9);
       }),
     );
   });

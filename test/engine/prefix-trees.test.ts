@@ -40,18 +40,18 @@ test.each<[string, Map<string, Uint8Array>, Loss, Partial<EngineOptions>]>([
   const plan = planMicroBatches(sequences, () => 0, config, options);
   expect(plan.some(({ trees }) => trees)).toBe(true);
   const trees = await passOf(files, batch, loss, options);
-  const apart = await passOf(files, batch, loss, { ...options, prefixTrees: false });
+  const separate = await passOf(files, batch, loss, { ...options, prefixTrees: false });
   // The bits differ, so trees were computed.
-  expect(trees.gradient).not.toEqual(apart.gradient);
-  expect(trees.loss).toBeCloseTo(apart.loss, 4);
+  expect(trees.gradient).not.toEqual(separate.gradient);
+  expect(trees.loss).toBeCloseTo(separate.loss, 4);
   batch.forEach(({ tokens, weights_T }, i) => {
     tokens.forEach((_token, t) => {
-      expect(trees.scored[i]?.[t], `${i}/${t}`).toBeCloseTo(apart.scored[i]?.[t] ?? Number.NaN, 4);
-      if (weights_T[t] !== 0) expect(trees.logProbs[i]?.[t]).toBeCloseTo(apart.scored[i]?.[t] ?? Number.NaN, 4);
+      expect(trees.scored[i]?.[t], `${i}/${t}`).toBeCloseTo(separate.scored[i]?.[t] ?? Number.NaN, 4);
+      if (weights_T[t] !== 0) expect(trees.logProbs[i]?.[t]).toBeCloseTo(separate.scored[i]?.[t] ?? Number.NaN, 4);
     });
   });
   for (const { name, offset, length } of parameters) {
-    const [a, b] = [trees.gradient, apart.gradient].map((gradient) => gradient.subarray(offset, offset + length));
+    const [a, b] = [trees.gradient, separate.gradient].map((gradient) => gradient.subarray(offset, offset + length));
     const magnitude = largest(b as Float32Array);
     expect(magnitude, name).toBeGreaterThan(0);
     const difference = (a as Float32Array).map((value, i) => value - (b?.[i] ?? 0));

@@ -1,5 +1,5 @@
 /**
- * @file What the check of prefix trees compares and refuses. It compares the first trees of each shape with their sequences computed apart,
+ * @file What the check of prefix trees compares and refuses. It compares the first trees of each shape with their sequences computed separately,
  * gradients included. The tests compute nothing: their passes return what they are given. wrong-trees.test.ts has real ones.
  */
 import { describe, expect, test } from "vitest";
@@ -30,14 +30,14 @@ interface Result {
   readonly gradient?: (sequence: TrainingSequence) => number;
 }
 
-/** Passes that return one result for trees and another for sequences computed apart. */
-function passesWith(inTrees: Result, apart: Result, limitsPredictions = false) {
+/** Passes that return one result for trees and another for sequences computed separately. */
+function passesWith(inTrees: Result, separate: Result, limitsPredictions = false) {
   const calls: string[] = [];
   const sums = new Set<Float32Array>();
   const call = (pass: string, rows: readonly unknown[], [first]: readonly MicroBatch[]) => {
     const isTree = first?.trees !== undefined;
-    calls.push(`${pass} of ${rows.length} ${isTree ? `in ${first.trees.length}` : "apart"}`);
-    return isTree ? inTrees : apart;
+    calls.push(`${pass} of ${rows.length} ${isTree ? `in ${first.trees.length}` : "separately"}`);
+    return isTree ? inTrees : separate;
   };
   const passes: Passes = {
     limitsPredictions,
@@ -61,7 +61,7 @@ function passesWith(inTrees: Result, apart: Result, limitsPredictions = false) {
   };
 }
 
-const CHECK = ["gradient of 8 in 1", "gradient of 8 apart"];
+const CHECK = ["gradient of 8 in 1", "gradient of 8 separately"];
 
 describe("what is compared", () => {
   test("the first trees of each pass, number of rows and length are compared; later batches are computed once", async () => {
@@ -71,18 +71,18 @@ describe("what is compared", () => {
       await work;
       return calls.splice(0);
     };
-    expect(await callsOf(passes.logProbs([[1, 2, 3]], 1))).toEqual(["logProbs of 1 apart"]);
+    expect(await callsOf(passes.logProbs([[1, 2, 3]], 1))).toEqual(["logProbs of 1 separately"]);
     expect(await callsOf(passes.forwardBackward(batch, LINEAR, 1))).toEqual([...CHECK, "gradient of 8 in 1"]);
     // The check adds nothing to this gradient.
     expect(gradient[0]).toBe(8);
     expect(await callsOf(passes.forwardBackward(batch, LINEAR, 1))).toEqual(["gradient of 8 in 1"]);
-    const scored = ["logProbs of 8 in 1", "logProbs of 8 apart", "logProbs of 8 in 1"];
+    const scored = ["logProbs of 8 in 1", "logProbs of 8 separately", "logProbs of 8 in 1"];
     expect(await callsOf(passes.logProbs(tokensOf(batch), 1))).toEqual(scored);
     // A tree of 136 tokens, after one of 76.
     expect(await callsOf(passes.forwardBackward(groupOf(120), LINEAR, 1))).toEqual([...CHECK, "gradient of 8 in 1"]);
     // Three trees in a micro-batch, of which two are compared.
     const three = [0, 10, 20].flatMap((first) => groupOf(60, first));
-    const check = ["gradient of 16 in 2", "gradient of 16 apart"];
+    const check = ["gradient of 16 in 2", "gradient of 16 separately"];
     expect(await callsOf(passes.forwardBackward(three, LINEAR, 1))).toEqual([...check, "gradient of 24 in 3"]);
     expect(await callsOf(passes.forwardBackward(three, LINEAR, 1))).toEqual(["gradient of 24 in 3"]);
   });
@@ -94,20 +94,20 @@ describe("what is compared", () => {
     for (const kind of ["linear", "linear-entropy", "linear-entropy"] as const) {
       await passes.forwardBackward(entropic, { kind }, 1);
     }
-    expect(calls.filter((call) => call.endsWith("apart"))).toHaveLength(2);
+    expect(calls.filter((call) => call.endsWith("separately"))).toHaveLength(2);
   });
 
   test("every shape of a batch is compared, with a single extra gradient", async () => {
     const { calls, sums, checked } = passesWith({ logProb: -2 }, { logProb: -2 });
     await checked().forwardBackward([...groupOf(60), ...groupOf(120, 10)], LINEAR, 1);
-    expect(calls.filter((call) => call.endsWith("apart"))).toHaveLength(2);
+    expect(calls.filter((call) => call.endsWith("separately"))).toHaveLength(2);
     expect(sums.size).toBe(2);
   });
 
   test("nothing is compared without trees", async () => {
     const { calls, checked } = passesWith({ logProb: -2 }, { logProb: -2.5 });
     await checked({ prefixTrees: false }).forwardBackward(batch, LINEAR, 1);
-    expect(calls).toEqual(["gradient of 8 apart"]);
+    expect(calls).toEqual(["gradient of 8 separately"]);
   });
 
   // After any of these, the next batch is checked.
@@ -142,7 +142,7 @@ describe("what is compared", () => {
     const { calls, checked } = passesWith({ logProb: -2 }, { logProb: -2.5 }, true);
     const passes = checked({ microBatchTokens: 64 });
     await passes.forwardBackward(long, LINEAR, 1);
-    expect(calls).toEqual(["gradient of 8 apart"]);
+    expect(calls).toEqual(["gradient of 8 separately"]);
     await expect(passes.forwardBackward(batch, LINEAR, 1)).rejects.toThrow(/log-prob of token 60 is -2/);
   });
 });
@@ -153,7 +153,7 @@ const cut = ({ tokens, weights_T }: TrainingSequence, length: number): TrainingS
 });
 
 describe("what is refused", () => {
-  test.each([-2.5, Number.NaN])("a log-prob of -2 in a tree and %s apart is refused", async (logProb) => {
+  test.each([-2.5, Number.NaN])("a log-prob of -2 in a tree and %s separately is refused", async (logProb) => {
     const { checked } = passesWith({ logProb: -2 }, { logProb });
     await expect(checked().forwardBackward(batch, LINEAR, 1)).rejects.toMatchObject({
       code: "engine-unsupported",
@@ -166,7 +166,7 @@ describe("what is refused", () => {
     [1.001, undefined],
     [1.01, "differs from that without trees by 0.028 of the root sum square of the sequences' gradient norms"],
     [Number.NaN, "differs from that without trees by NaN of the root sum square of the sequences' gradient norms"],
-  ])("a gradient of %s in a tree and 1 apart has the fault: %s", async (inTree, fault) => {
+  ])("a gradient of %s in a tree and 1 separately has the fault: %s", async (inTree, fault) => {
     // 8 * 0.01 against sqrt(8) is 0.028.
     const { checked } = passesWith({ logProb: -2, gradient: () => inTree }, { logProb: -2 });
     const pass = checked().forwardBackward(batch, LINEAR, 1);
@@ -193,7 +193,7 @@ describe("what is refused", () => {
     await expect(withError(1e-2).forwardBackward(batch, LINEAR, 1)).rejects.toThrow(/gradient of 8 sequences/);
   });
 
-  test("trees whose log-probs and gradient are not finite are accepted if those of sequences apart are not either", async () => {
+  test("trees whose log-probs and gradient are not finite are accepted if those of separate sequences are not either", async () => {
     const infinite = { logProb: Number.NaN, gradient: () => Number.NaN };
     const { calls, checked } = passesWith(infinite, infinite);
     const passes = checked();

@@ -32,7 +32,7 @@ export function hiddenIndexOf({ tokens, trees }: MicroBatch): (i: number, t: num
   return (i, t) => nodes[i]?.[t] ?? 0;
 }
 
-/** Estimated cost of a row, a tree or a sequence. The unit is the cost of one token's matrix products in the layers. */
+/** Estimated cost of a row: a tree or a sequence. The unit is the cost of one token's matrix products in the layers. */
 type CostOf = (tokens: number) => number;
 
 /**
@@ -62,8 +62,8 @@ export function planBatch(
   config: ModelConfig,
   options: EngineOptions,
 ): BatchPlan {
-  const apart = sequences.map((_, member) => [member]);
-  if (options.prefixTrees === false) return { kind: "sequences", rows: apart };
+  const separate = sequences.map((_, member) => [member]);
+  if (options.prefixTrees === false) return { kind: "sequences", rows: separate };
   const limits = limitsOf(options);
   const costOf = costOfRow(config);
   const treeLimits = { tokens: Math.floor(Math.sqrt(limits.scores)), predictions: limits.predictions };
@@ -75,8 +75,8 @@ export function planBatch(
       0,
     );
   };
-  const isWorthIt = totalCost(apart) >= MINIMUM_GAIN * totalCost(trees);
-  return isWorthIt ? { kind: "trees", rows: trees } : { kind: "sequences", rows: apart };
+  const isWorthIt = totalCost(separate) >= MINIMUM_GAIN * totalCost(trees);
+  return isWorthIt ? { kind: "trees", rows: trees } : { kind: "sequences", rows: separate };
 }
 
 function sizeOf(members: readonly number[], sequences: Sequences, predictionsOf: (member: number) => number): RowSize {

@@ -34,7 +34,7 @@ export interface CheckedPass {
   /** Whether token t's log-prob is computed, and neither its weight nor its advantage makes its part of the gradient 0. */
   contributes(sequence: TrainingSequence, t: number): boolean;
   plan(batch: readonly TrainingSequence[], options: EngineOptions): readonly MicroBatch[];
-  /** Returns the log-probs, and adds to the gradient. The gradient must depend on them continuously, since they differ by rounding. */
+  /** Returns the log-probs, and adds to the gradient, which must depend on them continuously: with and without trees, they differ by rounding. */
   run(
     batch: readonly TrainingSequence[],
     plan: readonly MicroBatch[],
@@ -42,7 +42,7 @@ export interface CheckedPass {
   ): Promise<readonly Float32Array[]>;
 }
 
-/** Some trees of a micro-batch as a batch of their own, padded as they are there. */
+/** Some trees of a micro-batch as a batch of their own, with the same padding. */
 interface CheckedSample {
   readonly batch: readonly TrainingSequence[];
   readonly micro: MicroBatch;
@@ -83,7 +83,7 @@ function rowsOf({ trees = [], members }: MicroBatch): Row[] {
   });
 }
 
-/** A tree whose branches could be confused, and a second one, if any, since rows could be too. Undefined: no tree tests masks and positions. */
+/** A tree whose branches could be confused, and a second tree, if any, since rows could be confused too. Undefined: no tree has such branches. */
 function sampleOf(micro: MicroBatch, batch: readonly TrainingSequence[], pass: CheckedPass): CheckedSample | undefined {
   const rows = rowsOf(micro);
   const first = rows.find((row) => isBranched(row, batch, pass));
@@ -115,18 +115,18 @@ async function confirmTrees(
   gradient: Float32Array,
 ): Promise<boolean> {
   const tolerance = toleranceOf(options);
-  const apartOptions = { ...options, prefixTrees: false };
+  const separateOptions = { ...options, prefixTrees: false };
   gradient.fill(0);
   const inTrees = await pass.run(batch, [micro], gradient);
   const size = norm(gradient);
   negate(gradient);
-  const apart = await pass.run(batch, pass.plan(batch, apartOptions), gradient);
-  compareLogProbs(inTrees, apart, batch, pass, tolerance);
+  const separate = await pass.run(batch, pass.plan(batch, separateOptions), gradient);
+  compareLogProbs(inTrees, separate, batch, pass, tolerance);
   const difference = norm(gradient);
   if (difference <= tolerance * size) return true;
   // Gradients may cancel and leave only rounding: then the scale is the norm that their sum would have if they were
   // orthogonal.
-  const scale = await scaleOf(batch, pass, apartOptions, gradient);
+  const scale = await scaleOf(batch, pass, separateOptions, gradient);
   if (!Number.isFinite(scale)) return false;
   if (difference <= tolerance * scale) return true;
   throw unequal(
@@ -152,14 +152,14 @@ async function scaleOf(
 
 function compareLogProbs(
   inTrees: readonly Float32Array[],
-  apart: readonly Float32Array[],
+  separate: readonly Float32Array[],
   batch: readonly TrainingSequence[],
   { contributes }: CheckedPass,
   tolerance: number,
 ): void {
   for (const [i, sequence] of batch.entries()) {
     for (let t = 1; t < sequence.tokens.length; t++) {
-      const [found, alone] = [inTrees[i]?.[t] ?? Number.NaN, apart[i]?.[t] ?? Number.NaN];
+      const [found, alone] = [inTrees[i]?.[t] ?? Number.NaN, separate[i]?.[t] ?? Number.NaN];
       if (!contributes(sequence, t) || Object.is(found, alone) || Math.abs(found - alone) <= tolerance) continue;
       throw unequal(`the log-prob of token ${t} is ${found} in its tree but ${alone} in the sequence alone`);
     }
