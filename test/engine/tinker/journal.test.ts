@@ -102,7 +102,7 @@ test("a step that has begun is continued: finished calls are not computed again"
   await step(before);
   await pass(before);
   const atDeath = counts();
-  const after = await start("heir");
+  const after = await start("successor");
   await step(after);
   expect(counts()).toEqual(atDeath);
   await step(after);
@@ -115,15 +115,15 @@ test("a step is replayed until its version is published; after that, only the ca
   const before = await start("dead");
   await step(before);
   const saved = await before.save();
-  const heir = await start("heir");
-  await step(heir);
-  const savedAgain = await heir.save();
+  const successor = await start("successor");
+  await step(successor);
+  const savedAgain = await successor.save();
   expect(weightsOf(savedAgain)).toBe(weightsOf(saved));
   // A copy under another name, since SkyRL does not number saves.
   expect(readTinkerVersion(savedAgain).weights).not.toBe(readTinkerVersion(saved).weights);
   expect(counts()).toEqual([2, 2, 1]);
   const published = new Map([...files, ...savedAgain]);
-  await step(heir);
+  await step(successor);
   const last = await start("last", connect(), published);
   await step(last);
   expect(counts()).toEqual([4, 4, 2]);
@@ -147,18 +147,18 @@ type World = ReturnType<typeof open>;
 const errorResponse = (status: number, detail: string) => new Response(JSON.stringify({ detail }), { status });
 
 /** Takes over from a process that made a step; `fails` then makes calls that cannot be resumed. */
-type Begin = (world: World) => Promise<{ heir: Trainer; fails: () => Promise<unknown> }>;
+type Begin = (world: World) => Promise<{ successor: Trainer; fails: () => Promise<unknown> }>;
 
 const failingAt =
   (failedPath: string, status: number, detail: string): Begin =>
   async ({ start, server }) => {
     await step(await start("dead"));
-    const heir = await start("heir");
+    const successor = await start("successor");
     const fails = () => {
       server.injectFaults(({ path }) => (path === failedPath ? errorResponse(status, detail) : undefined));
-      return step(heir).finally(() => server.injectFaults(() => undefined));
+      return step(successor).finally(() => server.injectFaults(() => undefined));
     };
-    return { heir, fails };
+    return { successor, fails };
   };
 
 test.each<[string, Begin]>([
@@ -166,8 +166,8 @@ test.each<[string, Begin]>([
     "another batch",
     async ({ start }) => {
       await step(await start("dead"));
-      const heir = await start("heir");
-      return { heir, fails: () => step(heir, OTHER) };
+      const successor = await start("successor");
+      return { successor, fails: () => step(successor, OTHER) };
     },
   ],
   [
@@ -175,8 +175,8 @@ test.each<[string, Begin]>([
     async ({ start, connect, server }) => {
       const shared = connect({ fetch: byNumberAlone(server.fetch) });
       await step(await start("dead", shared));
-      const heir = await start("heir", shared);
-      return { heir, fails: () => step(heir, OTHER) };
+      const successor = await start("successor", shared);
+      return { successor, fails: () => step(successor, OTHER) };
     },
   ],
   [
@@ -185,21 +185,21 @@ test.each<[string, Begin]>([
       const dead = await start("dead");
       await step(dead);
       await step(dead);
-      const heir = await start("heir");
-      await step(heir);
-      return { heir, fails: () => heir.save() };
+      const successor = await start("successor");
+      await step(successor);
+      return { successor, fails: () => successor.save() };
     },
   ],
   ["results that expired", failingAt("retrieve_future", 410, "expired")],
   ["a server that lost the model", failingAt("forward", 400, "Model not loaded")],
 ])("%s: nothing is resumed, and the step is done on a fresh model", async (_, begin) => {
   const world = open();
-  const { heir, fails } = await begin(world);
+  const { successor, fails } = await begin(world);
   await expect(fails()).rejects.toMatchObject({ code: "replay-failed", retryable: true });
   expect(await world.written()).toBeNull();
-  await heir.load(world.files);
-  await step(heir, OTHER);
-  expect(world.weightsOf(await heir.save())).toBe(await undisturbed(OTHER));
+  await successor.load(world.files);
+  await step(successor, OTHER);
+  expect(world.weightsOf(await successor.save())).toBe(await undisturbed(OTHER));
 });
 
 test.each<[string, (world: World, dead: Trainer) => Promise<CheckpointFiles | undefined>]>([
@@ -241,7 +241,7 @@ test.each<[string, (world: World, dead: Trainer) => Promise<CheckpointFiles | un
   await step(dead);
   const from = await end(world, dead);
   const before = world.counts();
-  const trainer = await world.start("heir", world.connect(), from);
+  const trainer = await world.start("successor", world.connect(), from);
   await step(trainer);
   await trainer.save();
   expect(world.counts()).toEqual(before.map((n, i) => n + ([2, 2, 1][i] ?? 0)));
@@ -260,8 +260,8 @@ test("a session in which no model can be opened gets no heartbeat", async () => 
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   try {
     const started = server.calls.length;
-    await expect(start("heir")).rejects.toMatchObject({ code: "endpoint-refused" });
-    // The heir probed in its shared session, resumed the dead trainer's session, then opened one for its own model.
+    await expect(start("successor")).rejects.toMatchObject({ code: "endpoint-refused" });
+    // The successor probed in its shared session, resumed the dead trainer's session, then opened one for its own model.
     const [shared, own] = sessionsOf("create_model", started);
     expect(own).toBeDefined();
     expect(own).not.toBe(shared);
@@ -278,15 +278,15 @@ test("two trainers at once: the replaced one makes no further call and leaves th
   const { server, start, weightsOf, counts } = open();
   const slow = await start("slow");
   await pass(slow);
-  const heir = await start("heir");
+  const successor = await start("successor");
   const callsBefore = server.calls.length;
   await expect(slow.optimizerStep(ADAM)).rejects.toMatchObject({ code: "claim-lost" });
   await slow.close();
   expect(server.calls.length).toBe(callsBefore);
-  await step(heir);
-  expect(weightsOf(await heir.save())).toBe(await undisturbed());
+  await step(successor);
+  expect(weightsOf(await successor.save())).toBe(await undisturbed());
   expect(counts()).toEqual([2, 2, 1]);
-  await heir.close();
+  await successor.close();
   expect(server.models.loaded).toEqual([]);
 });
 

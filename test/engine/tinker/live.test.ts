@@ -80,10 +80,10 @@ describe.skipIf(url === undefined)("a live server", { timeout: 600_000 }, () => 
     await alone.close();
 
     const first = await step(await start("dead", engine));
-    const heir = await start("heir", (await open()).engine);
-    expect(await step(heir)).toEqual(first);
-    const second = await step(heir);
+    const successor = await start("successor", (await open()).engine);
+    expect(await step(successor)).toEqual(first);
+    const second = await step(successor);
     expect(second.loss).toBeCloseTo(expected[1]?.loss ?? 0, 3);
-    await heir.close();
+    await successor.close();
   });
 });
