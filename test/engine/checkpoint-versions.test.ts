@@ -71,7 +71,7 @@ test.each<[string, string[], string[]]>([
       // Shards that no index names are not opened.
       const opened = [...files].filter(([name]) => files.has(SHARDS[0] ?? "") || !name.startsWith("model-"));
       if (isOpened(files)) expect(new Set(opened.map(([, file]) => (file as Uint8Array)[0])).size).toBe(1);
-      // The new weights, which may be the only ones, stay beside.
+      // The new weights, which may be the only ones, stay in the folder, under temporary names.
       else expect(await readdir(folder)).toContainEqual(expect.stringContaining(`${after[0]}.partial-`));
       return isDone;
     };

@@ -26,7 +26,7 @@ test("only the first lane loads the optimizer's state", async () => {
   expect(loaded).toEqual([NAMES, NAMES.slice(0, 2), NAMES.slice(0, 2)]);
 });
 
-test("files that the first lane refuses change no lane: the others do not read the optimizer's state, so they could not tell", async () => {
+test("files that the first lane refuses are loaded by no lane: the others, which do not read the optimizer's state, would accept them", async () => {
   const { loaded, trainer } = lanes(true);
   await expect(trainer.load(FILES)).rejects.toMatchObject({ code: "checkpoint-damaged" });
   expect(loaded).toEqual([[], [], []]);

@@ -26,7 +26,7 @@ const exported = (files: CheckpointFiles) =>
     { merged: false, dtype: undefined },
   );
 
-test("the float32 weights that were trained from a bfloat16 base are not rounded when they are loaded", () => {
+test("the config of weights that were trained from a bfloat16 base names float32, so that loading does not round them", () => {
   expect(configOf(halfBase)).toMatchObject({ torch_dtype: "bfloat16" });
   expect(configOf(updated(halfBase, saved))).toMatchObject({ torch_dtype: "float32" });
   expect(configOf(exported(new Map([...halfBase, ...saved])))).toMatchObject({ torch_dtype: "float32" });

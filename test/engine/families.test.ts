@@ -47,7 +47,7 @@ test.each(ENGINES.flatMap(([label, engine]) => checkpointNames.map((name) => [la
 );
 
 test.each(["qwen3", "qwen2-sharded", "llama3-tied-bf16"])(
-  "%s: a sampler gives the same bits from files on disk, memory-mapped if they are float32, as from files in memory",
+  "%s: a sampler gives the same bits from memory-mapped files as from files in memory",
   async (name) => {
     const [first = []] = referenceOf(name).sequences;
     const sampleFrom = async (files: CheckpointFiles) => {

@@ -48,7 +48,7 @@ test("clipped terms whose weights have opposite signs do not share a prediction:
   expect(Array.from(advantages)).toEqual([1, 1, 3, 3]);
 });
 
-test("weights of an entropy count only in the loss that reads them: elsewhere, two of a masked token would share 0 / 0", () => {
+test("entropy weights count only in linear-entropy: in a clipped loss, two masked tokens would share a prediction with the advantage 0 / 0", () => {
   const masked = { ...sequenceOf(1, -1, 0), entropyWeights_T: Float32Array.of(0, 1, 1) };
   for (const loss of [CLIPPED, { kind: "linear" } as const]) {
     expect(predictionsOf([masked, masked], loss).member).toHaveLength(0);

@@ -14,7 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), "mgrpo-quantized-products-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const MOST_ROWS = 132;
-/** Inputs and outputs of a weight: an odd number of blocks, outputs that fill no tile, and enough of both for two threads to share. */
+/** Inputs and outputs of a weight: an odd number of blocks, a number of outputs that fills no whole tiles, and enough of both for two threads. */
 const SHAPES: [number, number][] = [
   [96, 64],
   [64, 37],

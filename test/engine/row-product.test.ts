@@ -1,4 +1,4 @@
-/** @file The bits of a row's product, and of a sequence, are the same in any batch where weights are not packed and threads divide few columns. */
+/** @file A row's product, and a sequence's samples, have the same bits in any batch, even where several threads divide few columns. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -88,7 +88,7 @@ async function sampleTurns(sampler: Sampler, i: number, length: number, turns: n
   return samples;
 }
 
-/** Of one sampler, since a sampler keeps distributions and does not compute them again. */
+/** The samples of 12 sequences, from a sampler of their own: one that had sampled them before would reuse cached distributions. */
 async function sampleAll(files: CheckpointFiles, options: LaneOptions, together: boolean): Promise<Sample[][]> {
   const sampler = await openCompiledSampler(files, options);
   const { first, turns } = options.contextTokens > 1000 ? { first: 900, turns: 3 } : { first: 1, turns: 1 };

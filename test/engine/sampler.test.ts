@@ -43,7 +43,7 @@ test("releasing a sequence cancels all of its requests and no others", async () 
 
 test("turns that differ from their sequence's earlier tokens inside a prefill chunk have the bits of new sequences", async () => {
   const sampler = await open();
-  // Both turns go on alike, after different prefixes: what is cached of one must not serve the other.
+  // The two sequences differ in their first token only: what is cached of one must not serve the other.
   for (const first of [1, 9]) {
     const turn = { ...request, sequence: `${first}`, stream: [first] };
     await sampler.sample({ ...turn, tokens: [first, 2, 3, 4, 5] });
@@ -78,7 +78,7 @@ test.each([0, 3])("a branch has the bits of its sequence's own next turn, after 
   expect(late).toEqual(again);
 });
 
-test("a branch that goes on in its own way leaves its sequence's cache as it was", async () => {
+test("a branch that continues differently leaves its sequence's cache as it was", async () => {
   const sampleNext = async (branches: boolean) => {
     const sampler = await open();
     const first = await sampler.sample(request);

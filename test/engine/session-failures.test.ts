@@ -1,4 +1,4 @@
-/** @file A graph session that could not be opened is opened again at the next use: its failure is not cached. */
+/** @file An upload whose graph session could not be opened opens it again the next time: the failure is not cached. */
 import { expect, test } from "vitest";
 import type { ExecutionProvider } from "../../core/contracts/engine.ts";
 import { tensor } from "../../engine/compiled/graph-session.ts";

@@ -1,4 +1,4 @@
-/** @file Draws from truncated distributions, compared with a sort of the whole vocabulary. */
+/** @file Draws from truncated distributions, compared with a sort of the whole vocabulary; NaN and tokens of probability 0 are never sampled. */
 import { expect, test } from "vitest";
 import type { Sampling } from "../../core/contracts/rollout.ts";
 import { stream } from "../../core/random.ts";

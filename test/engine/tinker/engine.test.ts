@@ -162,7 +162,7 @@ test.each([HOSTED, SKYRL_JAX])(
     };
     const generate = async (sampler: Sampler) => {
       const sampling = { temperature: 1, topP: 1, topK: 0 };
-      return sampler.sample({ sequence: "s", tokens: [1], maxTokens: 8, stop: [], stream: ["say"], sampling });
+      return sampler.sample({ sequence: "s", tokens: [1], maxTokens: 8, stop: [], stream: ["sample"], sampling });
     };
     const one = await engine.openSampler(await step(), OPTIONS);
     const before = await generate(one);

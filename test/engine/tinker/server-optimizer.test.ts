@@ -103,14 +103,12 @@ test.each<[string, TinkerRules["adam"], object, string]>([
   ["all", "request", { followsEpsilon: true, followsBeta1: true }, "the learning rate, epsilon, and beta1;"],
 ])("the probe reports which settings the server follows: %s", async (_, adam, measured, words) => {
   const { engine, files: base } = tiny({ ...SKYRL_JAX, adam });
-  const { optimizerProbe, close } = await engine.openTrainer(base, DECLARED).then((trainer) => ({
-    optimizerProbe: trainer.optimizerProbe,
-    close: () => trainer.close(),
-  }));
+  const trainer = await engine.openTrainer(base, DECLARED);
+  const { optimizerProbe } = trainer;
   expect(optimizerProbe).toMatchObject({ server: "http://127.0.0.1:9", ...measured });
   expect(optimizerProbe?.rise).toBeGreaterThan(0);
   expect(optimizerProbe && describeOptimizer(optimizerProbe)).toContain(`follows ${words}`);
-  await close();
+  await trainer.close();
 });
 
 test("version 0 can be sampled on a server that does not sample its base model", async () => {

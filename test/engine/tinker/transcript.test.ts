@@ -106,6 +106,7 @@ const isReplayed = ({ path, body, status }: Exchange) =>
   (path in RESPONSES || path === "retrieve_future") &&
   status !== 409 &&
   !Object.keys(body ?? {}).some((key) => key.startsWith("sampling_session"));
+
 test("the fake server answers the recorded requests with the same status and keys", async () => {
   const server = new FakeTinker({ engine: bigramEngine, files: bigramFiles(512), options: OPTIONS });
   const ids = new Map<string, string>();
