@@ -51,5 +51,5 @@ export const FAMILIES: readonly Family[] = [
 
 /** Default of `sliding_window`, in each family that applies it. */
 export const DEFAULT_SLIDING_WINDOW = 4096;
-/** Layers below this one attend to all tokens (Qwen). */
+/** Default of `max_window_layers`: layers below this one attend to all tokens (Qwen). */
 export const DEFAULT_MAX_WINDOW_LAYERS = 28;

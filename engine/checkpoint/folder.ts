@@ -27,8 +27,8 @@ export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
 }
 
 /**
- * Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced. With weights, the state
- * of an optimizer that trained others is deleted; all other files stay. All files are written before the first is replaced, so a full disk
+ * Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced. If `files` has weights,
+ * the optimizer state of the folder's old weights is deleted; all other files stay. All files are written before the first is replaced, so a full disk
  * leaves the earlier checkpoint as it is. The old weights are deleted first and the new ones come last, so what a kill leaves in between has no
  * weights and cannot be opened: it is never a mixture of two. Rejects with MgrpoError `config-invalid`, before it writes, if the folder has
  * another file that would be read in place of new shards, or an adapter that would be added to the new model.
@@ -39,7 +39,7 @@ export async function writeCheckpoint(folder: string, files: CheckpointFiles): P
   const names = [...files.keys()];
   for (const name of names) removeLeftovers(folder, partialPrefix(name));
   const partialPath = (name: string) => join(folder, temporaryName(partialPrefix(name)));
-  const isLast = (name: string) => Number(WEIGHTS_FILES.includes(name));
+  const rankOf = (name: string) => Number(WEIGHTS_FILES.includes(name));
   let hasRemoved = false;
   try {
     for (const [name, file] of files) await writeOne(partialPath(name), file);
@@ -47,7 +47,7 @@ export async function writeCheckpoint(folder: string, files: CheckpointFiles): P
       await rm(join(folder, name));
       hasRemoved = true;
     }
-    for (const name of names.toSorted((a, b) => isLast(a) - isLast(b)))
+    for (const name of names.toSorted((a, b) => rankOf(a) - rankOf(b)))
       await rename(partialPath(name), join(folder, name));
   } catch (error) {
     // Once old weights are gone, the new ones may be the only ones.

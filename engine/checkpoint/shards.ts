@@ -28,7 +28,7 @@ export const SHARD_BYTES = 2 ** 30;
 const MAXIMUM_LENGTH = 2 ** 32;
 /** An adapter is one file, however large, and files of this size or more cannot be written or read in one call. */
 const MAXIMUM_ADAPTER_BYTES = 2 ** 31;
-/** Bytes that are left for a file's header. */
+/** Bytes reserved for a file's header. */
 const HEADER_ROOM = 2 ** 20;
 
 /** The files of a checkpoint but those of its optimizer. */

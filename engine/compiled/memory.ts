@@ -124,7 +124,7 @@ export function planSampling(
   };
 }
 
-/** @param held `copies`: arrays of what is trained, of all trainers and samplers. */
+/** `copies`: how many arrays of what is trained all trainers and samplers have. */
 function heldWeights(
   config: ModelConfig,
   lora: LoraConfig | null,

@@ -1,5 +1,5 @@
 /**
- * @file ggml's tensor types as float32. A quantized tensor is a sequence of blocks; each contains scales and small integers for 32 or 256
+ * @file Converts tensors of ggml's types to float32. A quantized tensor is a sequence of blocks; each contains scales and small integers for 32 or 256
  * elements. Layouts and the order of roundings are those of ggml (ggml-quants.c), so the values equal those of its Python package, gguf-py, bit
  * for bit. In ggml's notation, d is a scale, m a minimum and dmin the scale of minima, each a float16.
  */

@@ -24,7 +24,7 @@ export interface Predictions {
   readonly position: Int32Array;
 }
 
-/** Whether token t of a sequence is predicted, and whether the same prediction serves two sequences there. */
+/** Whether token t of a sequence is predicted, and whether two sequences that share a row can share its prediction of token t. */
 export interface WantedPredictions {
   readonly isWanted: (member: number, t: number) => boolean;
   readonly canShare: (a: number, b: number, t: number) => boolean;
@@ -43,12 +43,12 @@ export function weightedPredictions(batch: readonly TrainingSequence[], loss: Lo
   if (loss.kind !== "clipped-token") return { isWanted, canShare: () => true };
   const canShare = (a: number, b: number, t: number) => {
     const [one, other] = [batch[a], batch[b]] as [TrainingSequence, TrainingSequence];
-    const hasOneSign = (name: "advantages_T" | "weights_T") =>
+    const haveSameSign = (name: "advantages_T" | "weights_T") =>
       Math.sign(one[name]?.[t] ?? 0) === Math.sign(other[name]?.[t] ?? 0);
     // Equal behavior log-probs: the same ratio.
     return (
-      hasOneSign("advantages_T") &&
-      hasOneSign("weights_T") &&
+      haveSameSign("advantages_T") &&
+      haveSameSign("weights_T") &&
       one.behaviorLogProbs_T?.[t] === other.behaviorLogProbs_T?.[t]
     );
   };

@@ -10,7 +10,7 @@ export interface SampledToken {
 
 /**
  * Samples from the probabilities of all tokens [V], which the caller computed at the sampling temperature (at 1 when greedy).
- * @throws MgrpoError `checkpoint-damaged` if they are NaN.
+ * @throws MgrpoError `checkpoint-damaged` if the token's probability is not a positive, finite number, as with weights that are NaN.
  */
 export function sampleToken(probabilities: Float32Array, sampling: Sampling, uniform: () => number): SampledToken {
   const token =
@@ -23,8 +23,8 @@ export function sampleToken(probabilities: Float32Array, sampling: Sampling, uni
 }
 
 /**
- * Of a sampled token: its probability is positive, and at most 1 up to rounding. Memory-mapped weights are not read before they are
- * used, so that NaN in them is found here.
+ * The log-prob of a sampled token, whose probability is positive, and at most 1 up to rounding. Memory-mapped weights are not checked
+ * in advance, so NaN in them is found here.
  * @throws MgrpoError `checkpoint-damaged` for any other probability.
  */
 export function logProbOf(probability: number | undefined): number {

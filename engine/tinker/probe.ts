@@ -22,7 +22,7 @@ export interface ServerBehavior {
   readonly overTokens: "sum" | "mean";
   /** How a step's loss combines the losses of its sequences. */
   readonly overSequences: "sum" | "mean";
-  /** Whether `grad_clip_norm` has an effect; false where an ignored epsilon hides it. */
+  /** Whether `grad_clip_norm` has an effect. Also false where the server ignores epsilon, since the effect cannot be measured then. */
   readonly clips: boolean;
   /** Whether a call repeated under the same number returns the first result, so that a dead process's step can be resumed. */
   readonly remembersCalls: boolean;
@@ -136,7 +136,7 @@ function optimizerOf(moves: readonly number[]): Pick<ServerBehavior, "clips" | "
   const [byNoRate = 0, byEpsilon = 0, byClipping = 0, free = 0, byMomentum = 0] = moves;
   const isStill = (move: number) => Math.abs(move) < NO_MOVE * Math.abs(free);
   const followsEpsilon = isStill(byEpsilon);
-  // Where epsilon is ignored, the step that tests it is the one from a fresh adapter.
+  // The first step that moves the fresh adapter: the one that tests epsilon, where epsilon is ignored.
   const rise = followsEpsilon ? free : byEpsilon;
   if (!(rise > 0)) refuse("a step along the gradient does not make its tokens more likely");
   if (!isStill(byNoRate)) refuse("it uses its own learning rate and ignores the one it is sent");

@@ -75,7 +75,7 @@ interface Copy {
 class SampledCopy {
   readonly #open: () => Promise<Copy>;
   readonly #onLost: () => void;
-  /** Closed together: a request that is being retried may still name a lost one. */
+  /** All copies so far, lost ones included: a request that is being retried may still name one. `close` closes them together. */
   readonly #opened: Promise<Copy>[] = [];
   #current: Promise<Copy>;
 

@@ -108,7 +108,7 @@ export class TinkerServer {
     try {
       await model.loadWeights(weights);
     } catch (error) {
-      await model.unload().catch(() => {});
+      await this.unload(model);
       throw error;
     }
     return model;

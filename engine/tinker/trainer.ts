@@ -75,7 +75,7 @@ export async function openTinkerTrainer(
   return new TinkerTrainer({ server, base, version, behavior, journal, limits }, model, optimizerProbe);
 }
 
-/** Maximum number of log-probs that a trainer caches. A step clears them, but a reference policy takes none. */
+/** Maximum number of log-probs that a trainer caches. An optimizer step clears the cache, but the trainer of a reference policy takes no steps. */
 const MAXIMUM_CACHED_LOG_PROBS = 2 ** 22;
 
 class TinkerTrainer implements Trainer {

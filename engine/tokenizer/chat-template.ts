@@ -19,7 +19,7 @@ export const CONFIG = "tokenizer_config.json";
 export const TEMPLATE_FILE = "chat_template.jinja";
 const FIXED_DATE = "{%- macro strftime_now(format) -%}26 Jul 2024{%- endmacro %}";
 
-/** A special token is a string or an added token, which is read as its content. */
+/** A special token: a string, or an added token, of which only the content is kept. */
 const SpecialToken = z
   .union([z.string(), z.looseObject({ content: z.string() }).transform(({ content }) => content)])
   .nullish();

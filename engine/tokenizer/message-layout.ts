@@ -28,8 +28,8 @@ export interface MessageLayout {
 export interface CallsOptions {
   /**
    * As the model samples them: with tokens that span the protocol's tags and the JSON, if the tokenizer has any. Each
-   * call's JSON is then part of the template, so the layout must not be cached. Absent: the JSON is data, tokenized
-   * apart from its tags.
+   * call's JSON is then part of the conversation's shape, so a layout that is kept would cache shapes that hardly recur.
+   * Absent: the JSON is data, tokenized separately from its tags.
    */
   readonly asSampled?: boolean;
 }

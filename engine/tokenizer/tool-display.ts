@@ -90,6 +90,7 @@ export function requireSystemMessage(
  */
 export function hasToolRole(tokenizer: Tokenizer, { thinking }: ChatSettings, shown: readonly ToolSchema[]): boolean {
   const conversation: ChatMessage[] = [...messages(""), { role: "assistant", content: "call" }];
+  // If the template fails even without a message of that role, that error is the one to report.
   tokenizer.render(conversation, shown, true, thinking);
   const response = "response_of_tool";
   const { text } = tryRender(tokenizer, [...conversation, { role: "tool", content: response }], shown, thinking);

@@ -1,9 +1,9 @@
 /**
  * @file Products of the sampler's graph whose rounding depends on a row alone, never on how many rows there are.
  *
- * The runtime (MLAS) divides a product that has fewer rows than columns by columns, 16 or more to a thread, among more threads the larger the
- * product is. It sums the inner dimension in parts of 128, and in longer parts where a thread has at most 64 columns. So a narrow product of
- * two rows and of 200 can round differently. Here it is computed in parts: of 16 columns, which threads do not divide, or of 128 of the inner
+ * The runtime (MLAS) divides the columns of a product that has fewer rows than columns among threads: at least 16 columns to a thread, and more
+ * threads the larger the product is. It sums the inner dimension in parts of 128, and in longer parts where a thread has at most 64 columns. So a narrow product of
+ * two rows can round differently from one of 200 rows. Here it is computed in parts: of 16 columns, which threads do not divide, or of 128 of the inner
  * dimension, which are summed at once. A packed weight is always summed in the same parts.
  */
 import * as tf from "@tensorflow/tfjs-core";
@@ -20,8 +20,8 @@ const NARROW_BLOCKS = 4;
 const PART = 128;
 
 /**
- * The threads of a sampler on the CPU: at most one per head, since attention has a product per head, and without packing so few that products as
- * wide as the model are not narrow. Then only narrow keys and values are summed in parts, which copies their weights.
+ * The number of threads of a sampler. On the CPU: at most one per head, since attention has a product per head, and without packing so few that
+ * products as wide as the model are not narrow. Then only narrow keys and values are summed in parts, which copies their weights.
  */
 export function samplingThreads(
   { width, heads, headWidth }: ModelConfig,

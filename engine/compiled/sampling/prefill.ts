@@ -2,8 +2,8 @@
  * @file Prefill with shared-prefix deduplication. A prefix that one sequence has cached is copied to the others: rollouts of a question share
  * its prompt, all questions share the system message and the tools, and rollouts with the same history share the tool response.
  *
- * A cache's bits depend on its tokens and on how they were cut into chunks. The first chunk of a turn begins where the cached tokens end. Each
- * holds CHUNK_TOKENS tokens, the last one the rest, whatever else is in the batch. Only whole chunks are copied, from a cache in the same
+ * A cache's bits depend on its tokens and on how they were cut into chunks. The first chunk of a turn begins where the cached tokens end. Every
+ * chunk holds CHUNK_TOKENS tokens, except the last, which holds the rest, whatever else is in the batch. Only whole chunks are copied, from a cache in the same
  * prefix state (prefix-states.ts), so on the CPU a copy is bit-identical to a recomputed chunk.
  */
 import { appendTokens, entryWithPrefix, prefixStateOf, type SlotEntry } from "./kv-cache-slots.ts";

@@ -63,7 +63,7 @@ export function dataParallel(
     gradientNorm: async () => first.gradientNorm(await othersGradients()),
     ...saveMethods((index) => first.savedFile(index)),
     async load(files) {
-      // The first lane alone at first: if it refuses the files, the others keep their weights, too.
+      // The first lane loads before the others: if it refuses the files, they keep their weights, too.
       await first.load(files);
       await Promise.all(others.map((lane) => lane.load(withoutOptimizer(files))));
     },

@@ -22,7 +22,7 @@ export function plannedPasses(
         kind: "log-probs",
         gradientLength: 0,
         contributes: () => true,
-        // Each node is predicted at most once, so the limit on tokens bounds those; each sequence adds its last token, which has no node.
+        // A node's token is predicted at most once, so the limit on tokens bounds these predictions. Only each sequence's last token has no node.
         plan: (part, partOptions) => planOf(tokensOf(part), () => 1, partOptions),
         run: (part, plan) => passes.logProbs(tokensOf(part), temperature, plan),
       };

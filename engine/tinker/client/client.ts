@@ -61,7 +61,7 @@ export interface TinkerClient {
   deleteWeights(path: string): Promise<void>;
 }
 
-/** Owns models, which the server keeps while the session's heartbeat, every 10 s, goes on. The heartbeat does not keep this process alive. */
+/** Owns models. The server keeps them as long as the session sends a heartbeat every 10 s. The heartbeat does not keep this process alive. */
 export interface TinkerSession {
   readonly id: string;
   /** Creates an adapter on the base model. Rejects with `endpoint-refused` if the server creates one with a different base or rank. */

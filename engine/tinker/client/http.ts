@@ -42,7 +42,7 @@ export interface RequestAttempt {
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 const MAXIMUM_RETRY_AFTER_SECONDS = 60;
-/** After decompression. V8 holds no longer string, so a response of more could not be parsed. */
+/** Measured after decompression. V8 has no longer strings, so a larger response could not be parsed. */
 const MAX_RESPONSE_BYTES = 2 ** 29;
 
 /** Throws RetryableFailure on connection failures, timeouts, rate limits and outages, and if the server asks for a retry. */

@@ -52,7 +52,7 @@ export interface Ticket {
 }
 
 const MAXIMUM_PAUSE_SECONDS = 10;
-/** Maximum submissions of one call whose results expire. */
+/** Maximum number of submissions of a call: each result that expires causes another. */
 const MAXIMUM_SUBMISSIONS = 3;
 /** Maximum polls that fail with a 400 without a detail, which a proxy sends; a 400 from the server has a detail and is final. */
 const MAXIMUM_PROXY_REFUSALS = 3;
