@@ -1,4 +1,4 @@
-/** @file Checkpoint folders that cannot be read, hold more than a checkpoint, or other weights, or are written to while they are read. */
+/** @file Checkpoint folders that cannot be read, that hold other files or weights, or that are written to while they are read. */
 import { mkdir, mkdtemp, open, readdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";

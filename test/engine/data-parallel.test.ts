@@ -1,4 +1,4 @@
-/** @file A trainer on several lanes: which of them gets the optimizer's state. */
+/** @file A trainer on several lanes: only the first loads the optimizer's state, and it loads before the others. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";

@@ -39,7 +39,7 @@ test.each([
   expect(open(body).render(MESSAGES, [], false)).toBe(text);
 });
 
-test("the renderer drops such text: without that fault, nothing needs to be refused", () => {
+test("the renderer still drops such text: once it does not, nothing needs to be refused", () => {
   const template = new Template(loop("<{{ m.role }}>{% continue %}"));
   expect(template.render({ messages: MESSAGES })).toBe("");
 });

@@ -1,4 +1,4 @@
-/** @file The epsilon of the norms, which the models of the other tests have too small to show. */
+/** @file The epsilon of the norms. In the models of other tests, it is too small to have a visible effect. */
 import type * as tf from "@tensorflow/tfjs-core";
 import { expect, test } from "vitest";
 import type { PolicyEngine } from "../../core/ports.ts";

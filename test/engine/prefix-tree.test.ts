@@ -87,7 +87,7 @@ describe("a plan", () => {
   });
 
   // Two groups of three that share 10 tokens, and with each other 2. Together: 2 + 2 (8 + 3) = 24 tokens, which cost 24 + 57.6 = 81.6.
-  // Apart: 10 + 3 = 13 tokens each, which cost 2 (13 + 16.9) = 59.8.
+  // Separately: 10 + 3 = 13 tokens each, which cost 2 (13 + 16.9) = 59.8.
   test("branches that share too little become separate trees, since each pays for the other's attention", () => {
     const branch = (first: number, last: number) => [9, 9, ...Array<number>(8).fill(first), last, 0];
     const batch = [1, 2].flatMap((first) => [3, 4, 5].map((last) => branch(first, last)));

@@ -29,10 +29,8 @@ const DOCUMENTED: readonly (readonly [RegExp, ToolDisplay | "refused"])[] = [
   [/gemma-?3/i, "system"],
   [/nemo/i, "refused"],
 ];
-const SETTINGS: TemplateSettings = {
-  ...{ system: "Be brief.", tools: ["search"], delegates: [], toolPrompt: "auto" },
-};
-/** The first letter keeps a space at the start apart from the one that SentencePiece puts before a text. */
+const SETTINGS: TemplateSettings = { system: "Be brief.", tools: ["search"], delegates: [], toolPrompt: "auto" };
+/** None begins with a space: it could be mistaken for the one that SentencePiece puts before a text. */
 const TEXTS = [
   "What is the capital of France?",
   "a  two spaces, a tab\tand\n\nnewlines \n",

@@ -126,7 +126,7 @@ test.each<[string, Partial<SampleRequest>]>([
 const EDGES = [64, 128, 256].flatMap((edge) => [-2, -1, 0, 1, 2].map((more) => edge + more));
 
 test.each<DecodeMode>(["step", "block", "device"])(
-  "%s: log-probs of tokens beside the edge of the cache, or of a prefill chunk, equal the trainer's",
+  "%s: log-probs of tokens near the edge of the cache, or of a prefill chunk, equal the trainer's",
   async (mode) => {
     const options = { ...OPTIONS, contextTokens: 300, provider: "cpu" } as const;
     const [sampler, trainer] = [

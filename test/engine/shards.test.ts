@@ -91,7 +91,7 @@ test("updated optimizer state replaces all files of the old one, and no others",
 /** More than the header of a file, or the index, takes. */
 const HEADER_BYTES = 4096;
 
-test("Adam's moments, cut to the shard size, read back bit for bit; a larger model refuses them", () => {
+test("Adam's moments, cut to the shard size, read back bit for bit; those of a smaller model are refused", () => {
   const m = weights.map((value) => value / 2);
   const v = weights.map((value) => value ** 2);
   fc.assert(

@@ -57,7 +57,7 @@ test("a sampler or trainer may be closed again: its thread closes it once", asyn
   }
 });
 
-test("a trainer keeps the files of its first optimizer state until its state changes", async () => {
+test("a lost trainer is opened again with its optimizer's files only if its state had not changed", async () => {
   const { thread, methods, files } = fakeThread();
   const options = { ...OPTIONS, provider: "cpu" } as const;
   const model = tinyCheckpoint();

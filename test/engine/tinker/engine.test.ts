@@ -22,7 +22,7 @@ import { errorOf, POLICY, tinyTinker } from "./tiny-tinker.ts";
 const files = bigramFiles(30);
 const tiny = (rules: TinkerRules = HOSTED) => tinyTinker({ engine: bigramEngine, files, options: OPTIONS, rules });
 
-/** Six rollouts in two groups, sampled from a version; the advantage grows with their length. */
+/** Six rollouts in two groups, sampled from a version; the advantage depends on their length. */
 async function rollOut(
   sampler: Sampler,
   version: number,

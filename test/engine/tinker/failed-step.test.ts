@@ -10,7 +10,7 @@ import { tinyTinker } from "./tiny-tinker.ts";
 const MODEL = { engine: bigramEngine, files: bigramFiles(30), options: OPTIONS };
 
 test.each(["forward_backward", "optim_step"])(
-  "a step whose last %s fails cannot be repeated on its partial gradient: only on a version that is loaded",
+  "after a step whose last %s fails, every call is refused until a version is loaded",
   async (path) => {
     const { server, connect, files: base } = tinyTinker({ ...MODEL, rules: SKYRL_JAX });
     const options = { ...OPTIONS, microBatchTokens: 3 };

@@ -114,7 +114,8 @@ function mortalProcess(server: FakeTinker, store: Store, death: Death | undefine
   const all = <T extends object>(port: T): T =>
     Object.fromEntries(Object.entries(port).map(([name, call]) => [name, alive(call)])) as T;
   const engine = tinkerEngine(POLICY, {
-    ...{ retrySeconds: 0, pauseSeconds: 0.001 },
+    retrySeconds: 0,
+    pauseSeconds: 0.001,
     fetch: alive(async (url: string, init: RequestInit) => {
       if (dead || !death?.isFatal(url.split("/api/v1/")[1] ?? "")) return server.fetch(url, init);
       const response = death.when === "after" ? await server.fetch(url, init) : undefined;
