@@ -136,7 +136,7 @@ class DecodeInputs {
     this.#rows = BigInt64Array.from({ length: slots }, (_, row) => BigInt(row));
     this.#visible = new Int32Array(slots);
     this.#width = width;
-    this.#mask = this.#newMask();
+    this.#mask = this.#newMask(width);
   }
 
   set(slot: number, { token, position, temperature }: DecodeRow): void {
@@ -151,8 +151,8 @@ class DecodeInputs {
   /** Widens the mask with the cache. */
   fit(width: number): void {
     if (width === this.#width) return;
+    this.#mask = this.#newMask(width);
     this.#width = width;
-    this.#mask = this.#newMask();
   }
 
   /** Views of the first `rows` slots. */
@@ -180,8 +180,8 @@ class DecodeInputs {
   }
 
   /** Unmasks each slot's visible positions and its new token. */
-  #newMask(): Float32Array {
-    const seen = this.#width + 1;
+  #newMask(width: number): Float32Array {
+    const seen = width + 1;
     const mask = new Float32Array(this.#slots * seen).fill(MASK_VALUE);
     this.#visible.forEach((positions, slot) => {
       mask.fill(0, slot * seen, slot * seen + positions);

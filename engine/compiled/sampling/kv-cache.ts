@@ -47,18 +47,32 @@ export class KvCache implements SlotStorage {
     return this.#width;
   }
 
-  /** Makes room for sequences of `tokens` + 1 tokens. Widening invalidates every view. */
+  /** Makes room for sequences of `tokens` + 1 tokens. Widening invalidates every view. If it fails, all arrays keep their width. */
   reserve(tokens: number): void {
     if (tokens < this.#width) return;
     const width = Math.min(this.#limit, Math.ceil((tokens + 1) / WIDTH_STEP) * WIDTH_STEP);
     this.#views.clear();
-    // One array at a time, so that only one exists twice.
-    this.#arrays.forEach((from, index) => {
-      const to = { array: this.#allocate(width), width, slot: 0 };
-      this.#copy(index, { array: from, width: this.#width, slot: 0 }, to, this.#slots, this.#width);
-      this.#arrays[index] = to.array;
-    });
+    let widened = 0;
+    try {
+      // One array at a time, so that only one exists twice.
+      for (const [index, from] of this.#arrays.entries()) {
+        const to = { array: this.#allocate(width), width, slot: 0 };
+        this.#copy(index, { array: from, width: this.#width, slot: 0 }, to, this.#slots, this.#width);
+        this.#arrays[index] = to.array;
+        widened++;
+      }
+    } catch (error) {
+      for (let index = 0; index < widened; index++) this.#narrow(index, width);
+      throw error;
+    }
     this.#width = width;
+  }
+
+  /** Restores the width of an array that is `width` wide. In place: no row moves to a later position. */
+  #narrow(index: number, width: number): void {
+    const array = this.#arrays[index] as Float32Array;
+    this.#copy(index, { array, width, slot: 0 }, { array, width: this.#width, slot: 0 }, this.#slots, this.#width);
+    this.#arrays[index] = array.subarray(0, this.#slots * this.#slotLength);
   }
 
   /** Views of the first `count` slots. */

@@ -33,8 +33,8 @@ export class PrefixCache {
   set(key: string, probabilities: Float32Array): void {
     if (this.#capacity === 0) return;
     const row = this.#rows.get(key) ?? this.#freeRow();
-    this.#rows.set(key, row);
     this.#view(row).set(probabilities);
+    this.#rows.set(key, row);
   }
 
   #freeRow(): number {
