@@ -1,7 +1,7 @@
 /**
- * @file DynamoDB's limits on requests, and EventBridge's on events, enforced by the services that stand in for AWS: AWS refuses what exceeds
- * them, so no other service may accept it (docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html). Only a query that
- * exceeds its page is not refused: it continues on the next page. The item limit is in core/contracts/bounds.ts.
+ * @file DynamoDB's limits on requests, and EventBridge's on events. AWS refuses what exceeds them, so this repository's stand-ins for AWS do too
+ * (docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html). A query that exceeds its page is not refused: it continues on
+ * the next page. The item limit is in core/contracts/bounds.ts.
  */
 import type { UpdateItemCommandInput } from "@aws-sdk/client-dynamodb";
 
@@ -41,6 +41,6 @@ function countOperators(text: string, isCondition: boolean): number {
   return text.match(operators)?.length ?? 0;
 }
 
-/** Whether a table stores the number: DynamoDB refuses those nearer to 0 than 1e-130. */
+/** Whether a table stores the number: DynamoDB refuses one closer to 0 than 1e-130, and its SDK one beyond the safe integers. */
 export const isStorable = (value: number): boolean =>
-  Number.isFinite(value) && (value === 0 || Math.abs(value) >= 1e-130);
+  value === 0 || (Math.abs(value) >= 1e-130 && Math.abs(value) <= Number.MAX_SAFE_INTEGER);

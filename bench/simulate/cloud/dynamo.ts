@@ -79,9 +79,9 @@ function refuseLargeExpressions(input: Parameters<typeof expressionFault>[0]): v
   if (fault !== undefined) throw validationException(fault);
 }
 
-function refuseTinyNumbers(value: unknown): void {
-  if (typeof value === "number" && !isStorable(value)) throw validationException("Number underflow");
-  if (typeof value === "object" && value !== null) Object.values(value).forEach(refuseTinyNumbers);
+function refuseUnstorableNumbers(value: unknown): void {
+  if (typeof value === "number" && !isStorable(value)) throw validationException("Number out of range");
+  if (typeof value === "object" && value !== null) Object.values(value).forEach(refuseUnstorableNumbers);
 }
 
 class Items {
@@ -99,7 +99,7 @@ class Items {
 
   store(attributes: ItemAttributes): Stored {
     const item = unmarshall(attributes);
-    refuseTinyNumbers(item);
+    refuseUnstorableNumbers(item);
     const stored = { attributes, bytes: itemBytes(item) };
     if (stored.bytes > ITEM_BYTES) throw validationException("Item size has exceeded the maximum allowed size");
     const pk = attributes["pk"]?.S ?? "";
