@@ -1,6 +1,6 @@
 /**
- * @file Checks a header before it is sent, since the error of `fetch` for one that HTTP does not allow repeats its value, which may be a secret.
- * Also reads Retry-After.
+ * @file Checks a header before it is sent: if HTTP does not allow its value, the error of `fetch` repeats the value, which may be a secret. Also
+ * reads Retry-After.
  */
 
 /** Whether HTTP allows a header with this name and value. */
@@ -13,7 +13,7 @@ export function isHeader(name: string, value: string): boolean {
   }
 }
 
-/** In seconds. Retry-After has a number of seconds or a date; 0 if it is absent or has neither. */
+/** The pause that a Retry-After header asks for, in seconds. The header has a number of seconds or a date; 0 if it is absent or has neither. */
 export function retryAfterSeconds(retryAfter: string | null | undefined): number {
   const seconds = Number(retryAfter ?? 0);
   if (Number.isFinite(seconds)) return Math.max(0, seconds);

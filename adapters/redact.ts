@@ -1,7 +1,7 @@
 /**
  * @file Removes secrets from what backends send. Some backends repeat what they were sent: in an error, a response, or a tool's description.
- * One redactor per run knows the value of every environment variable that the settings name. It runs before a text is cut, stored, shown
- * to an agent, or thrown.
+ * The tools of a run share one redactor, which knows the value of every environment variable that their settings name; a tracker's knows the
+ * headers that it sends. A text is redacted before it is cut, stored, shown to an agent, or thrown.
  */
 export type Redact = (text: string) => string;
 
@@ -18,7 +18,7 @@ export function redactor(values: readonly string[]): Redact {
   return (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "***"), text);
 }
 
-/** As it is, without its scheme, and as JSON and URLs write it. PHP escapes slashes in JSON, and .NET the plus sign: base64 has both. */
+/** The value as it is, without its scheme, and as JSON and URLs write it. In JSON, PHP escapes slashes and .NET escapes plus signs: base64 has both. */
 function formsOf(value: string): string[] {
   return [value.trim(), value.trim().replace(SCHEME, "")].flatMap((form) => {
     const json = JSON.stringify(form).slice(1, -1);
@@ -42,8 +42,8 @@ function redactValue(redact: Redact, value: unknown, above: readonly unknown[] =
 }
 
 /**
- * Redacts an error, its causes and the errors of an `AggregateError` in place, so that they keep their classes and codes. Where a property's
- * value contains itself, it becomes "[circular]". Returns the error.
+ * Redacts an error, its causes and the errors of an `AggregateError` in place, so that they keep their classes and codes. If the value of a
+ * property contains itself, "[circular]" takes the place of the inner one. Returns the error.
  */
 export function redactError(redact: Redact, error: unknown): unknown {
   // A set: causes may form a cycle.

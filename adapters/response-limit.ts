@@ -1,4 +1,4 @@
-/** @file The limit on the size of responses, of any status, that a library reads whole: those of model servers, and lists of the Hugging Face Hub. */
+/** @file The maximum size of a response that a library reads whole, whatever its status: from model servers, and lists from the Hugging Face Hub. */
 
 /** Bytes after decompression. A completion of 200,000 tokens with a log-probability for each takes about 30 MB. */
 const MAX_RESPONSE_BYTES = 64 * 2 ** 20;
@@ -17,10 +17,10 @@ export const withinLimit =
     if (!response.body) return response;
     let size = 0;
     const limit = new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, passed) {
+      transform(chunk, controller) {
         size += chunk.length;
         if (size > MAX_RESPONSE_BYTES) throw new ResponseTooLarge();
-        passed.enqueue(chunk);
+        controller.enqueue(chunk);
       },
     });
     return new Response(response.body.pipeThrough(limit), response);

@@ -1,6 +1,6 @@
 /**
- * @file The SDK clients: keep-alive connections, bounded retries, the endpoints and keys of a store's own variables or of this
- * process, and an observer that sees every attempt on the wire.
+ * @file The SDK clients: keep-alive connections, bounded retries, endpoints and keys from a store's own variables or from this process's
+ * environment, and an observer that sees every attempt on the wire.
  */
 import { IncomingMessage } from "node:http";
 import { finished } from "node:stream";
@@ -46,7 +46,7 @@ export interface AwsClients {
   close(): void;
 }
 
-/** Silences the SDK's advice to upgrade Node.js, which would break up a run's progress line. The versions are pinned. */
+/** Silences the SDK's advice to upgrade Node.js, which would break up a run's progress line. The SDK's versions are pinned. */
 export function silenceNodeVersionWarning(): void {
   process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
 }

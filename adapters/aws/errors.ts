@@ -1,5 +1,5 @@
 /** @file Translates the errors of the SDK, and decides whether a retry can help. */
-import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
+import { type ErrorCode, isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 /** An error of the SDK or of node:net. */
 interface ForeignError {
@@ -124,7 +124,7 @@ export async function translated<T>(operation: string, endpoint: () => string, c
 }
 
 function translate(operation: string, endpoint: string, cause: unknown): MgrpoError {
-  if (cause instanceof MgrpoError) return cause;
+  if (isMgrpoError(cause)) return cause;
   const error = cause as ForeignError;
   const name = error.name ?? "Error";
   const status = error.$metadata?.httpStatusCode ?? 0;

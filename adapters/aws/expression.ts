@@ -1,4 +1,4 @@
-/** @file Translates a `TableChange` into DynamoDB expressions. Names and values become placeholders, one per distinct name. */
+/** @file Translates a `TableChange` into DynamoDB expressions. Placeholders stand for names and values: one per distinct name, one per value. */
 import type { NativeAttributeValue } from "@aws-sdk/util-dynamodb";
 import { MgrpoError } from "../../core/errors.ts";
 import type { TableChange, TableCondition, TablePath, TableValue } from "../../core/ports.ts";
@@ -12,7 +12,10 @@ export interface Expressions {
   readonly values: Record<string, NativeAttributeValue>;
 }
 
-/** `SET #0 = :0 ADD #1 :1 REMOVE #2.#3` with the condition `#0 = :2`, or `attribute_exists(pk)`: an update never creates an item. */
+/**
+ * For example, `SET #0 = :0 ADD #1 :1 REMOVE #2.#3` with the condition `#0 = :2`. A change without an `equals` condition gets the condition
+ * `attribute_exists(pk)`: an update never creates an item.
+ */
 export function expressionsOf(change: TableChange): Expressions {
   const names = new Map<string, string>();
   const values: NativeAttributeValue[] = [];

@@ -1,4 +1,4 @@
-/** @file The categories of questions whose scores are also reported separately: as a benchmark's authors do, otherwise by level and by kind. */
+/** @file Scores are also reported by category: in the categories of a benchmark's authors, or else by level and by kind. */
 import type { Benchmark } from "../../core/contracts/evaluation-suite.ts";
 import type { Question } from "../../core/contracts/question.ts";
 

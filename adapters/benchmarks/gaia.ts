@@ -26,7 +26,7 @@ const GaiaTask = z.object({
 const Greeting = z.object({ task_id: z.literal("0-0-0-0-0") });
 const isGreeting = (value: unknown): boolean => Greeting.safeParse(value).success;
 
-/** The format that the leaderboard's system prompt demands. Its scorer ignores little more than case, spaces and punctuation. */
+/** The format that the leaderboard's system prompt demands. The leaderboard's scorer ignores little more than case, spaces and punctuation. */
 const FORMAT = [
   "Answer with a number, with as few words as possible, or with a comma-separated list of these.",
   "Numbers: digits, without thousands separators, and without a unit such as $ or % unless the question asks for it.",

@@ -71,7 +71,7 @@ function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: numbe
   return set;
 }
 
-/** Zod accepts facts that contain themselves. */
+/** The questions, parsed. Also refuses facts that contain themselves, which Zod accepts. */
 function parsedSet(
   given: unknown,
   { name }: Pick<Recipe, "name">,

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
 
-/** A row of a file. `row` counts from 1, as an editor does for JSONL. */
+/** A row of a file. `row` counts from 1: in JSON Lines, it is the number of the line. */
 export interface BenchmarkRow {
   readonly file: string;
   readonly row: number;

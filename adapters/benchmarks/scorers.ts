@@ -22,7 +22,7 @@ const reasoningGym: Scorer = {
     gymScore(parse(GymTask, kind, `the kind of question '${id}'`), answer, reference),
 };
 
-/** Undefined without `hasOwnScorer`: the recipe's rewards do the scoring. `openJudge` is called only if needed. */
+/** Undefined if `hasOwnScorer` is false: the recipe's rewards score the suite. `openJudge` is called only if a judge is needed. */
 export function scorerOf(
   { benchmark }: Pick<EvaluationSuite, "benchmark">,
   criteria: string | undefined,

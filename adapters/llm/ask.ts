@@ -39,7 +39,7 @@ export interface GeneratedReply extends Pick<LanguageModelV3GenerateResult, "con
   /** `length`: the answer is cut, at the limit of the request or of the model's context. */
   readonly stop: "stop" | "length";
   readonly usage: TokenUsage;
-  /** As the server sent it; undefined on Bedrock. */
+  /** The response body, parsed; undefined on Bedrock. */
   readonly body: unknown;
 }
 
@@ -56,7 +56,7 @@ export async function requestCompletion(
     const { raw = "" } = result.finishReason;
     const { inputTokens, outputTokens, raw: counts } = result.usage;
     const usage = usageOf(inputTokens.total, outputTokens.total, counts?.["total_tokens"]);
-    if (!usage || isNothing(usage, result) || BROKEN_OFF.includes(raw)) onUnknownUsage();
+    if (!usage || isUncounted(usage, result) || BROKEN_OFF.includes(raw)) onUnknownUsage();
     if (!BROKEN_OFF.includes(raw)) return answerOf(endpoint, result, usage);
     throw unavailable(`${endpoint.name} broke off its answer (finish reason '${raw}')`);
   };
@@ -115,8 +115,8 @@ async function once(
   }
 }
 
-/** Whether the counts of an answer are 0. Servers that do not count report that, and the AI SDK reads missing counts so. */
-function isNothing({ inputTokens, outputTokens }: TokenUsage, { content }: LanguageModelV3GenerateResult): boolean {
+/** Whether an answer with content has counts of 0: servers that do not count report 0, and the AI SDK turns missing counts into 0. */
+function isUncounted({ inputTokens, outputTokens }: TokenUsage, { content }: LanguageModelV3GenerateResult): boolean {
   return inputTokens + outputTokens === 0 && content.length > 0;
 }
 

@@ -15,20 +15,20 @@ function withArguments(call: { readonly [key: string]: unknown }) {
   return { ...call, arguments: typeof given === "string" ? given : JSON.stringify(given) };
 }
 
-/** A body that is anything else is unchanged. */
-export function withWrittenArguments(body: string): string {
+/** A body that is not a completion with tool calls is returned unchanged. */
+function withStringArguments(body: string): string {
   if (!body.includes('"tool_calls"')) return body;
   const { data } = CompletionWithCalls.safeParse(jsonOrUndefined(body));
   return data ? JSON.stringify(data) : body;
 }
 
-/** The response with its body rewritten. A body that breaks off breaks off in the result too. */
+/** The response with its body rewritten. If the body breaks off, so does the result's. */
 export function rewriteArguments(response: Response): Response {
   if (!response.body) return response;
   const chunks: Uint8Array[] = [];
   const rewriting = new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk) => void chunks.push(chunk),
-    flush: (rewritten) => rewritten.enqueue(Buffer.from(withWrittenArguments(Buffer.concat(chunks).toString()))),
+    flush: (controller) => controller.enqueue(Buffer.from(withStringArguments(Buffer.concat(chunks).toString()))),
   });
   return new Response(response.body.pipeThrough(rewriting), response);
 }

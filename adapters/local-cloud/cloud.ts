@@ -100,7 +100,7 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
       close: () => closers.closeAll(),
     };
   } catch (error) {
-    // The fault at the start says more than one at the close.
+    // The error that stopped the start says more than one while closing.
     await closers.closeAll().catch(() => {});
     throw storageFault(directory, error);
   }

@@ -89,8 +89,9 @@ class JournalFile {
   }
 
   #append(line: string): void {
-    this.#addedBytes += line.length;
-    writeAll(this.#file, Buffer.from(line));
+    const bytes = Buffer.from(line);
+    this.#addedBytes += bytes.length;
+    writeAll(this.#file, bytes);
   }
 
   #compact(): void {
@@ -113,8 +114,8 @@ class JournalFile {
 
   /** Atomically replaces the file with one that holds only the pending events. Returns the new descriptor. */
   #replace(): number {
-    const text = [...this.#pending.values()].map(announcement).join("");
-    writeFileSync(`${this.#path}.new`, text);
+    const bytes = Buffer.from([...this.#pending.values()].map(announcement).join(""));
+    writeFileSync(`${this.#path}.new`, bytes);
     const file = openSync(`${this.#path}.new`, "a");
     try {
       renameSync(`${this.#path}.new`, this.#path);
@@ -122,7 +123,7 @@ class JournalFile {
       closeSync(file);
       throw error;
     }
-    [this.#keptBytes, this.#addedBytes] = [text.length, 0];
+    [this.#keptBytes, this.#addedBytes] = [bytes.length, 0];
     return file;
   }
 }

@@ -26,7 +26,7 @@ export interface MlflowOptions {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** MLflow's own limits on a batch; the length of a value is that of older servers. */
+/** MLflow's own limits on a batch. The limit on a value's length is that of older servers. */
 const BATCH = { metrics: 1000, parameters: 100, parameterCharacters: 500 };
 
 const Experiment = z.object({ experiment: z.object({ experiment_id: z.string() }) });

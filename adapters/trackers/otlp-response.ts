@@ -17,7 +17,7 @@ export interface RejectedSpans {
   readonly reason: string;
 }
 
-/** Undefined: it accepted all spans, as far as it reports. */
+/** Undefined: the receiver reports no rejected spans. */
 export function rejectedSpans(contentType: string, body: Uint8Array): RejectedSpans | undefined {
   // Receivers that take protobuf answer with it. Others, such as MLflow, answer with text of their own.
   if (!/^application\/x-protobuf\b/i.test(contentType)) return undefined;

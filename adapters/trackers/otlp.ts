@@ -156,7 +156,7 @@ async function post(
 const isTooLarge = ({ status, body }: TrackerResponse): boolean =>
   status === 413 || (status === 400 && /request body too large/i.test(new TextDecoder().decode(body)));
 
-/** Throws `tracker-unavailable` unless the receiver accepted the request, at least in part. No text has a key that the receiver repeats. */
+/** Throws `tracker-unavailable` unless the receiver accepted the request, at least in part. Keys that the receiver repeats are redacted. */
 function rejectedBy(options: OtlpOptions, { status, type, body }: TrackerResponse): RejectedSpans | undefined {
   const redact = redactor(Object.values(options.headers));
   if (status < 200 || status >= 300) {
@@ -164,7 +164,7 @@ function rejectedBy(options: OtlpOptions, { status, type, body }: TrackerRespons
     const text = redact(new TextDecoder().decode(body)).slice(0, 300);
     throw new MgrpoError("tracker-unavailable", `${nameOf(options)} answered ${status}: ${text}`, { retryable });
   }
-  // Such as a login page to which a proxy redirects.
+  // For example, a proxy's login page.
   if (/^text\/html\b/i.test(type)) {
     const message = `${addressOf(options)} answered with a web page, so it is not an OTLP receiver: check the address and the headers`;
     throw new MgrpoError("tracker-unavailable", message, { retryable: true });

@@ -5,8 +5,8 @@
  *                             blobs/<hash>                 a file's bytes; SHA-256 for large files, the git hash for others
  *                             snapshots/<commit>/<file>    a link to its blob
  *
- * Where links are not allowed, a snapshot has copies instead. Invariants: a file is renamed to its blob's name only when it is complete and its
- * hash is right, and a copy to its own only when it is complete.
+ * Where links are not allowed, a snapshot has copies instead. Invariants: a file gets its name in `blobs` only once it is complete and its hash
+ * is right; a copy gets its name in `snapshots` only once it is complete.
  */
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";

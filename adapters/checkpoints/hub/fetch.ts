@@ -1,4 +1,4 @@
-/** @file Requests to the hub, whose failures are one line each: unreachable, limited, refused, or no such model. */
+/** @file Requests to the hub, whose failures are one line each: unreachable, rate-limited, refused, or no such model. */
 import { isMgrpoError, MgrpoError } from "../../../core/errors.ts";
 import type { HubSettings } from "./settings.ts";
 
@@ -50,7 +50,7 @@ export async function readAnswer<T>({ url }: HubSettings, read: () => Promise<T>
   }
 }
 
-/** `what` happened, as a clause that names the hub. */
+/** `what`: a clause that says what happened, and names the hub. */
 export const hubUnavailable = (what: string, cause?: unknown): MgrpoError =>
   new MgrpoError("hub-unavailable", `${what}: check the network or HF_ENDPOINT, or name a folder that has the model`, {
     retryable: true,

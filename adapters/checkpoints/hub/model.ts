@@ -1,4 +1,4 @@
-/** @file A model of the Hugging Face Hub as a folder on this machine: its commit, then its files, from the cache or downloaded into it. */
+/** @file A model of the Hugging Face Hub as a folder on this machine: resolves its commit, then takes its files from the cache or downloads them into it. */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

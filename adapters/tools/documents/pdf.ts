@@ -10,7 +10,7 @@ interface TextItem {
 
 type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
 
-/** Said first, since the end of the text may be cut. */
+/** Stands before the text, whose end may be cut. */
 const INCOMPLETE = "[some text is missing: it is in a Chinese, Japanese or Korean encoding that cannot be read]\n\n";
 
 export async function extractPdf({ bytes, maxCharacters }: Document): Promise<Extracted> {

@@ -7,8 +7,8 @@
  *     suspect  ──> queue ──> a process, with no other at work ──text──> text
  *                                   └── again ──> TOO_COMPLEX, remembered by its SHA-256
  *
- * The first death may be the machine's fault (out of memory, or too busy), and the tools' cache keeps an answer for the whole run. So a
- * document is rejected only if its process also dies or times out while no other document is being read.
+ * The first failure may be the machine's fault (out of memory, or too busy), and the tools' cache keeps an answer for the whole run. So a
+ * document is rejected only if its second process dies or times out too, while no other document is being read.
  *
  *     read   waits for: a process, then its reply      unblocked by: the reply, the end of the process, the document's deadline
  */
@@ -30,7 +30,7 @@ const MAX_PROCESSES = 2;
 const MAX_ATTEMPTS = 3;
 
 export function openReader(timeoutSeconds = TIMEOUT_SECONDS): Reader {
-  return new ReaderPool(timeoutSeconds, MAX_PROCESSES);
+  return new ReaderPool(timeoutSeconds);
 }
 
 interface ReadTask {
@@ -48,7 +48,6 @@ type Standing = "suspect" | "rejected";
 
 class ReaderPool implements Reader {
   readonly #timeoutSeconds: number;
-  readonly #maxProcesses: number;
   readonly #queue = new FairQueue<ReadTask>();
   readonly #processes = new Set<ReaderProcess>();
   readonly #idle: ReaderProcess[] = [];
@@ -61,9 +60,8 @@ class ReaderPool implements Reader {
   #isExclusive = false;
   #isClosed = false;
 
-  constructor(timeoutSeconds: number, maxProcesses: number) {
+  constructor(timeoutSeconds: number) {
     this.#timeoutSeconds = timeoutSeconds;
-    this.#maxProcesses = maxProcesses;
   }
 
   read(document: Document, caller = ""): Promise<Extracted> {
@@ -84,7 +82,7 @@ class ReaderPool implements Reader {
 
   /** Starts as many tasks as may run now. */
   #startNext(): void {
-    if (this.#isExclusive || this.#busy >= (this.#next ? 1 : this.#maxProcesses)) return;
+    if (this.#isExclusive || this.#busy >= (this.#next ? 1 : MAX_PROCESSES)) return;
     const task = this.#next ?? this.#queue.take();
     this.#next = undefined;
     if (!task) return;

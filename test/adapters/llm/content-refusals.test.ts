@@ -50,7 +50,7 @@ test.each([
   json(403, { code: "permission-denied", error: "Content violates usage guidelines. Team: t, Model: grok-4" }),
   says("withheld", { finish: "sensitive" }),
 ])(
-  "a prompt that OpenAI, DeepSeek, Qwen, xAI or GLM filters ends the conversation without an answer",
+  "a prompt that OpenAI, DeepSeek, Qwen or xAI filters, or an answer that GLM filters, ends the conversation without an answer",
   async (reply) => {
     expect(await turnAfter(reply)).toMatchObject({ text: "", calls: [], stop: "stop" });
   },

@@ -1,4 +1,4 @@
-/** @file A model server's response of more than 64 MiB, of any status, is refused before it fills the memory, and is not requested again. */
+/** @file A model server's response of more than 64 MiB, of any status, is refused, and is not requested again. */
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";

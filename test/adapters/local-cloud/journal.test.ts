@@ -1,4 +1,4 @@
-/** @file The journal of events: how long it grows, also on a disk that is temporarily full, and what the next start finds in it. */
+/** @file The journal of events: how large it grows, even on a disk that is temporarily full, and what the next start finds in it. */
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * @file What an MCP server returns, as far as it is used. A response of 10 MB holds three million empty objects, and the SDK's schemas collect
- * several faults of each: they would take minutes and more memory than the process has. Here, the first faulty item ends the check.
+ * @file What an MCP server returns, as far as it is used. A response of 10 MB can hold three million empty objects, and the SDK's schemas
+ * would collect several faults of each, which takes minutes and more memory than the process has. Here, the first faulty item ends the check.
  */
 import * as z from "zod";
 import { isShallow, MAX_DEPTH } from "../../../../core/contracts/conversation.ts";
@@ -9,7 +9,7 @@ type Json = z.infer<ReturnType<typeof z.json>>;
 
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** It comes from JSON, so its values are JSON. */
+/** For objects parsed from JSON: their values are not checked to be JSON, only their depth is. */
 const JsonRecord = z
   .custom<Record<string, Json>>(isObject, { error: "expected an object", abort: true })
   .refine(isShallow, { error: `more than ${MAX_DEPTH} levels deep` });

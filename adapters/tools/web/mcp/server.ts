@@ -204,8 +204,8 @@ class McpConnection implements McpServer {
   #reason(cause: unknown, connection: Connection | undefined): string {
     const hasEnded = cause instanceof McpError && cause.code === ErrorCode.ConnectionClosed;
     const last = hasEnded ? lastReason(this.#redact(connection?.errorOutput() ?? "")) : undefined;
-    const said = last === undefined ? "" : `; it wrote to standard error: ${last}`;
-    return boundReason(`${this.#redact(reasonOf(cause))}${said}`.replace(/\s+/g, " ").trim());
+    const output = last === undefined ? "" : `; it wrote to standard error: ${last}`;
+    return boundReason(`${this.#redact(reasonOf(cause))}${output}`.replace(/\s+/g, " ").trim());
   }
 }
 

@@ -13,7 +13,7 @@ interface PageText {
 
 /**
  * Begins an extraction, before the caller's first `await`: holds what it may cost, or what is left of the rollout's budget if that is less
- * but may be enough. The returned function reads the page, or says that the page may cost more than that.
+ * but may be enough. The returned function reads the page, or returns a message that the page may cost more than what is held.
  */
 export type BeginExtraction = (goal: string, context: ToolContext) => (page: PageText) => Promise<string>;
 

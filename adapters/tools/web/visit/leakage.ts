@@ -43,7 +43,7 @@ export function leakageGuard(blocked: string[]): LeakageGuard {
     const slash = `${entry}/`.indexOf("/");
     return { host: hostOf(entry.slice(0, slash)), path: pathOf(entry.slice(slash)) };
   });
-  // The K rollouts of a question that wait for one page check it one after the other, and a long page takes up to a second.
+  // The latest check: the K rollouts of a question that wait for one page check it one after the other, and a long page takes up to a second.
   let last = { text: "", question: "", isLeak: false };
   return {
     blocked,
@@ -116,7 +116,7 @@ function tokensOf(text: string): readonly string[] {
   return toStreamSafe(plain).normalize("NFKC").toLowerCase().match(TOKEN) ?? [];
 }
 
-/** As the addresses of pages have it: in lower case, and in Punycode if it is not ASCII. Without `*.`, since subdomains are included. */
+/** The host as the addresses of pages have it: in lower case, and in Punycode if it is not ASCII. Without `*.`: subdomains are always included. */
 function hostOf(entry: string): string {
   const host = entry.replace(/^\*?\./, "");
   const address = `http://${host}`;

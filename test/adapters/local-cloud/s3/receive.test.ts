@@ -49,7 +49,7 @@ test.each([
   ["longer", 2500, 3],
   ["shorter", 2_000_000, 1000],
 ])(
-  "a body that is %s than it declares is refused, and reading stops once its space is full",
+  "a body that is %s than it declares is refused, and is read no further than its reserved space",
   async (_, declared, pieces) => {
     const folder = mkdtempSync(join(tmpdir(), "mgrpo-receive-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -210,7 +210,7 @@ test.each([
 
 /** One event of a stream; `fields` are its others. */
 const event = (message: object, fields = "") => `${fields}data: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`;
-const said = (answer: string) => ({ content: [{ type: "text", text: answer }] });
+const textResult = (text: string) => ({ content: [{ type: "text", text }] });
 
 test("a server that sends thousands of requests gets ten replies at once: each takes a connection, and a process has few", async () => {
   let replies = 0;
@@ -224,7 +224,7 @@ test("a server that sends thousands of requests gets ten replies at once: each t
     await expect.poll(() => replies, { timeout: 20_000 }).toBeGreaterThanOrEqual(10);
     // Time for more of them.
     await new Promise((resolve) => setTimeout(resolve, 500));
-    response.end(event({ id, result: said("done") }));
+    response.end(event({ id, result: textResult("done") }));
   });
   const server = openServer({ url });
   expect(await server.call("ask", {})).toBe("done");
@@ -238,7 +238,7 @@ test("a stream that breaks off is resumed while its call waits, and not after th
     const stream = () => response.writeHead(200, { "content-type": "text/event-stream" });
     if (request.method === "GET") {
       resumed.push(request.headers["last-event-id"]);
-      return void stream().end(event({ id: 1, result: said("the rest") }, "retry: 0\nid: b\n"));
+      return void stream().end(event({ id: 1, result: textResult("the rest") }, "retry: 0\nid: b\n"));
     }
     const { id, method, params } = JSON.parse(await text(request));
     if (method !== "tools/call") return greet(id, method, response);
@@ -261,7 +261,7 @@ test("a stream whose resumption fails once is resumed again", async () => {
     if (request.method === "GET") {
       resumed += 1;
       if (resumed === 1) return void response.writeHead(500, { "content-type": "text/plain" }).end("restarting");
-      return void stream().end(event({ id: 1, result: said("the rest") }));
+      return void stream().end(event({ id: 1, result: textResult("the rest") }));
     }
     const { id, method } = JSON.parse(await text(request));
     if (method !== "tools/call") return greet(id, method, response);

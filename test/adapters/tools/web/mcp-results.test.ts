@@ -1,4 +1,4 @@
-/** @file Results of a hostile MCP server over HTTP: millions of faulty items neither block the process nor fill its memory. */
+/** @file What an MCP server returns over HTTP: millions of faulty items are refused at once, and of the content of a result, text and links are shown. */
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { resultText } from "../../../../adapters/tools/web/mcp/results.ts";
@@ -22,7 +22,7 @@ async function openWith(results: Record<string, string>, onCall?: (params: unkno
     "far",
     { ...COMMON, url: `${origin}/mcp`, headers: {} },
     () => "",
-    (said) => said,
+    (text) => text,
   );
   onTestFinished(() => server.close());
   return server;
