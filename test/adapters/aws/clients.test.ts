@@ -61,7 +61,7 @@ test("an object whose download stalls is downloaded again", async () => {
   expect(requests).toBeGreaterThan(1);
 });
 
-test("requests wait for a free connection without a time limit, and each is sent once", async () => {
+test("requests wait for a free connection for longer than one may take to open, and each is sent once", async () => {
   let requests = 0;
   const { table, sent } = await openWith({ connections: 1, idleSeconds: 30 }, async (request, response) => {
     request.resume();

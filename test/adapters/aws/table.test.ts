@@ -30,7 +30,7 @@ test("items too large for one response come in as many as they need", async () =
   expect(requests()).toBe(Math.ceil(40 / 3));
 });
 
-test("a batch of which nothing is ever processed is given up, as throttled", async () => {
+test("a batch of which nothing is ever processed fails as throttled", async () => {
   const { table, requests } = tableOf(() => 0);
   const throttled = { code: "store-unreachable", retryable: true, message: expect.stringContaining("is throttling") };
   await expect(table.getAll(keys)).rejects.toMatchObject(throttled);
@@ -44,7 +44,7 @@ test("a batch of which nothing is processed is requested again", async () => {
   expect(requests()).toBe(3);
 });
 
-test("every read is consistent, also that of the rest of a batch", async () => {
+test("every read is consistent, including the read of the rest of a batch", async () => {
   const reads: (boolean | undefined)[] = [];
   const api: DynamoApi = {
     getItem: async ({ ConsistentRead }) => {

@@ -204,7 +204,7 @@ describe("a file that a run names by commit and hash", () => {
   const open = (changes: Partial<typeof part> = {}, more?: Record<string, string>) =>
     openExternalFiles(openFileCache(join(home(), "unused")), () => settings(more))({ ...part, ...changes });
 
-  test("is downloaded once into the hub's cache, alone", async () => {
+  test("is downloaded once into the hub's cache, without the model's other files", async () => {
     const path = join(root(), "snapshots", COMMIT, "model.safetensors");
     expect(await open()).toEqual({ path, bytes: weights.length, origin: part.origin });
     expect(Uint8Array.from(readFileSync(path))).toEqual(weights);

@@ -44,7 +44,7 @@ test("without a single file of weights, the shards that the index lists are fetc
   expect(shards.map(read)).toEqual(shards);
 });
 
-test("an adapter's folder has no model of its own: its two files are complete, also offline", async () => {
+test("an adapter's two files are a complete snapshot, even offline: its folder has no model of its own", async () => {
   const files = ["adapter_config.json", "adapter_model.safetensors"].map((name) => [name, text(name)] as const);
   await serve(new Map([...files, ["adapter_model.bin", text("pickled")]]));
   const folder = await fetching();

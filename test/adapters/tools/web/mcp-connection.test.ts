@@ -70,7 +70,7 @@ async function giveUpAndClose(server: McpServer): Promise<void> {
   await closing;
 }
 
-test("`close` waits for the end of a process that a timed-out call has given up", async () => {
+test("`close` waits for the end of a process that a timed-out call has given up on", async () => {
   const server = openProcess();
   const pid = Number(await server.call("process", {}));
   await giveUpAndClose(server);

@@ -103,7 +103,7 @@ test("text and links are shown, and of other content its kind", () => {
   expect(() => resultText({ content: [{ type: "text" }] })).toThrow();
 });
 
-test("an unpaired surrogate in the arguments, which Python servers drop the message for, is sent as U+FFFD", async () => {
+test("an unpaired surrogate in the arguments is sent as U+FFFD: Python servers drop a message that contains one", async () => {
   let sent: unknown;
   const server = await openWith({ "tools/call": '{"content":[]}' }, (params) => {
     sent = params;

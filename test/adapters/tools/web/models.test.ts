@@ -72,7 +72,7 @@ test("a model that accepts only its default temperature is asked without one, an
   await tools.close();
 });
 
-test("a page that may cost more than is left is not sent to the model", async () => {
+test("a page that turns out to cost more than is left is not sent to the model", async () => {
   const { call, close, requests } = await openTools();
   const context = withMicroUsd(1300);
   expect(await call("visit", page("/wiki/Towns_of_Arlandia"), context)).toMatch(
