@@ -145,11 +145,8 @@ export function scriptedAgent(
   const opened = new Map<number, Promise<Inference>>();
   const policy = {
     acquire: async (version: number) => ({
-      ...{
-        inference: await (opened.get(version) ?? opened.set(version, open(version)).get(version)),
-        activated: async () => true,
-        release: () => {},
-      },
+      inference: await (opened.get(version) ?? opened.set(version, open(version)).get(version)),
+      release: () => {},
       backend: () => {
         throw new Error("an app's agents have no backend");
       },
