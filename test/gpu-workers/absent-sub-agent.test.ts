@@ -53,7 +53,7 @@ test("a rollout that waits for a sub-agent without a worker is retried until the
   for (const score of Object.values((await group()).rollouts)) expect(score).not.toHaveProperty("excluded");
 });
 
-test("a conversation's delegations are recorded until their reports; one that fails, or has no report yet, stays recorded", async () => {
+test("a conversation's delegations are listed as unanswered until they have a report; one that fails stays listed", async () => {
   const config = relayConfig();
   const tokenizer = openTokenizer(bpeFiles());
   const ask = (task: string) => callText("delegate", { agent: "searcher", task });
@@ -77,7 +77,7 @@ test("a conversation's delegations are recorded until their reports; one that fa
   ]);
 });
 
-test("an app's requests to sub-agents, not to the main agent, are recorded until a reply or a reached limit; a failure leaves them", async () => {
+test("an app's requests to sub-agents, not to the main agent, are listed as unanswered until a reply or a reached limit; one that fails stays listed", async () => {
   const unanswered = new Map<string, string>();
   const answers: ((reply: TurnReply | Promise<never>) => void)[] = [];
   const turn = () => new Promise<TurnReply>((resolve) => answers.push(resolve));

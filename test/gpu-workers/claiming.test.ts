@@ -48,8 +48,8 @@ async function openStep(changes: object, runAttempt: RolloutHost["runAttempt"], 
 }
 
 /**
- * A worker in a group whose rollout 0 it runs, without an end, and whose rollout 1 a dead worker has claimed. `round` waits for the attempts that
- * it starts.
+ * A group whose rollout 0 this worker has claimed, and whose rollout 1 a dead worker has claimed. An attempt at rollout 0 ends only when it is
+ * aborted. `round` waits for the attempts that it starts.
  */
 async function openClaiming(runStep = 0) {
   const started: number[] = [];

@@ -239,20 +239,17 @@ test("an outcome that another worker committed but the store has lost is a damag
 });
 
 test.each([
-  ["a fault of the store", new MgrpoError("store-unreachable", "no answer"), false],
-  ["any other failure", new RangeError("a bug"), true],
-])(
-  "%s while rollouts are in flight makes suspects of them: only if they may be its cause",
-  async (_what, fault, isCrash) => {
-    const { store, job, evaluator } = await begun();
-    const commit: ObjectStore["commit"] = (key, ...rest) =>
-      key.includes("/rollouts/") ? Promise.reject(fault) : store.objects.commit(key, ...rest);
-    const objects = { ...store.objects, commit };
-    await expect(evaluator(never, {}, { ...store, objects })).rejects.toThrow(fault.message);
-    const { state, suspects = {} } = await job();
-    expect([state, Object.keys(suspects).length > 0]).toEqual(["queued", isCrash]);
-  },
-);
+  ["a fault of the store", false, new MgrpoError("store-unreachable", "no answer")],
+  ["a bug", true, new RangeError("a bug")],
+])("%s makes suspects of the rollouts in flight: %s", async (_what, isCrash, fault) => {
+  const { store, job, evaluator } = await begun();
+  const commit: ObjectStore["commit"] = (key, ...rest) =>
+    key.includes("/rollouts/") ? Promise.reject(fault) : store.objects.commit(key, ...rest);
+  const objects = { ...store.objects, commit };
+  await expect(evaluator(never, {}, { ...store, objects })).rejects.toThrow(fault.message);
+  const { state, suspects = {} } = await job();
+  expect([state, Object.keys(suspects).length > 0]).toEqual(["queued", isCrash]);
+});
 
 test("a question without a reference answer has no score, not even that of a malformed answer, and is not lost", async () => {
   const withoutReference = heldOutQuestions[0]?.id;

@@ -194,7 +194,7 @@ test("a run that this release cannot serve does not keep an instance from other 
   ]);
 });
 
-test("once another release is deployed, or the fleet is gone, an instance takes no run: a run launched from the new release would be one of the old", async () => {
+test("once another release is deployed, or the fleet is gone, an instance takes no run", async () => {
   const { store, deploy, workers } = await world("a");
   await deploy("0.0.1");
   await instance(store, MAIN);

@@ -1,4 +1,4 @@
-/** @file What a worker's rollouts do with errors: which count, which are retried, which end the worker. */
+/** @file How a worker handles errors of its rollouts: which count, which are retried, which end the worker. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { type StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
@@ -78,7 +78,7 @@ test("an agent counts as live only if the agents below it do too", () => {
   expect(serving("reader")).toEqual([false, true, false, true]);
 });
 
-test("only a death among the sub-agents' workers may be what an attempt ran out of time for", () => {
+test("`deadSubAgents` lists the dead workers of the main agent's sub-agents at all levels, and no other worker", () => {
   const workers = ["main", "searcher", "reader"].flatMap((agent) =>
     ["alive", "dead"].map((state) => ({ worker: `${agent} ${state}`, agent, state })),
   );
@@ -89,7 +89,7 @@ test("only a death among the sub-agents' workers may be what an attempt ran out 
   expect(host.deadSubAgents()).toEqual(["searcher dead", "reader dead"]);
 });
 
-test("the deaths of a sub-agent's workers count, even before another worker has replaced them", async () => {
+test("an attempt that fails because workers of a sub-agent died counts, even before another worker has replaced them", async () => {
   const died = new MgrpoError("worker-unavailable", "2 workers died");
   const { outcome } = await attemptWithoutSubAgent([died, died]);
   expect(outcome).toMatchObject({ status: "failed", reason: "infrastructure, 2 attempts: 2 workers died" });
@@ -203,7 +203,7 @@ test("a worker that leaves a step gives back its claim of a rollout that waits t
   expect(await claims()).toEqual({ 1: "m" });
 });
 
-test("a worker that a rollout crashes keeps its claim of one that waits to run alone: beside others, that may crash the next worker", async () => {
+test("a worker that a rollout crashes also keeps its claim of one that waits to run alone: released, that one could crash the next worker too", async () => {
   const { attempts, view, failures, claims } = await openAttempts(
     new MgrpoError("worker-unavailable", "2 workers died"),
   );

@@ -1,4 +1,4 @@
-/** @file A version is published file by file: the size of a shard bounds the memory that this takes, not the size of the model. */
+/** @file A version is published file by file: the memory that this takes depends on the size of a shard, not on that of the model. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";

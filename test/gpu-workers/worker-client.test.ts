@@ -60,7 +60,7 @@ test.each([
   ["eight hours", 8 * 3600, { message: "worker 'w1' refused a call that was on its way for too long" }],
   ["a second", 1, { code: "config-invalid" }],
 ])(
-  "a refusal %s after the call was signed: signed again, only an old call may be accepted",
+  "a 401 that arrives %s after the call was signed: only a call that is old by then may be retried",
   async (_when, seconds, expected) => {
     let now = 0;
     const client = new WorkerClient(

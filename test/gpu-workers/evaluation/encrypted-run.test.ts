@@ -34,7 +34,7 @@ test("neither an error nor its causes quote a question, whatever their class", a
   }
 });
 
-test("an error that is among its own causes is redacted once, and thrown", async () => {
+test("an error that is among its own causes is redacted and thrown", async () => {
   const error = new Error(`it failed on ${PROMPT}`);
   error.cause = new Error(`because of ${PROMPT}`, { cause: error });
   await expect(failing(error)).rejects.toBe(error);

@@ -26,30 +26,30 @@ async function ask({ baseURL, apiKey, model }: AgentAccess, content: string): Pr
 const long = "x".repeat(500);
 const agentOf = ({ agents }: AppCall, name: string) => agents[name] ?? expect.fail(`no agent ${name}`);
 
-/** The searcher's conversation is too long. The app tells the main agent, and goes on. Returns the searcher's error. */
-async function getOverLimit(call: AppCall): Promise<unknown> {
+/** The searcher reaches its limit. The app tells the main agent so, and continues. Returns the searcher's error. */
+async function continueAfterLimit(call: AppCall): Promise<unknown> {
   const refused: unknown = await ask(agentOf(call, "searcher"), long).catch((error: unknown) => error);
   expect(String(refused)).toContain("context_length_exceeded");
   await ask(agentOf(call, "main"), "say there is no report");
   return refused;
 }
 
-test("an app that throws after it got over a limit has failed by itself", async () => {
+test("an app that continues after a limit and then throws another error has failed by itself", async () => {
   const harness = await start();
   const run = harness.run(async (call) => {
-    await getOverLimit(call);
+    await continueAfterLimit(call);
     throw new Error("no database");
   });
   await expect(run).rejects.toMatchObject({ code: "app-failed", message: expect.stringContaining("no database") });
 });
 
 test.each([
-  ["the same error", (refused: unknown) => refused],
-  ["an error that it caused", (cause: unknown) => new Error("no result", { cause })],
-])("an app that throws %s later has given up", async (_what, thrown) => {
+  ["the limit's error", (refused: unknown) => refused],
+  ["an error that the limit's error caused", (cause: unknown) => new Error("no result", { cause })],
+])("an app that continues after a limit and then throws %s has given up", async (_what, thrown) => {
   const harness = await start();
   const outcome = await harness.run(async (call) => {
-    throw thrown(await getOverLimit(call));
+    throw thrown(await continueAfterLimit(call));
   });
   expect(outcome.conversation).toMatchObject({ stop: "token-limit", answer: null });
 });
@@ -57,7 +57,7 @@ test.each([
 test("an app that throws the error of an earlier limit has given up, even if another was reached since", async () => {
   const harness = await start();
   const outcome = await harness.run(async (call) => {
-    const refused = await getOverLimit(call);
+    const refused = await continueAfterLimit(call);
     await expect(ask(agentOf(call, "searcher"), long.repeat(2))).rejects.not.toThrow(String(refused));
     await ask(agentOf(call, "main"), "go on without it");
     throw refused;
@@ -65,7 +65,7 @@ test("an app that throws the error of an earlier limit has given up, even if ano
   expect(outcome.conversation).toMatchObject({ stop: "token-limit", answer: null });
 });
 
-test("a reply of the main agent to a request that is older than the limit does not mean that the app went on", async () => {
+test("a reply of the main agent to a request from before the limit does not mean that the app has continued", async () => {
   const { resume, beforeSample, begun } = pausedSampling();
   const harness = await start({ beforeSample });
   const outcome = await harness.run(async (call) => {
@@ -82,7 +82,7 @@ test("a reply of the main agent to a request that is older than the limit does n
 test("after a second limit, an app that throws has given up, whatever the error says", async () => {
   const harness = await start();
   const outcome = await harness.run(async (call) => {
-    await getOverLimit(call);
+    await continueAfterLimit(call);
     await ask(agentOf(call, "main"), long).catch(() => {});
     throw new Error("no result");
   });

@@ -73,7 +73,7 @@ test("a damaged sample never becomes text: its request gets status 503, and an a
   expect(String(seen)).toContain("503 prefix-drift");
 });
 
-test("an outage that a retry of the request gets over costs nothing; a retry of another request does not excuse it", async () => {
+test("an outage costs nothing if a retry of the same request succeeds; a reply to another request does not make up for it", async () => {
   let damaged = 0;
   const harness = await start({
     damage: (sample, agent) => (agent === "searcher" && damaged++ === 0 ? { ...sample, logProbs: [] } : sample),

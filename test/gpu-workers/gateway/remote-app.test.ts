@@ -231,7 +231,7 @@ test("an app elsewhere is called once its step is open: the seconds that it coun
   const url = await serve(
     rolloutHandler(
       async ({ signal }) => {
-        // As a sub-agent does, whose version is not published before.
+        // As the app would for a sub-agent whose version is published only then.
         await opened;
         signal.throwIfAborted();
         return { answer: "x" };

@@ -176,7 +176,7 @@ test("an end of more than 8 MiB is refused before it reaches the worker, and the
   expect(calls).toEqual(["w1 turns"]);
 });
 
-test("a request that a proxy finds too large is refused alone: it is no fault of the caller's worker", async () => {
+test("a request that is too large for a proxy is refused, and the error says to raise the proxy's limit", async () => {
   const { sub } = team(["w1"], async () => ({ status: 413, text: "Request Entity Too Large" }));
   await expect(sub.turn(session, asking("one"), never)).rejects.toMatchObject({
     ...{ code: "request-refused", retryable: false },
