@@ -33,7 +33,7 @@ import type { RunContext } from "../run-context.ts";
 import { withEncryption } from "./encrypted-run.ts";
 import { type CrashHistory, type RolloutSteps, suspectsFirst } from "./suspects-first.ts";
 
-/** Between two attempts to get a verdict. It doubles up to the maximum. */
+/** The pause between two attempts to get a verdict doubles, from the minimum up to the maximum. */
 const MIN_PAUSE_SECONDS = 0.5;
 const MAX_PAUSE_SECONDS = 8;
 
@@ -176,8 +176,8 @@ function resultOf(
 ): EvaluationResult {
   const totalOf = (rollouts: readonly ScoredSuiteRollout[]): Tally =>
     sumTallies(rollouts.map(({ score }) => (isVerdict(score) ? { n: 1, correct: score.score } : { n: 0, correct: 0 })));
-  const perRun = Array.from({ length: suite.runs }, (_, run) =>
-    totalOf(scored.filter(({ rollout }) => rollout === run)),
+  const perRun = Array.from({ length: suite.runs }, (_, index) =>
+    totalOf(scored.filter(({ rollout }) => rollout === index)),
   );
   const perQuestion = questions.map(({ id, kind }, index) => {
     const rollouts = scored.filter(({ group }) => group === index);

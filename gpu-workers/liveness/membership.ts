@@ -116,8 +116,8 @@ export async function register(
 }
 
 /**
- * Each call of the result resolves `seconds` after the one before it did, however long the work between them took: a run's budget counts
- * heartbeats as time (run-budget.ts).
+ * Each call of the result resolves `seconds` after the one before it did, or at once if the work between them took longer: a run's budget
+ * counts heartbeats as time (run-budget.ts).
  */
 function paced(clock: Clock, seconds: number): (signal: AbortSignal) => Promise<void> {
   let last = clock.monotonic();
@@ -146,7 +146,7 @@ async function enter(
 ): Promise<string> {
   const deadline = run.store.clock.monotonic() + 2 * run.config.liveness.leaseSeconds;
   for (;;) {
-    await refuseOtherRelease(run, observer, deadline, stop);
+    await waitForOtherRelease(run, observer, deadline, stop);
     const id = await insertWorker(run, registration);
     await observer.refresh(true);
     const other = workerOfOtherRelease(run, observer);
@@ -188,8 +188,8 @@ async function insertWorker({ name, release, store, log }: RunContext, registrat
   return id;
 }
 
-/** Two releases in one run may train differently: the second waits for the first to leave, and gives up after two lease times. */
-async function refuseOtherRelease(
+/** Two releases in one run may train differently: waits until the other one has left. Rejects with `config-invalid` at the deadline. */
+async function waitForOtherRelease(
   run: RunContext,
   observer: WorkerObserver,
   deadline: number,
