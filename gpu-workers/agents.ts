@@ -55,7 +55,10 @@ export function openAgents(
   return new Map(agents.map((agent) => [agent.name, agent]));
 }
 
-/** @param opened by owner: agents that share a policy share its samplers. @param isTeam keeps only one version open. */
+/**
+ * @param opened the policies opened so far, by owner: agents that share a policy share its samplers.
+ * @param isTeam whether this process hosts the whole team: if so, only one version of a policy stays open.
+ */
 function policyOf(
   { run, engineOf, apiOf }: AgentParts,
   name: string,
@@ -76,7 +79,7 @@ function policyOf(
   return policy;
 }
 
-/** Logs what each agent's engine computes on. Rejects if the GPU, or the server or its model, is unavailable. */
+/** Logs what the engine of each policy computes on. Rejects if the GPU, or the server or its model, is unavailable. */
 export async function verifyEngines(
   { engineOf, run }: AgentParts,
   agents: ReadonlyMap<string, HostedAgent>,

@@ -17,7 +17,7 @@ export type GradientTrainer = Pick<Trainer, "logProbs" | "forwardBackward" | "op
 export interface BusyMeter {
   /** Whether an engine call hangs and cannot be ended. */
   readonly isStalled: boolean;
-  /** Runs a call that opens, loads or saves. It is stalled when a training call would be; its time is neither training nor sampling time. */
+  /** Runs a call that opens, loads or saves. It has the time limit of a training call, but counts as neither training nor sampling time. */
   watch<T>(call: () => Promise<T>): Promise<T>;
   /** The same trainer, metered. */
   trainer(trainer: GradientTrainer): GradientTrainer;

@@ -2,7 +2,7 @@
  * @file Manifests and their parts, verified against their hashes when read. For each agent, the parts of the manifest that was last read or
  * published stay in memory, except Adam's state and the shards that this process has just trained, so a process that has just trained a
  * version, or already samples from it, does not load it again. Large parts of a manifest are read and hashed one at a time, so at most one of
- * them is in memory twice. They are kept in shared memory, so that the engine's threads need no copy.
+ * them is in memory twice. Once read, they are in shared memory, so that the engine's threads need no copy.
  */
 import type { OpenExternalPart } from "../core/checkpoint-source.ts";
 import { Manifest, type Part, type TeamManifest } from "../core/contracts/checkpoint.ts";

@@ -25,7 +25,7 @@ import { type RunContext, readRunContext } from "./run-context.ts";
 import { reportingStrays } from "./stray-rejections.ts";
 import type { WorkerParts } from "./worker-process.ts";
 
-/** Seconds that a worker retries a store that does not respond. */
+/** How long a worker retries a call to a store that does not respond. */
 const STORE_RETRY_SECONDS = 30;
 
 export const WorkerEnvironment = z.object({
@@ -48,7 +48,7 @@ export function openStore({ MGRPO_TABLE: table, MGRPO_BUCKET: bucket }: WorkerEn
   return openAwsStore({ table, bucket });
 }
 
-/** Retries through outages. */
+/** The store, which retries its calls through outages. */
 export function workerStore(store: Store, log: Log): Store {
   return retryingStore(store, STORE_RETRY_SECONDS, log);
 }

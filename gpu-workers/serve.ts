@@ -59,7 +59,7 @@ async function serveIncarnations(worker: WorkerProcess, stop: AbortSignal): Prom
   }
 }
 
-/** Never rejects: the error that ends the worker says more than one of closing it. */
+/** Never rejects: the error that ended the worker says more than an error while closing it. */
 async function closeInTime(worker: WorkerProcess): Promise<void> {
   const closing = closeWorkerProcess(worker).catch((error: unknown) =>
     worker.parts.run.log.warn("the worker is not closed", { error: String(error) }),

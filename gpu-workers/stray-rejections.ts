@@ -24,10 +24,10 @@ export function reportingStrays(app: AppRunner, report: (error: unknown, questio
   };
 }
 
-/** What happened to a promise of a tool. */
+/** The message about a stray rejection of a tool. */
 export const toolStray = (tool: string): string => `a promise of tool '${tool}' was rejected, and nothing handles it`;
 
-/** The agents, whose tools' stray rejections are reported. */
+/** The same agents, with tools whose stray rejections are reported. */
 export const agentsReportingStrays = <Agent extends { readonly tools: ReadonlyMap<string, Tool> }>(
   agents: ReadonlyMap<string, Agent>,
   report: (error: unknown, tool: string) => void,

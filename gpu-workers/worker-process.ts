@@ -75,8 +75,8 @@ export interface WorkerProcess {
 }
 
 /**
- * Runs before the worker registers: one whose server, GPU or judge's key is missing rejects here, so it claims nothing and makes no rollout
- * suspect.
+ * Runs before the worker registers. Rejects if the worker's server, GPU or judge's key is missing: such a worker must claim nothing, and make
+ * no rollout suspect.
  */
 export async function openWorkerProcess(
   parts: WorkerParts,

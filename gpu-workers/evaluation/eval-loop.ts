@@ -98,9 +98,9 @@ function inFlightAtDeath({ membership: { id }, observer }: EvalRole, { job, owne
 }
 
 /**
- * False: another worker leased the job first. A halt of the run cancels the evaluation and releases the job. A failure also releases it, and
- * ends this process: it is rethrown unless it halts the run. It may count as a crash (`isCrash`), as do a hung engine and an owner that is
- * declared dead.
+ * False: another worker leased the job first. A halt of the run cancels the evaluation and releases the job. A failure also releases the job;
+ * unless it halts the run, it is rethrown and ends this process. A failure that is a crash (`isCrash`) makes suspects of the rollouts in
+ * flight, and so does a hung engine or an owner that is declared dead.
  */
 async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSignal): Promise<boolean> {
   const { run, membership, watch } = role;
@@ -135,7 +135,7 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
   return true;
 }
 
-/** Failures that say nothing about the rollouts in flight: the end of the run, and faults of the store, the disk or the hub. */
+/** Failures that say nothing about the rollouts in flight: a cancellation, a halted run, and faults of the store, the disk or the hub. */
 const NO_CRASH: readonly ErrorCode[] = [
   "canceled",
   "run-halted",

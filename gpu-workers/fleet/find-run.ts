@@ -80,7 +80,7 @@ export async function findRunForFleet(
   return undefined;
 }
 
-/** Takes a free slot in the run for this worker. False: none is left. */
+/** Takes a free slot in the run for this worker. False: none is free, or the run is over or halted. */
 export async function enterRun(store: Store, fleet: Fleet, name: string, worker: string): Promise<boolean> {
   const { table, clock } = store;
   await table.insert(tableKeys.fleet(name, fleet.name), emptyFleetRecord(name, fleet.name));

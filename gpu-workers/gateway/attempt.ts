@@ -39,7 +39,7 @@ export class Attempt {
   readonly #rewards: RewardLedger;
   /** The last limit that an agent reached: the team's own failure, if the app then gives up. */
   #limit: LimitReached | undefined;
-  /** What the app was told of all limits that agents reached. */
+  /** The error messages that the app got for all limits that agents reached. */
   readonly #limitMessages = new Set<string>();
   /** The main agent has replied to a request that was made after the limit was reached. */
   #hasContinued = false;

@@ -18,7 +18,7 @@ export interface ContextLimit {
 const settingOf = ({ agent, contextTokens }: ContextLimit) =>
   `agents.${agent}.limits.contextTokens is ${contextTokens}`;
 
-/** Says that a conversation is too long without having tokenized all its text. */
+/** The message for a conversation that is found too long before all its text is tokenized. */
 export const overflow = (limit: ContextLimit) => `the conversation takes more tokens than fit: ${settingOf(limit)}`;
 
 /** Why the messages cannot fit, before they are rendered: each takes at least one token. Undefined: they may fit. */

@@ -5,9 +5,9 @@ import { presentResponse } from "../../core/conversation/special-tokens.ts";
 import type { Tokenizer } from "../../core/ports.ts";
 
 /**
- * The messages with their tool responses cut. Undefined if those take more than twice the tokens of the context, where the limits count
- * tokens. Shorter ones are left to the caller's own checks: a conversation that exceeds the context by less may also have reached its turn
- * limit, which is reported first.
+ * The messages with their tool responses cut. Undefined if `responseTokens` is set and the cut responses take more than twice the tokens of
+ * the context. The caller checks shorter ones itself: a conversation that exceeds the context by less may also have reached its turn limit,
+ * which is reported first.
  */
 export function withCutResponses(
   messages: readonly AppMessage[],

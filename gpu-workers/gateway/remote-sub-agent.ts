@@ -1,6 +1,7 @@
 /**
  * @file A sub-agent in another worker. All of a session's turns go to one worker: only that worker has its tokens. If it is lost, so is the
- * attempt, which is then tried again. An attempt whose first turn has killed two workers ends too: the caller then runs its rollout alone.
+ * attempt, which is then tried again. The attempt also ends if the session's first turn has killed two workers: the caller then runs the
+ * rollout alone.
  *
  *     free ──first request──> asked ──first reply──> held: no other worker may answer
  *       ^                       └── every request failed ──┐   two workers died: `worker-unavailable`
@@ -109,7 +110,7 @@ export function remoteSubAgent({ pool, client, agents }: RemoteWorkers, agent: s
 
 /**
  * Tool responses are cut, since a conversation that `previous_response_id` continues has all of them in full. Each keeps one character more
- * than the agent sees, from which its worker sees that it was cut. Throws `LimitReached` if the worker would not take the rest.
+ * than the agent sees, so that its worker marks it as cut. Throws `LimitReached` if the body is still larger than the worker accepts.
  */
 function turnBody(session: AgentSession, request: TurnRequest, agent: RunConfig["agents"][string] | undefined): string {
   const kept = agent && agent.limits.responseCharacters + 1;
@@ -122,7 +123,7 @@ function turnBody(session: AgentSession, request: TurnRequest, agent: RunConfig[
   throw new LimitReached("token-limit", message);
 }
 
-/** Throws `request-refused` if the worker would not take the body. */
+/** Throws `request-refused` if the body is larger than the worker accepts. */
 function endBody(session: AgentSession, summary: SessionSummary): string {
   const body = canonicalJson({ session, ...summary });
   if (Buffer.byteLength(body) <= MAX_SESSION_BODY_BYTES) return body;
@@ -135,7 +136,7 @@ function endBody(session: AgentSession, summary: SessionSummary): string {
 /** Which worker a session is assigned to. */
 interface SessionAssignment {
   worker: WorkerRecord | undefined;
-  /** Requests at the worker. */
+  /** Requests in flight at the worker. */
   inFlight: number;
   /** The worker has replied: no other one may. */
   isHeld: boolean;

@@ -42,7 +42,7 @@ export function rolloutHandler(
   const { run } = recipeRunner(rollout);
   return async (request) => {
     const header = (name: string) => request.headers.get(name) ?? undefined;
-    // Reads no more than that: the caller is not authenticated yet.
+    // Stops reading at the limit: the caller is not authenticated yet.
     const body = await readAtMost(request.body, MAX_BODY_BYTES);
     if (!body) return new Response(`the body is larger than ${MAX_BODY_BYTES >> 20} MiB`, { status: 413 });
     const { pathname, search } = new URL(request.url);

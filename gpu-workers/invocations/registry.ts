@@ -100,7 +100,7 @@ async function wait({ entries }: RegistryState, id: string, seconds: number): Pr
 
 function cancel({ entries }: RegistryState, id: string): void {
   const entry = entries.get(id);
-  // Nobody is waiting for this failure: the next attempt must not get it.
+  // A failure is dropped too: its caller no longer waits, and the next attempt must not get it.
   if (!entry || entry.result?.state === "done") return;
   entries.delete(id);
   entry.controller.abort();

@@ -9,7 +9,7 @@
  *                                · 503 canceled, by DELETE or by draining
  *     DELETE /invocations/<id>   204 canceled, or nothing to cancel
  *
- * Every call and every report is signed (signature.ts); 401 or 409 says why a call is refused. A PUT with `Prefer: wait=<seconds>` is answered
+ * Every call and every report is signed (signature.ts); a refused call gets 401 or 409, with the reason. A PUT with `Prefer: wait=<seconds>` is answered
  * like a GET after at most that long: one round trip if the result comes in time.
  */
 import type { AddressInfo } from "node:net";

@@ -4,8 +4,9 @@
  *
  *     x-mgrpo-time        store time in milliseconds; 401 when more than five minutes from the server's
  *     x-mgrpo-nonce       128 random bits; 409 when seen before; remembered for twice that time
- *     x-mgrpo-signature   HMAC-SHA256, with the secret as key, 401 when it does not match, over the lines  method / path / SHA-256 of the body / nonce / time;
- *                         of a report:  "report" / SHA-256 of the body / nonce of the call that it answers
+ *     x-mgrpo-signature   HMAC-SHA256 with the secret as key; 401 when it does not match. Of a call, it is over the lines
+ *                         method / path / SHA-256 of the body / nonce / time; of a report, over the lines
+ *                         "report" / SHA-256 of the body / nonce of the call that it answers
  *
  * Between workers, the path is the one below the worker's URL, so a proxy in front (for TLS) may add its own host and path prefix. For an
  * app, it is the path of the app's URL. A restarted server has forgotten the nonces that it saw, and another worker of the team never saw

@@ -94,7 +94,7 @@ function forgetPast({ records, counters, settled }: Observation): void {
   }
 }
 
-/** Of the time since the answer before this one, what exceeds half a lease does not count as a worker's silence. */
+/** Of the time since the previous answer, at most half a lease counts as a worker's silence. */
 function excuseGap({ store, config }: RunContext, observation: Observation): void {
   const { counters, lastAnswerAt } = observation;
   const now = store.clock.monotonic();

@@ -3,8 +3,8 @@
  * blocks the main thread: no heartbeat, time limit or signal handler runs, so another thread (watchdog-thread.ts) kills the process. This is
  * a crash: each rollout that was in flight then runs alone, and one that crashes its process too often is given up.
  *
- * This program's own longest work in the main thread is hashing 2 GiB, which takes less than ten seconds. Engines that work there take
- * longer. A process whose inspector is open is spared: a breakpoint blocks the main thread too.
+ * This program's own work blocks the main thread for less than ten seconds at a time, except engines that compute there. A process whose
+ * inspector is open is spared: a breakpoint blocks the main thread too.
  */
 import { url as inspectorUrl } from "node:inspector";
 import { Worker } from "node:worker_threads";

@@ -1,7 +1,7 @@
 /**
  * @file Answers the calls of one turn, all in parallel; the answers keep the order of the text. Tools start first: the budget that they leave
- * is split among the delegations. What calls hold of the budget is released once all have ended. The first rejection cancels the other calls and
- * is propagated unchanged.
+ * is split among the delegations. What the calls hold of the budget is available again once all have ended. The first rejection
+ * cancels the other calls and is propagated unchanged.
  */
 import { fileURLToPath } from "node:url";
 import { linkSignals, withAnySignal } from "../../core/any-signal.ts";

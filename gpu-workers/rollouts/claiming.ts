@@ -4,7 +4,7 @@
  *     unread group  ──claimUnclaimedGroup──> start                   without a read: most likely no other worker has begun it
  *     free          ──claimUnclaimedGroup, claimRollouts──> start    unless its outcome exists
  *     owned         ──> start                                        claimed by a write whose response was lost
- *     suspect       ──claimRollouts──> start alone                   instead of the dead worker; given up after `crashLimit` crashes alone
+ *     suspect       ──claimRollouts──> start alone                   replaces the dead worker's claim; given up after `crashLimit` crashes alone
  *     quarantined   ──> start alone
  *
  *     a claim   waits for: free capacity, and a live worker of each sub-agent
@@ -169,7 +169,7 @@ export class Claiming {
     if ((await this.#withoutOutcome(view, [k])).length === 0) return;
     const takenOver = new Map([[k, deadWorker]]);
     const change = claimRollouts(groupAddress(this.#work, view), [k], this.#me, takenOver);
-    // Not made, and yet this worker's claim: the response to an earlier try was lost.
+    // The write was not applied, yet the claim is this worker's: the response to an earlier try was lost.
     const isTaken = (await this.#write(view, change)) || view.record?.claims?.[k] === this.#me;
     if (!isTaken) return;
     const crashes = view.record ? crashesOf(view.record, k) : 0;

@@ -1,4 +1,4 @@
-/** @file An attempt at a rollout that this program runs: the main agent here, its sub-agents behind a port. */
+/** @file An attempt at a rollout that this program runs: the main agent in this process, its sub-agents through a `Delegation`. */
 import { agentsBelow } from "../../core/contracts/delegation.ts";
 import type { FinishedOutcome } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";

@@ -7,7 +7,7 @@
  *
  *     a step   waits for: this agent's version (liveness/opening.ts)   unblocked by: tick, or `markServable`
  *     a claim  waits for: free capacity, and a live worker of each sub-agent
- *     a round  waits for: an attempt that ends, a step that opens or leaves, or the end of the pause
+ *     a round  waits for: the end of an attempt, a change of the open steps, or the end of the pause
  *
  * Rollouts claimed by a dead worker are suspects. A suspect runs alone, while WORKER.inFlight names it, and later steps wait for it.
  */

@@ -2,7 +2,7 @@
  * @file One training step of one policy: finalized trajectories in, part by part; new weights in the Trainer. core holds the algorithm; this
  * file orders its passes (objective-passes.ts) and optimizer steps.
  *
- *   a part ── drop what has no gradient ──┬─ one agent, minibatch and epoch, advantages complete: its gradient at once
+ *   a part ── drop what has no gradient ──┬─ one agent, one minibatch, one epoch, no `advantageScale: batch`: its gradient at once
  *                                         └─ else: buffered until all parts are there, then scaled and split
  *   all parts ──┬─ no gradient ──────────────> trained: false, Adam is not called
  *               └─ mean over the questions ──> an optimizer step (one per minibatch and epoch)

@@ -45,7 +45,7 @@ export interface ChatHost {
   readonly dialects: readonly Dialect[];
   /** Sampling settings of requests that its teams honor. */
   readonly honored: readonly string[];
-  /** Why others have no effect: logged once for each. */
+  /** Why other settings have no effect: logged once for each. */
   readonly why: string;
 }
 
