@@ -1,14 +1,12 @@
 /** @file A worker that cannot be composed leaves nothing open; a worker's engine reports outages of its server. */
-import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import { TINKER_FILE } from "../../engine/tinker/version.ts";
 import { compose, findEngines } from "../../gpu-workers/compose.ts";
 import { createLog } from "../../gpu-workers/log.ts";
+import { serveHttp } from "../fakes/http-server.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { appConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld } from "../fixtures/relay/world.ts";
@@ -42,10 +40,7 @@ test("a worker without its app's secret is refused, and leaves none of its recip
 
 test("the engine of a Tinker policy reports an outage of its server, and continues once the server responds again", async () => {
   const statuses = [503, 200];
-  const server = createServer((_, response) => response.writeHead(statuses.shift() ?? 500).end("{}")).listen(0);
-  onTestFinished(() => void server.close());
-  await once(server, "listening");
-  const policy = `tinker:http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const policy = `tinker:${await serveHttp((_, response) => response.writeHead(statuses.shift() ?? 500).end("{}"))}`;
   const [main] = Object.values(appConfig().agents);
   if (!main) expect.fail("the config has no agents");
   const onOutage = vi.fn();

@@ -1,18 +1,12 @@
 /** @file The AI SDK (`ai`) as a client of the gateway, over `/v1/chat/completions`: text, streams, tools and aborts. */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, pruneMessages, stepCountIs, streamText, tool } from "ai";
-import { afterEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import * as z from "zod";
 import { type HarnessOptions, openHarness, pausedSampling, trainedOn } from "./harness.ts";
 
-const open: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0)) await close();
-});
-
 async function start(options: HarnessOptions = {}) {
   const harness = await openHarness(options);
-  open.push(harness.close);
   const attempt = harness.open();
   const model = (name: "main" | "searcher") =>
     createOpenAICompatible({ name, includeUsage: true, ...attempt[name] })(attempt[name].model);

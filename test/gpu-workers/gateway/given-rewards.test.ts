@@ -1,18 +1,7 @@
 /** @file Rewards over HTTP: each is taken once, even if repeated, and only while the attempt runs. */
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AgentAccess, AppResult } from "../../../core/contracts/app-rollout.ts";
 import { openHarness } from "./harness.ts";
-
-const open: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0)) await close();
-});
-
-async function start() {
-  const harness = await openHarness();
-  open.push(harness.close);
-  return harness;
-}
 
 async function reward({ baseURL, apiKey }: AgentAccess, body: unknown) {
   const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
@@ -22,7 +11,7 @@ async function reward({ baseURL, apiKey }: AgentAccess, body: unknown) {
 }
 
 test("each reward is taken once, repeated or not, in parts or at once, with any agent's key", async () => {
-  const { main, searcher, outcome } = (await start()).open();
+  const { main, searcher, outcome } = (await openHarness()).open();
   expect(await reward(main, { reward: 0.7 })).toEqual({ status: 204 });
   expect(await reward(searcher, { rewards: { searcher: 0.5 } })).toEqual({ status: 204 });
   expect(await reward(main, { reward: 0.7, rewards: { searcher: 0.5 } })).toEqual({ status: 204 });
@@ -37,14 +26,14 @@ test.each<[string, unknown, number, string]>([
   ["no reward", {}, 400, "invalid_value"],
   ["an unknown parameter", { reward: 0.7, agent: "searcher" }, 400, "unknown_parameter"],
 ])("%s is refused, and changes nothing", async (_what, body, status, code) => {
-  const { main, outcome } = (await start()).open();
+  const { main, outcome } = (await openHarness()).open();
   await reward(main, { reward: 0.7, rewards: { searcher: 0.5 } });
   expect(await reward(main, body)).toEqual({ status, code });
   expect((await outcome({ answer: "x" })).app).toMatchObject({ reward: 0.7, rewards: { searcher: 0.5 } });
 });
 
 test("a wrong key, or one of an attempt that is over, is refused", async () => {
-  const harness = await start();
+  const harness = await openHarness();
   const { main, outcome } = harness.open();
   expect(await reward({ ...main, apiKey: "sk-1" }, { reward: 1 })).toEqual({ status: 401, code: "invalid_api_key" });
   const { app } = await outcome({ answer: "x" });
@@ -53,7 +42,7 @@ test("a wrong key, or one of an attempt that is over, is refused", async () => {
 });
 
 test("an app's result adds to what it gave over HTTP, and must not contradict it", async () => {
-  const harness = await start();
+  const harness = await openHarness();
   const app = (result: AppResult) =>
     harness.run(async ({ agents }) => {
       const { main } = agents;
@@ -71,7 +60,7 @@ test("an app's result adds to what it gave over HTTP, and must not contradict it
 });
 
 test("an attempt that was rewarded over HTTP may return an empty answer, as may one whose result has the reward", async () => {
-  const harness = await start();
+  const harness = await openHarness();
   const conversation = { stop: "answered", answer: "", fault: null };
   const overHttp = await harness.run(async ({ agents }) => {
     const { main } = agents;
@@ -84,7 +73,7 @@ test("an attempt that was rewarded over HTTP may return an empty answer, as may 
 });
 
 test("what is undefined in a result is absent, as it would be in JSON", async () => {
-  const harness = await start();
+  const harness = await openHarness();
   const returning = (result: object) => harness.run(async () => result);
   const { app } = await returning({
     answer: "x",

@@ -1,19 +1,10 @@
 /** @file Whether an app that throws has given up because of a limit, which is the team's failure, or has failed by itself. */
-import { afterEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { AgentAccess, AppCall } from "../../../core/contracts/app-rollout.ts";
 import { type HarnessOptions, openHarness, pausedSampling } from "./harness.ts";
 
-const open: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0)) await close();
-});
-
-async function start(options: HarnessOptions = {}) {
-  const limits = { turns: 8, turnTokens: 100, contextTokens: 120 };
-  const harness = await openHarness({ config: { limits }, ...options });
-  open.push(harness.close);
-  return harness;
-}
+const limits = { turns: 8, turnTokens: 100, contextTokens: 120 };
+const start = (options: HarnessOptions = {}) => openHarness({ config: { limits }, ...options });
 
 /** Throws as SDKs do if the request is refused. */
 async function ask({ baseURL, apiKey, model }: AgentAccess, content: string): Promise<void> {

@@ -4,6 +4,7 @@
  *     "say <text>"    the text              "call <JSON>"      a tool call for each line
  *     "long <n>"      n letters             after a tool's response: "<answer>" and the responses
  */
+import { onTestFinished } from "vitest";
 import { AgentConfig } from "../../../core/contracts/agent-config.ts";
 import type { AppResult } from "../../../core/contracts/app-rollout.ts";
 import {
@@ -46,7 +47,6 @@ export interface HarnessOptions {
   readonly script?: Script;
   readonly config?: object;
   readonly maxBranches?: number;
-  readonly staleness?: number;
   /** Awaited before each sample. */
   readonly beforeSample?: (request: SampleRequest) => Promise<void> | void;
   /** What the engine returns instead of the sample. */
@@ -155,19 +155,14 @@ export function scriptedAgent(
   return { name, config: agentConfig, policy: policy as unknown as PolicyVersions, tools: new Map(), draws: "place" };
 }
 
-/** A team of main and searcher behind a gateway. */
+/** A team of main and searcher behind a gateway, which is closed when the test ends. */
 export async function openHarness(options: HarnessOptions = {}) {
   const samples: RecordedSample[] = [];
   const lines: string[] = [];
   const log = createLog((line) => lines.push(line));
   const store = memoryStore();
   const sessionsOf = (name: string) =>
-    new AgentSessions(
-      scriptedAgent(name, samples, options),
-      [7, "sample"],
-      options.maxBranches ?? 32,
-      options.staleness ?? 0,
-    );
+    new AgentSessions(scriptedAgent(name, samples, options), [7, "sample"], options.maxBranches ?? 32, 0);
   const run = { name: "relay", store, log } as unknown as RunContext;
   const team: AppTeam = {
     main: { name: "main", sessions: sessionsOf("main") },
@@ -177,9 +172,10 @@ export async function openHarness(options: HarnessOptions = {}) {
   const attempts = openAttempts("a secret for tests only", () => `http://127.0.0.1:${port}/gate/v1`);
   const server = await httpNetwork.listen(gatewayApp("gate", attempts, log), "127.0.0.1", 0);
   port = server.port;
+  onTestFinished(() => server.close());
   const never = new AbortController().signal;
   return {
-    ...{ samples, lines, attempts, team, port, close: () => server.close() },
+    ...{ samples, lines, attempts, team, port },
     open: (rollout = 0) => {
       const opened = attempts.open(team, planOf(rollout));
       const canceledTurns = countCanceled(opened.attempt);

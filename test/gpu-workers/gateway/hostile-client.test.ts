@@ -1,19 +1,13 @@
 /** @file A hostile client: what is refused, with errors that OpenAI's clients can read, and what is never recorded. */
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
-import { afterEach, expect, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { AgentAccess } from "../../../core/contracts/app-rollout.ts";
 import { sessionKey } from "../../../gpu-workers/gateway/session-keys.ts";
 import { type HarnessOptions, noticed, openHarness, pausedSampling, planOf, tokenizer } from "./harness.ts";
 
-const open: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0)) await close();
-});
-
 async function start(options: HarnessOptions = {}) {
   const harness = await openHarness(options);
-  open.push(harness.close);
   return { harness, ...harness.open() };
 }
 

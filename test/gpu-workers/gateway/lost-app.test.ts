@@ -2,25 +2,20 @@
  * @file A remote app whose agent has reached a limit gives up by answering with an error. If its answer is lost, the
  * attempt is retried.
  */
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { AppCall } from "../../../core/contracts/app-rollout.ts";
 import { httpRunner } from "../../../gpu-workers/gateway/runners.ts";
+import { serveHttp } from "../../fakes/http-server.ts";
 import { complete } from "../../fixtures/relay/app.ts";
 import { openHarness } from "./harness.ts";
 
 const CLOCK = { storeTime: async () => Date.now() };
 
-const open: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0)) await close();
-});
-
 /** An app that begins one conversation more than it may, and then ends the call. */
 async function appThat(end: (response: ServerResponse) => void) {
-  const server = createServer(async (request, response) => {
+  const url = await serveHttp(async (request, response) => {
     const { agents } = AppCall.parse(JSON.parse(await text(request)));
     const ask = (content: string) =>
       complete(agents["main"] ?? expect.fail(), { messages: [{ role: "user", content }] });
@@ -28,18 +23,11 @@ async function appThat(end: (response: ServerResponse) => void) {
     await ask("say two").catch(() => {});
     end(response);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  open.push(async () => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   return httpRunner({ url, secretVariable: "APP_SECRET" }, { APP_SECRET: "a secret for tests only" }, CLOCK);
 }
 
 async function outcomeOf(end: (response: ServerResponse) => void) {
   const harness = await openHarness({ maxBranches: 1 });
-  open.push(harness.close);
   const runner = await appThat(end);
   return harness.run((call, signal) => runner.run(call, signal));
 }

@@ -1,19 +1,13 @@
 /** @file Anthropic's `/v1/messages`, with fetch and the AI SDK: content blocks, tools, stop texts, streams, and errors. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { generateText, stepCountIs, streamText, tool } from "ai";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import * as z from "zod";
 import type { AgentAccess } from "../../../core/contracts/app-rollout.ts";
 import { type HarnessOptions, openHarness, trainedOn } from "./harness.ts";
 
-const open: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0)) await close();
-});
-
 async function start(options: HarnessOptions = {}) {
   const harness = await openHarness(options);
-  open.push(harness.close);
   const attempt = harness.open();
   const { baseURL, apiKey } = attempt.main;
   return { harness, ...attempt, model: createAnthropic({ baseURL, apiKey })("main") };

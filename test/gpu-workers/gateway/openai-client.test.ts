@@ -1,18 +1,12 @@
 /** @file The gateway as the `openai` package uses it: streams, tools, aborts, and retries after dropped connections. */
 import { type AddressInfo, connect, createServer } from "node:net";
 import OpenAI from "openai";
-import { afterEach, expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { CUT_MARK } from "../../../core/conversation/special-tokens.ts";
 import { type Harness, type HarnessOptions, openHarness, pausedSampling, trainedOn } from "./harness.ts";
 
-const open: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0)) await close();
-});
-
 async function start(options: HarnessOptions = {}) {
   const harness = await openHarness(options);
-  open.push(harness.close);
   return { harness, ...harness.open() };
 }
 
@@ -195,7 +189,7 @@ async function droppingProxy({ port }: Pick<Harness, "port">, begun: () => numbe
     void vi.waitFor(() => expect(begun()).toBe(1), 60_000).finally(() => client.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  open.push(() => void server.close());
+  onTestFinished(() => void server.close());
   return { port: (server.address() as AddressInfo).port, connections: () => count };
 }
 

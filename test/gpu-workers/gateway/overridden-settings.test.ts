@@ -37,5 +37,4 @@ test("every setting without effect is logged once, whichever API and request it 
     "output_config.effort",
     "messages.*.content.*.is_error",
   ]);
-  await harness.close();
 });

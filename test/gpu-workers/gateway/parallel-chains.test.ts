@@ -33,12 +33,8 @@ async function recordedWith(seed: number, app: (call: AppCall) => Promise<string
   const beforeSample = (request: { stream: readonly (string | number)[] }) =>
     new Promise<void>((resolve) => setTimeout(resolve, 2 * stream(seed, ...request.stream).integer(15)));
   const harness = await openHarness({ beforeSample });
-  try {
-    const outcome = await harness.run(async (given) => ({ answer: await app(given) }));
-    return { outcome, invocations: await harness.invocations(outcome) };
-  } finally {
-    await harness.close();
-  }
+  const outcome = await harness.run(async (given) => ({ answer: await app(given) }));
+  return { outcome, invocations: await harness.invocations(outcome) };
 }
 
 const chains = [["say a", "say b"], ["say c"], ["say d", "say e"], ["say f"]];

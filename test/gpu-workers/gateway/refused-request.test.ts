@@ -1,21 +1,10 @@
 /** @file A request that the chat template refuses is the app's fault; an engine's error is the infrastructure's. */
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AppCall } from "../../../core/contracts/app-rollout.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { Tokenizer } from "../../../core/ports.ts";
 import { complete } from "../../fixtures/relay/app.ts";
-import { type HarnessOptions, openHarness, tokenizer } from "./harness.ts";
-
-const open: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0)) await close();
-});
-
-async function start(options: HarnessOptions) {
-  const harness = await openHarness(options);
-  open.push(harness.close);
-  return harness;
-}
+import { openHarness, tokenizer } from "./harness.ts";
 
 /** Refuses two user messages in a row, as Mistral's templates do. */
 const alternating: Tokenizer = {
@@ -34,7 +23,7 @@ const ask = ({ agents }: AppCall, agent: string, ...texts: string[]) =>
 test.each(["main", "searcher"])(
   "a request to agent '%s' that its template refuses gets status 400 and the reason; an app that continues finishes",
   async (name) => {
-    const harness = await start({ tokenizer: alternating });
+    const harness = await openHarness({ tokenizer: alternating });
     const outcome = await harness.run(async (call) => {
       await expect(ask(call, name, "one", "two")).rejects.toThrow(
         "400 request-refused: the model's chat template refuses this conversation: chat_template failed on messages with the roles user, user",
@@ -47,7 +36,7 @@ test.each(["main", "searcher"])(
 );
 
 test("an app that throws after a refusal fails, and may be retried; the error has both reasons", async () => {
-  const harness = await start({ tokenizer: alternating });
+  const harness = await openHarness({ tokenizer: alternating });
   const run = harness.run(async (call) => {
     await ask(call, "main", "one", "two").catch(() => {});
     throw new Error("the database is down");
@@ -59,7 +48,7 @@ test("an app that throws after a refusal fails, and may be retried; the error ha
 });
 
 test("a damaged sample never becomes text: its request gets status 503, and an app that continues has no outcome", async () => {
-  const harness = await start({
+  const harness = await openHarness({
     damage: (sample, agent) =>
       agent === "searcher" ? { ...sample, logProbs: sample.logProbs.map(() => Number.NaN) } : sample,
   });
@@ -75,7 +64,7 @@ test("a damaged sample never becomes text: its request gets status 503, and an a
 
 test("an outage costs nothing if a retry of the same request succeeds; a reply to another request does not make up for it", async () => {
   let damaged = 0;
-  const harness = await start({
+  const harness = await openHarness({
     damage: (sample, agent) => (agent === "searcher" && damaged++ === 0 ? { ...sample, logProbs: [] } : sample),
   });
   const app = (retried: string) => async (call: AppCall) => {
@@ -89,7 +78,7 @@ test("an outage costs nothing if a retry of the same request succeeds; a reply t
 });
 
 test("after an unexpected error the request gets status 500, and an app that continues has no outcome", async () => {
-  const harness = await start({
+  const harness = await openHarness({
     damage: (sample, agent) => {
       if (agent === "searcher") throw new TypeError("not a function");
       return sample;

@@ -1,12 +1,12 @@
 /** @file An app that runs elsewhere: attempts are POSTed to it, and calls and answers are signed. */
-import { createServer, type RequestListener, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { RequestListener } from "node:http";
 import { getRequestListener } from "@hono/node-server";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { AppCall } from "../../../core/contracts/app-rollout.ts";
 import { appAttempts } from "../../../gpu-workers/gateway/app-rollout.ts";
 import { rolloutHandler } from "../../../gpu-workers/gateway/rollout-handler.ts";
 import { httpRunner } from "../../../gpu-workers/gateway/runners.ts";
+import { serveHttp } from "../../fakes/http-server.ts";
 import { openHarness, planOf } from "./harness.ts";
 
 const SECRET = "a secret for tests only";
@@ -17,19 +17,9 @@ const CALL: AppCall = {
   seconds: 120,
 };
 
-const servers: Server[] = [];
-afterEach(() => {
-  for (const server of servers.splice(0)) server.close();
-});
-
 const serve = (handle: (request: Request) => Response | Promise<Response>) => listen(getRequestListener(handle));
 
-async function listen(listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/attempts?team=1`;
-}
+const listen = async (listener: RequestListener) => `${await serveHttp(listener)}/attempts?team=1`;
 
 function runnerOf(url: string, secret = SECRET) {
   return httpRunner({ url, secretVariable: "APP_SECRET" }, { APP_SECRET: secret }, CLOCK);
@@ -239,8 +229,8 @@ test("an app elsewhere is called once its step is open: the seconds that it coun
       { secret: SECRET },
     ),
   );
-  const { team, attempts, close } = await openHarness();
+  const { team, attempts } = await openHarness();
   const attempt = appAttempts({ team, attempts, runner: runnerOf(url), seconds: 0.2 });
-  const outcome = await attempt({ ...planOf(0), opened }, new AbortController().signal).finally(close);
+  const outcome = await attempt({ ...planOf(0), opened }, new AbortController().signal);
   expect(outcome).toMatchObject({ status: "finished", conversation: { answer: "x" } });
 });

@@ -3,18 +3,12 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { generateText, stepCountIs, streamText, tool } from "ai";
 import OpenAI, { APIError } from "openai";
 import type { ResponseInputItem, ResponseOutputItem } from "openai/resources/responses/responses";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import * as z from "zod";
 import { type HarnessOptions, openHarness, tokenizer, trainedOn } from "./harness.ts";
 
-const open: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0)) await close();
-});
-
 async function start(options: HarnessOptions = {}) {
   const harness = await openHarness(options);
-  open.push(harness.close);
   const attempt = harness.open();
   const { baseURL, apiKey } = attempt.main;
   const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 });

@@ -24,5 +24,4 @@ test("a request outside the base URL and one for another endpoint are told apart
   const counting = await fetch(`${main.baseURL}/messages/count_tokens`, { method: "POST" });
   // Anthropic's API has that endpoint, so the error has its format.
   expect(await counting.json()).toMatchObject({ type: "error", error: { type: "not_found_error" } });
-  await harness.close();
 });
