@@ -65,8 +65,8 @@ test("a loss that is not finite halts the run and publishes nothing; once resume
   const [main] = await work(broken);
   expect(main).toMatchObject({ reason: { code: "run-halted", message: expect.stringContaining("loss is NaN") } });
   expect(await run()).toMatchObject({
-    haltCode: "untrainable",
-    reason: expect.stringContaining("lower the learning rate"),
+    ...{ status: "halted", haltCode: "untrainable" },
+    reason: expect.stringMatching(/^training step: loss is NaN: lower the learning rate/),
   });
   expect(await version1()).toBeUndefined();
   await resumeInStore(store, config, await run(), {});

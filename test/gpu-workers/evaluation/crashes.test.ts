@@ -18,6 +18,7 @@ import { heldOutQuestions } from "../../fixtures/relay/questions.ts";
 import { rewards } from "../../fixtures/relay/rewards.ts";
 import { startWorker } from "../../fixtures/relay/world.ts";
 
+/** Index of the question whose rollout brings down its worker. */
 const POISON = 2;
 const LOST = "infrastructure: its worker crashed 3 times while it ran alone";
 /** More than in any evaluation that ends. */
@@ -118,7 +119,7 @@ test.each([
 
 const never = () => new Promise<never>(() => {});
 
-/** A sampler whose every call hangs once `hangs` has grown, so that what is in flight beside the poison stays there. */
+/** A sampler whose every call hangs once `hangs` has grown: the rollouts beside the one that hangs stay in flight. */
 function hangingWithPoison(sampler: Sampler, hangs: () => number): Sampler {
   const before = hangs();
   return {
