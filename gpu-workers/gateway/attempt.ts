@@ -30,8 +30,8 @@ export interface AppTeam {
 
 export class Attempt {
   readonly id: string;
+  readonly plan: RolloutPlan;
   readonly #team: AppTeam;
-  readonly #plan: RolloutPlan;
   readonly #closed = new AbortController();
   /** Agent -> exchanges whose replies reached the app. */
   readonly #delivered = new Map<string, Set<string>>();
@@ -48,13 +48,9 @@ export class Attempt {
 
   constructor(id: string, team: AppTeam, plan: RolloutPlan) {
     this.id = id;
+    this.plan = plan;
     this.#team = team;
-    this.#plan = plan;
     this.#rewards = new RewardLedger(team.subs.keys());
-  }
-
-  get plan(): RolloutPlan {
-    return this.#plan;
   }
 
   get agents(): readonly string[] {
@@ -85,7 +81,7 @@ export class Attempt {
     const { main } = this.#team;
     const session = this.#session(agent);
     const key = sha256(canonicalJson([agent, request]));
-    const { unanswered } = this.#plan;
+    const { unanswered } = this.plan;
     const limit = this.#limit;
     if (agent !== main.name) unanswered?.set(key, agent);
     const { signal: until, unlink } = linkSignals(signal, this.#closed.signal);
@@ -159,7 +155,7 @@ export class Attempt {
         return [name, end] as const;
       }),
     );
-    const { address, question } = this.#plan;
+    const { address, question } = this.plan;
     const { version } = this.#session(main.name);
     const [trajectory, ...branches] = trajectoriesOf(main.name, version, own);
     const given = this.#rewards.given();
@@ -185,7 +181,7 @@ export class Attempt {
   }
 
   #session(agent: string): AgentSession {
-    const { address, question, versions } = this.#plan;
+    const { address, question, versions } = this.plan;
     const version = versions[agent];
     if (version === undefined) {
       throw new MgrpoError("record-damaged", `step ${address.step} pins no version of '${agent}'`);
@@ -197,7 +193,7 @@ export class Attempt {
       questionId: question.id,
       agent,
       version,
-      sampling: samplingOf(this.#plan, agent),
+      sampling: samplingOf(this.plan, agent),
     };
   }
 }
