@@ -3,7 +3,7 @@
  *
  * Suffixes name axes: `_T` has one element per token of a trajectory, `_A` one per action token (sampled by the policy), `_K` one per
  * rollout of a group, `_N` one per reward of an agent in a group, `_G` one per group of a batch. A malformed rollout or invocation has
- * reward 0; that of any other is the sum of its parts, each times its weight in `AlgorithmConfig`. `overlongPenalty` is added to either.
+ * reward 0; any other has the sum of the reward's parts, each times its weight in `AlgorithmConfig`. `overlongPenalty` is added to either.
  * Log-probs are natural logarithms. Nothing here creates its own randomness: functions that draw take a `Random`, a function that returns one,
  * or the name of a stream (`mgrpo/random`). core/mgrpo/README.md maps equations to functions.
  *

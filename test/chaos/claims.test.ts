@@ -27,7 +27,7 @@ const trialOf = (history: readonly Entry[]): Trial => ({
   ...{ isTimely: true, seconds: 20, runs: [], history, log: [], strikes: [], limits: LIMITS, starts: {} },
 });
 
-test("a claim is made when the one before it has expired, give or take what clocks are off", () => {
+test("a claim is reported if the one before it has not expired, unless the error of the clocks explains it", () => {
   expect(overlappingClaims(trialOf([claimed(0), claimed(HELD_MS)]))).toEqual([]);
   expect(overlappingClaims(trialOf([claimed(0), claimed(HELD_MS - 2000)]))).toEqual([]);
   expect(overlappingClaims(trialOf([claimed(0), claimed(HELD_MS - 4000), claimed(2 * HELD_MS)]))).toEqual([

@@ -1,6 +1,6 @@
 /**
- * @file The laws on claims. A process claims a verdict before it asks the judge for it; while a claim is held, nobody else claims the verdict. Together
- * they mean that a judge is never asked twice at once, whatever happens meanwhile: a death ends no claim, and excuses nothing.
+ * @file The laws on claims. A process claims a verdict before it asks the judge for it; while a claim is held, nobody else claims the verdict.
+ * Together they mean that a judge is never asked twice at once for the same verdict. A death ends no claim, and excuses nothing.
  */
 import type { Entry, Hold, LeaseChange, Trial } from "./history.ts";
 

@@ -41,9 +41,12 @@ test("a schedule that is missing, cut off or of another form is refused with its
   expect(() => readSchedule(write("other.json", "{}"))).toThrow("other.json: seed: ");
 });
 
-test.each(["", "90-steps", "dynamodb-local", "dynamodb-local-minio"])("results/chaos/%s can be read", (report) => {
-  expect(readTrials(resolve(import.meta.dirname, "../../results/chaos", report)).length).toBeGreaterThan(0);
-});
+test.each(["", "90-steps", "app", "dynamodb-local", "dynamodb-local-minio"])(
+  "results/chaos/%s can be read",
+  (report) => {
+    expect(readTrials(resolve(import.meta.dirname, "../../results/chaos", report)).length).toBeGreaterThan(0);
+  },
+);
 
 test("a report whose last line was cut off is refused with the number of the line, and a missing one is empty", () => {
   expect(readTrials(join(folder, "none"))).toEqual([]);

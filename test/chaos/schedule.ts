@@ -188,7 +188,7 @@ const VERY_LATE_SECONDS = 20;
 /** @param steps the steps of each run; the rate of faults and deaths per step does not depend on it. */
 export function drawSchedule(seed: number, steps = STEPS): Schedule {
   const random = stream(seed, "chaos");
-  // Apart, so that what happens to everything else does not depend on it.
+  // A stream of its own, so that the app's faults do not change those of the others.
   const ofApp = stream(seed, "chaos", "app");
   const scale = steps / STEPS;
   // Squared, so that most trials have few faults and some have many.

@@ -1,4 +1,4 @@
-/** @file A trial whose processes do not start ends. */
+/** @file A trial ends even if its processes do not start. */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";

@@ -15,8 +15,8 @@ export function overdueWaits(trial: Trial): string[] {
 }
 
 /**
- * The requests that hung, whose `answeredAt` is when the caller gave up, and those of attempts, which are answered by then: the worker gives an
- * attempt up `limits.rollout` after its call to the app, and the app and all agents end with it.
+ * Checks the requests that hung, whose `answeredAt` is when the caller gave up, and all requests of attempts: the worker gives up an attempt
+ * `limits.rollout` after its call to the app, and the app and all agents end with it.
  */
 function overdueAnswers(trial: Trial): string[] {
   const bounded = trial.history.filter((entry) => isHung(entry) || isOfAttempt(entry));

@@ -7,7 +7,7 @@ import { type Context, Hono } from "hono";
 
 export interface FakeHub {
   readonly url: string;
-  /** `HEAD` if that is the method, the path, and the range, if any, except a probe's (the first byte). */
+  /** Of each request: `HEAD` if that is the method, the path, and the range if there is one. A probe's range (the first byte) is left out. */
   readonly requests: string[];
   /** Changed by tests between requests. */
   readonly faults: {

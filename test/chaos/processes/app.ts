@@ -22,7 +22,7 @@ export interface AppArguments {
 
 const RETRIES = 2;
 const PAUSE_MS = 100;
-/** After a sleep, until each worker has read the store's new time: before, it would sign calls by the old one. */
+/** How long the app refuses calls after a sleep: workers that have not read the store's new time yet sign calls with the old one. */
 const WAKING_MS = 10_000;
 
 const { port, secret, clock }: AppArguments = JSON.parse(process.argv[2] ?? "");

@@ -1,6 +1,6 @@
 /**
- * @file The relay's tool, whose pages come from the world of the trial, so that it can be slow, fail or hang, and its policy, which waits for
- * that world, so that it can be slow or hang. Each page has a price. Documents are read in a separate process, which they can crash.
+ * @file The relay's tool and policy, which depend on the world of the trial. The tool gets its pages there, so it can be slow, fail or hang;
+ * the policy waits for it, so it can be slow or hang. Each page has a price. Documents are read in a separate process, which they can crash.
  */
 import * as z from "zod";
 import { openReader, type Reader } from "../../../adapters/tools/documents/reader.ts";
@@ -39,7 +39,7 @@ export const tools: OpenTools = async ({ config, environment, store }) => {
 /** The request is paid for, so it is sent even if its rollout has been canceled. */
 async function lookUp(url: string, reader: Reader): Promise<string> {
   const limit = new AbortController();
-  // A process that was stopped first sends what it has not sent yet.
+  // If the process was stopped, it first sends what it has not sent yet.
   const timer = setTimeout(() => setImmediate(() => limit.abort()), LIMITS.tool * 1000);
   try {
     const response = await fetch(url, { signal: limit.signal });
