@@ -1,7 +1,8 @@
 /**
- * @file GRPO from top to bottom: one model with three tools learns to answer questions about the countries of the world. No store, no
- * workers, no config: questions, K rollouts each, rewards, advantages, one optimizer step, print. Change anything. Two parts that GRPO does
- * not depend on come from elsewhere: core/conversation parses turns and opens the toolbox, recipes/atlas has the questions and the tools.
+ * @file GRPO from top to bottom: one model with three tools learns to answer questions about the countries of the world. There is no store, no
+ * worker and no config. Each step draws questions, samples K rollouts of each, computes rewards and advantages, takes one optimizer step and
+ * prints a line. Change anything. Two parts that GRPO does not depend on come from elsewhere: core/conversation parses turns and opens the
+ * toolbox, recipes/atlas has the questions and the tools.
  *
  *     npm run example:loop [steps]
  */

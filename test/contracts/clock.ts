@@ -26,7 +26,7 @@ export function clockContract(open: () => Clock, ask: () => Promise<unknown> = a
       await ask();
       return Math.abs((await open().storeTime()) - Date.now());
     };
-    // After a response that was read late, the next one corrects it.
+    // A response that is read late makes the clock wrong until the next one.
     await expect.poll(difference).toBeLessThan(2000);
   });
 }

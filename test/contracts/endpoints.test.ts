@@ -17,7 +17,7 @@ const [dynamo = "", s3 = dynamo] = (process.env["MGRPO_TEST_ENDPOINTS"] ?? "").s
 
 describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
   const table = `mgrpo-test-${randomBytes(4).toString("hex")}`;
-  // Opened in beforeAll: the contract suites read these variables only when their tests run.
+  // Opened in beforeAll. The contract suites use the stores only when their tests run.
   let store: AwsStore;
   let inParts: AwsStore;
   let restoreEnvironment = () => {};

@@ -1,6 +1,6 @@
 /**
- * @file A Tinker server in this process, on a local engine. Routes, futures, sequence numbers and refusals are SkyRL's (the transcript in
- * test/fixtures), and calls can be made to fail. Work runs one item at a time, as on SkyRL's engine.
+ * @file A Tinker server in this process, on a local engine. Routes, futures, sequence numbers and refusals are SkyRL's
+ * (test/fixtures/tinker-transcript.txt), and calls can be made to fail. Work runs one item at a time, as on SkyRL's engine.
  */
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
