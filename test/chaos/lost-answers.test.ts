@@ -110,7 +110,7 @@ interface Views {
 }
 
 /** A whole run. `failures`: errors of events and ticks. */
-async function play(judge: Rewards, views: Views) {
+async function runWith(judge: Rewards, views: Views) {
   const failures: string[] = [];
   const log = createLog((line) => void (line.includes('"level":"error"') && failures.push(line)));
   const onFailure = (error: unknown) => void failures.push(String(error));
@@ -136,9 +136,9 @@ test("if every writer repeats a write whose answer was lost, the run has the sam
   const [written, lost] = [new Set<string>(), new Set<string>()];
   const undisturbed = (store: Store) => watched(store, (write) => written.add(write));
   const once = paidJudge();
-  const expected = await play(once.judge, { functions: undisturbed, workers: undisturbed });
+  const expected = await runWith(once.judge, { functions: undisturbed, workers: undisturbed });
   const judge = paidJudge();
-  const disturbed = await play(judge.judge, {
+  const disturbed = await runWith(judge.judge, {
     functions: (store) => repeating(losingAnswers(store, lost)),
     workers: (store) => retryingStore(losingAnswers(store, lost), RETRY_SECONDS, silent),
   });
@@ -154,8 +154,8 @@ test("if every writer repeats a write whose answer was lost, the run has the sam
 test("if the functions fail when an answer is lost, later ticks make up for it, and the run has the same records", async () => {
   const lost = new Set<string>();
   const asIs = (store: Store) => store;
-  const expected = await play(rewards, { functions: asIs, workers: asIs });
-  const disturbed = await play(rewards, {
+  const expected = await runWith(rewards, { functions: asIs, workers: asIs });
+  const disturbed = await runWith(rewards, {
     functions: (store) => losingAnswers(store, lost),
     workers: (store) => retryingStore(losingAnswers(store, lost), RETRY_SECONDS, silent),
   });

@@ -2,7 +2,7 @@
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { buildProcesses } from "./build.ts";
-import { calm, play } from "./processes.ts";
+import { runScenario, uninterrupted } from "./processes.ts";
 
 test("the rollout is lost after five crashes, three of them while it runs alone, and both evaluations end", {
   timeout: 300_000,
@@ -19,7 +19,7 @@ test("the rollout is lost after five crashes, three of them while it runs alone,
     // Only a worker that has died is silent for so long.
     liveness: { heartbeatSeconds: 0.2, leaseSeconds: 6 },
   };
-  const { records, started, log } = await play(built, { ...calm, settings, evaluates: true });
+  const { records, started, log } = await runScenario(built, { ...uninterrupted, settings, evaluates: true });
   const evaluations = [
     { team: 0, state: "done", n: 5 },
     { team: 1, state: "done", n: 6 },

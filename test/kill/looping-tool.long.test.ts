@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { recipe } from "../fixtures/relay/recipe.ts";
 import { buildProcesses } from "./build.ts";
-import { calm, play } from "./processes.ts";
+import { runScenario, uninterrupted } from "./processes.ts";
 
 /** The watchdog's limit: its minimum, since the engine's limits are not longer. */
 const LIMIT_SECONDS = 60;
@@ -25,7 +25,7 @@ test("the rollout is lost after three crashes while it runs alone, and the run f
     // Only a worker that loops is silent for so long.
     liveness: { heartbeatSeconds: 0.2, leaseSeconds: 10 },
   };
-  const { records, started, log } = await play(built, { ...calm, settings });
+  const { records, started, log } = await runScenario(built, { ...uninterrupted, settings });
   const rollouts = {
     0: { reward: expect.any(Number) },
     1: { excluded: "infrastructure: its worker crashed 3 times while it ran alone" },

@@ -4,14 +4,14 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Built, buildProcesses } from "./build.ts";
-import { calm, type Ended, play, type Scenario } from "./processes.ts";
+import { type Ended, runScenario, type Scenario, uninterrupted } from "./processes.ts";
 
-const overlapping: Scenario = { ...calm, settings: { steps: 4, staleness: 1, algorithm: { tisCap: 2 } } };
+const overlapping: Scenario = { ...uninterrupted, settings: { steps: 4, staleness: 1, algorithm: { tisCap: 2 } } };
 let built: Built;
 let expected: Ended;
 beforeAll(async () => {
   built = await buildProcesses();
-  expected = await play(built, overlapping);
+  expected = await runScenario(built, overlapping);
   expect(expected.records, expected.log.join("\n")).toMatchObject({ status: "finished" });
 }, 240_000);
 afterAll(() => built.remove());
@@ -29,7 +29,7 @@ const scenarios: [string, Partial<Scenario>][] = [
 ];
 
 test.each(scenarios)("the records are the same if %s", { timeout: 240_000 }, async (_name, scenario) => {
-  const ended = await play(built, { ...overlapping, ...scenario });
+  const ended = await runScenario(built, { ...overlapping, ...scenario });
   expect(ended.records, ended.log.join("\n")).toEqual(expected.records);
   expect(ended.started["parent"]).toBe(1 + (scenario.parentCrashes ?? []).length);
   for (const name of Object.keys(scenario.crashes ?? {})) expect(ended.started[name], name).toBeGreaterThan(1);

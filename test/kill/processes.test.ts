@@ -5,13 +5,13 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Built, buildProcesses } from "./build.ts";
-import { calm, type Ended, play, type Scenario } from "./processes.ts";
+import { type Ended, runScenario, type Scenario, uninterrupted } from "./processes.ts";
 
 let built: Built;
 let expected: Ended;
 beforeAll(async () => {
   built = await buildProcesses();
-  expected = await play(built, calm);
+  expected = await runScenario(built, uninterrupted);
   expect(expected.records, expected.log.join("\n")).toMatchObject({ status: "finished" });
 }, 240_000);
 afterAll(() => built.remove());
@@ -34,7 +34,7 @@ const scenarios: [string, Partial<Scenario>][] = [
 ];
 
 test.concurrent.each(scenarios)("the records are the same if %s", { timeout: 240_000 }, async (_name, scenario) => {
-  const ended = await play(built, { ...calm, ...scenario });
+  const ended = await runScenario(built, { ...uninterrupted, ...scenario });
   expect(ended.records, ended.log.join("\n")).toEqual(expected.records);
   const { parent = 0, ...workers } = ended.started;
   expect(parent).toBe(1 + (scenario.parentCrashes ?? []).length);

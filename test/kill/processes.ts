@@ -16,7 +16,13 @@ export interface Scenario extends Pick<ParentOptions, "tickSeconds" | "events" |
   readonly settings: object;
 }
 
-export const calm: Scenario = { crashes: {}, parentCrashes: [], tickSeconds: 0.5, events: "once", settings: {} };
+export const uninterrupted: Scenario = {
+  crashes: {},
+  parentCrashes: [],
+  tickSeconds: 0.5,
+  events: "once",
+  settings: {},
+};
 
 export interface Ended {
   readonly records: unknown;
@@ -27,7 +33,7 @@ export interface Ended {
   readonly log: readonly string[];
 }
 
-export async function play(built: Built, scenario: Scenario): Promise<Ended> {
+export async function runScenario(built: Built, scenario: Scenario): Promise<Ended> {
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-kill-"));
   const log: string[] = [];
   const started: Record<string, number> = {};
