@@ -13,7 +13,7 @@ export function makePython(folder: string, packages: readonly string[], size: st
     execFileSync("python3", ["-m", "venv", join(folder, "python")], { stdio: ["ignore", "ignore", "pipe"] });
     execFileSync(join(bin, "pip"), ["install", "-q", ...packages], { stdio: ["ignore", "ignore", "pipe"] });
   } catch (cause) {
-    const needs = `the check needs Python 3.10 or later with venv as \`python3\`, and a package index that pip reaches, for ${packages.join(", ")} (about ${size}, deleted afterwards)`;
+    const needs = `the check needs Python 3.10 or later with venv as \`python3\`, and a package index that pip reaches, for ${packages.join(", ")} (about ${size}, deleted afterward)`;
     const [last] = String((cause as Error).message)
       .trim()
       .split("\n")

@@ -173,7 +173,8 @@ async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers
       return { store, functions: composeFunctions(store, { rewardsOf }) };
     }),
   );
-  for (const { store, functions } of opened.slice(0, 1)) await begin(store, functions, config);
+  const [first] = opened;
+  if (first) await begin(first.store, first.functions, config);
   instances.push(...opened.map(({ functions }) => cloudHandlers(functions, write)));
   const stop = new AbortController();
   const engine = sabotage.engine ?? relayEngine;

@@ -209,9 +209,9 @@ async function proxyFor(stage: Stage, process: string, channel: Channel, target:
     record: (entry) => history.push(entry),
     onRequest() {
       const mortal = [...(callers[channel] ?? [process]), ...(isStore ? ["cloud"] : [])];
-      const afterwards = mortal.map((name) => supervisor.onRequest(name));
+      const ends = mortal.map((name) => supervisor.onRequest(name));
       return () => {
-        for (const after of afterwards) after();
+        for (const end of ends) end();
       };
     },
   });
