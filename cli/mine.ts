@@ -1,7 +1,7 @@
 /**
- * @file `mgrpo mine <team>`: asks a team every question of a file or of the training set several times, and writes those that it answers
- * correctly less often than `--below` as a file of questions. It is an evaluation whose folder is kept, so the same
- * command resumes it.
+ * @file `mgrpo mine <team>`: asks a team the questions of a file or of the training set several times each, and writes as a file those that
+ * it answers correctly in less than the share `--below` of the attempts. It is an evaluation whose folder is kept, so the same command
+ * resumes it.
  */
 import { existsSync, rmSync } from "node:fs";
 import type { RunConfig } from "../core/contracts/config.ts";
@@ -62,7 +62,7 @@ export async function mine(target: string, options: MineOptions): Promise<void> 
   if (result) writeHardQuestions(asked, result, options);
 }
 
-/** Writes the file, even if answers are lost: a judge may refuse one for good. The exit code is then 1. */
+/** Writes the file, even if answers are lost: a judge may refuse one for good. The exit code is then 1. Throws if the file would be empty. */
 export function writeHardQuestions(
   asked: readonly Question[],
   result: EvaluationResult,

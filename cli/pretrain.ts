@@ -172,7 +172,7 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
       if (!agent) throw new MgrpoError("recipe-invalid", `baseModels: arm '${base.arm}' has no agent '${name}'`);
       return agentLayoutOf(name, agent, tokenizer, tools);
     };
-    // Refuses a missing agent or tool before anything is trained.
+    // Refuses a missing agent or tool before this model is trained.
     layoutOf(base.agent);
     const context = longestContext(files) ?? CONTEXT_TOKENS;
     return (demonstration: Demonstration) => {

@@ -1,4 +1,4 @@
-/** @file Reads a run's questions where the run is started, and reports those that the team cannot be asked. */
+/** @file Reads a run's questions, reports those that the team cannot be asked, and refuses suites and curriculum stages without questions. */
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";

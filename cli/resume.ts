@@ -1,4 +1,4 @@
-/** @file `mgrpo resume`: continues a run that was stopped, killed or halted, from its records. */
+/** @file `mgrpo resume`: continues a run that was stopped, killed or halted, from its records. Shows the summary of a finished run again. */
 import { existsSync } from "node:fs";
 import { MgrpoError } from "../core/errors.ts";
 import { type RaisedBudget, raisesBudget } from "../core/training/run-budget.ts";

@@ -34,7 +34,7 @@ const progress = (run: RunsTableRow) => [
   run.usd ? `$${run.usd.toFixed(2)}` : "-",
 ];
 
-/** Why it ended; otherwise its stall; otherwise what it waits for. */
+/** Why the run was halted or cannot be read; otherwise its stall; otherwise what it waits for. */
 const about = (row: RunsTableRow | DamagedRow): string =>
   clean(row.state === "damaged" ? row.reason : row.reason || (row.stall ?? row.wait ?? ""));
 

@@ -211,7 +211,7 @@ async function prepare(team: SftTeam, agent: string, options: SftOptions): Promi
 function readExamples(team: SftTeam, owner: string, base: CheckpointFiles, { heldOut, fromRun }: SftOptions): Split {
   const sharing = agentsOfPolicy(team.config.agents, owner);
   const examples = sharing.flatMap((agent) => examplesOf(team, agent, base));
-  // A run answers a question several times, often almost in the same words.
+  // A run answers a question several times, often almost in the same words, so all answers to one prompt are on the same side.
   const parts = split(examples, heldOut, MAX_HELD_OUT, fromRun === undefined ? "tokens" : "prompt");
   if (parts.training.length > 0) return parts;
   throw new MgrpoError(

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo doctor --model`: what a model is, whether training supports its chat template, and what it needs. The model is a folder, an
- * s3:// prefix, a model on the Hugging Face Hub, an adapter in one of these, or a GGUF file.
+ * @file `mgrpo doctor --model`: what a model is, whether training supports its chat template, and how much memory it needs. The model is a
+ * folder, an s3:// prefix, a model on the Hugging Face Hub, an adapter in one of these, or a GGUF file.
  */
 import { stat } from "node:fs/promises";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";

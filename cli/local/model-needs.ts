@@ -96,8 +96,9 @@ export interface MachineMemory {
 
 /**
  * Detects a team too large for this machine. It adds up the agents' workers and the evaluation workers, since all of them run at the same time,
- * each in a process of its own; an evaluation worker has all agents. A base that several processes map counts once. It refuses a team if the
- * agents' workers alone need more than the machine has, and otherwise only warns: an evaluation may end before training needs the most.
+ * each in a process of its own; an evaluation worker has all agents. Only agents with policy `compiled` are counted. A base that several
+ * processes map counts once. It refuses a team if the agents' workers alone need more than the machine has, and otherwise only warns: an
+ * evaluation may end before training needs the most.
  */
 export function checkMemory(
   { agents, algorithm, staleness, evaluation }: RunConfig,
@@ -136,13 +137,11 @@ export function checkMemory(
   else findings.warn(message);
 }
 
-/** Workers that share a machine wait for each other's spinning threads, and together plan with more memory than there is. */
-function warnOfDedicated(
-  agents: RunConfig["agents"],
-  workers: number,
-  evaluators: number,
-  findings: Findings,
-): void {
+/**
+ * Warns of `engine.dedicated` if the run has several workers on this machine: with it, they wait for each other's spinning threads, and
+ * together plan with more memory than there is.
+ */
+function warnOfDedicated(agents: RunConfig["agents"], workers: number, evaluators: number, findings: Findings): void {
   if (workers + evaluators <= 1) return;
   const evaluations = evaluators > 0 ? ` and ${counted(evaluators, "evaluation worker")}` : "";
   for (const [name, { engine }] of Object.entries(agents)) {

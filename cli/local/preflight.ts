@@ -1,6 +1,7 @@
 /**
- * @file The checks before a run: its team, rewards, keys, tools, engines, base models, memory and store. One pass over the config reports
- * everything that is wrong, so that the user can fix all of it at once. The tools module is loaded once and its tools opened once.
+ * @file The checks before a run: its team, app, trackers, rewards, keys, tools, engines, base models, memory and store. One pass over the
+ * config reports everything that is wrong, so that the user can fix all of it at once. The tools module is loaded once, and its tools are
+ * opened at most once.
  */
 import { openConversationModel } from "../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";

@@ -2,7 +2,8 @@
  * @file Resumes a run that is in its store: with a larger budget if the user raises it, and never with a spent one. Evaluations that lost
  * answers, even of a finished run, are queued again.
  *
- *     refused, or allowed ──> evaluations reopened ──> RUN running, unless finished ──> listed (core/training/run-list.ts)
+ *     refused, or allowed ──> evaluations reopened ──> fleets reset ──> TOOLS: budget raised ──> RUN: running, unless finished
+ *                                                                                                  └──> listed (core/training/run-list.ts)
  *
  * Reopening reads and deletes many objects, so it comes before RUN changes: if it fails, RUN is as it was, and the same call may be
  * made again.

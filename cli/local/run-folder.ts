@@ -216,11 +216,11 @@ export function readStatus(folder: RunFolder): RunStatus {
 
 const RESUME = "remove this file, and resume the run to recreate it";
 
-/** A file that is recreated from the run's store if it is missing. `remedy`: what to do if it is damaged. */
+/** Parses a file that mgrpo writes again if it is missing. `remedy`: what to do if it is damaged. */
 export const parseDerived = <S extends z.ZodType>(schema: S, path: string, remedy = RESUME): z.infer<S> =>
   parseDerivedText(schema, readText(path), path, remedy);
 
-/** The text of such a file, or one of its lines. `what`: what is parsed, for the message. */
+/** Parses the text of such a file, or one of its lines. `what`: what is parsed, for the message. */
 export function parseDerivedText<S extends z.ZodType>(
   schema: S,
   text: string,

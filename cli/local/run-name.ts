@@ -14,8 +14,8 @@ export function freeRunName(recipe: string, arm: string, seed: number): string {
 const MAX_BASE_NAME = 56;
 
 /**
- * The name of the n-th run of that recipe, arm and seed. One that is too long is shortened in the recipe's part, and characters that a
- * run's name may not have are replaced by '-'.
+ * The name of the n-th run of that recipe, arm and seed. In the recipe's part, characters that a run's name may not have are replaced by '-',
+ * and those that it may not begin with are removed from the start. If the name is too long, this part is shortened.
  */
 export function runNameOf(recipe: string, arm: string, seed: number, n: number): string {
   const end = `-${arm}-seed${seed}`;

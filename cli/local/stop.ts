@@ -1,6 +1,6 @@
 /**
- * @file What stops a local session: Ctrl-C or SIGTERM (the workers drain), a worker that cannot be kept alive, or the death of the npm or
- * mgrpo process that started it (it exits at once, as if it had been killed itself).
+ * @file What stops a command such as `train`, `eval` or `serve`: Ctrl-C or SIGTERM (its workers drain), a worker that cannot be kept alive, or
+ * the death of the npm or mgrpo process that started the command (it then exits at once, as if it had been killed itself).
  */
 import { linkSignals } from "../../core/any-signal.ts";
 import { isMgrpoError } from "../../core/errors.ts";

@@ -49,7 +49,7 @@ export interface LocalTraining {
   readonly raised?: RaisedBudget;
 }
 
-/** The report of the finished run; undefined if the user stopped it. Rejects if it halts. */
+/** The report of the finished run; undefined if the user stopped it. Rejects if it halts, or if a worker cannot be kept alive. */
 export async function trainLocally(training: LocalTraining): Promise<RunReport | undefined> {
   const { config, folder, bases, questions, raised } = training;
   mkdirSync(folder.logs, { recursive: true });

@@ -1,4 +1,4 @@
-/** @file Files that are written whole or not at all, even if the process is killed. */
+/** @file Files that are written whole or not at all, even if the process is killed (`placeNew` has one exception). */
 import { constants, copyFileSync, linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { MgrpoError } from "../../core/errors.ts";
@@ -27,7 +27,10 @@ export function writeAtomically(
   }
 }
 
-/** Another process may have written the file a moment ago: a link does not replace it. Some file systems have no links. */
+/**
+ * Another process may have written the file a moment ago: a link does not replace it. Some file systems have no links: there the file is
+ * copied, and a kill during the copy leaves a part of it.
+ */
 function placeNew(from: string, to: string): void {
   try {
     linkSync(from, to);

@@ -129,8 +129,8 @@ async function ofJob(store: Store, config: RunConfig, job: JobRecord, folder: st
 }
 
 /**
- * The store has only the sum of a question's n scores, each in [0, 1]. If it is within 1 - x of n, each is at least x. An answer without a
- * score, because the judge failed, may be wrong.
+ * The store has only the sum of a question's n scores, each in [0, 1]. If it is within 1 - x of n, each is at least x; if it
+ * is above n - 1, each is above 0. An answer without a score, because the judge failed, may be wrong.
  */
 function isEveryAnswerCorrect({ n, correct }: Tally, runs: number, minReward: number): boolean {
   return n === runs && n - correct <= 1 - minReward && n - correct < 1;

@@ -39,7 +39,10 @@ export interface SourceOptions {
   readonly demonstrations?: string;
   /** A run, or the folder of an evaluation, whose correct rollouts are the demonstrations. */
   readonly fromRun?: string;
-  /** The minimum reward of such a rollout's main agent. The rollout's correctness must reach it too, or 1 if that is lower. Absent: 0.9. */
+  /**
+   * The minimum reward of such a rollout's main agent. The rollout's correctness must reach it too, or 1 if that is lower. An evaluation
+   * has no rewards, and records only the sum of a question's scores: there, its n answers together must score at least n - 1 + this. Absent: 0.9.
+   */
   readonly minReward?: number;
 }
 
