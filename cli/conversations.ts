@@ -56,7 +56,7 @@ export async function readRollout(
   }
 }
 
-/** How long the turns of a step's conversations took, by `latencyName`. Workers that were killed or still sample the step are missing. */
+/** How long the turns of a step's conversations took, by `latencyName`, without workers that were killed during the step or still sample it. */
 export async function readLatencies(store: Store, run: string, step: number): Promise<Latencies> {
   const found = await readTelemetry(store, run, step);
   return new Map(found.flatMap(({ conversations }) => Object.entries(conversations)));

@@ -62,8 +62,8 @@ function rewardLines({ perStep }: CurveInput, agent: string, color: string) {
 }
 
 /**
- * Open-book scores by the step that the team was evaluated at: sampled as discs, greedy as diamonds. A kind without scores is left out; of
- * several suites of a kind, the one that was asked most often is drawn. The legend names it.
+ * Open-book scores on the recipe's held-out questions, by the number of steps that trained the team: sampled as discs, greedy as diamonds. A
+ * kind without scores is left out. Of several suites of a kind, only the one that was evaluated most often is drawn; the legend names it.
  */
 function heldOutPoints({ evaluations }: CurveInput) {
   const points = (kind: string, greedy: boolean) => {

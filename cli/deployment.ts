@@ -1,6 +1,6 @@
 /**
  * @file The deployment that owns a table: its stacks record a description in the table. A deployment is found by stage
- * or by table name.
+ * or by table name. Also the checks of a launch on it, and which policies and workers its fleets provide.
  */
 import { existsSync, realpathSync } from "node:fs";
 import { isAbsolute, normalize, relative, resolve } from "node:path";
@@ -24,7 +24,7 @@ const tableOf = (stage: string) => `mgrpo-${stage}`;
 /** Undefined if the table was not made by `sst deploy`. */
 export const readDeployment = async (table: Table) => parseDeployment(await table.get(tableKeys.deployment));
 
-/** The names of a stage's table and bucket. Throws if the environment names others. */
+/** The names of a stage's table and bucket. Throws if the stage has no deployment, or if the environment names others. */
 export async function namesOfStage(stage: string): Promise<{ table: string; bucket: string }> {
   const table = tableOf(stage);
   const store = openAwsStore({ table, bucket: "" });
@@ -86,7 +86,7 @@ const isInside = (path: string): boolean => !isAbsolute(path) && !path.startsWit
 /** The path with its links resolved: the working directory's path has none, but the one in MGRPO_PROJECT may. */
 const realpath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));
 
-/** Settings in the form of `--set` that give each agent of a run the policy of its fleet, unless the user chose one. */
+/** Settings in the form of `--set` that give an agent the policy of its fleet, unless the user chose one or it shares another agent's policy. */
 export function fleetPolicies({ agents }: RunConfig, { fleets }: Deployment, set: readonly string[]): string[] {
   const chosen = chosenBy(set);
   return fleets.flatMap(({ agent, policy }) => {

@@ -44,7 +44,7 @@ const DEV_SETTINGS = [
   "trackContent=false",
 ];
 
-/** If the rewards fail, shows the rollouts so far, then rejects. */
+/** If scoring halts the run, as when the rewards throw, shows the rollouts so far, then rejects. */
 export async function dev(recipeName: string, options: DevOptions): Promise<void> {
   const recipe = await openRecipe(recipeName);
   const { arm = "mgrpo", seed, rollouts } = options;
@@ -118,7 +118,7 @@ export function warningLines(warning: string): string[] {
 
 const widest = (shares: readonly AgentShare[]) => Math.max(...shares.map(({ agent }) => agent.length));
 
-/** `4 branches, 312 sampled tokens; rewards 0.100 1.000; advantages -1.00 +1.00; 312 tokens trained`. */
+/** `2 branches, 312 sampled tokens; rewards 0.100 1.000; advantages -1.00 +1.00; 312 tokens trained`. */
 export function shareText({
   trained,
   branches,

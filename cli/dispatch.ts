@@ -36,7 +36,7 @@ export async function dispatch({ everySeconds }: DispatchOptions): Promise<void>
   }
 }
 
-/** Polls until the signal aborts or an error is permanent. Then cancels pending judge requests, which would keep the process alive and cost money. */
+/** Polls until the signal aborts or a poll rejects. Then cancels pending judge requests, which would keep the process alive and cost money. */
 export async function pollUntil(
   signal: AbortSignal,
   clock: Pick<Clock, "sleep">,
@@ -57,7 +57,10 @@ export async function pollUntil(
   }
 }
 
-/** Runs the scheduled tick once. Returns the errors that are transient or concern one run, one per message; rejects with any other. */
+/**
+ * Runs the scheduled tick once. Returns transient errors, and errors that concern one run, one per message. Rejects with permanent errors of
+ * the store or of the list of runs, and with any error that is not an MgrpoError.
+ */
 async function poll(functions: Pick<Functions, "tickAll">): Promise<MgrpoError[]> {
   const errors = new Map<string, MgrpoError>();
   const collect = (isFatal: (error: MgrpoError) => boolean) => (error: unknown) => {

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo doctor`: what works on this machine, and how to fix what does not. Exits with 1 only if a default run could not work, or
- * the given model could not be trained.
+ * @file `mgrpo doctor`: what works on this machine, and how to fix what does not. Exits with 1 if the check of
+ * Node.js, the disk, the embedded cloud or the compiled engine fails, or if the given model could not be trained here.
  */
 import { statfsSync } from "node:fs";
 import { availableParallelism, freemem, totalmem } from "node:os";
@@ -58,7 +58,7 @@ async function checkMachine(): Promise<Check[]> {
   return [...checkHost(), ...(await checkEmbeddedCloud()), ...(await checkEngines()), ...endpoints];
 }
 
-/** What was found may quote a model's chat template or a server. */
+/** `found` is cleaned: it may quote a model's chat template or a server. */
 function line({ state, name, found, advice }: Check): string {
   const width = terminalWidth();
   const result = `  ${MARKS[state]} ${name.padEnd(LABEL_WIDTH)}${flowWords(clean(found), LABEL_WIDTH + 4, width)}`;
@@ -104,7 +104,7 @@ function checkDisk(): Check {
   }
   const disk = statfsSync(".");
   const free = (disk.bavail * disk.bsize) / GIGABYTE;
-  return check("disk", `${free.toFixed(1)} GB free here`, free > 2, advice);
+  return check("disk", `${free.toFixed(1)} GB free here`, free > 2, `more than 2 GB should be free: ${advice}`);
 }
 
 function gigabytes(bytes: number): string {

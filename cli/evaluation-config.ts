@@ -44,8 +44,8 @@ export interface EvalOptions {
 }
 
 /**
- * `suite`: the one that `--suite` names; if absent, all suites of the run or recipe. If there are checkpoints, the model of each local agent is
- * its own checkpoint, unless `set` names another model.
+ * `suite`: the one that `--suite` names; if absent, all suites of the run or recipe. If there are checkpoints, the model of each agent in
+ * `agentsWithCheckpoint` is its own checkpoint, unless `set` names another model.
  */
 export async function planEvaluation(
   target: string,

@@ -9,8 +9,8 @@ export const HeldOutGain = z.strictObject({
   suite: z.string(),
   temperature: z.number(),
   /**
-   * The share of correct answers after training minus that before, paired by question: 0.31 is 31 points. Questions that were lost before or
-   * after training are left out of both shares.
+   * The share of correct answers after training minus that before, paired by question: 0.31 is 31 points. Questions without a counted rollout
+   * before or after training are left out of both shares.
    */
   gain: z.number(),
   /** 95% interval of the gain over questions. It holds for this run's team, and says nothing about other seeds. */
@@ -19,7 +19,7 @@ export const HeldOutGain = z.strictObject({
 });
 export type HeldOutGain = z.infer<typeof HeldOutGain>;
 
-/** In the order of `scores`. `last`: the run's last team. A suite without a counted answer before or after training is left out. */
+/** In the order of `scores`. `last`: the run's last team. A suite is left out if no question was counted both before and after training. */
 export function heldOutGains(run: string, scores: readonly HeldOutScores[], last: number): HeldOutGain[] {
   if (last === 0) return [];
   const openBook = (team: number) => scores.filter((one) => one.team === team && !one.closedBook);

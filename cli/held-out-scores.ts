@@ -34,8 +34,8 @@ export type HeldOutScores = z.infer<typeof HeldOutScores>;
 export type Scores_SQ = readonly (readonly QuestionScore[])[];
 
 /**
- * The scores of two teams whose difference is estimated, in the same order of seeds and questions. A question that one of them lost counts in
- * neither: a team that lost hard questions would otherwise seem better.
+ * The scores of two teams whose difference is estimated, in the same order of seeds and questions. A question of which one team has
+ * no counted rollout counts for neither: a team whose rollouts of hard questions were lost would otherwise seem better.
  */
 export function pairedScores(a_SQ: Scores_SQ, b_SQ: Scores_SQ): [Scores_SQ, Scores_SQ] {
   const isCounted = (score: QuestionScore | undefined) => score !== undefined && score.n > 0;
@@ -66,7 +66,7 @@ export type CaseStudyResult = z.infer<typeof CaseStudyResult>;
 export interface HeldOutRollout {
   readonly question: Question;
   readonly conversation: Conversation;
-  /** Keyed by id, in the order of the calls. */
+  /** By id, in the order of the outcome. */
   readonly invocations: ReadonlyMap<string, Invocation>;
 }
 

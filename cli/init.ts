@@ -16,7 +16,7 @@ const IMPORTED = ["mgrpo", "zod"];
 /** What runs the recipe's own test, and checks its types. */
 const TESTING = ["tsx", "typescript"];
 
-/** Throws `config-invalid` when the folder exists, since nothing is overwritten, or cannot be written. */
+/** Throws `config-invalid` if the folder exists, since nothing is overwritten, or if it or .gitignore cannot be written. */
 export function init(folder: string): void {
   if (existsSync(folder)) {
     throw new MgrpoError(
@@ -32,7 +32,7 @@ export function init(folder: string): void {
   );
   if (rules.length > 0) {
     const start = before === "" || before.endsWith("\n") ? "" : "\n";
-    writing(GITIGNORE, `add to it, to keep keys out of git: ${rules.join(" ")}`, () =>
+    writing(GITIGNORE, `add to it, one rule per line, to keep what mgrpo writes out of git: ${rules.join(" ")}`, () =>
       appendFileSync(GITIGNORE, `${start}${rules.join("\n")}\n`),
     );
   }

@@ -44,7 +44,7 @@ export interface TriedGroup {
   readonly offered: ReadonlyMap<string, ReadonlySet<string>>;
   /** What the app threw, and what it or a tool left unhandled, in order. */
   readonly thrown: readonly Thrown[];
-  /** Why the run halted: its rewards failed. No further rollout starts then. */
+  /** Why scoring halted the run (functions/scoring.ts); no further rollout starts then. Undefined: it did not. */
   readonly halted: string | undefined;
 }
 
@@ -100,7 +100,7 @@ async function rollOut(
 ): Promise<Sampled> {
   const { run, agents, app, score } = hosted;
   const { config, store } = run;
-  // Random streams are named as in training: this is the first group of its first step, if it draws this question first.
+  // Random streams are named as for the first group of training's first step: the samples are the same if training draws this question first.
   const purpose = [config.seed, "sample"];
   const watched = new Map([...agents].map(([name, agent]) => [name, recordingTools(agent, offered)]));
   const team = wholeTeam(run, watched, purpose, app);

@@ -98,7 +98,7 @@ function labelFailure(failures: readonly (MgrpoError | undefined)[]): MgrpoError
   });
 }
 
-/** Prints the verdicts that the judge gave, since they are paid for, before it throws the failure. */
+/** Prints how far the given verdicts agree with the labels, since they are paid for, before it throws the failure. */
 function show<Label>(judged: JudgedLabels<Label>, check: (judged: JudgedLabels<Label>) => JudgeCheck): void {
   if (judged.pairs.length > 0) printJudgeCheck(check(judged));
   if (judged.failure !== undefined) throw judged.failure;
