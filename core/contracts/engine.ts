@@ -57,7 +57,7 @@ export const EngineConfig = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "Whether the worker has its machine to itself: its threads then spin while they wait for each other, and auto plans with three quarters of the machine's memory instead of one.",
+      "Whether the worker has its machine to itself: its threads then spin while they wait for each other, and auto plans with three quarters of the machine's memory instead of a quarter.",
     ),
   slots: z.int().positive().default(32).describe("Sequences that are decoded together: KV-cache slots."),
   microBatchTokens: z.int().positive().default(4096).describe("Tokens of one training micro-batch, padding included."),
