@@ -15,6 +15,7 @@ import { dirname, join, relative } from "node:path";
 import * as z from "zod";
 import { isCommit } from "../../../core/contracts/hub-model.ts";
 import { parseJson } from "../../../core/contracts/parse.ts";
+import { removeAbandoned } from "../../abandoned-files.ts";
 import { diskFault } from "../disk-fault.ts";
 
 export interface RepositoryCache {
@@ -59,8 +60,9 @@ export function openRepositoryCache(cache: string, repository: string): Reposito
   };
 }
 
-/** A process that is killed meanwhile leaves an unused file beside the blob, never a partial copy in the snapshot. */
+/** A process that is killed meanwhile leaves a partial copy beside the blob, never in the snapshot. A later call removes it after a day. */
 async function copyWhole(blob: string, path: string): Promise<void> {
+  await removeAbandoned(dirname(blob), (name) => PARTIAL_COPY.test(name));
   const partial = `${blob}.${randomUUID()}.incomplete`;
   try {
     await copyFile(blob, partial);
@@ -69,6 +71,8 @@ async function copyWhole(blob: string, path: string): Promise<void> {
     await rm(partial, { force: true });
   }
 }
+
+const PARTIAL_COPY = /\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.incomplete$/;
 
 const translated = (path: string, write: (path: string) => Promise<void>): Promise<void> =>
   write(path).catch((error: unknown) => {

@@ -1,5 +1,15 @@
 /** @file The hub's cache where symbolic links are not allowed: a snapshot has whole copies of its blobs, or nothing. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { copyFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -12,22 +22,37 @@ vi.mock("node:fs/promises", async (original) => {
   return { ...actual, symlink, copyFile: vi.fn(actual.copyFile) };
 });
 
-test("an interrupted copy never reaches the snapshot: the next one starts over", async () => {
+/** A cache with one blob, in which links are not allowed. */
+function openCache() {
   const home = mkdtempSync(join(tmpdir(), "mgrpo-hub-"));
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
   const cache = openRepositoryCache(home, "owner/tiny");
   const blobs = dirname(cache.blob("hash"));
   mkdirSync(blobs, { recursive: true });
   writeFileSync(cache.blob("hash"), "all of the weights");
+  return { cache, blobs, link: () => cache.link("commit", "model.safetensors", "hash") };
+}
+
+test("an interrupted copy never reaches the snapshot: the next one starts over", async () => {
+  const { cache, blobs, link } = openCache();
   vi.mocked(copyFile).mockImplementationOnce(async (_blob, path) => {
     await writeFile(path, "all of");
     throw new Error("killed");
   });
-  const link = () => cache.link("commit", "model.safetensors", "hash");
   const copy = join(cache.snapshot("commit"), "model.safetensors");
   await expect(link()).rejects.toThrow("killed");
   expect(existsSync(copy)).toBe(false);
   await link();
   expect(readFileSync(copy, "utf8")).toBe("all of the weights");
   expect(readdirSync(blobs)).toEqual(["hash"]);
+});
+
+test("a copy removes the partial copies that killed processes left behind, and no partial download", async () => {
+  const { blobs, link } = openCache();
+  const [abandoned, recent] = [`hash.${randomUUID()}.incomplete`, `hash.${randomUUID()}.incomplete`];
+  const download = "other.incomplete";
+  for (const name of [abandoned, recent, download]) writeFileSync(join(blobs, name), "all of");
+  for (const name of [abandoned, download]) utimesSync(join(blobs, name), 0, 0);
+  await link();
+  expect(readdirSync(blobs).sort()).toEqual(["hash", recent, download].sort());
 });
