@@ -9,7 +9,7 @@ export function addCloud(program: Command): void {
   addServe(cloud);
   cloud
     .command("setup")
-    .description("create the table and the bucket that the environment names, unless they exist")
+    .description("create the table and the bucket that MGRPO_TABLE and MGRPO_BUCKET name, unless they exist")
     .action(async () => (await import("../cloud/setup.ts")).setup());
   cloud
     .command("check")
@@ -17,7 +17,7 @@ export function addCloud(program: Command): void {
     .action(async () => (await import("../cloud/check.ts")).check());
   cloud
     .command("destroy")
-    .description("delete the table and the bucket that the environment names, with every run in them")
+    .description("delete the table and the bucket that MGRPO_TABLE and MGRPO_BUCKET name, with every run in them")
     .option("--yes <table>", "confirm by repeating the table's name")
     .action(async (options) => (await import("../cloud/destroy.ts")).destroy(options));
 }
@@ -33,7 +33,10 @@ function addServe(cloud: Command): void {
       new Option("--port <n>", "port of the DynamoDB API; 0 takes a free one").argParser(port("--port")).default(7420),
     )
     .addOption(
-      new Option("--s3-port <n>", "port of the S3 API; by default the one after --port").argParser(port("--s3-port")),
+      new Option(
+        "--s3-port <n>",
+        "port of the S3 API; by default the one after --port, or a free one with --port 0",
+      ).argParser(port("--s3-port")),
     )
     .addOption(
       new Option("--dir <folder>", "folder of the store and its keys").argParser(path("--dir")).default("mgrpo-cloud"),

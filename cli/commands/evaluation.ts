@@ -22,7 +22,7 @@ function addEval(program: Command): void {
     )
     .option(
       "--recipe <recipe>",
-      "recipe of a folder that belongs to no run (default: atlas), or of a model behind an API (default: deep-research)",
+      "recipe of a folder of checkpoints (default: atlas), or of a model behind an API (default: deep-research)",
     )
     .addOption(armOption())
     .addOption(seedOption())
@@ -46,7 +46,10 @@ function addSuiteOptions(command: Command): void {
       "evaluate one suite: gaia, xbench, webwalkerqa, reasoning-gym, <file>.jsonl, a suite of the run or recipe, or the recipe's name for its held-out questions",
     )
     .option("--data <path>", "with --suite: data of the benchmark (docs/benchmarks.md)")
-    .option("--criteria <file>", "with --suite: instructions for the judge, such as the benchmark's official prompt")
+    .option(
+      "--criteria <file>",
+      "with a --suite that a model judges (xbench, webwalkerqa): file of instructions for the judge, such as the official prompt",
+    )
     .addOption(
       new Option(
         "--runs <n>",
@@ -85,7 +88,10 @@ function addWatchOptions(command: Command): void {
         "evaluate each checkpoint that appears in this folder or under s3://<bucket>/<prefix>",
       ).conflicts(NOT_WITH_WATCH),
     )
-    .option("--team <file>", "with --watch: JSON file that names the recipe, the agent and the other agents' models")
+    .option(
+      "--team <file>",
+      "with --watch: JSON file that names the recipe, the agent whose checkpoints are watched and the other agents' models",
+    )
     .addOption(
       new Option("--every <seconds>", "with --watch: seconds between polls (default: 10)").argParser(
         positive("--every"),
@@ -97,7 +103,10 @@ function addMine(program: Command): void {
   const command = program
     .command("mine")
     .description("find the questions that a team mostly fails, and write them as a file of questions to train on")
-    .argument("<team>", "a run's name, or a folder with one checkpoint per agent")
+    .argument(
+      "<team>",
+      "a run's name, a folder with one checkpoint per agent, a JSON team file, or openai:<base url>#<model>",
+    )
     .option("--train", "ask the training questions")
     .option(
       "--suite <name>",
@@ -114,7 +123,10 @@ function addMine(program: Command): void {
         .default(8),
     )
     .requiredOption("--to <file.jsonl>", "file to write, which must not exist", path("--to"))
-    .option("--recipe <recipe>", "recipe of a folder that belongs to no run (default: atlas)")
+    .option(
+      "--recipe <recipe>",
+      "recipe of a folder of checkpoints (default: atlas), or of a model behind an API (default: deep-research)",
+    )
     .addOption(armOption())
     .addOption(seedOption())
     .addOption(settingOption())
@@ -178,12 +190,12 @@ function addJudge(program: Command): void {
     .command("judge")
     .description("check a judge model before it decides rewards or scores")
     .command("check")
-    .description("compare a judge with human labels of answers or work, and list the disagreements")
+    .description("compare a judge with human labels of answers or of sub-agents' work, and list the disagreements")
     .argument(
       "<labels.jsonl>",
-      "one object per line: question, reference, answer, correct (true or false); or task, steps, report, score (0 to 1); optionally id",
+      "one object per line: question, reference, answer, correct (true or false); or task, report, score (0 to 1) and optionally steps; in both, optionally id",
     )
-    .option("--recipe <recipe>", "recipe whose judge is checked", "atlas")
+    .option("--recipe <recipe>", "recipe whose judge is checked; atlas has none, so it needs --judge", "atlas")
     .addOption(judgeOption())
     .option("--criteria <file>", "instructions for the judge, instead of the recipe's")
     .addOption(settingOption())

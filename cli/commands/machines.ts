@@ -22,7 +22,7 @@ function addLaunch(program: Command): void {
   const command = program
     .command("launch")
     .description(
-      "start a run on a stage of `sst deploy`, or in the store that the environment names, for workers anywhere",
+      "start a run on a stage of `sst deploy`, or in the store that MGRPO_TABLE and MGRPO_BUCKET name, for workers anywhere",
     )
     .addArgument(recipeArgument())
     .addOption(stepsOption())
@@ -42,7 +42,7 @@ function addHalt(program: Command): void {
   program
     .command("halt")
     .description(
-      "halt a run on a stage or in the store that the environment names; `launch` with its name as `--run` resumes it",
+      "halt a run on a stage or in the store that MGRPO_TABLE and MGRPO_BUCKET name; `launch` with its name as `--run` resumes it",
     )
     .addArgument(runArgument())
     .option("--stage <name>", "stage of `sst deploy` that the run is on")
@@ -52,7 +52,9 @@ function addHalt(program: Command): void {
 function addWorker(program: Command): void {
   program
     .command("worker")
-    .description("serve one agent of a run in the store that the environment names, until the run ends or you stop it")
+    .description(
+      "serve one agent of a run, or evaluate its team, in the store that MGRPO_TABLE and MGRPO_BUCKET name, until the run ends or you stop it",
+    )
     .requiredOption("--run <name>", "name of the run")
     .requiredOption("--agent <name>", "name of the agent, or '*' to evaluate the whole team")
     .option(
@@ -74,7 +76,7 @@ function addDispatch(program: Command): void {
   program
     .command("dispatch")
     .description(
-      "run the functions that plan steps and score rollouts, in place of Lambda, against the store that the environment names",
+      "run the functions that plan steps and score rollouts, in place of Lambda, against the store that MGRPO_TABLE and MGRPO_BUCKET name",
     )
     .addOption(
       new Option("--every <seconds>", "seconds between polls of the store").argParser(positive("--every")).default(1),

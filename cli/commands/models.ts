@@ -48,7 +48,7 @@ function addPretrain(program: Command): void {
     .command("pretrain")
     .description("train a recipe's base models on its demonstrations, from random weights")
     .addArgument(recipeArgument())
-    .option("--only <folders...>", "base models to make, by folder name, instead of all")
+    .option("--only <folders...>", "base models to make, by the names or paths of their folders, instead of all")
     .addOption(
       new Option("--to <folder>", "folder to write them to, instead of the recipe's own").argParser(path("--to")),
     )
