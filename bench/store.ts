@@ -1,7 +1,7 @@
 /**
- * @file The local cloud over HTTP, as a worker uses it, from one process. store.reward: rollout scores that it records per second, with 16
- * calls in flight. store.commit.known and store.commit.hashed: median processor time of committing a checkpoint file, the cloud's own included,
- * with its SHA-256 passed in, as trainers do, and with the hash computed to sign the request. The two alternate.
+ * @file The local cloud over HTTP, called from one process with the client that workers use. store.reward: rollout scores that it records per
+ * second, with 16 calls in flight. store.commit.known and store.commit.hashed: median processor time of committing a checkpoint file, the cloud's
+ * own included, with its SHA-256 passed in, as trainers do, and with the hash computed to sign the request. The two alternate.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -29,7 +29,7 @@ const SYSTEM_TOKENS = 150;
 const PROMPT_TOKENS = 300;
 const TURN_TOKENS = 24;
 const RESPONSE_TOKENS = 40;
-/** Alternations; the result is the median of their ratios. */
+/** Each times all three forms. A ratio of two forms is the median over the rounds. */
 const ROUNDS = 3;
 const LOSS = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
 

@@ -1,7 +1,7 @@
 /**
  * @file ui.*: the dashboard, requested as by a browser, with a run of 100,000 rollouts. Measures how long each view takes, on the first request
- * and on the second, and what share of a core the dashboard and the store use to follow the run as if it were running. The run's records are made
- * up: nothing is sampled or trained.
+ * and on the second, and, on Linux, what share of a core the dashboard and the store use to follow the run as if it were running. The run's records
+ * are made up: nothing is sampled or trained.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -130,7 +130,7 @@ function spawnDashboard(cwd: string) {
   return spawn(process.execPath, command, { cwd, stdio: ["ignore", "pipe", "inherit"] });
 }
 
-/** Resolves once the dashboard has printed its link. Returns what requests it as a browser does, with the session's cookie. */
+/** Waits for the dashboard's link and opens it. Returns a function that requests a path as a browser does, with the session's cookie. */
 async function openSession(dashboard: ReturnType<typeof spawnDashboard>) {
   const exited = once(dashboard, "exit").then(([code]) => {
     throw new Error(`the dashboard exited with code ${code} before it printed its link`);

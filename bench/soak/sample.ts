@@ -14,7 +14,7 @@ export interface SoakSample {
   /** Since the run's cloud was first seen running. */
   readonly minutes: number;
   readonly steps: number;
-  /** Median over the steps since the previous sample; undefined if there are none. */
+  /** Median over the steps since the previous sample whose duration is known; undefined if there are none. */
   readonly stepSeconds: number | undefined;
   /** How long `mgrpo show <run>` takes, which prints a row for every step. */
   readonly showSeconds: number;

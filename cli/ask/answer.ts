@@ -1,6 +1,6 @@
 /**
- * @file Answers one question in this process: a rollout like any other, by this program or by the recipe's app. An outage ends it without
- * another attempt.
+ * @file Answers one question in this process: a rollout like any other, by this program or by the recipe's app. It has one attempt: an
+ * infrastructure failure ends it.
  */
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";

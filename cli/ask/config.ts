@@ -1,6 +1,6 @@
 /**
  * @file The team that `mgrpo ask` asks: the trained team of a run that finished on this machine, a team file, a model behind an API, or
- * a recipe's team before training. Every agent is frozen, so agents without a trainer are allowed too.
+ * a recipe's team before training. Every agent is frozen, so models that cannot be trained, such as those behind an API, are allowed too.
  */
 import { join } from "node:path";
 import type { Arm, RunConfig, RunConfigInput } from "../../core/contracts/config.ts";
@@ -68,7 +68,7 @@ interface FoundTeam {
   readonly name: string;
   readonly arm: Arm;
   readonly advised: Pick<Recipe, "name" | "config">;
-  /** A run's folder of checkpoints, one per policy, named after its owner. */
+  /** A run's folder of checkpoints: one per policy, in a subfolder named after the agent that owns the policy. */
   readonly checkpoints?: string;
   /** The model that all agents use. */
   readonly endpoint?: EndpointTeam;

@@ -40,7 +40,10 @@ function eventOf(progress: ConversationProgress): { kind: string } & Record<stri
   }
 }
 
-/** Numbers distinguish conversations that are open at the same time. An app's agents each count their own, so equal numbers get the agent's name. */
+/**
+ * Numbers distinguish sub-agents' conversations that are open at the same time. In an app's rollout, each agent's conversations are counted
+ * separately: if two open ones have the same number, the agent's name is added.
+ */
 export function asTree(write: (line: string) => void): OnProgress {
   const open = new Set<string>();
   const drawAt = (level: number, tree: Omit<Tree, "children">, last = false) => {

@@ -1,7 +1,7 @@
 /**
  * @file `mgrpo cloud check`: tests everything that this program needs from a store, on the endpoints that the environment names. It writes
- * under a prefix of its own and deletes those records afterward, even if Ctrl-C or SIGTERM stops it. Exit code 1 if something does not work,
- * 130 if stopped.
+ * under a prefix of its own and deletes those records afterward, even if Ctrl-C or SIGTERM stops it; a second signal ends it at once. Exit code
+ * 1 if something does not work, 130 if stopped.
  */
 import { randomBytes } from "node:crypto";
 import colors from "picocolors";

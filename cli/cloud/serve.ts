@@ -83,7 +83,7 @@ function reportEnvironment(environment: EmbeddedCloud["environment"], file: stri
 
 /**
  * Undefined if the user stops the command meanwhile: Ctrl-C ends the dashboard's process too. With a fixed port, the link is the same after a
- * restart. It goes to standard error: standard output carries the workers' environment.
+ * restart. It goes to standard error: standard output may carry the workers' environment.
  */
 async function serveDashboard(
   environment: EmbeddedCloud["environment"],
