@@ -33,7 +33,7 @@ export const judgeOption = () =>
 export function addBudgets(command: Command): void {
   const hours = new Option(
     "--budget-hours <n>",
-    "raise budget.hours of the existing run to n in all; repeating the option changes nothing",
+    "raise budget.hours of the existing run to n in all; repeating the command does not add to it",
   );
   const usd = new Option("--budget-usd <n>", "raise budget.usd of the existing run to n dollars in all");
   command.addOption(hours.argParser(positive("--budget-hours"))).addOption(usd.argParser(positive("--budget-usd")));

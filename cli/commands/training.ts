@@ -49,7 +49,10 @@ function addTrain(program: Command): void {
     .addArgument(recipeArgument())
     .addOption(stepsOption())
     .addOption(seedOption().default(1))
-    .option("--run <name>", "name of the run and of its folder under runs/; by default <recipe>-<arm>-seed<n>")
+    .option(
+      "--run <name>",
+      "name of the run and of its folder under runs/; by default <recipe>-<arm>-seed<n>, with a number appended if that is taken",
+    )
     .addOption(armOption().default("mgrpo"))
     .addOption(settingOption())
     .option("--open", "open the dashboard of the run in the browser; a terminal shows its link anyway")

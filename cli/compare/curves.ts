@@ -62,7 +62,10 @@ export function rewardBands(arms: readonly ArmRuns[], main: string): Band[] {
   });
 }
 
-/** Short legend names: as much of a setting's path as tells the lines apart, bare values, and the arm only if there are several. */
+/**
+ * Short legend names. An unchanged arm has its own name. A varied one has its setting, with as much of the path as tells the lines apart and
+ * without the keys and quotes of JSON, after the arm's name if there are several arms.
+ */
 function namer(arms: readonly ArmRuns[]): (entry: Entry) => string {
   const entries = arms.map(({ entry }) => entry);
   const hasOneArm = new Set(entries.map(({ arm }) => arm)).size === 1;

@@ -1,4 +1,7 @@
-/** @file The held-out scores of an arm: before and after training, the gain, and the difference from the first arm, with 95% intervals. Pure. */
+/**
+ * @file The held-out scores of an arm: before and after training, the gain, and the difference from the first arm, with 95% intervals. Also the
+ * suites that can be compared, and the check that all runs were asked the same questions. Pure.
+ */
 import { MgrpoError } from "../../core/errors.ts";
 import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../core/training/bootstrap.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
@@ -28,9 +31,9 @@ export interface EvaluatedArm {
 }
 
 /**
- * The arm's scores on one suite: before, after, the gain, and the difference from the first arm. Both differences leave out the questions that
- * either side lost, so they can differ from those of the shares shown beside them. The random stream of each bootstrap is named after the arm, the
- * suite, what is measured and the estimate.
+ * The arm's scores on one suite: before, after, the gain, and the difference from the first arm. A question counts in one of the two differences
+ * only if both sides have a counted rollout of it. So a difference need not be exactly that of the two shares shown beside it. The random stream
+ * of each bootstrap is named after the arm, the suite, what is measured and the estimate.
  */
 export function measureArm(
   { label, runs, first }: EvaluatedArm,

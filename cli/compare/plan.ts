@@ -2,13 +2,14 @@
  * @file Plans a comparison's runs: every arm unchanged, and with every value of `--vary`, one setting at a time; each with every seed.
  * Pure.
  *
- * Every run of a seed samples the same number of tokens, summed over all agents, frozen ones included. The first arm trains for its
- * configured steps. Each other run trains until it has sampled as many tokens (`sampledTokens`), in at most MAX_STEP_RATIO times the
- * configured steps. `--tokens` sets the number for all arms, the first included.
+ * The runs of a seed have the same token budget, summed over all agents, frozen ones included. The first arm trains for its configured
+ * steps, and the tokens that it samples are the budget (`sampledTokens`) of the seed's other runs. Each of these ends after the steps that
+ * are in flight when it reaches the budget, or after MAX_STEP_RATIO times its configured steps. `--tokens` sets the budget of all runs, those
+ * of the first arm included.
  *
- * Arms take different numbers of steps for the same tokens. So that all ask equally hard questions and are evaluated at the same point of
- * training, stages that begin at a step, and evaluations after a number of steps, come at shares of the run instead: of its tokens or of its
- * steps, whichever is larger.
+ * Arms take different numbers of steps for the same tokens. So a stage that begins at a step, or an evaluation after a number of steps, would
+ * come at a different point of training in each arm. Both therefore come at a share of the run instead: of its tokens or of its steps,
+ * whichever share is larger.
  */
 import { Arm, type RunConfig } from "../../core/contracts/config.ts";
 import { ignoredSettings } from "../../core/contracts/ignored-settings.ts";
@@ -105,7 +106,7 @@ export function planRun(
   return { entry, config: resolve(set), set };
 }
 
-/** The setting that turns stages that begin at a step into stages that begin at a share of the steps. */
+/** The setting that turns stages that begin at a step into stages that begin at a share of the run. */
 function stagesByShare({ curriculum, steps }: RunConfig): string[] {
   if (curriculum.length === 1 || curriculum.every(({ fromStep }) => fromStep === undefined)) return [];
   const reached = curriculum.filter(({ fromStep = 0 }) => fromStep < steps);
@@ -113,15 +114,15 @@ function stagesByShare({ curriculum, steps }: RunConfig): string[] {
   return [`curriculum=${JSON.stringify(stages)}`];
 }
 
-/** The setting that turns evaluations after a number of steps into evaluations after a share of the steps. */
+/** The setting that turns evaluations after a number of steps into evaluations after a share of the run. */
 function evaluationsByShare({ evaluation: { every }, steps }: RunConfig): string[] {
   if (every < 1) return [];
   return [`evaluation.every=${every < steps ? every / steps : 0}`];
 }
 
 /**
- * Settings that no run of a comparison would read: path and message. All runs are given the same settings, so one that any run reads is not a
- * mistake, such as `constantTokens` beside `--vary algorithm.aggregation=constant`.
+ * Settings that no run of a comparison would read: path and message. All runs are given the same settings, so a setting is accepted if at least
+ * one run reads it. With `--vary algorithm.aggregation=constant`, for example, only the varied runs read `constantTokens`.
  */
 export function unreadSettings(configs: readonly RunConfig[]): ReturnType<typeof ignoredSettings> {
   const isIgnored = (config: RunConfig, path: string) => ignoredSettings(config).some(([ignored]) => ignored === path);
@@ -145,10 +146,12 @@ function refuseDecided(set: readonly string[], varied: string | undefined, { fro
     (questions !== undefined && chosen("questions") !== undefined ? "questions" : undefined) ??
     (from.length > 0 ? chosenModel(chosen("agents")) : undefined);
   if (found === undefined) return;
-  const instead = "use --arms, --seeds, --steps, --tokens, --from and --questions";
+  // `--set steps=n`, like --steps, gives every arm the same number.
+  const refused = found === "steps" ? "varied" : "set or varied";
+  const instead = "use --name, --arms, --seeds, --steps, --tokens, --from or --questions";
   throw new MgrpoError(
     "config-invalid",
-    `${found} cannot be set or varied, because the comparison decides it: ${instead}`,
+    `${found} cannot be ${refused}, because the comparison decides it: ${instead}`,
   );
 }
 

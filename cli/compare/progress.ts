@@ -1,4 +1,7 @@
-/** @file Shows the progress of a comparison: one live line per active run on a terminal, one JSON object per line elsewhere. */
+/**
+ * @file Shows the progress of a comparison. On a terminal: a live line per active run, and a line for each run that is kept or has ended.
+ * Elsewhere: a line of JSON when a run is kept, starts or ends; its steps are not shown.
+ */
 import colors from "picocolors";
 import * as z from "zod";
 import { clean } from "../terminal/clean.ts";

@@ -37,7 +37,7 @@ export interface FinishedRun extends TrainedRun {
 /** The arguments of `train`. */
 const TrainArguments = z.strictObject({ recipe: z.string(), arm: Arm, seed: z.int(), set: z.array(z.string()) });
 
-/** The part that identifies a record, in the form of every release. */
+/** The part that identifies a record. It can also be read from the records of other releases. */
 const RecordOrigin = z.object({ made: TrainArguments, by: z.object(Provenance.shape) });
 
 const FinishedRunRecord = z.strictObject({

@@ -147,8 +147,8 @@ const hubModels = ({ agents }: RunConfig): string[] =>
   Object.entries(agents).flatMap(([name, { model }]) => (isHubModel(model) ? [`agents.${name}.model=${model}`] : []));
 
 /**
- * For each agent, the pinned model that the first started run of `planned` recorded for the same model, revision included; otherwise the model as
- * given.
+ * The model of each agent, pinned as the first started run of `planned` recorded it for the same model name, including any revision, whichever
+ * agent has it there. If no run did, the model as given.
  */
 export function startedModels(planned: readonly RunConfig[], { agents }: RunConfig): StartedModels {
   const started = planned.flatMap(({ run, agents: named }) => {

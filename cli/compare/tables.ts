@@ -29,7 +29,7 @@ export function stepsCsv(arms: readonly ArmRuns[]): string {
             step: step.step + 1,
             sampled_tokens: sampled[step.step + 1],
             seconds: step.seconds,
-            // For a step whose rollouts are all lost, both are 0 in the summary.
+            // If all rollouts of a step are lost, its summary has 0 for both, although nothing was measured.
             correct: step.rollouts > 0 ? step.correct : null,
             well_formed: step.rollouts > 0 ? step.wellFormed : null,
             rollouts: step.rollouts,
@@ -69,7 +69,7 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
   );
 }
 
-/** One line per question: how many rollouts and case-study checks it had before and after training, and how many were correct. */
+/** One line per run, suite and question: how many rollouts and case-study checks it had before and after training, and how many were correct. */
 export function questionsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>

@@ -99,7 +99,7 @@ test("what --from and --questions decide cannot be set or varied", () => {
     "questions.train=x.jsonl",
   ]) {
     const named = { ...source, options: { ...options, ...start, set: [set] } };
-    expect(() => planRun(named, own, 1, undefined)).toThrow(/cannot be set or varied.*--from and --questions/);
+    expect(() => planRun(named, own, 1, undefined)).toThrow(/cannot be set or varied.*--from or --questions/);
     expect(() =>
       planRun({ ...named, options: { ...options, set: [set, "questions.train=y"] } }, own, 1, 9),
     ).not.toThrow();
