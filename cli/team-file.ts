@@ -1,4 +1,7 @@
-/** @file Teams that are used without training. A team file is a run config in JSON in which only the recipe and the agents are required. */
+/**
+ * @file The teams of runs and of team files, for commands that use a team but do not train it. A team file is a run config in JSON in which
+ * only the recipe and the agents are required.
+ */
 import { existsSync } from "node:fs";
 import * as z from "zod";
 import type { RunConfigInput } from "../core/contracts/config.ts";
@@ -30,7 +33,7 @@ export function readTeamFile(file: string, option: string): RunConfigInput {
   return parseJson(TeamFile, readText(file), name, "config-invalid") as unknown as RunConfigInput;
 }
 
-/** Settings that freeze every agent, so that agents without a trainer are allowed too. */
+/** Settings that freeze every agent, so that a team with agents that cannot be trained, such as those behind an API, is allowed too. */
 export const untrainedSettings = ({ agents }: Pick<RunConfigInput, "agents">): string[] =>
   Object.keys(agents).map((agent) => `agents.${agent}.trained=false`);
 

@@ -35,7 +35,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   const { findings, bases } = await preflight(config, {
     workers: "here",
     models: "read",
-    // A comparison has checked the settings of all its runs together.
+    // False for a run that a comparison starts: the comparison has checked the settings of all its runs together.
     begins: () => !hasStarted(runFolder(run)),
     checkStore: () => checkNewRun(run),
   });

@@ -134,7 +134,7 @@ async function evaluateCheckpoint(
   if (left.size === 0) rmSync(folder, { recursive: true, force: true });
 }
 
-/** Checkpoints are named by anyone who can write to the watched location. */
+/** The checkpoint's name is cleaned: anyone who can write to the watched location can choose it. */
 export function progressText(checkpoint: string, total: number, left: readonly string[], seconds: number): string {
   const done = `${clean(checkpoint)}: ${total - left.length} of ${counted(total, "suite")} done in ${duration(seconds)}`;
   return left.length === 0 ? done : `${done}, left: ${left.join(", ")}`;

@@ -1,4 +1,4 @@
-/** @file Loads the trees that `show` draws: the groups of a step, one group, or one rollout. Read-only. */
+/** @file Loads the trees that `show` and the dashboard draw: the groups of a step, one group, or one rollout. Read-only. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { RolloutScore } from "../../core/contracts/records.ts";
 import { MgrpoError } from "../../core/errors.ts";

@@ -109,7 +109,7 @@ export function groupTree(
       { text: `${solved} of ${scores.length} correct`, tone: solved > 0 ? "good" : "bad" },
       ...(finalized ? [plain(`mean ${finalized.mean.toFixed(3)}, std ${finalized.std.toFixed(3)}`)] : []),
       ...(finalized && !hasSignal(finalized)
-        ? [{ text: "zero variance: nothing to learn", tone: "faint" as const }]
+        ? [{ text: `zero variance: '${main}' learns nothing`, tone: "faint" as const }]
         : []),
     ],
     note,

@@ -130,7 +130,9 @@ function print(report: SuiteReport, folder: string): void {
   if (process.stdout.isTTY) for (const line of reportLines(report, folder)) console.log(line);
   else console.log(JSON.stringify({ ...report, folder }));
   if (report.n === 0 && report.lost.length === 0)
-    console.error("this split has no reference answers, so nothing was scored: submit the file to get a score");
+    console.error(
+      `this split has no reference answers, so nothing was scored: for a score, submit ${report.submissions.join(" or ")} to the leaderboard`,
+    );
   const lost = describeLosses(report);
   if (lost === undefined) return;
   console.error(`${lost}; run the same command to retry`);

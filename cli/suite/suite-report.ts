@@ -52,7 +52,7 @@ export const SuiteReport = EvaluationScore.extend({
   }),
   /** Pages and search results withheld from the agents because they would leak the benchmark. */
   blocked: z.int(),
-  /** Files for the leaderboard, in the same folder. */
+  /** Names of the submission files, in the same folder. */
   submissions: z.array(z.string()),
 });
 export type SuiteReport = z.infer<typeof SuiteReport>;

@@ -26,7 +26,7 @@ const GAP = 2;
 /** Characters of an agent's reward, such as 0.700. */
 const MIN_AGENT_WIDTH = 5;
 
-/** The columns whose rows fit `width`. */
+/** The columns to show in `width`. Those of rank 0 are always among them, even if the row is then too wide. */
 export function columnsOf(config: RunConfig, width: number): Column[] {
   const columns = allColumns(config);
   const kept = new Set(columns);
@@ -110,7 +110,7 @@ export function percent(share: number): string {
   return `${Math.round(100 * share)}%`;
 }
 
-/** A score with its interval, and its number of runs if known. */
+/** A score with its interval, and the score of each run if known. */
 export type DisplayedScore = Omit<EvaluationScore, "runs"> & { readonly runs?: EvaluationScore["runs"] };
 
 /** An evaluation's accuracy with its 95% interval, and the number of runs if above 1: `78.0% [75.1, 80.6] over 3 runs`. `-` if no answer was scored. */

@@ -53,7 +53,10 @@ function lacksRuntime(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND";
 }
 
-/** The first line of the cause, unless the message has it. Adapters cut long reasons with `boundReason`, and servers end lines with a CR. */
+/**
+ * The first line of a foreign cause, in parentheses. Empty if the message contains the line, whole or cut by `boundReason`, as adapters cut it.
+ * Servers may end a line with a CR.
+ */
 function causeOf({ cause, message }: Error): string {
   const [line = ""] = cause instanceof Error && !isMgrpoError(cause) ? cause.message.split(/[\r\n]/, 1) : [];
   const reason = boundReason(line);

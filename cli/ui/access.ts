@@ -1,7 +1,8 @@
 /**
  * @file Who may read the dashboard. The link that `mgrpo ui` prints contains a key; the first request exchanges it for a cookie, so
  * that the dashboard's other URLs need no key. A ticket, in the link with which `--open` starts the browser, does the same, once. Requests for
- * any other host name are refused, so that a website cannot read the dashboard by pointing its domain at this machine (DNS rebinding).
+ * a host name that is not this server's are refused, so that a website cannot read the dashboard by pointing its domain at this machine (DNS
+ * rebinding).
  */
 import type { MiddlewareHandler } from "hono";
 import { getCookie, setCookie } from "hono/cookie";

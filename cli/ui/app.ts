@@ -85,7 +85,8 @@ export function dashboardApp({ hosts, watcher, ...access }: DashboardOptions): H
 /** A dashboard that a run or a served cloud starts has no terminal of its own. */
 const BUG: Failure = {
   code: "unexpected",
-  message: "a bug in the dashboard: open this page with `mgrpo ui`, whose terminal shows where",
+  message:
+    "a bug in the dashboard: run `mgrpo ui` in a terminal and open this page with its link; the terminal then shows the error",
 };
 
 const failureOf = ({ code, message }: MgrpoError): Failure => ({ code, message });

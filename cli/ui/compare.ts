@@ -79,7 +79,10 @@ const withRunName = ({ label, sources }: LabeledArm): LabeledArm => ({
   sources,
 });
 
-/** Recipe and arm. A later arm with the same two also gets the settings that differ from the first such arm, or its run's name if none do. */
+/**
+ * Recipe and arm. A later arm with the same two also gets the first MAX_LABEL_SETTINGS settings that differ from the first such arm, or its run's
+ * name if none do.
+ */
 function labelOf([source]: readonly Source[], arms: readonly (readonly Source[])[]): string {
   if (!source) return "";
   const baseLabel = baseLabelOf(source);

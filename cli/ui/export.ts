@@ -26,7 +26,7 @@ export async function exportPage(source: Source, address: Address | "cases"): Pr
   const path = address === "cases" ? "cases" : `steps/${Object.values(address).join("/")}`;
   const start = `/runs/${config.run}/${path}`;
   const noteOf = await notesOf(config.recipe);
-  // The outer read keeps the store of a local run open for those of the views: opening it takes longer than one of them.
+  // The outer read keeps the store of a local run open while the views read it: opening the store takes longer than reading one view.
   const views = await source.read(
     async (): Promise<Views> =>
       address === "cases"
@@ -93,7 +93,7 @@ async function drawPage(title: string, page: Export): Promise<string> {
     "base-uri 'none'",
     "form-action 'none'",
   ].join("; ");
-  // No text in it can end the element that holds it.
+  // Without `<`, no text in the views can end the script element that holds them.
   const views = JSON.stringify(page).replaceAll("<", "\\u003c");
   const drawn = await html`<!doctype html>
 <html lang="en">

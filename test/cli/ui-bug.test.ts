@@ -14,7 +14,8 @@ test("a bug is a failure that the page can show, and its stack trace goes to the
   expect(response.status).toBe(500);
   expect(Failure.parse(await response.json())).toEqual({
     code: "unexpected",
-    message: "a bug in the dashboard: open this page with `mgrpo ui`, whose terminal shows where",
+    message:
+      "a bug in the dashboard: run `mgrpo ui` in a terminal and open this page with its link; the terminal then shows the error",
   });
   expect(terminal.mock.calls).toEqual([[new TypeError("a bug")]]);
   terminal.mockRestore();
