@@ -18,7 +18,7 @@
  *
  * Where all answers are correct, or all wrong, every resample is the same. The interval of a share is then that of confidence-interval.ts, which
  * counts each question once: 100% of 64 questions is [94.3%, 100%], not [100%, 100%]. It is also that interval where resamples are the same for
- * another reason, as with a single question. Where two arms differ by the same amount on every question, the interval of the difference is
+ * another reason, as with one seed and one question. Where two arms differ by the same amount on every question, the interval of the difference is
  * that amount plus or minus Wilson's upper bound on the share of questions with another difference, of which none was seen: two arms with
  * 64 of 64 differ by [-5.7, 5.7] points.
  */

@@ -8,7 +8,10 @@ import type { TinkerCalls } from "../contracts/tinker-calls.ts";
 import type { TableChange } from "../ports.ts";
 import { is } from "./writes.ts";
 
-/** Makes a worker the only writer. From then on no other worker's write succeeds, so the item that the update returns is final. */
+/**
+ * Makes a worker the only writer, until another worker claims the record. The previous writer's writes fail from then on, so the item that the
+ * update returns has that writer's last call.
+ */
 export function claimCalls(run: string, agent: string, worker: string): TableChange {
   return { key: tableKeys.calls(run, agent), set: [[["writer"], worker]], when: [{ exists: ["writer"] }] };
 }
@@ -27,7 +30,7 @@ export function recordOptimizer(run: string, agent: string, optimizer: Optimizer
   return { key: tableKeys.agent(run, agent), set: [[["optimizer"], optimizer]], when: [{ exists: ["version"] }] };
 }
 
-/** Releases the claim of a trainer that could not complete its step. It counts as a takeover, and the third one halts the run. */
+/** Releases the claim of a trainer that could not complete its step. It counts as a takeover: the third without a new version halts the run. */
 export function yieldTrainer(run: string, agent: string, worker: string): TableChange {
   return {
     key: tableKeys.agent(run, agent),

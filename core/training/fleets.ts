@@ -14,11 +14,12 @@
  *
  * An instance that cannot serve a run (another release than the run's workers, a missing recipe or engine) writes the reason into the FLEET
  * record and looks for another run. No further instance of that release is requested for the run: it keeps its workers, and is halted with
- * that reason once an agent has none. The next deployment, or launching the run again, resets this.
+ * that reason once a role of the fleet has no live worker. The next deployment, or launching the run again, resets this.
  *
  * Instances that start and terminate without any progress in the run (no driver, a release that does not start) would be replaced forever.
  * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the run gives up on the fleet: it keeps
- * the workers that it has, and is halted once an agent has none. A request that fails is not counted, since no instance starts for it.
+ * the workers that it has, and is halted once a role of the fleet has no live worker. A request that fails is not counted, since no instance
+ * starts for it. A fleet that evaluates never halts a run.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Fleet } from "../contracts/deployment.ts";
@@ -137,7 +138,7 @@ function requestingRuns(fleet: FleetSpec, runs: readonly RunRecords[], storeTime
   return lacking.length > 0 ? lacking : needing;
 }
 
-/** Halts a running run if a role has no live worker, and its fleet refuses the run or the run has given up on it. */
+/** Halts a running run if a role of a fleet has no live worker, and the fleet refuses the run or the run has given up on the fleet. */
 export function haltUnserved(run: RunRecords, fleets: readonly FleetSpec[]): StoreCommand[] {
   if (run.record.status !== "running") return [];
   const serving = fleets.filter(({ agent }) => agent in run.config.agents);

@@ -34,6 +34,7 @@ export interface WorkerUses {
   /** Open ones. */
   readonly groups: readonly GroupRecord[];
   readonly agents: readonly AgentRecord[];
+  /** Open ones. */
   readonly jobs: readonly JobRecord[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * @file Weights to keep: the latest versions, which include those that steps in flight are sampled from; evaluated versions; references; and
- * every `keepEvery`-th. Manifests stay forever. Only parts are deleted, and only those that no manifest of kept weights names. Conversations
+ * @file Weights to keep: the latest versions, which include those that steps in flight are sampled from; the first and the last version;
+ * evaluated versions; references; and every `keepEvery`-th. Manifests stay forever. Only parts are deleted, and only those that no manifest of kept weights names. Conversations
  * and their scores (outcomes, invocations, GROUP records: nearly all that a long run writes) expire in a deployment's store after
  * 90 days, by the bucket's lifecycle rule and the table's TTL. Scores of evaluations stay.
  */
@@ -24,7 +24,7 @@ export const completedAt = (expiresAt: number): number => (expiresAt - CONVERSAT
 
 /**
  * Whether a version is kept forever: the first and the last, those of evaluated teams, references of the KL term, every `keepEvery`-th.
- * `dueTeam`: the newest team evaluated during training (`readDueTeam`), of those up to this version or up to a later one.
+ * `dueTeam`: what `readDueTeam` returns for this version, or for a later one if no team in between is evaluated.
  */
 export function isKept(config: RunConfig, version: number, dueTeam: number): boolean {
   const { keepEvery } = config.retention;

@@ -4,7 +4,7 @@
  *     (none) ──claim──> held until the caller's deadline ──verdict──> the object exists
  *                          │  ▲
  *                          │  └── claim, once the time has passed (the caller died, or the pause is over)
- *                          └── failure ──> held for a pause, which doubles with every consecutive failure
+ *                          └── failure ──> held for a pause: 1 s, doubled with every consecutive failure, at most 60 s
  *
  * A claim only avoids paying twice: the first committed verdict counts, no matter who requested it. It holds the caller's token, so that a
  * write that is repeated because its response was lost, and then refused, is recognized as this caller's own.
