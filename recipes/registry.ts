@@ -65,8 +65,8 @@ export async function openRollout(nameOrPath: string): Promise<Rollout> {
 }
 
 /**
- * Opens a recipe's tools. Rejects with `recipe-invalid` if they are malformed or a user's function throws, and with `config-invalid` if the
- * config has settings for tools that take none.
+ * Opens a recipe's tools. Rejects with `recipe-invalid` if they are malformed or a user's function throws (an MgrpoError that it throws is
+ * kept), and with `config-invalid` if the config has settings for tools that take none.
  */
 export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
   const { recipe, tools: settings } = opening.config;

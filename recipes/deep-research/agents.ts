@@ -1,4 +1,4 @@
-/** @file The team's agents: those that the user gave a model get the defaults for an LLM, and each gets the tools of its role. */
+/** @file The team's agents: those for which the user set a model or a server get the defaults for an LLM, and each gets the tools of its role. */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
 import type { Arm, RunConfigInput } from "../../core/contracts/config.ts";

@@ -16,7 +16,7 @@ export const recipe: Recipe = { ...atlas, name: "deep-research", config, baseMod
 /** The paper's K and d: few rollouts have more than d delegations (eq 11). */
 const K = 8;
 const D = 8;
-/** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this share of the run and asks all questions. */
+/** Stage 1 asks easy questions and mostly teaches the format; stage 2 begins at this share of the run and asks those of all LEVELS. */
 const STAGE_2 = 0.4;
 const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 /** Of atlas's 336 test questions, equally many of each kind. Asking these three times takes about as long as asking all 336 once. */

@@ -1,4 +1,4 @@
-/** @file System messages for LLMs. The small models that ship with atlas learned their roles from demonstrations and need none. */
+/** @file System messages for LLMs. The small models that ship with atlas learned their roles from demonstrations and do not use these. */
 
 /** A planner delegates to searchers; an agent without a team searches and answers by itself. */
 export type Role = "planner" | "searcher" | "alone";

@@ -1,7 +1,7 @@
 /**
  * @file The kinds of questions: how each is drawn from a world and worded. A draw returns a question with the chain of look-ups that
- * answers it, or undefined if it is unusable: it is trivial (but see hopOverConstraints), its answer is not unique or is easy to guess, or
- * it depends on an area that rounds to 0.
+ * answers it. It returns undefined if the country drawn lacks what the kind needs, such as a second neighbor, or if the question is unusable:
+ * it is trivial (but see hopOverConstraints), its answer is not unique or is easy to guess, or it depends on an area that rounds to 0.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Country } from "../world/countries.ts";

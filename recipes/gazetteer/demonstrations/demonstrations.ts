@@ -1,5 +1,5 @@
 /**
- * @file What a warm start teaches: a few correct demonstrations in worlds used for nothing else, never with a held-out look-up or phrasing.
+ * @file What a warm start teaches: demonstrations in worlds used for nothing else, never with a held-out look-up or phrasing.
  * They teach how the tools are called and a plan for each kind of question, and leave the rest to be learned from rewards.
  */
 import type { Arm } from "../../../core/contracts/config.ts";

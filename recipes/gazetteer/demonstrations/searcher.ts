@@ -1,6 +1,7 @@
 /**
- * @file Demonstrations of the searcher, all correct: search for the names in the task, open the titles until a page has the answer, report.
- * Some tasks are those of an imperfect planner: a constraint is missing, or the whole question is delegated.
+ * @file Demonstrations of the searcher: search for the names in the task, open the titles until a page has the answer, report it. Where no
+ * page found has the answer, which is rare, only the first is opened, and the report is `not found`; every other report is correct. Some
+ * tasks are those of an imperfect planner: a constraint is missing, the whole question is delegated, or the task is worded as a question.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration, DemonstrationTurn } from "../../../core/recipe.ts";

@@ -41,7 +41,7 @@ function heldOutQuestions(): Question[] {
   ];
 }
 
-/** The kinds alternate. No two questions have the same chain of look-ups. */
+/** The kinds alternate. No two questions of the split have the same chain of look-ups. */
 function heldOutSplit(name: string, count: number, world: number, random: Random): Question[] {
   const seen = new Set<string>();
   const isNew = (draft: Draft) => isOn("held-out")(draft) && !seen.has(draft.chain);

@@ -1,7 +1,7 @@
 /**
  * @file Reads a task in English, so that a program can judge it: every phrasing of phrasings.ts but comparisons, and what models write
  * instead ("the area of Chad", "country bordering Iraq, whose currency is the lira"). Returns undefined if it recognizes nothing. Text
- * around recognized conditions is ignored.
+ * before a condition is ignored; text after one is read as part of its value.
  */
 import type { Asked, Condition } from "../../atlas/questions/look-up.ts";
 import { escapeRegExp } from "../world/prose.ts";

@@ -1,4 +1,4 @@
-/** @file Reads a page back into its facts: the inverse of pages.ts, for the rewards, which have only the text. */
+/** @file Reads a page back into its facts: the inverse of pages.ts, for the rewards, which have only the text, and for demonstrations. */
 import { CAPITAL_PAGES, COUNTRY_PAGES, NO_NEIGHBOR, patternOf } from "./prose.ts";
 
 export interface ProsePage {
