@@ -54,7 +54,7 @@ export interface AssistantTurn {
   readonly calls: readonly ApiToolCall[];
   /** `thinking` is sent back to the server with the calls. */
   readonly resendsThinking?: boolean;
-  /** `length`: cut at `maxTokens`, or refused as too long. */
+  /** `length`: cut at a token limit, refused as too long, or withheld because the model ran out of tokens. */
   readonly stop: "stop" | "length";
   readonly usage: TokenUsage;
 }

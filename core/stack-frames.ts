@@ -1,7 +1,8 @@
 /** @file The frames of an error's stack, read from the text that V8 writes. Pure. */
 
 /**
- * `<path>:<line>:<column>` of each frame, innermost first. Code without a file, such as that in a `data:` URL, has none.
+ * `<path>:<line>:<column>` of each frame, innermost first. Node's own modules have a name such as `node:internal/timers` in place of a path.
+ * Frames without a location, and those in a `data:` URL, are left out.
  * @param toPath the path that a `file:` URL names, without its query.
  */
 export function framesOf(error: unknown, toPath: (url: string) => string): string[] {

@@ -5,7 +5,8 @@
  *     {"name": "search", "arguments": {"query": "..."}}
  *     </tool_call>
  *
- * (all calls of a turn run in parallel) or one final `<answer>...</answer>`. Thinking, up to the last `</think>`, is skipped.
+ * (all calls of a turn run in parallel) or one final `<answer>...</answer>`. Thinking is skipped: all text up to the last `</think>` or, if
+ * there is none, from the first `<think>` on.
  * Everything else is malformed, and `fault` says why. Eq 4 and 5 give it reward 0, so the parser never guesses or repairs.
  */
 import type { z } from "zod";

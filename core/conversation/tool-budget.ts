@@ -61,7 +61,7 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
       return undefined;
     },
     addCost(usd) {
-      // What is left stays the same until the turn ends: other calls of the turn do not depend on when this one ended.
+      // If no call costs more than it holds, what is left stays the same until the turn ends: other calls do not depend on when this one ended.
       state.held = Math.max(0, state.held - micro(usd));
       state.microUsd += micro(usd);
     },

@@ -45,7 +45,7 @@ export function readReply(
     unparsed += 1;
     return "";
   });
-  // Tags that open or close nothing. The line break keeps the text on both sides of a call from joining into one.
+  // Tags that open or close nothing. The line break keeps the text on both sides of a call from joining into a tag.
   const around = closed.replace(CALL, "\n") + end;
   unparsed += [...around.matchAll(new RegExp(STRAY_TAGS, "g"))].length;
   if (calls.length > maxCalls) unparsed += calls.length;

@@ -10,7 +10,10 @@ import type { TeamEvaluation } from "./team-evaluation.ts";
 export const MetricLine = z.strictObject({
   /** Closed steps so far: 1 after the first step, 0 for an evaluation of the untrained team. */
   step: z.int().nonnegative(),
-  /** Wall-clock milliseconds: when the line was written, or, for a step that `mgrpo track` adds, when its last rollout was scored. */
+  /**
+   * Wall-clock milliseconds: when the line was written, or, for a step that `mgrpo track` adds, when its last rollout was scored, if that is
+   * recorded.
+   */
   time: z.int(),
   /** `step`, or `eval/<suite>`. Of lines with the same source and step, the newest counts. */
   source: z.string(),

@@ -86,7 +86,7 @@ export function spansOf(traced: TracedRollout): RolloutSpans {
   return { spans, seconds };
 }
 
-/** Equal shares of the time, in the order in which they happened. */
+/** Gives each leaf (a turn, a tool call, or an agent without turns) an equal share of the time, in the order in which the leaves happened. */
 function sharesOf(drafts: readonly SpanDraft[]): Span[] {
   const leaves = drafts.filter(({ isLeaf }) => isLeaf);
   const positionOf = new Map(leaves.map(({ span }, i) => [span.id, i]));

@@ -32,7 +32,10 @@ export function sortEvaluations<T extends { readonly team: number; readonly suit
   return [...evaluations].sort((a, b) => a.team - b.team || position(a) - position(b));
 }
 
-/** The open-book suite above temperature 0 whose score is shown beside each step: one that runs during training if there is one. */
+/**
+ * The suite whose score is shown beside each step: open-book, on the held-out questions, above temperature 0, and one that runs during
+ * training if there is one. Undefined: the config has no suite of this kind.
+ */
 export function trackedSuite({ evaluation }: Pick<RunConfig, "evaluation">): string | undefined {
   const open = evaluation.suites.filter((one) => one.temperature > 0 && !one.closedBook && one.benchmark === undefined);
   return (open.find(({ when }) => when === "every") ?? open[0])?.name;
@@ -50,7 +53,7 @@ export function heldOutScore(evaluations: readonly TeamEvaluation[], team: numbe
   return sampled ? { ...score(sampled), greedy: greedy ? score(greedy) : null } : null;
 }
 
-/** The share of held-out questions that a team answers correctly; null if it was not evaluated above temperature 0. */
+/** The share of held-out questions that a team answers correctly; null if it was not evaluated above temperature 0, or on no question. */
 export function heldOutShare(evaluations: readonly TeamEvaluation[], team: number): number | null {
   const found = heldOutScore(evaluations, team);
   return found && found.n > 0 ? found.correct / found.n : null;

@@ -1,4 +1,4 @@
-/** @file The frames of a stack as V8 writes it: paths without queries, and none for code that has no file. */
+/** @file The frames of a stack as V8 writes it: paths without queries, names of Node's modules, and none for code in a `data:` URL. */
 import { expect, test } from "vitest";
 import { framesOf } from "../../core/stack-frames.ts";
 
