@@ -20,7 +20,7 @@ import { countCrash, endRun, markDead, recordSeenCounter, resetTakeovers, suspec
 /** Number of trainer takeovers without a new version that halts the run. */
 export const MAX_TAKEOVERS = 3;
 
-/** Records heartbeats and marks dead workers. `storeTime` in ms. `groups`: the open ones of the steps in flight. */
+/** Records heartbeats, marks dead workers and counts their crashes. `storeTime` in ms. `groups`: the open ones of the steps in flight. */
 export function observeWorkers(
   config: RunConfig,
   workers: readonly WorkerRecord[],
