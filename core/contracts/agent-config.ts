@@ -119,7 +119,7 @@ export const AgentConfig = z.strictObject({
       "Whether it reasons before it answers (enable_thinking of the chat template). Absent: the template's default.",
     ),
   toolPrompt: ToolPrompt.default("auto").describe(
-    "Where its tools are described: template, system message, start of the first user message (with the system text), or none. auto: template if it shows tools and calls as <tool_call> JSON, else system.",
+    "Where its tools are described: template, system message, first user message, or none. auto: none if the template declares them learned, template if it shows them and <tool_call> JSON, else system.",
   ),
   limits: AgentLimits.prefault({}).describe("Limits of its conversations."),
   lora: LoraConfig.nullable()

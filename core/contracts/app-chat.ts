@@ -37,7 +37,7 @@ export const TurnRequest = z.strictObject({
   tools: z.array(OfferedTool),
   /** Whether the reply may call tools. */
   mayCall: z.boolean(),
-  /** Limit on the new tokens of the reply; absent: the agent's own. */
+  /** Limit on the new tokens of the reply, in addition to the agent's own. Absent: only the agent's own. */
   maxTokens: z.int().positive().exactOptional(),
   /** Texts at which the reply ends, without containing them. */
   stopTexts: z.array(z.string().min(1)).max(16),
@@ -50,7 +50,7 @@ export type TurnRequest = z.infer<typeof TurnRequest>;
 export const TurnReply = z.strictObject({
   /** Identifies the exchange within its session. */
   exchange: z.string(),
-  /** Free text, without thinking and calls. */
+  /** Free text, without thinking and calls. If a call is not accepted, all calls stay in it (core/gateway/reply.ts). */
   text: z.string(),
   thinking: z.string(),
   calls: z.array(AppToolCall),

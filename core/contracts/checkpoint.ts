@@ -18,9 +18,10 @@ export const BasePointer = z.strictObject({ path: z.string(), files: z.record(z.
 export type BasePointer = z.infer<typeof BasePointer>;
 
 /**
- * Statistics of one training step of one agent's policy. Counts, `loss` and `entropy` cover the whole batch; the
- * fractions, `kl` and `maxRatioDeviation` only the trajectories that can have a gradient. `gradientNorm`: the mean over
- * the optimizer steps.
+ * Statistics of one training step of one agent's policy. Counts, `loss` and `entropy` cover the whole batch. The
+ * fractions cover the trajectories that can have a gradient, in all epochs. `kl` and `maxRatioDeviation` cover those
+ * that are computed before the first optimizer step: of several minibatches, only the first. `gradientNorm`: the mean
+ * over the optimizer steps.
  */
 export const TrainingStats = z.strictObject({
   loss: z.number(),
@@ -92,7 +93,7 @@ export const Manifest = z.strictObject({
   /**
    * File name in the Hugging Face layout -> part. `model.safetensors` holds the weights, `optimizer.safetensors` Adam's state; each may
    * be in shards with an index. With an adapter, `adapter_model.safetensors` holds the trained weights, and every version names the same
-   * parts of the base model.
+   * parts of the base model. With a Tinker server, `tinker.json` says where on the server the weights and Adam's state are.
    */
   files: z.record(z.string(), Part),
   stats: TrainingStats.nullable(),

@@ -42,7 +42,7 @@ export const Turn = z.strictObject({
 });
 export type Turn = z.infer<typeof Turn>;
 
-/** Why a conversation ended. All but `answered` are the agent's own failures, with reward 0 (eq 4, 5). */
+/** Why a conversation ended. All but `answered` are the agent's own failures, to which eq 4 and 5 give 0. */
 export const StopReason = z.enum(["answered", "malformed", "turn-limit", "token-limit"]);
 export type StopReason = z.infer<typeof StopReason>;
 

@@ -19,7 +19,7 @@ export const Fleet = z.strictObject({
   max: z.int().positive(),
   /** The mgrpo release that the fleet's instances install. */
   release: z.string().min(1),
-  /** The default policy of the fleet's agent: a server on the fleet's only instance. Absent: the recipe's policy. */
+  /** If the fleet's only instance runs a Tinker server: the default policy of the fleet's agent, which uses it. Absent: the recipe's policy. */
   policy: z.string().exactOptional(),
 });
 export type Fleet = z.infer<typeof Fleet>;

@@ -75,7 +75,9 @@ export const EvaluationSuite = z
     when: z
       .enum(["every", "ends"])
       .default("every")
-      .describe("When the suite is run: at every evaluation (every), or only before and after training (ends)."),
+      .describe(
+        "Which teams it evaluates: those of every evaluation (every), or only the first and the last, once training has ended (ends).",
+      ),
   })
   .transform(({ runs, ...suite }) => {
     const isAveraged = suite.benchmark !== undefined && suite.temperature > 0;

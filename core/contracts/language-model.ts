@@ -35,7 +35,7 @@ const BaseUrl = z.string().refine(isBaseUrl, {
 
 function isBaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
-  // Tests the text for these, because a URL object shows an empty query or fragment as none.
+  // Looks for ? and # in the text, because a URL object shows an empty query or fragment as none.
   return /^https?:$/.test(new URL(text).protocol) && hasNoCredentials(text) && !/[?#]/.test(text);
 }
 

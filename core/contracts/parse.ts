@@ -1,4 +1,7 @@
-/** @file Parsing at the edge. An error is one line that names the record, the path and the fault. */
+/**
+ * @file Parses values from outside: records, configs, files. An error is one line that names the value, the path and the fault. Also writes
+ * canonical JSON.
+ */
 import type { z } from "zod";
 import { type ErrorCode, MgrpoError, type UnknownName } from "../errors.ts";
 
@@ -11,7 +14,7 @@ const REMEDY: Partial<Record<ErrorCode, string>> = {
 /** Issues that a message lists. All of them are in the error's evidence. */
 const MAX_ISSUES = 5;
 
-/** The parsed value. Throws an error with this code if the value does not match. `what`: names the record in the message. */
+/** The parsed value. Throws an error with this code if the value does not match. `what`: names the value in the message. */
 export function parse<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -40,7 +43,8 @@ const NO_MEMBER = "Invalid input";
 
 /**
  * What is wrong. Zod's own message does not say it for an invalid key of a record, nor for a value that fits no member of a union; the nested
- * issues do. Of each member's issues, the first two are shown, equal ones once. If some members find fault inside the value, only their issues are shown.
+ * issues do. The first two issues of each member are shown; members with the same issues are shown once. If some members find fault inside the
+ * value, only their issues are shown.
  */
 export function issueFault(issue: z.core.$ZodIssue): string {
   if (issue.code === "invalid_key") return issue.issues.map(issueFault).join("; ");
@@ -55,7 +59,7 @@ function located(issue: z.core.$ZodIssue): string {
   return path ? `${path}: ${issueFault(issue)}` : issueFault(issue);
 }
 
-/** The keys that are possible at the path, without those that were refused: another member of a union may have them. */
+/** The keys that are possible at the path. Leaves out the refused keys, which another member of a union may have. */
 const knownKeys = (schema: z.core.$ZodType, { path, keys }: z.core.$ZodIssueUnrecognizedKeys): string[] =>
   keysAt(schema, path).filter((key) => !keys.includes(key));
 

@@ -69,9 +69,9 @@ export type RunRecord = z.infer<typeof RunRecord>;
 /** A run in the list of ticked runs (core/training/run-list.ts). */
 export const ListedRun = z.strictObject({
   run: RunName,
-  /** Changes whenever the run progresses; its status once it is over; empty after a resume. Absent until the first tick. */
+  /** Its progress, recorded at most once a minute; its status once it is over and its workers are dead; empty after a resume. Absent at first. */
   progress: z.string().max(100).exactOptional(),
-  /** Store time in ms at which tick first saw that progress. */
+  /** Store time in ms at which `progress` was recorded. */
   progressAt: z.number().exactOptional(),
   /** Archived: ticks skip the run, and the table may delete the item from then on, in seconds since 1970. */
   expiresAt: z.int().exactOptional(),
@@ -127,8 +127,8 @@ export const ScoredInvocation = z.strictObject({
   /** Digest of the scored invocation object. Trainers refuse any other. */
   digest: Digest.optional(),
   /**
-   * true: truncated under `overlong: mask`, counts in mean and std, is not in the batch. caller: a conversation that led to it is masked, so
-   * its reward is unknown and it counts in no mean, std or batch.
+   * true: truncated under `overlong: mask`, counts in mean and std, is not in the batch. caller: a sub-agent's conversation that led to it is
+   * masked, so its reward is unknown and it counts in no mean, std or batch. No invocation of a masked rollout counts, whatever is set here.
    */
   masked: z.literal([true, "caller"]).optional(),
   /** Rewards of its turns, under a `turnWeight` above 0. */
@@ -222,7 +222,7 @@ export const AgentRecord = z.strictObject({
   trainer: z.string(),
   /** Incremented by every claim, so that only one of two concurrent claims succeeds. */
   fence: z.int().nonnegative(),
-  /** Takeovers since the last new version. The third halts the run. */
+  /** Takeovers since the last new version. The third halts the run, and the count is reset. */
   takeovers: z.int().nonnegative(),
   /** What its newest trainer measured of its server's own optimizer. Absent: AdamW with the config's settings. */
   optimizer: OptimizerProbe.exactOptional(),

@@ -16,7 +16,7 @@ export const VerdictRecord = z.strictObject({
   heldUntil: z.number(),
   /** Consecutive failures. */
   failures: z.int().nonnegative(),
-  /** Answers that were not verdicts. */
+  /** All answers so far that were not verdicts. Not reset, unlike `failures`. */
   unusable: z.int().nonnegative(),
   /** Store times in ms of the first and last consecutive failure. 0: none. */
   failingSince: z.number(),

@@ -27,7 +27,7 @@ const closeThinking = (text: string): string => (leavesThinkingOpen(text) ? `${t
 
 type WrittenTurn = Pick<AssistantTurn, "thinking" | "text" | "calls">;
 
-/** A text that already contains tags is left unchanged. */
+/** Puts `<answer>` tags around what follows the thinking, unless it is empty or already contains tags. */
 function asAnswer(text: string): string {
   const endOfThinking = text.lastIndexOf("</think>");
   const start = endOfThinking < 0 ? 0 : endOfThinking + "</think>".length;
