@@ -55,8 +55,9 @@ export function silenceNodeVersionWarning(): void {
 export type StoreAccess = Readonly<Record<string, string | undefined>>;
 
 /**
- * The region is AWS_REGION, or the profile's. For a service with a custom endpoint, it defaults to us-east-1.
- * @param access the endpoints and keys of a store other than the one that this process's environment names.
+ * The region is AWS_REGION, or else the profile's. For a service with a custom endpoint, it defaults to us-east-1.
+ * @param access the endpoints, region and keys of a store other than the one that this process's environment names. Its custom endpoints
+ * ignore the profile.
  */
 export function openClients(
   observer: { dynamo: WireObserver; s3: WireObserver },

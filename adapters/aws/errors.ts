@@ -114,7 +114,10 @@ const OWN_CODES: Readonly<Record<string, ErrorCode>> = {
   UnwritableStorage: "storage-unwritable",
 };
 
-/** Runs a store call. Rethrows any error as a MgrpoError that names the operation and the endpoint. */
+/**
+ * Runs a store call. Rethrows any error as a MgrpoError that names the operation and, unless the local cloud's own files are at fault, the
+ * endpoint. A MgrpoError is rethrown unchanged.
+ */
 export async function translated<T>(operation: string, endpoint: () => string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();

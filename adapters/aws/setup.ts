@@ -1,4 +1,7 @@
-/** @file Creates the table and the bucket unless they exist, and deletes them. Both are idempotent. */
+/**
+ * @file Creates the table, the bucket and its rule that expires abandoned uploads, unless they exist; deletes the table and the bucket. Each is
+ * idempotent. `refuseForeignTable` and `refuseForeignBucket` look for other programs' data before a deletion.
+ */
 import {
   CreateTableCommand,
   DeleteItemCommand,
@@ -74,7 +77,7 @@ export async function createTable(dynamo: DynamoDBClient, name: string): Promise
   return exists ? "exists" : "created";
 }
 
-/** Undefined if there is none. Rejects if it belongs to another program. */
+/** Undefined if there is none. Rejects with `config-invalid` if its key is not (pk, sk), unless it is being deleted. */
 async function describeTable(dynamo: DynamoDBClient, name: string): Promise<TableDescription | undefined> {
   let table: TableDescription | undefined;
   try {
@@ -95,7 +98,7 @@ async function describeTable(dynamo: DynamoDBClient, name: string): Promise<Tabl
   return table;
 }
 
-/** Rejects with `config-invalid` if another account has a bucket with this name. */
+/** Rejects with `config-invalid` if another account has a bucket with this name, or if its policy refuses these credentials. */
 export async function createBucket(s3: S3Client, name: string): Promise<SetupOutcome> {
   if (await bucketExists(s3, name)) return "exists";
   try {

@@ -165,8 +165,8 @@ async function query({ api, name }: TableOptions, pk: string, prefix: string): P
 const addressOf = ({ pk, sk }: Attributes) => `${pk?.S}\n${sk?.S}`;
 
 /**
- * A store leaves out the throttled part of a batch without an error, even if that is the whole batch. This is the error that it returns for a
- * throttled request.
+ * A store leaves out the throttled part of a batch without an error, and some stores do so even if that is the whole batch. This is the error
+ * that a store returns for a throttled request.
  */
 const throttled = () =>
   Object.assign(new Error("the rest of a batch was not processed, although it was requested several times"), {

@@ -1,7 +1,8 @@
 /**
  * @file GAIA (Mialon et al. 2023, arXiv 2311.12983; huggingface.co/datasets/gaia-benchmark/GAIA, gated): `metadata.jsonl` of a split,
  * attachments in the same folder. The test split has no answers, only `?`. A question whose file the team cannot read is
- * skipped rather than counted as wrong, unless `attachments` is `all`. Because GAIA is gated, the tests use made-up questions.
+ * skipped rather than counted as wrong, unless `attachments` is `all`; `none` skips every question with a file. Because GAIA is gated, the
+ * tests use made-up questions.
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";

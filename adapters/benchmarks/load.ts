@@ -217,7 +217,7 @@ function ownSources({ train, heldOut }: QuestionSet, files: QuestionFiles | unde
   ];
 }
 
-/** An id identifies a question to sub-agents, so equal ids must mean equal questions. */
+/** Workers look up a question by its id, so equal ids must mean equal questions. */
 function requireUniqueIds(sources: readonly QuestionSource[]): void {
   const clash = idClash(sources);
   if (!clash) return;

@@ -2,7 +2,7 @@
  * @file How reasoning-gym scores an answer (version 0.1.25, `score_answer` of each task), in [0, 1]. Partial credit is the same as there, so
  * scores are comparable with published ones.
  *
- *     basic_arithmetic, leg_counting   1 if the answer is the reference; if it contains the reference, the reference's share of its characters
+ *     basic_arithmetic, leg_counting   1 if the answer is the reference; if it contains the reference, length of the reference / length of the answer
  *     chain_sum, products              1 if both are the same number, ignoring commas; otherwise as above, without commas
  *     decimal_chain_sum                1 if both are the same number
  *     gsm_symbolic                     1 if the first number in the answer is the reference, 0.01 if it is another number

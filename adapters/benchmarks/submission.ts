@@ -9,7 +9,7 @@
  *     webwalkerqa   JSON Lines of question, pred                           (the input of WebWalker's evaluate.py)
  *     xbench        CSV of id, response-1 …, canary; columns as in xbench's own result files, responses encrypted; its leaderboard accepts no uploads
  *     reasoning-gym JSON Lines of source_dataset, source_index, answer       (named as in its entries; there is no leaderboard)
- *     otherwise     JSON Lines of id, answer
+ *     otherwise     JSON Lines of id, answer; the ids of a file of questions get the prefix `jsonl:`
  */
 
 import type { Conversation } from "../../core/contracts/conversation.ts";

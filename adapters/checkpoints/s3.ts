@@ -15,7 +15,7 @@ export interface S3SourceOptions {
   readonly largeBytes?: number;
 }
 
-/** Opens `s3://<bucket>/<prefix>`. Endpoint, region and credentials come from the standard AWS environment variables. */
+/** Opens `s3://<bucket>/<prefix>`. Endpoint, region and credentials are what AWS's SDKs find for this process. */
 export function openS3Source(url: string, options: S3SourceOptions = {}): CheckpointSource {
   const { cache = openFileCache(), largeBytes = LARGE_FILE_BYTES } = options;
   const { bucket, path } = parseUrl(url);

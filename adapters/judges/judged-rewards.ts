@@ -12,7 +12,7 @@ import type { Rewards } from "../../core/ports.ts";
 import type { JudgeInput } from "./prompt.ts";
 import { type Judge, type Judged, judgeCorrectness, judgeQuality } from "./vote.ts";
 
-/** Throws `config-invalid` without criteria. A verdict is requested once per trajectory, and stored under the judge's name. */
+/** Throws `config-invalid` without criteria. Verdicts are stored under the judge's name: a stored one is not requested again. */
 export function judgedRewards(judge: Judge): Rewards {
   const { criteria } = judge.config;
   if (!criteria) {

@@ -4,7 +4,7 @@
  *     attempt ──answer──> done
  *      │ ▲
  *      │ └── waits for: Retry-After, and exponential backoff   unblocked by: time, or the caller's signal
- *      ├── a retryable failure (429, 5xx, timeout, broken off, …); attempts left; Retry-After within a minute
+ *      ├── a retryable failure (429, 5xx except 501, timeout, broken off, …); attempts left; Retry-After within a minute
  *      └── anything else: throws
  */
 

@@ -20,7 +20,7 @@ export function hubFetch({ url }: HubSettings, repository: string): typeof fetch
   };
 }
 
-/** Of 1,000 files each, as the hub sends them. */
+/** Pages of a list of files. The hub lists 1,000 files on each. */
 const MAX_PAGES = 200;
 
 /**
@@ -88,7 +88,7 @@ function refusal(url: string, repository: string, status: number, fault: string)
   return new MgrpoError("hub-refused", `${name}: ${url} responded with ${status}: check the name and HF_ENDPOINT`);
 }
 
-/** Why a request failed: the code, or else the message, of the cause of the error. */
+/** Why a request failed: the code, or else the message, of the error's cause, or of the error itself if it has no cause. */
 export function requestFault(cause: unknown): string {
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
   const { code, message } = inner as { code?: string; message?: string };

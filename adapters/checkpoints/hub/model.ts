@@ -118,7 +118,7 @@ async function filesOf(
   });
 }
 
-/** The weights that transformers loads: the single file if there is one, else the shards. A repository may hold other copies of them. */
+/** The weights that transformers loads: the model's single file if there is one, else its shards; and an adapter's. Other copies are left out. */
 async function weightsOf(model: HubModel, folder: string, listed: readonly HubFile[]): Promise<HubFile[]> {
   const index = join(folder, WEIGHTS_INDEX);
   const isSharded = listed.every(({ path }) => path !== WEIGHTS_FILE) && existsSync(index);
