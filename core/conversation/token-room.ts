@@ -9,10 +9,13 @@ import { wholeCharacters } from "../well-formed.ts";
 /** Characters per token of the first probe: about twice the length of an English token. */
 const PROBE_CHARACTERS_PER_TOKEN = 8;
 
+/** In characters, at least one: probes double. */
+const firstProbe = (tokens: number): number => Math.max(1, PROBE_CHARACTERS_PER_TOKEN * tokens);
+
 /** The longest prefix that fits; it never splits a surrogate pair. */
 export function prefixWithin(text: string, { tokens, count }: TokenRoom): string {
   let fits = 0;
-  let tooLong = Math.min(PROBE_CHARACTERS_PER_TOKEN * tokens, text.length);
+  let tooLong = Math.min(firstProbe(tokens), text.length);
   while (count(text.slice(0, tooLong)) <= tokens) {
     if (tooLong === text.length) return text;
     [fits, tooLong] = [tooLong, Math.min(2 * tooLong, text.length)];
@@ -61,7 +64,7 @@ function* piecesOf(
 
 /** Number of tokens. Undefined if the text does not fit. */
 function tokensWithin(text: string, { tokens, count }: TokenRoom): number | undefined {
-  for (let ahead = PROBE_CHARACTERS_PER_TOKEN * tokens; ahead < text.length; ahead *= 2) {
+  for (let ahead = firstProbe(tokens); ahead < text.length; ahead *= 2) {
     if (count(text.slice(0, ahead)) > tokens) return undefined;
   }
   const all = count(text);

@@ -75,6 +75,12 @@ test.each([
   },
 );
 
+test("in a room of no tokens, no prefix fits, and each character is a part of its own", () => {
+  const room = { tokens: 0, count: (text: string) => text.length };
+  expect(prefixWithin("ab", room)).toBe("");
+  expect([...partsWithin("ab", room)]).toEqual(["a", "b"]);
+});
+
 test("half a million characters without tokens, which `\\s` matches, are not counted one by one", () => {
   let counts = 0;
   const room = {
