@@ -139,7 +139,7 @@ async function runTool(name: string, args: unknown, question: Question, address:
   return (await tool?.run(args as never, context)) ?? "";
 }
 
-/** Eq 4: 0.1 for the format, 0.9 for the correct answer; 0 if the rollout is malformed. */
+/** Eq 4: 0.1 for the format, 0.9 for the correct answer; 0 if there is no answer. */
 function rewardOf({ answer }: Rollout, question: Question | undefined): number {
   const isCorrect = answer?.trim().toLowerCase() === question?.answer.toLowerCase();
   return mainReward(answer !== undefined, isCorrect ? 1 : 0, { format: 0.1, correct: 0.9 });

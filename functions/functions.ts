@@ -37,7 +37,7 @@ export interface Functions {
   recordEvaluation(event: ObjectKey): Promise<void>;
   /** Resolves when no score that a tick requested is pending: each is recorded or has failed. */
   idle(): Promise<void>;
-  /** Aborts pending judge requests, so that the process can stop. */
+  /** Aborts pending judge requests, then waits as `idle` does: afterward the process can stop. */
   stop(): Promise<void>;
 }
 

@@ -40,7 +40,10 @@ export interface Reconciliation {
   readonly failures: readonly unknown[];
 }
 
-/** Sets fleets and schedule to what the runs need. Failures are returned: one must neither hide the metrics nor stop other fleets from scaling down. */
+/**
+ * Sets fleets and schedule to what the runs need. Failures are returned: one must neither hide the metrics nor stop other fleets from scaling
+ * down. Rejects only if the runs cannot be read.
+ */
 export async function reconcile(context: Context): Promise<Reconciliation> {
   const overview = await readRunOverview(context);
   const metrics = metricsOf(overview);
@@ -87,7 +90,11 @@ async function keepScheduleOn({ scheduleSwitch }: Pick<ControlledDeployment, "sc
   if (!(await scheduleSwitch.isOn())) await scheduleSwitch.turn("on");
 }
 
-/** Gives each fleet the capacity that the runs need, and adds what it changed to `changes`. Returns the failures: one does not stop the rest. */
+/**
+ * Gives each fleet the capacity that the runs need, and adds what it changed to `changes`. Then halts runs that have an agent without a live
+ * worker and get no new ones. Returns the failures: one fleet's or run's failure does not stop the rest. Rejects if the
+ * capacities cannot be read.
+ */
 async function scaleFleets(
   context: Context,
   { fleets, capacities }: ControlledDeployment,

@@ -46,8 +46,8 @@ import { longestQueueSeconds } from "./pending-scores.ts";
 import { sha256 } from "./run-objects.ts";
 
 /**
- * True when the group is finalized, by this call or before it: the caller then ticks, also after a crash between the two. Rejects with
- * `judge-failed` if the judge should be asked again.
+ * True when this call finds the group finalized or finalizes it: the caller then ticks. So a repeated call makes up for a crash between the
+ * finalization and its tick. Rejects with `judge-failed` if the judge should be asked again.
  */
 export async function scoreAndFinalize(context: Context, address: RolloutAddress): Promise<boolean> {
   const score = await scoreOrHalt(context, address);

@@ -1,7 +1,7 @@
 /**
- * @file tick: read a snapshot, let core decide, execute its commands, and repeat until there are none. A scheduled tick repairs the run first,
- * and last records evaluation results whose event was lost. A process runs one tick of a run at a time. Calls that arrive during a tick share
- * the next one:
+ * @file tick: read a snapshot, let core decide, execute its commands, and repeat until there are none. A scheduled tick first repairs
+ * the run, and at its end records evaluation results whose event was lost. A process runs one tick of a run at a time. Calls that arrive during
+ * a tick share the next one:
  *
  *     idle ──call──> running ──call──> running, one more requested ──> running …
  */
@@ -91,8 +91,8 @@ export class Ticker {
 }
 
 /**
- * A failed repair does not keep evaluation results from being recorded, nor a damaged result the run from being repaired and advanced. If both
- * fail, rejects with the failure of the repair: the damaged result fails again in the next tick.
+ * A thorough tick records evaluation results even if it fails to repair or advance the run, and it repairs and advances the run even if a
+ * result is damaged. If both fail, rejects with the failure of the repair or advance: the damaged result fails again in the next tick.
  */
 async function tickOnce(context: Context, run: string, thorough: boolean): Promise<void> {
   const record = await context.records.run(run);

@@ -17,7 +17,10 @@ type PerformLookUps = (lookUps: readonly LookUp[]) => {
   readonly reports: readonly string[];
 };
 
-/** The share of reports about a random country, as a faulty searcher's may be: the main agent continues with what it receives. */
+/**
+ * The share of reports about a random country, as a faulty searcher's may be: the main agent continues with what it receives. A task without an
+ * answer always gets such a report.
+ */
 const WRONG_REPORTS = 0.15;
 
 /** The sub-agent to delegate a look-up to. */
