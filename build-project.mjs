@@ -10,7 +10,7 @@ import { isAbsolute, join, relative, resolve, sep } from "node:path";
 const REQUIRED = ["recipe", "rewards"];
 /** Parts of a recipe that are loaded away from the user's machine, if it has them. */
 const PARTS = ["rewards", "tools", "rollout"];
-/** Levels of folders in which recipes are looked for. */
+/** Recipes are looked for in the project's folder and this many levels below it. */
 const DEPTH = 2;
 /** Functions start it (functions/compose.ts). */
 const THREAD = "rewards-thread";
@@ -30,7 +30,7 @@ export async function compileProject(project, external) {
       `MGRPO_PROJECT=${project}: no folder in it, at most ${DEPTH} levels down, has recipe.ts and rewards.ts`,
     );
   const modules = new Map();
-  // esbuild resolves links.
+  // esbuild resolves symbolic links: the paths of its inputs begin with this one.
   const root = realpathSync(project);
   modules.set(`${THREAD}.mjs`, await bundle(join(import.meta.dirname, "recipes", `${THREAD}.ts`), [], root));
   for (const recipe of recipes) {

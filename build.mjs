@@ -1,5 +1,6 @@
 /**
- * @file Builds dist/: source files as JavaScript and copies of the other files (except NOT_SOURCES), each at the path of its source.
+ * @file Builds dist/: modules as JavaScript, the scripts of the dashboard's page in two bundles, and copies of the other files (except
+ * NOT_SOURCES), each at the path of its source.
  * Builds only what has changed, and replaces each file atomically, so that it can run before every command, and at the same time as others.
  * Does not check types (`npm run types` does). With `--fixtures`, it builds the tests' scripted recipe too.
  *

@@ -19,7 +19,7 @@ export interface RejectedSpans {
 
 /** Undefined: the receiver reports no rejected spans. */
 export function rejectedSpans(contentType: string, body: Uint8Array): RejectedSpans | undefined {
-  // Receivers that take protobuf answer with it. Others, such as MLflow, answer with text of their own.
+  // By the specification, the answer to protobuf is protobuf. Some receivers, such as MLflow, answer with text of their own.
   if (!/^application\/x-protobuf\b/i.test(contentType)) return undefined;
   const { rejectedSpans: count, errorMessage: reason } = partialSuccess(body);
   return count > 0 ? { count, reason: reason.replace(/\s+/g, " ").trim().slice(0, MAX_REASON_CHARACTERS) } : undefined;

@@ -22,7 +22,7 @@ export interface OtlpOptions {
   readonly identity: string;
   /** The finished rollouts of a closed step. */
   readonly rollouts: (step: number) => Promise<readonly TracedRollout[]>;
-  /** Receives one line per step with rollouts that are left out. */
+  /** Receives up to two lines per step: on rollouts that are left out, and on spans that the receiver rejects. */
   readonly report: (line: string) => void;
 }
 
@@ -122,7 +122,7 @@ function anyValue(key: string, value: string | number | boolean): object {
   return INTEGERS.has(key) ? { intValue: value } : { doubleValue: value };
 }
 
-/** Halves a batch that is too large, for the receiver or for one request. Adds to `leftOut` what the receiver does not take. */
+/** Sends a batch, in halves if it is too large for the receiver or for one request. Adds to `leftOut` what the receiver does not take. */
 async function post(
   options: OtlpOptions,
   traces: readonly object[][],

@@ -37,7 +37,7 @@ export class ReaderProcess {
   /** Throws `tool-backend` if Node.js refuses to start the process. */
   constructor() {
     this.#child = startChild();
-    // Whatever goes wrong, `exit` or a deadline reports it.
+    // Without a listener, `error` would end this process. `#nextMessage` handles what goes wrong.
     this.#child.on("error", () => {});
     this.#child.on("message", (message) => {
       if (message === STARTED) this.#hasStarted = true;

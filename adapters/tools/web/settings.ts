@@ -85,7 +85,7 @@ const Visit = z.strictObject({
 });
 export type VisitSettings = z.infer<typeof Visit>;
 
-/** The faults of a server's settings: those of the variant that they name, or that they name neither or both. */
+/** What is wrong with a server's settings: the faults of the variant that they name (command or url), or that they name neither or both. */
 function mcpFault(input: unknown, [ofCommand = [], ofUrl = []]: readonly (readonly z.core.$ZodIssue[])[]): string {
   const names = input !== null && typeof input === "object" ? Object.keys(input) : [];
   const isCommand = names.includes("command");
@@ -157,7 +157,7 @@ export const WebSettings = z.strictObject({
     "The model that extracts what a goal needs from pages. Absent: visit takes no goal.",
   ),
   mcp: z
-    .record(z.string().regex(/^[a-z][a-z0-9]*$/, "must be lower-case letters and digits"), Mcp)
+    .record(z.string().regex(/^[a-z][a-z0-9]*$/, "must be a lower-case letter, then lower-case letters or digits"), Mcp)
     .default({})
     .describe("MCP servers by name. Their tools are named <server>_<tool>."),
   cache: z
@@ -199,7 +199,9 @@ export const WebSettings = z.strictObject({
   blocked: z
     .array(z.string().regex(/^[^/\s:]+(\/\S*)?$/, "must be a host, or host/path, without https://"))
     .default([])
-    .describe("Hosts, or host/path, that are not opened, in addition to pages that leak a known benchmark."),
+    .describe(
+      "Hosts, or host/path, that are neither opened nor shown as search results, in addition to pages that leak a known benchmark.",
+    ),
 });
 export type WebSettings = z.infer<typeof WebSettings>;
 

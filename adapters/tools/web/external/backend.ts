@@ -1,7 +1,7 @@
 /**
  * @file One request to a backend that responds with JSON. Any failure is `tool-backend`: an infrastructure failure, which never becomes text
  * for the agent and whose message is one line. Retryable failures are retried with backoff, which begins after
- * Retry-After. If Retry-After exceeds MAX_PAUSE_SECONDS, there is no further attempt.
+ * Retry-After. There is no further attempt if Retry-After exceeds MAX_PAUSE_SECONDS, or after a response of an unexpected form.
  */
 import { TokenBucket } from "limiter";
 import pRetry from "p-retry";
@@ -46,7 +46,7 @@ interface Evidence {
 }
 const NOT_SOON: Evidence = { pauseSeconds: Number.POSITIVE_INFINITY };
 
-/** Starts full: allows a burst of one second's requests, and refills evenly. */
+/** Starts full: allows a burst of one second's requests (at least one), and refills evenly. */
 export function openTokenBucket(requestsPerSecond: number): TokenBucket {
   const bucketSize = Math.max(1, Math.ceil(requestsPerSecond));
   const bucket = new TokenBucket({ bucketSize, tokensPerInterval: requestsPerSecond, interval: "second" });

@@ -14,7 +14,7 @@
  * A GET does not name the request whose stream it resumes, so no response can be addressed to that request, which
  * times out.
  *
- * Only the caller's own time limit ends a request: `fetch` by itself gives up after 300 seconds of silence.
+ * The time limits of `fetch`, 300 seconds without a response or without data, are off: only the caller's own limit applies.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";

@@ -39,7 +39,7 @@ const Block = z.discriminatedUnion("type", [
   z.object({ type: z.literal(["image", "audio"]) }),
 ]);
 
-/** Text content; for other content, a link or only its kind. */
+/** Text content; for other content, a link or only its kind. Without any content, the structured content as JSON. */
 export function resultText({ content, structuredContent }: z.infer<typeof CallResult>): string {
   const texts = content.map((item) => {
     const block = Block.parse(item);

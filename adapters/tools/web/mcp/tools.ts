@@ -61,7 +61,10 @@ export async function mcpTools(
 const STORED =
   ", according to the cached list: if the server has changed, use another tools.cache.folder or tools.cache.run";
 
-/** The tools to offer, with what validates their calls. Throws if one does not exist or cannot be offered. @param origin of the list. */
+/**
+ * The tools to offer, with what validates their calls. Throws if one does not exist or cannot be offered.
+ * @param origin where the list is from, for the message about a tool that does not exist.
+ */
 function selectTools(name: string, { only, without }: McpSettings, all: readonly McpTool[], origin = "") {
   const unknown = [...(only ?? []), ...without].filter((wanted) => all.every((tool) => tool.name !== wanted));
   if (unknown.length > 0) {

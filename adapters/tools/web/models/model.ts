@@ -49,8 +49,8 @@ export function mostUsdOf({ usdPerMillionTokens, maxTokens }: ToolModel, message
 }
 
 /**
- * The model's text, or a message saying that the model refuses the content. The caller has reserved the call's maximum cost (`hold`). Decoding
- * is greedy if the model allows it, so the cached answer depends little on which caller asks first.
+ * The model's text, or a message saying that the model refuses the content or gives no usable answer. The caller has reserved the call's maximum
+ * cost (`hold`). Decoding is greedy if the model allows it, so the cached answer depends little on which caller asks first.
  */
 export async function callToolModel(
   toolModel: ToolModel,
@@ -108,7 +108,7 @@ function refusesTemperature(error: unknown): boolean {
   return (status === 400 || status === 422) && contentRefusal === undefined && /temperature/i.test(error.message);
 }
 
-/** The model refuses the content now and on every retry, or did not finish: an answer, not an outage. Throws any other failure. */
+/** The model refuses the content now and on every retry, or gives no usable answer: an answer, not an outage. Throws any other failure. */
 function contentRefusalOf(tool: string, cause: unknown): { readonly text: string; readonly usage: TokenUsage } {
   if (!isMgrpoError(cause, "endpoint-unavailable", "endpoint-refused")) throw cause;
   const { contentRefusal, answerFault, usage = NONE } = (cause.evidence ?? {}) as Evidence;

@@ -11,7 +11,7 @@ export interface SearchResult {
 export interface SearchBackend {
   /** The path of a self-hosted instance below its origin, which is part of the cache's key; empty if it has none. Absent for an API. */
   readonly instancePath?: string;
-  /** The request for this many results. @param query short enough for every backend. */
+  /** The request for this many results; a response may hold more. @param query short enough for every backend. */
   request(query: string, results: number): BackendRequest<readonly SearchResult[]>;
 }
 

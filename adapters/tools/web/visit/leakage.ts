@@ -5,7 +5,7 @@
 import { toStreamSafe } from "../../../../core/conversation/stream-safe.ts";
 
 /**
- * The data sets of docs/benchmarks.md, in the format of `addressOf`. Mirrors, APIs, forks and archives keep the name. `gaia` alone is also
+ * The data sets of WebWalkerQA, GAIA and xbench, in the format of `addressOf`. Mirrors, APIs, forks and archives keep the name. `gaia` alone is also
  * a goddess and a space telescope, so it counts only on a data-set host.
  */
 const DATA_SETS = [

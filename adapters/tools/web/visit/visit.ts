@@ -1,6 +1,6 @@
 /**
- * @file The tool `visit`: the text of a page or PDF, in parts that each fit into a response; or, with an extracting model, what the page says
- * about the agent's goal.
+ * @file The tool `visit`: the text of a page, PDF or Excel workbook, in parts that each fit into a response; or, with an extracting model and a
+ * goal, what the page says about that goal.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
