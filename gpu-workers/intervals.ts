@@ -7,7 +7,7 @@ export const MAX_INTERVALS = 1024;
 export class Intervals {
   #kept: BusyInterval[] = [];
 
-  /** Add intervals in order of time. An interval that begins where the last one ends extends it. */
+  /** Add intervals in order of time. An interval that begins before the last one ends, or where it ends, extends it. */
   add([start, end]: BusyInterval): void {
     const last = this.#kept.at(-1);
     if (last && start <= last[1]) last[1] = Math.max(end, last[1]);

@@ -1,4 +1,4 @@
-/** @file The server of a sub-agent's worker: other workers invoke the agent over signed HTTP. */
+/** @file The server of a sub-agent's worker: other workers invoke the agent over signed HTTP, and forward an app's requests to it. */
 import { randomBytes } from "node:crypto";
 import type { Delegation } from "../core/ports.ts";
 import { AgentSessions } from "./gateway/agent-sessions.ts";

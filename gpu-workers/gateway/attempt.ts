@@ -3,7 +3,7 @@
  * attempt into an outcome.
  *
  *     open ──requests──> turns of each agent ──app returns──> ended: branches ──> outcome
- *       └── the app throws, or its time is up ──> discarded: nothing is recorded
+ *       └── the app throws (except because of a limit), or its time is up ──> discarded: nothing is recorded
  */
 import { linkSignals } from "../../core/any-signal.ts";
 import type { AgentSession, EndedSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
@@ -237,7 +237,10 @@ function answeringLast(branches: readonly Branch[], result: AppResult | undefine
 
 const lengthOf = (branch: Branch) => branch.at(-1)?.messages.length ?? 0;
 
-/** The conversation of the main agent's last branch, with the app's answer, which may be empty if the app gave the rollout a reward. */
+/**
+ * The conversation of the main agent's last branch. Its answer is the app's, or, if the app returned only rewards, the answer in the last reply.
+ * It may be empty if the app gave the rollout a reward.
+ */
 function mainConversation(
   prompt: string,
   branches: readonly Branch[],

@@ -42,7 +42,7 @@ export function tooMuchText(
   return overflow(limit);
 }
 
-/** What a message's tokens are made from, apart from the template's own text. */
+/** What a message's tokens are made from, apart from the template's own text and the names of calls. */
 function textsOf(message: AppMessage): string[] {
   if (message.role === "tool") return [escapeSpecialTokens(message.text)];
   const calls = message.role === "assistant" ? message.calls : [];

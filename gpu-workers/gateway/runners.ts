@@ -4,8 +4,11 @@
  *     POST <runner.url>   body: AppCall, signed like a call between workers (invocations/signature.ts), with the path and query of the URL
  *                         200 AppResult as JSON, signed with the call's nonce
  *                         401, 413, 200 without a valid signature, or JSON other than an AppResult: an error that no retry fixes
- *                         409: a copy of the call had arrived before, and the attempt is retried, even if an agent had reached a limit
- *                         anything else, and 401 to a call that arrived late, e.g. because the machine slept: the attempt fails and is retried
+ *                         409: a copy of the call had arrived before: the attempt fails and is retried, even if an agent had reached a limit
+ *                         401 to a call that arrived late, e.g. because the machine slept, 502, 503, 504, no complete response, or a 200
+ *                         that is too long or not JSON: as 409
+ *                         any other status: the attempt fails and is retried, unless an agent had reached a limit: then the app may have
+ *                         given up (app-rollout.ts)
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";

@@ -24,7 +24,7 @@ export type ServedAgent = Pick<HostedAgent, "name" | "config" | "policy">;
 const VERSION = 0;
 
 /**
- * A request that sets no temperature is sampled as in training.
+ * A request that sets no temperature is sampled at that of training.
  *
  * @param trainingTemperature for agents without a temperature of their own.
  * @param override replaces the temperature of training, for every agent.

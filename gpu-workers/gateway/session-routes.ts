@@ -63,8 +63,8 @@ interface State {
 
 export interface SessionRoutes {
   /**
-   * Refuses new turns, and no longer waits for those in progress. Resolves when the ends in progress are committed: a caller takes a broken
-   * connection for the death of the worker, and then runs the rollout alone.
+   * Refuses new turns, and no longer waits for those in progress. Resolves when the ends in progress are committed or have failed: a caller
+   * takes a broken connection for the death of the worker, and then runs the rollout alone.
    */
   close(): Promise<void>;
 }

@@ -36,7 +36,7 @@ export function localSubAgent(
   };
 }
 
-/** Ends the session and commits its branches, each as an invocation whose `call` is its index in the session. */
+/** Ends the session and commits its branches, each as an invocation whose `call` is its index in the order of tasks. */
 async function endSession(
   run: RunContext,
   sessions: Sessions,

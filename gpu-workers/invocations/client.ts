@@ -1,6 +1,6 @@
 /**
- * @file Delegation over HTTP. The caller picks one of the live workers that serve the agent, and retries every failure that may be transient,
- * on another worker if there is one. Before each retry, it looks for the result in the store.
+ * @file Delegation over HTTP. The caller picks one of the live workers that serve the agent, and retries every failure that may be transient.
+ * A worker that is at fault is passed over for a second. Before each retry, it looks for the result in the store.
  *
  *     PUT ──202──> GET ──200──> report      no worker, 503, unreachable     retry with backoff, elsewhere if possible
  *      ^            │ '──404: restarted──┐  409                             retry with backoff
@@ -53,7 +53,7 @@ interface PendingInvocation {
   readonly opened: Promise<unknown>;
   attempts: number;
   deaths: number;
-  /** Why the last attempt failed. Absent: none has. */
+  /** Why the last attempt at a worker failed; if there was none, that no worker is available. Absent: no attempt has failed. */
   failure?: string;
   secondsLeft: number;
 }

@@ -5,7 +5,8 @@
  *                          |         |  '----> failed    reported once, or canceled: after that, a put runs it again
  *                          '---------'-cancel-> (unknown)
  *
- *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, RUN, `cancel`, or `drain`
+ *     held       waits for: this agent's version for its step  unblocked by: this process's trainer, RUN, `cancel`, or `drain`;
+ *                                                              fails if the step closes or the time limit is reached
  *     wait(id)   waits for: the conversation and its commit    unblocked by: its result, or after `seconds`
  */
 import { linkSignals } from "../../core/any-signal.ts";
@@ -26,7 +27,7 @@ type Settled =
 
 export interface InvocationRegistry {
   put(id: string, request: InvocationRequest): Promise<PutResult>;
-  /** The result, or `running` if there is none after `seconds`. */
+  /** The result; `running` if there is none after `seconds`; `unknown` if the registry does not have the id. */
   wait(id: string, seconds: number): Promise<InvocationStatus>;
   cancel(id: string): void;
   /** Accepts no new work and cancels held invocations. Resolves when all have ended; cancels those that take longer than `seconds`. */
@@ -45,7 +46,7 @@ export interface InvocationRegistryOptions {
   isLoadingOther(version: number): boolean;
   /** How many earlier steps may still be sampled beside an invocation's own. */
   readonly staleness: number;
-  /** Limit on the time from when the step is open. */
+  /** Limit on an invocation's time, which starts once it has been put and its step is open. */
   readonly invocationSeconds: number;
   /** Called with an error that no invocation caused: the process cannot continue. */
   onFatal(error: unknown): void;

@@ -3,7 +3,7 @@
  * is never sent. An intercepted call cannot be changed, and its replay is refused or does no lasting harm.
  *
  *     x-mgrpo-time        store time in milliseconds; 401 when more than five minutes from the server's
- *     x-mgrpo-nonce       128 random bits; 409 when seen before; remembered for twice that time
+ *     x-mgrpo-nonce       128 random bits; 409 when seen before; remembered for ten minutes
  *     x-mgrpo-signature   HMAC-SHA256 with the secret as key; 401 when it does not match. Of a call, it is over the lines
  *                         method / path / SHA-256 of the body / nonce / time; of a report, over the lines
  *                         "report" / SHA-256 of the body / nonce of the call that it answers

@@ -130,8 +130,8 @@ export class WorkerClient {
   }
 
   /**
-   * The response, whatever its status; a report only with a valid signature. Rejects with `TransientFailure`, or with `config-invalid` if
-   * TLS fails.
+   * The response, whatever its status; a report only with a valid signature. Rejects with `TransientFailure`, also after a 401 to a call that
+   * is old, or with `config-invalid` if TLS fails. Errors of the store's clock, and of an aborted signal, are passed on.
    */
   async call(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse> {
     const response = await this.#exchange(worker, request).catch((cause: unknown) => {
@@ -227,7 +227,7 @@ function withoutTls({ worker, url }: WorkerRecord, code: string): MgrpoError {
   );
 }
 
-/** What the sub-agent's worker reports about its own infrastructure; undefined when a proxy in front of it answered instead. */
+/** The failure that the sub-agent's worker reports; undefined when a proxy in front of it answered instead. */
 function reportedFailure(text: string): MgrpoError | undefined {
   let json: unknown;
   try {

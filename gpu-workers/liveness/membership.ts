@@ -6,8 +6,8 @@
  *                    └── an engine call hangs ──> `hung`: the process ends, and others notice when its lease expires
  *
  * The main thread sends the heartbeats while engines work in separate threads, so a long engine call never looks like a death; only
- * `eager`, `eager-gpu` and a recipe's own engine may work in the main thread. A worker whose engine hangs sends none (progress.ts). A process
- * whose main thread is blocked by other code is killed (watchdog.ts).
+ * `eager`, `eager-gpu` and a recipe's own engine may work in the main thread. A worker whose engine hangs stops sending heartbeats (progress.ts).
+ * A process whose main thread is blocked by other code is killed (watchdog.ts).
  */
 import { randomBytes } from "node:crypto";
 import { tableKeys } from "../../core/contracts/keys.ts";
@@ -29,7 +29,7 @@ export interface Registration {
 
 export interface Membership {
   readonly id: string;
-  /** Set once this incarnation is lost or hung, unless it was draining: a rollout in flight may be the cause, as when a process dies. */
+  /** Set once this incarnation is lost or hung, unless it was draining. As after a crash, a rollout in flight may be the cause. */
   readonly end: "lost" | "hung" | undefined;
   /**
    * Sends heartbeats until the signal aborts. Resolves to "lost" when an observer declared this incarnation dead. Rejects with `deadline`

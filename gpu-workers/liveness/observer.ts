@@ -86,7 +86,7 @@ async function refresh(run: RunContext, observation: Observation, force: boolean
   forgetPast(observation);
 }
 
-/** Drops what is known of workers without a record, such as those that are long dead (core/training/past-workers.ts). */
+/** Drops the counters and settled crashes of workers without a record, such as those that are long dead (core/training/past-workers.ts). */
 function forgetPast({ records, counters, settled }: Observation): void {
   const known = new Set(records.map(({ worker }) => worker));
   for (const kept of [counters, settled]) {

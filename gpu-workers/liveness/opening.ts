@@ -6,7 +6,7 @@
  *
  *     step s ready, s+n+1 planned ──own version at hand──> conversations ──RUN at s + 1──> their time limits start
  *
- * A conversation is a function of step, question and weights, so it does not depend on when it began.
+ * A conversation is a function of its rollout's address, question and weights, so it does not depend on when it began.
  */
 import type { StepRecord } from "../../core/contracts/records.ts";
 import type { RunSnapshot, StepWatch } from "./watch.ts";

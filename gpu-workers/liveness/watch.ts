@@ -151,7 +151,7 @@ class StepPoller implements StepWatch {
   async refresh(): Promise<RunSnapshot> {
     const { name, store } = this.#run;
     const read = ++this.#reads.begun;
-    // RUN.step is nearly always the last known one or its successor, so one call reads RUN and all that follow.
+    // RUN.step is nearly always the last known one or its successor, so one call usually reads RUN and its steps.
     const known = this.#snapshot?.run.step ?? 0;
     const [record, ...found] = await store.table.getAll([tableKeys.run(name), ...this.#stepKeys(known)]);
     const run = parse(RunRecord, record, `record of run '${name}'`);

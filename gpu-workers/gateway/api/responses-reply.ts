@@ -1,4 +1,4 @@
-/** @file `/v1/responses`: an agent's reply as a response of items, or as server-sent events. */
+/** @file `/v1/responses`: an agent's reply as a response of items, or as server-sent events. Replies are kept for later requests to refer to. */
 import type { AppMessage, TurnReply } from "../../../core/contracts/app-chat.ts";
 import { CREATED, tokenLogProbs } from "./chat-reply.ts";
 import type { Dialect } from "./dialect.ts";
@@ -33,7 +33,7 @@ export const statelessResponses: Dialect<ResponsesRequest> = {
   }),
 };
 
-/** OpenAI's client throws the error of an event that has `error`; other events it passes on, even if their type is "error". */
+/** OpenAI's client throws the error of an event that has `error`; it passes on all other events, even those of type "error". */
 function errorEvent(error: ApiError): ServerEvent {
   const { code, message, param } = error;
   const event = { type: "error", sequence_number: 0, code, message, param, ...openAiError(error) };
@@ -68,7 +68,7 @@ const responseId = (reply: TurnReply, request: ResponsesRequest) => `resp_${name
 
 const LOG_PROBS = "message.output_text.logprobs";
 const ENCRYPTED = "reasoning.encrypted_content";
-/** Clients send thinking back only if it has encrypted content. This is a placeholder: the sampled tokens stay in the gateway. */
+/** Clients send thinking back only if it has encrypted content. This is a placeholder: the gateway ignores thinking that is sent back. */
 const KEPT_HERE = { encrypted_content: "kept by the gateway" };
 
 type Item = ReturnType<typeof outputOf>[number];

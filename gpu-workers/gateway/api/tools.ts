@@ -1,4 +1,4 @@
-/** @file Tools that a request offers. */
+/** @file Tools that a request offers, and settings of its tool calls that are refused. */
 import type { OfferedTool } from "../../../core/contracts/app-chat.ts";
 import { nameFault, offeredTool, type ToolOffer } from "../../../core/conversation/offered-tool.ts";
 import { invalid, unsupported } from "./errors.ts";
@@ -10,7 +10,7 @@ export function requireOfferedTool(offer: ToolOffer, where: string): OfferedTool
   return tool;
 }
 
-/** Refuses OpenAI's settings that force or limit calls. */
+/** Refuses a `tool_choice` other than "auto" and "none", and `parallel_tool_calls: false`. */
 export function refuseForcedCalls(choice: unknown, parallel: boolean | null | undefined): void {
   if (choice != null && choice !== "auto" && choice !== "none") {
     throw unsupported(
