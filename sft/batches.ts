@@ -1,4 +1,4 @@
-/** @file Which demonstrations are held out, and the order of the others: pure functions of their tokens and the seed. */
+/** @file Which demonstrations are held out, and the order and batches of the others: pure functions of their arguments. */
 import { stream } from "../core/random.ts";
 import { sha256 } from "../engine/hash.ts";
 import { allTokens, type Example } from "./example.ts";

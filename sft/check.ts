@@ -90,7 +90,10 @@ export function refuseDeadEnd({ demonstration: { turns }, where }: PlacedDemonst
   );
 }
 
-/** Refuses a conversation that a rollout would end as malformed, or that does not end with an answer. */
+/**
+ * Refuses a conversation that has no turns, too many or a malformed one, that does not end with its only answer, or whose calls do not have one
+ * response each.
+ */
 export function refuseMalformed({ demonstration, where }: PlacedDemonstration, { toolbox, config }: TargetAgent): void {
   const { turns } = demonstration;
   const { limits } = config;

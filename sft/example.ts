@@ -62,7 +62,8 @@ function sampledPart(text: string, before: readonly number[], { decode }: Pick<T
 }
 
 /**
- * Refuses a turn that has an end-of-turn token before its end, where a rollout would stop. The parser of turns skips thinking, so it would not find one there.
+ * Refuses a turn that has an end-of-turn token before its end, where a rollout would stop. The parser of turns does
+ * not see such a token inside thinking, which it skips.
  * @param where the demonstration's location, for the message, such as `demos.jsonl:12`.
  */
 export function refuseEarlyEnd(

@@ -108,7 +108,7 @@ export async function heldOutLoss(trainer: Trainer, examples: readonly Example[]
 
 /**
  * Learning-rate factor of a step that begins after the fraction `done` of the training: linear warm-up, then cosine decay to a tenth.
- * `share`: the fraction that the step itself adds; 0 gives the first step rate 0.
+ * `share`: the fraction that the step itself adds; 0 starts the warm-up at rate 0.
  */
 export function schedule(done: number, warmUp: number, share: number): number {
   if (done < warmUp) return (done + share) / (warmUp + share);

@@ -1,5 +1,5 @@
 /**
- * @file Reads a model call from a span. The conventions, tried in this order:
+ * @file Reads a model call from a span. The conventions, in the order in which they are tried, with examples of their attributes or events:
  *
  *     OpenTelemetry  gen_ai.input.messages, gen_ai.output.messages, gen_ai.system_instructions, gen_ai.tool.definitions
  *     AI SDK         ai.prompt.messages, ai.response.text, ai.response.reasoning, ai.response.toolCalls, ai.prompt.tools

@@ -12,11 +12,11 @@ export class ImportReport {
   found = 0;
   /** Those that are a prefix of another, or equal to it. */
   contained = 0;
-  /** Conversations that are cut before their second prompt. */
+  /** Imported conversations that are cut before their second prompt. */
   cut = 0;
   /** Spans that are not model calls. */
   otherSpans = 0;
-  /** Definitions of tools that the provider runs. They are not written. */
+  /** Definitions in imported conversations that are not written: of tools that no recipe can have, such as those that the provider runs. */
   providerTools = 0;
   /** By reason. */
   readonly skipped = new Map<string, Skipped>();

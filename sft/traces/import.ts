@@ -16,7 +16,7 @@ import { ownTools, type ToolDefinition } from "./tools.ts";
 export interface TraceImportOptions {
   /** Takes this agent's conversations, and those that name none. */
   readonly agent?: string;
-  /** The agent that the demonstrations are for; absent: the name in the traces. */
+  /** The agent that the demonstrations are for. Absent: the name in the traces, or `agent` for conversations that name none. */
   readonly as?: string;
   readonly conditions: readonly { readonly attribute: string; readonly value: string }[];
   readonly score?: { readonly name: string; readonly least: number };

@@ -53,7 +53,10 @@ function prefixKeys({ agent, messages }: Joinable): string[] {
   });
 }
 
-/** Without thinking, ids and the spacing of arguments: histories omit the first, and conventions differ in the others. */
+/**
+ * Without thinking, which histories omit, and without what conventions write differently: ids, space around an assistant's text, and the spacing
+ * and key order of arguments.
+ */
 function messageKey(message: Message): string {
   const { role, text } = message;
   if (role !== "assistant") return JSON.stringify([role, text]);

@@ -8,7 +8,7 @@ import { type JsonValue, jsonIn, Unusable } from "./json.ts";
 export interface Call {
   readonly id: string | undefined;
   readonly name: string;
-  /** JSON text as recorded, possibly malformed. */
+  /** JSON text, possibly malformed; `{}` if no arguments were recorded. */
   readonly arguments: string;
 }
 
@@ -250,7 +250,7 @@ function outputOf(output: JsonValue): JsonValue {
   return typed.success ? typed.data.value : output;
 }
 
-/** A list with other keys is the tool's own JSON, such as search results with a `title` and a `text`. */
+/** A list with any other object is the tool's own JSON, such as search results with a `title` and a `text`. */
 const TextBlocks = z
   .array(
     z.union([
