@@ -1,7 +1,7 @@
 /**
  * @file The alarms and the budget, and whom they notify. docs/deploy.md says how to respond to each.
  *
- *     <Function>DeadLetters   an event was abandoned after five deliveries
+ *     <Function>DeadLetters   an event was abandoned after five deliveries, or did not reach its queue
  *     TickFails               the scheduled tick has failed for five minutes: some run was not repaired, or a fleet or the schedule was not set
  *     StuckStep               a run is under way, without a new score or version for half an hour; notifies per run
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
@@ -36,7 +36,7 @@ type Notify = Pick<aws.cloudwatch.MetricAlarmArgs, "alarmActions" | "okActions" 
 function createDeadLetterAlarm({ name, inbox }: EventFunction, notify: Notify): void {
   new aws.cloudwatch.MetricAlarm(`${name}DeadLetters`, {
     ...notify,
-    alarmDescription: `Events for ${name} were abandoned after five deliveries`,
+    alarmDescription: `Events for ${name} were abandoned after five deliveries, or did not reach its queue`,
     namespace: "AWS/SQS",
     metricName: "ApproximateNumberOfMessagesVisible",
     statistic: "Maximum",

@@ -1,4 +1,4 @@
-/** @file A fleet as sst.config.ts defines it: identical instances, and the agent and roles they serve. */
+/** @file A fleet as sst.config.ts defines it: interchangeable instances, and the agent and roles they serve. Unusable fleets are rejected. */
 
 export interface FleetSettings {
   readonly name: string;

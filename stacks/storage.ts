@@ -21,7 +21,7 @@ export function createStorage({ stage, keep }: Settings): Storage {
   const table = new sst.aws.Dynamo("Records", {
     fields: { pk: "string", sk: "string" },
     primaryIndex: { hashKey: "pk", rangeKey: "sk" },
-    // Set on finalized groups, pending or failed verdicts, dead workers and list entries of archived runs (core/contracts).
+    // Set on finalized groups, requests for verdicts, dead workers and list entries of archived runs (core/contracts).
     ttl: "expiresAt",
     deletionProtection: keep,
     // `mgrpo launch --stage` finds the deployment by this name (cli/deployment.ts).

@@ -1,4 +1,7 @@
-/** @file The tabular searcher: its gradient is that of its log-probs, its worlds match their descriptions, and training is a function of the seed. */
+/**
+ * @file The tabular searcher: its gradient is that of its log-probs, its worlds and scores match their descriptions, training is a function of
+ * the seed, and alignment and aggregation change how well rare kinds of call are learned.
+ */
 import { expect, test } from "vitest";
 import { trainSearcher } from "../../bench/alignment/train.ts";
 import {
@@ -53,7 +56,7 @@ test("questions need 0 to 20 calls; in by-rollout, half of the rollouts make one
   expect(many).toEqual(new Array(20).fill({ kind: 0, length: 8 }));
 });
 
-test("with unequal lengths, reports have 40 tokens where up to three calls are made, and 8 elsewhere", () => {
+test("with unequal lengths, reports have 40 tokens where one to three calls are needed, and 8 elsewhere", () => {
   for (const [q, needed] of [0, 1, 2, 3, 5, 8, 13, 20].entries()) {
     for (const world of ["alike", "by-question"] as const) {
       const calls = callsOf(world, "unequal", q, 4, stream(q)).flat();

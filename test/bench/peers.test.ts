@@ -187,7 +187,7 @@ test("a process that cannot be started is reported by its name, even if it is as
   await peer.close();
 });
 
-/** In place of node-llama-cpp: the later sequences are slower, and none may be asked for a token before all have as many. */
+/** In place of node-llama-cpp: later sequences are slower, and a sequence that is asked for a token while another has fewer throws. */
 const LLAMA = `
 const counts = [];
 const evaluate = (own) => async function* () {

@@ -1,4 +1,4 @@
-/** @file Which processes of a tree are measured. Only root can list the files of a zombie, so run this as another user too. */
+/** @file Which processes of a tree are measured, and the peak of several processes. Only root can list the files of a zombie, so run this as another user too. */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -21,7 +21,7 @@ test.skipIf(process.platform !== "linux")("a child that has exited and is not re
 });
 
 test.skipIf(process.platform !== "linux")(
-  "the peak of several processes is that of their sum, and a failed one is reported",
+  "the peak of several processes counts all of them, and a failed one is reported",
   async () => {
     const readers = [1, 2].map(() => spawn("cat", { stdio: ["pipe", "ignore", "ignore"] }));
     await expect.poll(() => readers.map(({ pid = 0 }) => processTree(pid).length)).toEqual([1, 1]);

@@ -1,4 +1,7 @@
-/** @file SQS in the simulation: when a failed event is delivered again, when it is dead-lettered, and how a full account is polled. */
+/**
+ * @file SQS in the simulation: when a failed event is delivered again, when it is dead-lettered, and how often a queue is polled while the account
+ * has no room for another call.
+ */
 import { afterEach, expect, test, vi } from "vitest";
 import { type Lambda, now } from "../../bench/simulate/cloud/lambda.ts";
 import { EventQueue } from "../../bench/simulate/cloud/queue.ts";
@@ -10,7 +13,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("a failed event is delivered again six function timeouts after its delivery, however long the call took, and dead-lettered after its fifth delivery", async () => {
+test("a failed event is delivered again six function timeouts after its delivery, not after its call ends, and dead-lettered after its fifth delivery", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   const meter = new Meter(now);
   const delivered: number[] = [];
