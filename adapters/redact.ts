@@ -10,7 +10,7 @@ const MIN_SECRET = 8;
 /** A server may repeat a header's value without its scheme. */
 const SCHEME = /^(?:bearer|basic|token|api-?key)\s+/i;
 
-/** @param values of environment variables; forms shorter than MIN_SECRET characters are not redacted. */
+/** @param values of environment variables or headers; forms shorter than MIN_SECRET characters are not redacted. */
 export function redactor(values: readonly string[]): Redact {
   const secrets = [...new Set(values.flatMap(formsOf))]
     .filter((secret) => secret.length >= MIN_SECRET)

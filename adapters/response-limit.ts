@@ -1,4 +1,7 @@
-/** @file The maximum size of a response that a library reads whole, whatever its status: from model servers, and lists from the Hugging Face Hub. */
+/**
+ * @file The maximum size of a response that a library reads whole, whatever its status: from model servers, and from the Hugging Face Hub
+ * when it describes a model or lists its files.
+ */
 
 /** Bytes after decompression. A completion of 200,000 tokens with a log-probability for each takes about 30 MB. */
 const MAX_RESPONSE_BYTES = 64 * 2 ** 20;

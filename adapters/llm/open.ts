@@ -21,8 +21,8 @@ export interface OpenModelOptions {
 }
 
 /**
- * Opens a model without calling it. Throws `config-invalid` if the spec is invalid, if its key's environment variable is empty, or if Bedrock
- * has no region.
+ * Opens a model without calling it. Throws `config-invalid` if the spec is invalid, if its key's environment variable is unset or blank, or if
+ * Bedrock has no region.
  * @param spec an object, or its short form, such as `openai:<base url>#<model>`.
  */
 export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenModelOptions = {}): LanguageModel {
@@ -79,8 +79,8 @@ function formatHint({ provider, json }: LanguageModelSpec): string {
 }
 
 /**
- * The JSON without the thinking before it and the fence around it, which many models write. Thinking and JSON may both quote `</think>`: the
- * longest suffix of the text that parses is the answer.
+ * The JSON without the thinking before it and the fence around it, which many models write. Thinking and JSON may both quote `</think>`:
+ * of the whole text and of what follows each `</think>`, the longest that parses is the answer.
  */
 function jsonIn(text: string): string {
   const answers = text.split("</think>").map((_, i, parts) => unfenced(parts.slice(i).join("</think>")));

@@ -17,7 +17,7 @@ export interface Endpoint {
   redact(text: string): string;
 }
 
-/** Throws `config-invalid` if the key's environment variable is empty, or if Bedrock has no region. */
+/** Throws `config-invalid` if the key's environment variable is unset or blank, or if Bedrock has no region. */
 export function openEndpoint(spec: LanguageModelSpec, environment: Environment): Endpoint {
   const variable = spec.keyVariable ?? defaultVariable(spec, environment);
   const key = variable && environment[variable]?.trim();

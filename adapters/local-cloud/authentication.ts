@@ -15,7 +15,7 @@ export interface ReceivedRequest {
 export type AuthenticationFault =
   /** There is no Authorization header. */
   | "unsigned"
-  /** The header or its date cannot be parsed, or the signature is for another service or does not cover a header that it must. */
+  /** The Authorization header or x-amz-date cannot be used, or the signature is for another service or does not cover a header that it must. */
   | "malformed"
   /** Signed with the key of another cloud. */
   | "another-key"

@@ -5,7 +5,7 @@
  *     <directory>/table/              LevelDB
  *     <directory>/buckets/            objects
  *     <directory>/uploads/            multipart uploads in progress
- *     <directory>/temporary/          bodies being received
+ *     <directory>/temporary/          bodies being received, uploads being joined or removed
  *     <directory>/events              journal
  *     <directory>/lock/               one process at a time
  *     <directory>/owner               the owner's pid

@@ -28,7 +28,7 @@ export async function openCredentials(directory: string): Promise<Credentials> {
   }
 }
 
-/** Creates the file atomically, or leaves an existing one: a process killed here leaves no empty file. */
+/** Creates the file atomically, or leaves an existing one: a process killed here leaves no incomplete file at `path`. */
 async function createOnce(path: string, content: string): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {

@@ -83,7 +83,7 @@ async function sizeOf({ files, names }: DirectStoreOptions, key: string): Promis
   return object?.metadata.size;
 }
 
-/** Adds the HTTP status that a client would see, and translates file-system faults. */
+/** Adds to an S3Error the HTTP status that a client would see. Translates any other error if it is a fault of the file system. */
 function throwAsSdkError(error: unknown): never {
   if (!(error instanceof S3Error)) throw storageFault("the cloud's folder", error);
   throw Object.assign(error, { $metadata: { httpStatusCode: error.status } });

@@ -1,6 +1,6 @@
 /**
- * @file Free space on the disk. Writes are refused before the disk is full, so that they fail here, with a clear error, and never inside
- * the database.
+ * @file Free space on the disk, and an optional quota. Writes are refused before either is exhausted, so that they fail here, with a clear
+ * error, and not inside the database.
  */
 import { readdirSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";

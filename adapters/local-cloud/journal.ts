@@ -61,7 +61,7 @@ class JournalFile {
   #nextId: number;
   /** Size of the file after the last compaction. */
   #keptBytes = 0;
-  /** Size of the lines added since then. */
+  /** Size of the lines added since then, or since a compaction that failed. */
   #addedBytes = 0;
 
   constructor(path: string, unhandled: readonly PendingEvent[]) {

@@ -17,12 +17,13 @@ const held = new Set<string>();
 /** The error for a directory that is in use. */
 interface InUse {
   readonly code: ErrorCode;
+  /** What else the user can do; ends the message. */
   readonly instead: string;
 }
 
 const RUN_IN_USE: InUse = { code: "store-unreachable", instead: "choose another run" };
 
-/** Returns a function that releases the lock. Faults of the storage are translated: a full disk, a folder that cannot be written. */
+/** Returns a function that releases the lock. Faults of the storage are translated: a full disk, a folder that cannot be written, a damaged lock. */
 export async function lockDirectory(directory: string, inUse: InUse = RUN_IN_USE): Promise<() => Promise<void>> {
   const path = resolve(directory, "lock");
   const owner = join(directory, "owner");

@@ -121,7 +121,7 @@ function readDate(header: string | string[] | undefined, day: string, now: numbe
   return new Date(time);
 }
 
-/** The signature must cover host, date, and every x-amz-* header received. */
+/** The signature must cover host, x-amz-date, and every other x-amz-* header received. Every header that it covers must be present. */
 function requireCovered(headers: IncomingHttpHeaders, covered: ReadonlySet<string>): void {
   const required = ["host", "x-amz-date", ...Object.keys(headers).filter((name) => name.startsWith("x-amz-"))];
   const missing = required.find((name) => !covered.has(name));

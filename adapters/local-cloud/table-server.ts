@@ -1,6 +1,6 @@
 /**
- * @file The DynamoDB API, over HTTP and for this process itself. Reads each HTTP request whole and authenticates it, refuses writes when the
- * disk is nearly full, and counts what writes cost.
+ * @file The DynamoDB API, over HTTP and for this process itself. Reads each HTTP request whole and authenticates it, refuses writes that
+ * do not fit on the disk or in the quota, and counts what writes cost.
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";

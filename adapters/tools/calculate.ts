@@ -33,7 +33,7 @@ export function calculateText(expression: string): string {
       ? format(value, { precision: SIGNIFICANT_DIGITS, upperExp: SIGNIFICANT_DIGITS })
       : "no finite value";
   } catch {
-    // With these characters, mathjs rejects only malformed expressions, and `3.*4`, which it reads as dotMultiply.
+    // With these characters, mathjs rejects only malformed expressions, and `3.*4` and `3./4`, which it reads as dotMultiply and dotDivide.
     return "not an arithmetic expression";
   }
 }

@@ -39,14 +39,14 @@ const NOT_CHECKSUMS = new Set([`${PREFIX}mode`, `${PREFIX}algorithm`, `${PREFIX}
 export interface BodyVerifier {
   update(bytes: Uint8Array): void;
   /**
-   * Throws unless every digest that headers or trailers declare matches. Returns the ETag, and the x-amz-checksum-*
-   * digests by algorithm.
+   * Throws unless every digest matches that the headers declare or, in x-amz-trailer, announce as a trailer. Returns the
+   * ETag, and the x-amz-checksum-* digests by algorithm.
    */
   finish(trailers: ReadonlyMap<string, string>): { etag: string; checksums: Record<string, string> };
 }
 
 /**
- * Computes the ETag and every digest that the headers or trailers declare. The ETag is the MD5. For a large object with a declared SHA-256
+ * Computes the ETag and every digest that the headers declare or announce. The ETag is the MD5. For a large object with a declared SHA-256
  * and no Content-MD5, it is derived from the SHA-256, in the form of a multipart upload's ETag, which no client mistakes for an MD5.
  */
 export function openBodyVerifier(headers: IncomingHttpHeaders, isLarge = false): BodyVerifier {

@@ -10,7 +10,7 @@ const STATUS = {
   BadDigest: 400,
   BucketAlreadyOwnedByYou: 409,
   BucketNotEmpty: 409,
-  // Our own: files that exist but cannot be read. Not 5xx, which clients retry.
+  // Our own: damaged files. Not 5xx, which clients retry.
   DamagedStorage: 422,
   IncompleteBody: 400,
   // Our own: the disk or the quota is full.
@@ -32,7 +32,7 @@ const STATUS = {
   PreconditionFailed: 412,
   RequestTimeTooSkewed: 403,
   SignatureDoesNotMatch: 403,
-  // Our own: a folder that cannot be written.
+  // Our own: access to a file or folder is denied, or a file is where a folder should be.
   UnwritableStorage: 422,
   XAmzContentSHA256Mismatch: 400,
 } as const;

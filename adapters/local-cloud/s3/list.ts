@@ -57,7 +57,7 @@ export function listPage(bucket: string, all: readonly ObjectMetadata[], query: 
   });
 }
 
-/** S3 itself returns an empty page for 0, which no client needs. */
+/** Refuses 0. S3 itself returns an empty page for it, which no client needs. */
 function pageSizeOf(query: URLSearchParams): number {
   const maxKeys = query.get("max-keys") ?? String(MAX_PAGE_KEYS);
   if (!/^[0-9]*[1-9][0-9]*$/.test(maxKeys)) throw new S3Error("InvalidArgument", `max-keys ${maxKeys}: use 1 or more`);

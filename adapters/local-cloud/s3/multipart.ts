@@ -17,7 +17,7 @@ import type { ObjectMetadata } from "./object-metadata.ts";
 import { type ReceivedFile, toTemporaryFile, writeAll } from "./receive.ts";
 import type { PartReference } from "./xml.ts";
 
-/** A deployed bucket keeps incomplete uploads for the same time (stacks/storage.ts). */
+/** A deployed bucket keeps incomplete uploads for as long, but counts from their start (stacks/storage.ts). */
 const ABANDONED_MILLISECONDS = 2 * 86_400_000;
 const MAX_PART_NUMBER = 10_000;
 const UPLOAD_ID = /^[0-9a-f-]{36}$/;

@@ -4,8 +4,8 @@
  *
  *     receive -> temporary file -> journal of events -> link (If-None-Match: *) or rename -> response
  *
- * `link` fails when the name is taken: the file system picks the single winner. There is no fsync: objects survive a process crash, but not
- * a power failure.
+ * `link` fails when the name is taken: the file system picks the single winner. There is no fsync: objects survive a process crash, but a
+ * power failure may lose or damage them.
  */
 import { createHash } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";

@@ -47,7 +47,7 @@ export async function sendObject(
 const matches = (header: string, metadata: ObjectMetadata) =>
   header.split(",").some((etag) => etag.trim() === "*" || etag.trim().replaceAll('"', "") === metadata.etag);
 
-/** `bytes=a-b`, `bytes=a-`, `bytes=-n`, as [from, to). Other ranges are ignored, as HTTP allows. */
+/** `bytes=a-b`, `bytes=a-`, `bytes=-n`, as [from, to). Throws InvalidRange if it selects no byte. Other forms are ignored, as HTTP allows. */
 function rangeOf(header: string | undefined, size: number): { from: number; to: number } | undefined {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? "");
   if (!match || (match[1] === "" && match[2] === "")) return undefined;

@@ -89,6 +89,7 @@ const UNITS: Readonly<Record<string, number>> = {
   ex: 8,
   ch: 8,
   lh: 20,
+  // Of the font size, even where CSS means a share of something else.
   "%": 0.16,
   vw: 10,
   vh: 10,

@@ -9,6 +9,7 @@ const NOTE_CHARACTERS = 40;
 const LONG_NOTE = "part 999, continues in part 1000";
 const MAX_HEADING_TITLE = 120;
 const MAX_HEADING_SOURCE = 300;
+/** The limit of a part's characters is at least this, even if the heading leaves less room. */
 const MIN_PART_CHARACTERS = 100;
 
 export interface TitledText {
@@ -26,7 +27,7 @@ export async function showPart(document: TitledText, part: number, context: Tool
   return withHeading(document, isLast && part === 1 ? "" : note, shown);
 }
 
-/** Parts that fit together with their heading, in characters and in the agent's tokens. */
+/** Parts, each short enough for a response with its heading: in characters and, if they are limited, in the agent's tokens. */
 function* partsFor(page: TitledText, { responseCharacters, responseTokens }: ToolContext): Iterable<string> {
   const heading =
     Math.min(page.source.length, MAX_HEADING_SOURCE) + Math.min(page.title.length, MAX_HEADING_TITLE) + NOTE_CHARACTERS;
