@@ -3,10 +3,10 @@
  * Memory-mapped weights are part of the session and of its key.
  *
  *     opened ──its last user ends──> unused ──the same key is asked for──> opened
- *                                      '──a session on other weights opens──> released
+ *                                      '──another session with mapped weights opens──> released
  *
- * A session without mapped weights has no users and is never released. An unused one stays for the next version of an adapter, whose base
- * it maps and may have packed.
+ * A session without mapped weights has no users and is never released. An unused session stays for the next version of an adapter, whose
+ * base it maps and may have packed.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import { fileIdentity } from "../checkpoint/files.ts";
@@ -53,9 +53,9 @@ export function sharedSession(
   };
   const opening = open();
   sessions.set(key, { opening, users: external.size > 0 ? new Set([external]) : undefined });
-  // A later attempt may succeed, for instance once another process has freed its memory.
+  // A failure is not cached: a later attempt may succeed, for instance once another process has freed its memory.
   opening.catch(() => {
-    // Once it is released, another one may have its key.
+    // After `releaseUnused`, the key may belong to a newer session.
     if (sessions.get(key)?.opening === opening) sessions.delete(key);
   });
   return opening;
@@ -70,7 +70,7 @@ async function releaseUnused(): Promise<void> {
   const unused = [...sessions].filter(([, { users }]) => users?.size === 0);
   for (const [key] of unused) sessions.delete(key);
   for (const [, { opening }] of unused) {
-    // One that fails to open fails only the calls that asked for it, and has nothing to release.
+    // A session that fails to open has nothing to release, and its error concerns only the calls that asked for it.
     const session = await opening.catch(() => undefined);
     await session?.release();
   }

@@ -32,7 +32,7 @@ const MINIMUM_LANE_SLOTS = { float32: 16, quantized: 4 };
 export interface SpareMemoryUse {
   readonly weightPacking: "on" | "off";
   readonly gradientCheckpointing: "on" | "off";
-  /** Lanes of a sampler, each with a packed copy of the weights. They do not affect the bits of a sample. */
+  /** Lanes of a sampler; with packing on, each has a packed copy of the weights. They do not affect the bits of a sample. */
   readonly samplingLanes: number;
 }
 
@@ -53,8 +53,8 @@ export function useSpareMemory(
 }
 
 /**
- * As many lanes of a large model as the slots occupy and the memory allows. A lane's threads work together on every operation, so fewer threads
- * per lane wait for each other less.
+ * For a large model with packed weights: the most lanes that divide the threads evenly, have enough slots each, and fit in memory. A lane's
+ * threads work together on every operation, so fewer threads per lane wait for each other less. For any other model: as many as a trainer has.
  * @param options with `weightPacking` resolved.
  */
 export function chooseSamplingLanes(
@@ -123,7 +123,7 @@ function obstacleTo(lora: LoraConfig | null, provider: string, { mapped }: Store
 }
 
 /**
- * `off` keeps the linear layers' outputs for the backward pass. Full training in one graph (memory.ts) keeps all activations.
+ * `off` keeps the outputs of linear layers that the backward pass reads. Full training in one graph (memory.ts) keeps all activations.
  * @param options with `weightPacking` and `samplingLanes` resolved.
  */
 export function resolveGradientCheckpointing(

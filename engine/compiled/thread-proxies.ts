@@ -1,7 +1,7 @@
 /**
  * @file Proxies of the samplers and trainers in engine threads. When a thread ends, its samplers and trainers are lost. The next call reopens a
- * sampler, and a trainer whose state still matches its files. Calls to a trainer whose state has changed reject with `replay-failed` until
- * `load` is called: its gradient and weights are gone.
+ * sampler, and a trainer whose state still matches its files. Calls to a trainer whose state may have changed reject with `replay-failed` until
+ * a `load` succeeds: its gradient and weights are gone.
  */
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, EngineLimits, Sampler } from "../../core/ports.ts";

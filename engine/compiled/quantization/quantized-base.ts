@@ -11,7 +11,7 @@ import type { TensorLocation } from "../../checkpoint/tensors.ts";
 import { locateParameters, readWeights } from "../../checkpoint/weights.ts";
 import { type Bits, BLOCK, codeBytes, quantizeBlocks, zeroCode } from "./blocks.ts";
 
-/** A weight [outputs, inputs]; offsets are bytes from the file's start. */
+/** A weight matrix [outputs, inputs]; offsets are bytes from the file's start. */
 export interface QuantizedTensor {
   readonly name: string;
   readonly outputs: number;
@@ -24,7 +24,7 @@ export interface QuantizedBase {
   readonly bits: Bits;
   readonly path: string;
   readonly tensors: readonly QuantizedTensor[];
-  /** Of the zero points, which all weights share: one for each block of the largest weight. */
+  /** Where the zero points begin: one for each block of the largest matrix. All matrices share them. */
   readonly zerosOffset: number;
 }
 

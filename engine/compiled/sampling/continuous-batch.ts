@@ -3,8 +3,9 @@
  * prefill all but their last token, draw the tokens whose distributions are cached, then decode one token for every generation that still
  * runs. Where no distribution is truncated, a block decoder, if there is one, decodes a block of tokens for each instead.
  *
- * Generations with the same prefix state and temperature share one row of a decode. A generation that reaches the same state later draws
- * without a decode, as long as the prefix cache keeps the distribution and some slot still holds that prefix.
+ * In a decode of one token, generations with the same prefix state and temperature share one row. A generation that reaches the same state
+ * later draws without a decode, as long as the prefix cache keeps the distribution and some slot still holds that prefix. In a block, every
+ * generation has a row of its own.
  */
 import type { MgrpoError } from "../../../core/errors.ts";
 import type { Sample } from "../../../core/ports.ts";

@@ -1,6 +1,6 @@
 /**
  * @file The decoder whose KV cache stays on the device (WebGPU). A run sends tokens, angles, masks and slots, and only probabilities come back;
- * weights are uploaded once. The cache is as wide as the context from the start, and every run returns it as a new array.
+ * weights are uploaded once. The cache is as wide as the context from the start, and every run returns it in new arrays.
  */
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { type RotaryTable, rotaryTable } from "../../model/positions.ts";

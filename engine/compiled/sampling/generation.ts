@@ -6,7 +6,7 @@ import type { PrefixStates } from "./prefix-states.ts";
 /** An unanswered request. */
 export interface PendingSample {
   readonly request: SampleRequest;
-  /** Number of sequences that began before this one; lower values are admitted first. */
+  /** Number of sequences that began before the request's; lower values are admitted first. */
   readonly arrival: number;
   /** Maximum number of tokens to generate, at least 1. */
   readonly limit: number;
@@ -14,7 +14,7 @@ export interface PendingSample {
   readonly reject: (error: unknown) => void;
 }
 
-/** A request that holds a slot. The last token is pending: it enters the cache with the next decode. */
+/** A request that holds a slot. Its last token is pending: it enters the cache when the next one is drawn. */
 export interface Generation {
   readonly sample: PendingSample;
   readonly entry: SlotEntry;

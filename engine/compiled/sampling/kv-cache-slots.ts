@@ -1,5 +1,5 @@
 /**
- * @file Assigns KV-cache slots to sequences. A sequence keeps its slot between turns, and after its release until another sequence needs
+ * @file Assigns KV-cache slots to sequences. A sequence stays in a slot between turns, and after its release until another sequence needs
  * the slot, since later sequences may share its prefix (prefill.ts). If no slot is free or holds a released sequence, the least recently
  * used idle sequence is evicted: its cache is parked if the storage can park, and dropped otherwise.
  * Decoding sequences are kept in the lowest slots, so that a decoding step runs on as few rows as possible.

@@ -1,7 +1,8 @@
 /**
  * @file Layer-by-layer passes: for an adapter on a frozen model, or for all weights of a model where one graph for forward, loss and backward needs too
  * much memory or `gradientCheckpointing` is on. Memory holds each layer's input, the activations of one layer, and the head's arrays for one chunk of
- * rows; with `gradientCheckpointing: off`, also the outputs of the linear layers.
+ * rows; with `gradientCheckpointing: off`, also the outputs of linear layers that the
+ * backward pass reads (kept-products.ts).
  */
 import type { ForwardBackward, Loss, TrainingSequence } from "../../../core/ports.ts";
 import { EMBEDDING, FINAL_NORM, headName, type Parameter, viewNamed } from "../../checkpoint/parameters.ts";
@@ -47,7 +48,7 @@ interface ForwardState {
   readonly tokens: Int32Array;
   /** Input of each layer and output of the last one. */
   readonly layerInputs: Feeds;
-  /** Outputs of the linear layers, for the backward pass; empty if it recomputes them. */
+  /** Outputs of linear layers that the backward pass reads; empty if it recomputes them. */
   readonly products: Feeds;
   /** Output of the last layer, [B * T, D]. */
   readonly last: Float32Array;
@@ -72,7 +73,7 @@ export class LayeredPasses implements Passes {
   readonly #layerParameters: readonly Parameter[];
   /** [L + 1, B * T, D]: reused by every micro-batch. */
   #layerInputs = new Float32Array();
-  /** The kept outputs of all linear layers, concatenated: reused by every micro-batch; empty if the backward pass recomputes them. */
+  /** The kept products of all layers, concatenated: reused by every micro-batch; empty if the backward pass recomputes them. */
   #products = new Float32Array();
 
   constructor(state: TrainedState, frozen: FrozenWeights, options: LaneOptions) {

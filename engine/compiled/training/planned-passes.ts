@@ -1,4 +1,4 @@
-/** @file One lane's passes over whole batches: plans the micro-batches, checks the first trees of each shape, and computes. */
+/** @file One lane's passes over its part of a batch: plans the micro-batches, checks the first trees of each shape, and computes. */
 import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../../core/ports.ts";
 import { isWeighted } from "../../model/predictions.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
@@ -22,7 +22,8 @@ export function plannedPasses(
         kind: "log-probs",
         gradientLength: 0,
         contributes: () => true,
-        // A node's token is predicted at most once, so the limit on tokens bounds these predictions. Only each sequence's last token has no node.
+        // A node's token is predicted at most once, so the limit on tokens bounds these predictions. Each sequence's last token has no node, so
+        // its prediction is counted here.
         plan: (part, partOptions) => planOf(tokensOf(part), () => 1, partOptions),
         run: (part, plan) => passes.logProbs(tokensOf(part), temperature, plan),
       };
