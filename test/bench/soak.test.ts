@@ -1,6 +1,6 @@
 /**
- * @file The verdict of a soak test on made-up series: growth above the tolerance is found, noise and warm-up are not. An unknown option is
- * refused.
+ * @file The verdict of a soak test on made-up series: growth above the tolerance is found, noise and warm-up are not. Also its CSV, its chart,
+ * the timing of `mgrpo show`, and its options.
  */
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** @file Adapters: opened only on the base model that they were trained on, and exported as PEFT folders or merged. */
+/**
+ * @file LoRA adapters: which one an agent starts from, and how one is opened with its base model and exported as a PEFT folder or merged. An
+ * exported adapter opens only on the base model that it was trained on.
+ */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";

@@ -25,7 +25,7 @@ async function train(run: string, ...more: string[]) {
   return parsedLines(ended.stdout);
 }
 
-test("train and eval run a team with the app or natively, whichever trained it; ask reads the same setting", {
+test("train and eval run a team with the app or natively, and eval does so whichever trained it; ask reads the same setting", {
   timeout: TIMEOUT,
 }, async () => {
   const steps = (await train("by-app", ...APP)).filter(({ kind }) => kind === "step");

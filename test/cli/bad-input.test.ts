@@ -1,4 +1,4 @@
-/** @file Bad input: one clear line that says what is wrong, where, and what to do; no run folder is left behind. */
+/** @file Bad input: a short error without a stack trace says what is wrong; no run folder is left behind. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CommanderError } from "commander";
@@ -249,7 +249,7 @@ test("a byte order mark at the start of a team file is ignored", async () => {
   expect(await lineOf(["ask", "why?", "--team", "marked.json"])).toMatch(/^recipe 'atlantis' does not exist/);
 });
 
-test("an error is one line, and its text cannot control the terminal", () => {
+test("an unexpected error is one line, and the text of an error or of its cause cannot control the terminal", () => {
   expect(describe(new Error("a\n\u001b[2Jb"))).toBe("unexpected: Error: a [2Jb (MGRPO_DEBUG=1 shows where)");
   const cause = new Error("Unexpected token \u0007\u001b in JSON");
   const damaged = new MgrpoError("checkpoint-damaged", "model.safetensors: not JSON", { cause });

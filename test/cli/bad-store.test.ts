@@ -81,7 +81,7 @@ const EXPIRED = /expired credentials: get new ones/;
 const SKEWED = /disagree on the time: set this machine's clock/;
 const FORBIDDEN = /forbids it: .*another account/;
 
-/** As AWS sends them. S3's response to a HEAD has no body, but the error gives the reason all the same. */
+/** As AWS sends them. S3's response to a HEAD has no body: the reason comes from a GET that is sent after it. */
 const REFUSALS: [api: "S3" | "DYNAMODB", status: number, body: string, line: RegExp, retryable: boolean][] = [
   ["S3", 301, xml("PermanentRedirect"), /another region: set AWS_REGION/, false],
   ["S3", 400, xml("AuthorizationHeaderMalformed"), /another region: set AWS_REGION/, false],

@@ -8,7 +8,7 @@ import { noteChangedRecipe } from "../../cli/suite/evaluate.ts";
 const project = mkdtempSync(join(tmpdir(), "mgrpo-changed-recipe-"));
 afterAll(() => rmSync(project, { recursive: true }));
 
-test("a recipe that changes after its evaluation began is reported, each time it is used; one of this package is not", () => {
+test("a recipe that has changed since its evaluation began is reported each time, until it is changed back; a recipe of this package is not", () => {
   const [recipe, folder] = [join(project, "team"), join(project, "evaluation")];
   for (const one of [recipe, folder]) mkdirSync(one);
   const rewards = (text: string) => writeFileSync(join(recipe, "rewards.ts"), text);

@@ -68,7 +68,7 @@ test.each(["SIGINT", "SIGTERM"] as const)("check: %s stops it, and none of its r
   expect(await keysOfObjects()).toEqual(["runs/kept"]);
 });
 
-test("check: a store that overwrites objects or ignores conditions is reported, with exit code 1", async () => {
+test("check: a store that overwrites objects and items is reported, with exit code 1", async () => {
   process.env["AWS_ENDPOINT_URL_S3"] = await startProxy(String(home["AWS_ENDPOINT_URL_S3"]), {
     change({ headers, body }) {
       delete headers["if-none-match"];

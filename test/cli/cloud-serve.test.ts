@@ -1,4 +1,7 @@
-/** @file What `mgrpo cloud serve` shows, and its environment file, which holds keys: only its owner can read it. */
+/**
+ * @file `mgrpo cloud serve`: what it shows, its environment file, and a port that it refuses. The file holds keys, so only its owner can read
+ * it.
+ */
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,

@@ -27,6 +27,7 @@ test("two stores are open at the same time, each with its own endpoints and keys
   }
   for (const store of stores) store.close();
   for (const cloud of clouds) await cloud.close();
+  // The AWS clients set this variable, which turns off a warning of the SDK.
   const own = ({ AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: _, ...rest }: NodeJS.ProcessEnv) => rest;
   expect(own(process.env)).toEqual(own(before));
 });

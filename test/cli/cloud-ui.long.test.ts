@@ -9,7 +9,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const here = mkdtempSync(join(tmpdir(), "mgrpo-cloud-ui-"));
 afterAll(() => rmSync(here, { recursive: true, force: true }));
 
-test("the dashboard requires the key in its link, which survives a restart", { timeout: 240_000 }, async () => {
+test("the dashboard requires the key in its link, and the key survives a restart", { timeout: 240_000 }, async () => {
   const keys: (string | null)[] = [];
   for (const _ of [1, 2]) {
     const ui = await serveUi(here, ["cloud", "serve", "--port", "0", "--ui-port", "0"], /^dashboard: (.*)$/);

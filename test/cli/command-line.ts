@@ -104,7 +104,10 @@ export function readReport(cwd: string, run: string) {
   return JSON.parse(readFileSync(join(cwd, "runs", run, "report.json"), "utf8"));
 }
 
-/** This process's environment without what npm and a CI server add: the command does not depend on its parent, and prints no colors. */
+/**
+ * This process's environment, changed so that the command prints no colors, and does not exit with its parent, as it would with npm's variable
+ * `npm_lifecycle_event`.
+ */
 function environment(): NodeJS.ProcessEnv {
   const { npm_lifecycle_event: _npm, FORCE_COLOR: _color, ...rest } = process.env;
   return { ...rest, NO_COLOR: "1" };

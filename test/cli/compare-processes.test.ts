@@ -63,7 +63,7 @@ test("no run starts once the package has been built again: its record would name
   expect(failures.map(([, text]) => text)).toEqual([fault, fault]);
 });
 
-test("a run that cannot be recorded does not hide another that still trains", async () => {
+test("if a run's folder cannot be created, that run fails, and another that still trains is awaited", async () => {
   const slow = program("sleep 1; echo 'mgrpo: it is late' >&2; exit 1");
   mkdirSync(join(folder, "runs"));
   writeFileSync(join(folder, "runs/c-mgrpo-seed1"), "a file where the run's folder should be");

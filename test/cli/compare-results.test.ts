@@ -45,7 +45,7 @@ test("a record made with other settings is accepted with --mixed; one of another
   rmSync(results, { recursive: true });
 });
 
-test("a record that another release wrote in another form is refused for its commit; --mixed names what cannot be read", () => {
+test("a record that another release wrote in another form is refused for its commit; with --mixed, the error names what cannot be read", () => {
   const results = mkdtempSync(join(tmpdir(), "mgrpo-records-"));
   const planned = { ...planRun(source, mgrpo, 1, undefined), by: { commit: "c", machine: "m" } };
   const { run } = planned.config;

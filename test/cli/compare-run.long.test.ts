@@ -1,4 +1,7 @@
-/** @file `mgrpo compare` with real runs in processes of their own: equal sampled tokens; runs are kept, resumed or refused. */
+/**
+ * @file `mgrpo compare` with real runs in processes of their own: the second arm samples at least as many tokens as the first, second stages
+ * start from a run's checkpoints, and runs and records are kept, resumed or refused.
+ */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";

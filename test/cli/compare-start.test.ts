@@ -91,7 +91,7 @@ test("agents that share a policy start from the folder of the agent that owns it
   expect(set.filter((setting) => setting.startsWith("agents."))).toEqual(["agents.main.model=warm/shared/main"]);
 });
 
-test("what --from and --questions decide cannot be set or varied", () => {
+test("what --from and --questions decide cannot be set; without these options, it can", () => {
   const [own = expect.fail()] = entriesOf(options);
   for (const set of [
     "agents.main.model=x",
@@ -130,7 +130,7 @@ test.each([
   expect(() => checkStart(recipe, ["mgrpo", "main-only"], { from: given })).toThrow(line);
 });
 
-test("a folder without the checkpoint of an agent is refused by the agent's name", () => {
+test("a folder that lacks an agent's checkpoint is refused, and the error names the agent", () => {
   writeFolder("warm/partial", ["main"], "partial");
   const refused = (arms: CompareOptions["arms"], ...given: string[]) =>
     expect(() => checkStart(recipe, arms, { from: given })).toThrow(

@@ -1,4 +1,7 @@
-/** @file A comparison of runs whose suites differ in number or order: each score is found by its suite's name. */
+/**
+ * @file The scores and curves of a comparison whose runs differ: in the number or order of their suites, in lost questions, in how often they
+ * were evaluated, or in whether they have finished.
+ */
 import { expect, test } from "vitest";
 import { heldOutBands, rewardBands } from "../../cli/compare/curves.ts";
 import { drawMarkdown } from "../../cli/compare/markdown.ts";
@@ -92,7 +95,7 @@ test("kinds of questions are compared on the first arm's suite; an arm with kind
   expect(page).toContain("\n| one | 20.0 [0.0, 100.0] |\n| two | - |\n");
 });
 
-test("all curves are of one suite, even if a run is too short to be evaluated on it more often than on another", () => {
+test("all curves are of the suite on which the first arm was evaluated most often, even if a short run was evaluated on another as often", () => {
   const scores = (suite: string, team: number, correct: number) => ({
     ...{ team, suite, temperature: 1, closedBook: false },
     questions: ["q1", "q2", "q3", "q4"].map((question, i) => {
@@ -125,7 +128,7 @@ test("the last point of a curve is the mean over each seed's last team, whicheve
     const run = finished(`run-${seed}`, seed, 0);
     return { ...run, report: { ...run.report, steps: heldOut.length - 1 }, heldOut };
   };
-  // The first seed has another evaluation in between, of which the second has none.
+  // The first seed has an evaluation in between; the second has none.
   const runs = [of(1, scores(0, 0), scores(1, 0), scores(2, 2)), of(2, scores(0, 0), scores(1, 1))];
   const [band] = heldOutBands([{ entry: mgrpo, runs, budgets: new Map() }]);
   // (2 + 1) of 4.
@@ -185,7 +188,7 @@ test("the scores of other arms are shown if the baseline has no finished run", (
   expect(page).toMatch(/^\| run-two \| 10\.0 /m);
 });
 
-test("runs are compared on the suites that they share: a run in training lacks those that come at its end", () => {
+test("runs are refused only if they were asked different questions of the same suite; a run in training may lack suites", () => {
   const run = (name: string, suites: Readonly<Record<string, readonly string[]>>): EvaluatedRun => ({
     ...{ run: name, seed: 1, steps: 2 },
     heldOut: Object.entries(suites).map(([suite, ids]) => ({

@@ -61,7 +61,7 @@ test("run names contain as much of a setting's path as makes them unique", () =>
   ]);
 });
 
-test("settings that the comparison itself sets are refused", () => {
+test("settings that the comparison itself decides cannot be set, and steps cannot be varied", () => {
   const [unvaried = expect.fail(), varied = expect.fail()] = entriesOf({ arms: ["mgrpo"], vary: ["steps=10"] });
   for (const set of ["seed=7", "run=x", "arm=mgrpo", "recipe=x", "sampledTokens=9"]) {
     const named = { ...source, options: { ...options, set: [set] } };
@@ -242,7 +242,7 @@ test("a label with a bar and several lines stays in its cell of the page", () =>
   expect(drawMarkdown(summarize(about, named), [])).toContain("| mgrpo, agents.main.system=a b\\|c |");
 });
 
-test("the CSV tables have one line per step, evaluation and question, and quote cells with separators", () => {
+test("the CSV tables have one line per step, evaluation and question of each run, and quote cells with separators", () => {
   const lines = (csv: string) => csv.trimEnd().split("\n");
   expect(lines(stepsCsv(arms))).toHaveLength(1 + 3);
   expect(lines(stepsCsv(arms))[0]).toMatch(/^arm,seed,step,sampled_tokens,.*reward_main,.*calls_searcher/);

@@ -131,7 +131,7 @@ test("if a tool's promise is rejected after its call, dev and ask continue, and 
   );
 });
 
-test("Ctrl-C ends it while the rewards compute", async () => {
+test("Ctrl-C ends dev while the rewards compute", async () => {
   const recipe = recipeWith("slow", 'return { answer: "amber" };');
   const marker = join(recipe, "scoring");
   const correct = `correct() { writeFileSync(${JSON.stringify(marker)}, ""); for (;;); }`;
@@ -143,7 +143,7 @@ test("Ctrl-C ends it while the rewards compute", async () => {
   const since = performance.now();
   started.kill("SIGINT");
   expect((await ended)[0]).toBe(130);
-  // Less than limits.verdictSeconds, 180.
+  // Without Ctrl-C, a verdict takes up to limits.verdictSeconds, 180.
   expect(performance.now() - since).toBeLessThan(90_000);
 });
 

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo eval <endpoint or team.json> --suite`: a model behind an API on a benchmark. Once the account
- * has credit again, after a kill, or with a higher tool budget, the same command resumes.
+ * @file `mgrpo eval <endpoint or team.json> --suite`: a model behind an API on a benchmark. After a kill, or once the account has credit again,
+ * the same command resumes. If the tool budget is spent, the command resumes with a higher budget.
  */
 import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** @file `mgrpo eval <run>`: the same weights, suite and seed give exactly the scores that the run itself reported. */
+/**
+ * @file `mgrpo eval <run>` gives exactly the scores that the run itself reported. With another seed, or another `evaluation.firstTeam`, sampled
+ * scores can differ.
+ */
 import { expect, test, vi } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
 import { mgrpo, readReport, trainRelay, workHere } from "./command-line.ts";

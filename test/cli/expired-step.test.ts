@@ -29,7 +29,7 @@ async function halted() {
     store,
     run,
     address,
-    /** Finalizes the group a day after the start of the run. */
+    /** Finalizes the group, with the expiry of one that is finalized a day after the start of the run. */
     finalize: () => store.table.update(finalizeGroupRecord(address, {}, expiryOf(START + DAY))),
     wait: (days: number) => {
       time += days * DAY;

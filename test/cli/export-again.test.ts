@@ -1,4 +1,4 @@
-/** @file Exports can be repeated: files copied from a base model, even a read-only one, are replaced. A failed export leaves no partial copy. */
+/** @file Exports can be repeated: files copied from a base model, even read-only ones, are replaced. A failed export leaves no partial copy. */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

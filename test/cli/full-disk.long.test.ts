@@ -16,7 +16,7 @@ test("on a full disk the run ends with one line, and resumes to the same weights
   timeout: 2 * TIMEOUT,
 }, async () => {
   const preload = new URL("../fixtures/full-disk.mjs", import.meta.url).href;
-  // From the first step on.
+  // The disk is full once this file exists: the first step creates it.
   const env = { NODE_OPTIONS: `--import=${preload}`, MGRPO_TEST_FULL: join(folder, "runs/full/steps.jsonl") };
   const { code, stderr } = await mgrpoWith(env, folder, ...trainRelay("full", ...STEPS));
   expect(code).toBe(1);

@@ -1,6 +1,6 @@
 /**
  * @file What a model, a web page, a server or another user wrote, such as the reason of a halt or the name of a checkpoint, reaches the
- * terminal without control characters and bidirectional overrides.
+ * terminal without control characters or bidirectional overrides.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
