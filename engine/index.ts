@@ -48,7 +48,8 @@ export interface OpenOptions extends Partial<EngineOptions> {
  * Close it when done. It keeps the weights of `files`, so after a training step open another on `updated(files, await trainer.save())`.
  * Rejects with MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the reason, or `config-invalid` for an
  * option that cannot work, such as an unknown policy or a context that is too long for the model. With a Tinker server,
- * also with `endpoint-unavailable` or `endpoint-refused`.
+ * also with `endpoint-unavailable` or `endpoint-refused`; with the compiled engine, also with `deadline` beyond `limits`, or with
+ * `worker-unavailable` if its thread ends.
  */
 export async function openSampler(files: CheckpointFiles, options: OpenOptions = {}): Promise<Sampler> {
   return openEngine(options.policy ?? "compiled").openSampler(files, engineOptions(files, options));
@@ -63,8 +64,8 @@ export async function openTrainer(files: CheckpointFiles, options: OpenOptions =
 }
 
 /**
- * The checkpoint with its weights and optimizer state replaced by what a trainer saved: none of their old files stays,
- * whatever the number of shards. Whole models are saved as float32, and config.json then says so.
+ * The checkpoint with its trained weights and optimizer state replaced by what a trainer saved: none of their old files stays,
+ * whatever the number of shards. Whole models are saved as float32; if config.json names a type, it becomes float32.
  */
 export function updated(files: CheckpointFiles, saved: ReadonlyMap<string, Uint8Array>): CheckpointFiles {
   const isWholeModel = saved.has(MODEL_FILE) || saved.has(INDEX_FILE);
@@ -111,7 +112,7 @@ const Counts = z.object({
   shardBytes: z.int().positive().optional(),
 });
 
-/** For a Tinker server, config.json is not read: the model's architecture may be one that only the server supports. */
+/** For a Tinker server, the model's longest context is not read: its architecture may be one that only the server supports. */
 function engineOptions(files: CheckpointFiles, { policy = "compiled", ...given }: OpenOptions): EngineOptions {
   const longest = policy.startsWith(TINKER) ? undefined : longestContext(files);
   const contextTokens = Math.min(MAXIMUM_DEFAULT_CONTEXT, longest ?? MAXIMUM_DEFAULT_CONTEXT);

@@ -24,7 +24,7 @@ export interface ImportedModel {
 }
 
 /**
- * Writes `folder` with config.json, generation_config.json, tokenizer, chat template and model.safetensors.
+ * Writes `folder`, which must not exist, with config.json, generation_config.json, tokenizer, chat template and model.safetensors.
  * @param dtype of the weights written; BF16 halves the folder's size but rounds.
  * @throws MgrpoError `not-found`, `checkpoint-damaged`, `tokenizer-damaged` or `engine-unsupported`.
  */

@@ -210,7 +210,7 @@ function refuseType(path: string, name: string, dtype: number): never {
   const typeName = GGMLQuantizationType[dtype] ?? `of ggml type ${dtype}`;
   throw new MgrpoError(
     "engine-unsupported",
-    `${path}: '${name}' is ${typeName}, which is not supported (${known}): import a Q8_0 or Q4_K_M file of the model, or use its Hugging Face folder`,
+    `${path}: '${name}' is ${typeName}, which is not supported (supported: ${known}): import a Q8_0 or Q4_K_M file of the model, or use its Hugging Face folder`,
   );
 }
 

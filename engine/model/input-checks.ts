@@ -1,4 +1,4 @@
-/** @file Checks of inputs and gradients that every engine makes. */
+/** @file Checks of inputs and gradients that the engines share. */
 import * as z from "zod";
 import type { OptimizerConfig, StepOptimizer } from "../../core/contracts/agent-config.ts";
 import { parse } from "../../core/contracts/parse.ts";
@@ -68,7 +68,7 @@ export function checkSampleRequest(request: SampleRequest, vocabulary: number, c
   parse(SampleLimits, request, name, "config-invalid");
 }
 
-/** Outside of these ranges, an update makes weights NaN. `scale`: the factor of the gradient. */
+/** Other values make weights NaN, or are mistakes, such as a negative learning rate. `scale`: the factor of the gradient. */
 const StepSettings = z.object({
   learningRate: z.number().nonnegative(),
   beta1: z.number().min(0).lt(1),

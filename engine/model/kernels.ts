@@ -21,7 +21,7 @@ export function rmsNorm(x: tf.Tensor2D, gain: tf.Tensor, epsilon: number): tf.Te
   return operation(x, gain) as tf.Tensor2D;
 }
 
-/** Computes both sums, over a row and over all rows, as matrix products with dy * x: one pass over memory instead of four. */
+/** Computes both sums, over a row and over all rows, as matrix products with dy * x, which takes fewer passes over memory than sums of products. */
 function rmsNormGradient(dy: tf.Tensor, [x, gain, r]: [tf.Tensor, tf.Tensor, tf.Tensor]): tf.Tensor[] {
   const [rows, width] = x.shape as [number, number];
   const product = tf.mul(dy, x) as tf.Tensor2D;

@@ -1,4 +1,7 @@
-/** @file Samples one token from a distribution: inverse CDF with one uniform draw, after top-k and top-p; argmax at temperature 0. */
+/**
+ * @file Samples one token from a distribution: inverse CDF with one uniform draw, after top-k and top-p; argmax at temperature 0. Also finds
+ * stop sequences at the end of a sample.
+ */
 import type { Sampling } from "../../core/contracts/rollout.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
@@ -25,7 +28,7 @@ export function sampleToken(probabilities: Float32Array, sampling: Sampling, uni
 /**
  * The log-prob of a sampled token, whose probability is positive, and at most 1 up to rounding. Memory-mapped weights are not checked
  * in advance, so NaN in them is found here.
- * @throws MgrpoError `checkpoint-damaged` for any other probability.
+ * @throws MgrpoError `checkpoint-damaged` for a probability that is not positive and finite.
  */
 export function logProbOf(probability: number | undefined): number {
   if (probability !== undefined && probability > 0 && Number.isFinite(probability)) {
@@ -45,7 +48,7 @@ function argmax(probabilities: Float32Array): number {
   return best;
 }
 
-/** The first token whose cumulative probability exceeds u, or, if rounding leaves u above the total, the last with a positive probability. */
+/** The first token whose cumulative probability exceeds u, or, if rounding leaves the total at or below u, the last with a positive probability. */
 function inverseCdf(probabilities: Float32Array, u: number): number {
   let sum = 0;
   let last = 0;

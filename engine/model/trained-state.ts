@@ -27,7 +27,7 @@ export interface TrainedState extends Required<Pick<Trainer, "optimizerStep" | "
   savedFile(index: number): SavedFile | undefined;
 }
 
-/** @param shardBytes maximum size of a saved file, unless a single tensor is larger; absent: 1 GiB. An adapter is always one file. */
+/** @param shardBytes maximum bytes of the tensors in a saved file, unless a single one is larger; absent: 1 GiB. An adapter is always one file. */
 export function openTrainedState(files: CheckpointFiles, shardBytes?: number): TrainedState {
   const config = readModelConfig(files);
   const trained = readAdapterConfig(files)?.lora ?? null;

@@ -4,7 +4,7 @@
  *     the server remembers calls, the journal has this server and version, and the server still has the model?
  *        no    a fresh model, loaded with the version
  *        yes   that model. The calls made after the version are repeated under their numbers, up to the last one journaled; the
- *              server returns their first results
+ *              server executes none of them twice, and returns the first results
  *     Every later call is journaled, then made.
  *
  * Until a resumed model has been saved, any refusal or failure of the server may be due to the resumption: the journal is cleared, the model
@@ -99,7 +99,7 @@ export class JournaledModel {
     return this.#version;
   }
 
-  /** Unloads the model, unless another process has taken it over. */
+  /** Unloads the model, unless the journal cannot be cleared: another process may have taken the model over. */
   async close(): Promise<void> {
     const { model, session } = this.#opened;
     session.close();

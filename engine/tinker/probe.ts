@@ -9,7 +9,7 @@
  *     clipping   a norm of 1e-9 stops the weights from moving, or it is ignored           -> `clips`
  *     sign       a step with none of these must make the sequence more likely             -> refused if it does not
  *     stops      a sample must end with the token it stopped at                           -> refused if it does not
- *     numbers    a pass repeated under its number returns the first result, or runs again -> `remembersCalls`
+ *     numbers    a pass repeated under its number returns the first result, or does not   -> `remembersCalls`
  */
 import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
 import { MgrpoError } from "../../core/errors.ts";

@@ -161,7 +161,7 @@ function translated(baseUrl: string, error: unknown): unknown {
   return new MgrpoError("endpoint-refused", `${baseUrl} ${limit}`, { cause: error, evidence: error.evidence });
 }
 
-/** Whether the server no longer has a model, in SkyRL's words: it was restarted, or got no heartbeat for 5 minutes. */
+/** Whether SkyRL refused a call because it no longer has the model: it was restarted, or got no heartbeat for 5 minutes. */
 export const isModelLost = (error: unknown): boolean =>
   isMgrpoError(error, "endpoint-refused") && /\bModel (\S+ )?not loaded/.test(error.message);
 

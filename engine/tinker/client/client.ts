@@ -4,7 +4,8 @@
  *     client ── session (a heartbeat every 10 s, or the server unloads its models) ── model: passes, optimizer steps, saves, in order
  *        '───── samples, from the base model or from saved weights
  *
- * A model's calls have sequence numbers from 1, which are idempotency keys: a call whose response was lost is resent but executed once.
+ * A model's calls, `unload` aside, have sequence numbers from 1, which are idempotency keys: a call whose response was lost is resent but
+ * executed once.
  * SkyRL does not number saves: a save whose response was lost has used up its name, so it is repeated under the next one.
  *
  * Another process can resume a model whose calls were journaled (`BeforeCall`): `resumeSession`, `resumeModel`, then the same calls under the
@@ -42,8 +43,9 @@ const MAXIMUM_SAVE_NAMES = 5;
 export type BeforeCall = (seqId: number, path: string, body: object) => Promise<void>;
 
 /**
- * One server. Sampling needs no session; training does. Every call rejects with `endpoint-unavailable`, retryable, once its own retries are
- * exhausted, or with `endpoint-refused`; the status of a response that refuses is in the error's `evidence`.
+ * One server. Sampling needs no session; training does. A call that fails rejects with `endpoint-unavailable`, retryable, if its own retries or
+ * its time are exhausted or the server reports a failure that is not the caller's. Otherwise it rejects with `endpoint-refused`; the status of a
+ * response that refuses is in the error's `evidence`. An aborted call rejects with its signal's reason.
  */
 export interface TinkerClient {
   capabilities(): Promise<Capabilities>;

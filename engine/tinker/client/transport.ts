@@ -32,7 +32,7 @@ export interface TransportOptions {
   readonly fetch?: Fetch;
   /** How long to keep retrying during an outage, pauses that the server asks for included; 0: a single attempt. Absent: 120. */
   readonly retrySeconds?: number;
-  /** Pause before the second attempt; doubles, up to 10 s. Absent: 0.5. */
+  /** Pause before the second attempt; doubles, up to 10 s. Also the pause after a poll that took less than this. Absent: 0.5. */
   readonly pauseSeconds?: number;
   /** Timeout of one attempt. Absent: 60. */
   readonly requestSeconds?: number;
@@ -54,7 +54,7 @@ export interface Ticket {
 const MAXIMUM_PAUSE_SECONDS = 10;
 /** Maximum number of submissions of a call: each result that expires causes another. */
 const MAXIMUM_SUBMISSIONS = 3;
-/** Maximum polls that fail with a 400 without a detail, which a proxy sends; a 400 from the server has a detail and is final. */
+/** A 400 without a detail is a proxy's: the third one among a future's polls is final. A 400 from the server has a detail and is final at once. */
 const MAXIMUM_PROXY_REFUSALS = 3;
 
 /** The outcome of one poll of a future. */
