@@ -1,8 +1,8 @@
 /**
- * @file A store that waits out outages. Every call is safe to repeat (core/training/writes.ts, numbered-payments.ts; only a verdict that is
- * paid without a reservation may count twice, see api-spending.ts), so a call that fails with a retryable `store-unreachable` is retried
- * until `retrySeconds` have passed; then the error is thrown. Any other error (expired credentials, a missing table, a full disk) is thrown
- * at once.
+ * @file A store that waits out outages. Every call is safe to repeat (core/training/writes.ts); at worst, a repeated payment counts twice, and
+ * its sum is too high, never too low (numbered-payments.ts, api-spending.ts). So a call that fails with a retryable `store-unreachable` is
+ * retried until `retrySeconds` have passed; then the error is thrown. Any other error (expired credentials, a missing table, a full disk) is
+ * thrown at once.
  */
 import pRetry from "p-retry";
 import { isMgrpoError } from "../core/errors.ts";

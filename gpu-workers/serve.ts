@@ -4,8 +4,8 @@
  *     open ──> registered ──> incarnation: loops by role (worker-loops.ts) ──lost──> registered again
  *                                    └──over, stopped or unneeded──> closed
  *
- * A run that is halted is over, too: its workers leave cleanly, so that the resumed run finds no claim of theirs, and then reject with
- * `run-halted`.
+ * A run that is halted is over, too. Its workers leave cleanly, so that the resumed run finds no claim of theirs. Then `serveWorker` rejects
+ * with `run-halted`; for an evaluator of a fleet, it resolves to `over`. A supervised worker waits for its stop signal instead.
  */
 import type { RunRecord } from "../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";

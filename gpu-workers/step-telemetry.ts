@@ -1,7 +1,7 @@
 /**
  * @file What a worker measured during a step: when its engine was busy, and how long the turns of its conversations took. One object per
- * step, for display only (telemetry.ts): records of rollouts hold no times, so that their bytes, which are hashed, are the same for every run
- * of one config.
+ * step and worker, for display only (telemetry.ts): records of rollouts hold no times, so that their bytes, which are hashed, are the same for
+ * every run of one config.
  *
  *     write   waits for: RUN.step to move on, then one poll interval   unblocked by: tick; the signal, after which the rest is written
  */

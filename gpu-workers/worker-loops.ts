@@ -4,6 +4,8 @@
  *     main agent   rollout  runRollouts      sub-agent  rollout  invocation server (invocation-service.ts)
  *     any agent    train    runTraining      whole team eval     runEvaluations (serve.ts)
  *     every worker          the poller (liveness/watch.ts) and writeTelemetry
+ *
+ * With the train role, a worker whose agent publishes no versions (it is frozen, or shares the policy of another) trains nothing.
  */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { AgentSessions } from "./gateway/agent-sessions.ts";

@@ -75,8 +75,8 @@ export interface WorkerProcess {
 }
 
 /**
- * Runs before the worker registers. Rejects if the worker's server, GPU or judge's key is missing: such a worker must claim nothing, and make
- * no rollout suspect.
+ * Runs before the worker registers. Rejects if something that the worker needs is missing, such as a GPU, its engine's server or a judge's
+ * key: such a worker must claim nothing, and make no rollout suspect.
  */
 export async function openWorkerProcess(
   parts: WorkerParts,

@@ -35,7 +35,7 @@ const ORPHAN_MILLISECONDS = 500;
 
 const EVALUATION_NICENESS = 5;
 
-/** Addresses that a server can listen on, but a client cannot call. */
+/** Addresses that a server can listen on, but other machines cannot call. */
 const ANY_ADDRESS = ["0.0.0.0", "::"];
 
 const DEFAULT_ROLES: WorkerRole[] = ["rollout", "train"];

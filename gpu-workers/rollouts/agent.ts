@@ -55,7 +55,7 @@ export interface ConversationRequest {
   readonly prompt: string;
   readonly delegate: Delegate;
   readonly sampling: Sampling;
-  /** First parts of the name of its random stream: run seed and purpose. */
+  /** First parts of the names of its random streams, one per turn: run seed and purpose. */
   readonly purpose: StreamName;
   readonly path: CallPath;
   readonly closedBook: boolean;
@@ -127,7 +127,7 @@ function converseWith(
   });
 }
 
-/** Part of the name of the conversation's random stream: other words and numbers would draw other samples. */
+/** Part of the names of the conversation's random streams, unless `draws` is `tokens`: other words or numbers would draw other samples. */
 function placeOf(path: CallPath): string | number {
   const [first, ...deeper] = path;
   if (first === undefined) return "asked";

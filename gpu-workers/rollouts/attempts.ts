@@ -2,11 +2,11 @@
  * @file The attempts of one step: each runs one claimed rollout, and commits its outcome or gives its claim back.
  *
  *     claimed ──start──> running ──> committed                     the outcome object decides; the claim is left in place
- *                          ├──> quarantined ──start alone──> …     its sub-agent's workers died, or an engine thread ended again in a retry
+ *                          ├──> quarantined ──start alone──> …     its sub-agent's workers died, or an engine thread ended in a retry
  *                          └──> released                           aborted, step closed, or run halted
  *
- * Any other error is a fault of this process. It is rethrown to the loop and the claim of its rollout stays, so that others count the crash.
- * All claims of a worker whose engine hangs, or that is declared dead, stay, too: others then run these rollouts alone.
+ * Any other error is a fault of this process. It is rethrown to the loop, and the claim of its rollout stays: once this worker counts as dead,
+ * the rollout is a suspect. All claims of a worker whose engine hangs, or that is declared dead, stay, too: others then run these rollouts alone.
  */
 import { withAnySignal } from "../../core/any-signal.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";

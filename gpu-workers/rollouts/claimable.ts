@@ -1,7 +1,7 @@
 /** @file Which rollouts of a group a worker may claim. Pure: a GROUP record in, rollout indices out. */
 import type { GroupRecord } from "../../core/contracts/records.ts";
 
-/** The unfinished rollouts of a group, by who has claimed them. */
+/** The unfinished rollouts of a group that neither run nor wait here, by who has claimed them. */
 export interface ClaimableRollouts {
   /** Unclaimed. */
   readonly free: readonly number[];

@@ -1,7 +1,7 @@
 /**
- * @file The names of a turn's random draws. A name begins with the scope: seed, purpose, step, group, rollout and agent. Then comes the
- * turn's place or, with `draws: tokens`, a hash of the tokens before it, so an app and this program's own loop draw alike after the
- * same tokens.
+ * @file The name of a turn's random stream. It begins with the scope: seed, purpose, step, group, rollout and agent. Then comes the turn's
+ * place (in an app, its request) or, with `draws: tokens`, a hash of the tokens before it, so an app and this program's own loop draw alike
+ * after the same tokens.
  */
 import type { RolloutAddress } from "../../core/contracts/rollout.ts";
 import type { Draws } from "../../core/contracts/runner.ts";

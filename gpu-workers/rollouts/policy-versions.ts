@@ -12,7 +12,7 @@ import type { Log } from "../log.ts";
 import type { AgentBackend, BackendOptions } from "./backend.ts";
 import { tokenBackend } from "./token-backend.ts";
 
-/** One conversation's use of a version: the version stays open until the lease is released. */
+/** One conversation's use of a version: the version stays open until the lease is released or the policy is closed. */
 export interface Lease {
   backend(options: BackendOptions): AgentBackend;
   /** Undefined for a model behind an API. */

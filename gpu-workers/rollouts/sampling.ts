@@ -1,4 +1,4 @@
-/** @file How each agent of a rollout samples: as the rollout's plan says, at its own temperature if it has one. */
+/** @file How each agent of a rollout samples: as the rollout's plan says, at the agent's own temperature if the plan has one. */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Sampling } from "../../core/contracts/rollout.ts";

@@ -16,7 +16,7 @@ export interface TrainedAgent {
 export interface TrainedStep {
   readonly trained: boolean;
   readonly stats: TrainingStats;
-  /** By agent. Absent unless agents share the policy. */
+  /** By agent, for those with trajectories in the batch. Absent unless agents share the policy. */
   readonly perAgent?: Record<string, AgentStats>;
 }
 

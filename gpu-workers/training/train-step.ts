@@ -131,7 +131,7 @@ function scaledBy(scale: number, entries: readonly PreparedEntry[]): readonly Pr
   }));
 }
 
-/** Whether the first gradient can only be computed once all parts are there. */
+/** Whether entries are buffered until all parts are there: to split or scale the batch, or to train on it more than once. */
 function needsWholeBatch({ minibatches, epochs, advantageScale }: AlgorithmConfig): boolean {
   return minibatches > 1 || epochs > 1 || advantageScale === "batch";
 }

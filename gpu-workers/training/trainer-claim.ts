@@ -2,8 +2,8 @@
  * @file The claim to be the only trainer of an agent. It is taken when free or, in a ready step, taken over from a dead worker. It only
  * avoids duplicate work; the commit of the manifest decides.
  *
- * Nobody takes over in an open step: the worker may have died of a rollout. The crash counts against that rollout, and the worker's suspects
- * run while nothing trains this policy. In a ready step it may have died of a later step's rollouts. Those are suspects then, and wait until
+ * Nobody takes over in an open step: the worker may have died of a rollout. The rollouts that it had claimed are suspects, and run alone while
+ * nothing trains this policy. In a ready step it may have died of a later step's rollouts. Those are suspects then, and wait until
  * RUN points to their step (rollouts/claiming.ts), so they do not cost this step another trainer.
  */
 import { tableKeys } from "../../core/contracts/keys.ts";
