@@ -100,10 +100,14 @@ test("a dedicated agent whose machine has other workers of the run is warned of 
   const alone = { ...agent([]), engine: { ...ENGINE, dedicated: true } };
   expect(warnings({ main: alone })).toEqual([]);
   expect(warnings({ main: alone }, { suites: [{ name: "test" }] })).toEqual([
-    expect.stringMatching(/^agents\.main\.engine\.dedicated: .*1 agent worker and 1 evaluation worker on this machine: set it to false/),
+    expect.stringMatching(
+      /^agents\.main\.engine\.dedicated: .*1 agent worker and 1 evaluation worker on this machine: set it to false/,
+    ),
   ]);
   const team = { main: agent(["searcher"]), searcher: alone };
-  expect(warnings(team)).toEqual([expect.stringMatching(/^agents\.searcher\.engine\.dedicated: the run has 2 agent workers on/)]);
+  expect(warnings(team)).toEqual([
+    expect.stringMatching(/^agents\.searcher\.engine\.dedicated: the run has 2 agent workers on/),
+  ]);
 });
 
 test("preflight counts every worker of an agent, and those of an agent that shares its policy: only one of them trains", () => {
