@@ -1,6 +1,6 @@
 /**
  * @file `mgrpo/app`: for an app whose rollouts train a team while it runs elsewhere (`runner: { url }`). `rolloutHandler` answers the signed
- * requests of workers with what a `Rollout` returns. It throws `RangeError` if the secret is too short.
+ * requests of workers with what a `Rollout` returns. `rolloutHandler` throws `RangeError` if the secret is too short.
  */
 export type { AgentAccess, AppCall, AppResult } from "../core/contracts/app-rollout.ts";
 export type { AgentEndpoint, Rollout, RolloutContext } from "../core/recipe.ts";

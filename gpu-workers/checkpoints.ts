@@ -1,8 +1,9 @@
 /**
- * @file Manifests and their parts, verified against their hashes when read. For each agent, the parts of the manifest that was last read or
- * published stay in memory, except Adam's state and the shards that this process has just trained, so a process that has just trained a
- * version, or already samples from it, does not load it again. Large parts of a manifest are read and hashed one at a time, so at most one of
- * them is in memory twice. Once read, they are in shared memory, so that the engine's threads need no copy.
+ * @file Manifests and their parts. Parts are verified against their hashes when they are read; `verifyTeam` verifies manifests. For each
+ * agent, the parts of the manifest that was last read or published stay in memory, except Adam's state and the shards that this process has
+ * just trained. So a process that has just trained a version, or already samples from it, does not load those parts again. Large parts of a
+ * manifest are read and hashed one at a time, so at most one of them is in memory twice. Once read, they are in shared memory, so that the
+ * engine's threads need no copy.
  */
 import type { OpenExternalPart } from "../core/checkpoint-source.ts";
 import { Manifest, type Part, type TeamManifest } from "../core/contracts/checkpoint.ts";
@@ -89,7 +90,7 @@ class RunCheckpoints implements Checkpoints {
   readonly #openExternalPart: OpenExternalPart | undefined;
   /** Agent -> SHA-256 -> bytes of a part. */
   readonly #cache = new Map<string, Map<string, Uint8Array>>();
-  /** The newest manifest of each agent that this process published. A manifest is immutable. */
+  /** For each agent, the last manifest that this process published. A manifest is immutable. */
   readonly #published = new Map<string, Manifest>();
 
   constructor(run: string, objects: ObjectStore, openExternalPart: OpenExternalPart | undefined) {

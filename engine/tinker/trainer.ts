@@ -4,12 +4,12 @@
  *     forwardBackward   forward on the server ── log-probs ──> loss and dLoss/dlogProb, here
  *     optimizerStep     forward_backward with that gradient as the weights of a linear loss, then optim_step
  *
- * So every loss is the same on every server, at the cost of one extra forward pass. If a server averages over a step's sequences, the
- * weights are scaled by the number of sequences, which is known only at the step. A step's calls are a function of weights and batch, byte for
- * byte, which lets a successor resume a dead process's step (journal.ts).
+ * So every loss is the same on every server, at the cost of one extra forward pass. If a server averages over a step's sequences or over a
+ * sequence's targets, the weights are scaled by their number; the number of sequences is known only at the step. A step's calls are a function
+ * of weights and batch, byte for byte, which lets a successor resume a dead process's step (journal.ts).
  *
- * A step that fails after its first call may have left part of the gradient, or its update, on the server: every later call but `load` and
- * `close` rejects with `replay-failed`.
+ * If a call of a step fails, even the first, part of the gradient, or its update, may be on the server: every later call but `load` and `close`
+ * rejects with `replay-failed`.
  */
 import type { StepOptimizer } from "../../core/contracts/agent-config.ts";
 import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
@@ -38,7 +38,10 @@ import { gradientNormOf, type ServerBehavior } from "./probe.ts";
 import type { TinkerServer } from "./server.ts";
 import { readTinkerVersion, readVocabulary, TINKER_FILE, type TinkerVersion, writeTinkerVersion } from "./version.ts";
 
-/** A sequence's part of the gradient, up to its last nonzero entry; equal sequences are one term, as the gradient is linear in `gradient_T`. */
+/**
+ * A sequence's part of the gradient, up to its last nonzero entry. Sequences that are equal up to there are one term, as the gradient is linear
+ * in `gradient_T`.
+ */
 interface GradientTerm {
   readonly tokens: readonly number[];
   readonly logProbs_T: Float32Array;
@@ -82,9 +85,9 @@ class TinkerTrainer implements Trainer {
   readonly optimizerProbe?: OptimizerProbe;
   readonly #context: TrainerContext;
   #model: JournaledModel;
-  /** By tokens. */
+  /** By the tokens of the term. */
   readonly #gradient = new Map<string, GradientTerm>();
-  /** Log-probs under the current weights, by tokens: the server computes them once per sequence and step. */
+  /** Log-probs under the current weights, by tokens: the server computes a sequence's once per step, unless the cache overflows. */
   readonly #logProbs = new Map<string, Float32Array>();
   /** Whether a failed step has left the server's model in an unknown state. */
   #isStateLost = false;

@@ -1,6 +1,6 @@
 /**
  * @file Finds `{% break %}` and `{% continue %}` that @huggingface/jinja (0.5.11) renders wrongly: it drops the text that the same iteration
- * wrote before the tag. One that may come after text counts, even if in fact it never does.
+ * wrote before the tag. A tag that may come after text counts, even if in fact it never does.
  */
 
 /** A node of a parsed template, with the fields of every type that matters here. */
@@ -18,7 +18,7 @@ interface TemplateNode {
 }
 
 /**
- * Calls `onLoss` at each tag that drops text.
+ * Calls `onLoss` at each tag that may drop text.
  * @param written whether the iteration may have written text before `nodes`. @returns whether it may have after them.
  */
 export function visitLoopControls(
@@ -46,7 +46,7 @@ export function visitLoopControls(
       case "StringLiteral":
         return before || value !== "";
       case "CallExpression":
-        // It ends the rendering.
+        // `raise_exception` writes nothing: it ends the rendering.
         return before || callee?.value !== "raise_exception";
       default:
         visit(body, before);

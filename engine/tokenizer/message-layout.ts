@@ -34,7 +34,7 @@ export interface CallsOptions {
   readonly asSampled?: boolean;
 }
 
-/** Its methods throw `tokenizer-damaged` if the template refuses the order of the messages, `prefix-drift` if it rewrites, drops or repeats one. */
+/** The layout's methods throw `tokenizer-damaged` if the template refuses the order of the messages, `prefix-drift` if it rewrites, drops or repeats one. */
 export function openMessageLayout(
   tokenizer: Tokenizer,
   settings: ChatSettings,
@@ -121,7 +121,7 @@ function writtenMessages(
   return written;
 }
 
-/** Calls in an assistant's message that this model did not sample are written as it writes its own. */
+/** The calls of an assistant's message that this model did not sample are written in the format of its own calls. */
 function contentOf(
   message: Exclude<AppMessage, { role: "tool" }>,
   placeholderFor: (content: string) => string,

@@ -58,7 +58,7 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
       text,
     );
   };
-  /** Text before the first control token follows other text. */
+  /** What comes before the first control token continues earlier text, so no space is put before it. */
   const encodeTemplate = (text: string) => {
     if (continued === template) return encode(template, text);
     const starts = [...controlTokens.keys()].map((token) => text.indexOf(token)).filter((at) => at >= 0);

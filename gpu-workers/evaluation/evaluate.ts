@@ -227,7 +227,7 @@ async function judge(
   const { conversation } = outcome;
   const { verdictSeconds: seconds } = run.config.limits;
   const subject = sha256(recordBytes(outcome));
-  // A copy, as in training (recipes/isolated-rewards.ts): rewards may change what they are given.
+  // A copy: rewards may change the question that they are given, and other rollouts share it.
   const ask = (context: VerdictContext) => scorer.correct(structuredClone(question), conversation, context);
   for (let pause = MIN_PAUSE_SECONDS; ; pause = Math.min(2 * pause, MAX_PAUSE_SECONDS)) {
     if (signal.aborted) throw new MgrpoError("canceled", "the verdict was canceled");

@@ -35,7 +35,7 @@ export interface SessionResult {
 /** The sessions of one agent, as an attempt uses them. */
 export type Sessions = Pick<AgentSessions, "turn" | "end" | "discard">;
 
-/** Limit on the lists of tools whose layouts are kept: an app may describe its tools differently in each rollout. */
+/** Limit on the lists of tools whose layouts are kept, per tokenizer: an app may describe its tools differently in each rollout. */
 const MAX_LAYOUTS = 64;
 
 interface OpenSession {
@@ -74,7 +74,8 @@ export class AgentSessions {
 
   /**
    * Opens the session with its first turn. A repeated request gets the same reply. Rejects with `LimitReached`, `request-refused`, an
-   * infrastructure failure, or with `canceled` when the signal aborts: the turn then continues, for a retry of the request.
+   * infrastructure failure, or with `canceled` when the session ends or the signal aborts. If the signal aborts during a turn, the turn
+   * continues, for a retry of the request.
    */
   async turn(session: AgentSession, request: TurnRequest, signal: AbortSignal): Promise<TurnReply> {
     const hasEnded = this.#over.has(session.id) || this.#open.get(session.id)?.ended.signal.aborted;
@@ -208,7 +209,7 @@ export class AgentSessions {
     return reply;
   }
 
-  /** The parent's tokens as they were sampled, then the new messages. Throws `LimitReached` if they are far too long to tokenize. */
+  /** The parent's tokens as they were sampled, then the new messages. Throws `LimitReached` if the new messages cannot fit the context. */
   #prefixOf(
     { parent, added, messages }: Omit<Exchange<SampledTurn>, "turn">,
     layout: MessageLayout,

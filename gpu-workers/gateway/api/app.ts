@@ -8,7 +8,7 @@
  *     GET  /v1/models             the team's agents
  *     POST /v1/rewards            204 the attempt has these rewards · 400 · 401 · 409 it has others, or one names no sub-agent · 413
  *
- * `mgrpo serve` has no rewards (404), and no response that a request could refer to (400).
+ * `mgrpo serve` does not have /v1/rewards (404). It keeps no responses, so a request that refers to an earlier one is invalid (400).
  */
 import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
