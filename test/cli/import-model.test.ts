@@ -1,4 +1,4 @@
-/** @file `mgrpo import` converts a GGUF file into a checkpoint folder, overwrites nothing, and refuses a missing file. */
+/** @file `mgrpo import` converts a GGUF file into a checkpoint folder, overwrites nothing, refuses a missing file, and deletes what a killed import left. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo init` in a folder without a package.json, and what it adds to .gitignore; then the first run: it trains the missing base models, here
- * on too few demonstrations to learn anything, and warns that the first step taught nothing.
+ * @file `mgrpo init`: the recipe that it writes, what it adds to .gitignore, and what it prints; then the first run, which trains the missing base
+ * models, here on too few tokens to learn anything, and warns that the first step taught nothing.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -87,7 +87,7 @@ test("the printed command runs the recipe's own test, whether or not the project
   }
 });
 
-test("the command that init prints can be copied, even for a folder with a space", async () => {
+test("the train command that init prints can be copied, even for a folder with a space", async () => {
   const project = mkdtempSync(join(folder, "project-"));
   expect(await initIn(project, "my team")).toMatch(/ train "my team"\n/);
 });

@@ -104,11 +104,11 @@ test.each([
   ['{"task":"?","report":"a","score":2}', /labels\.jsonl, line 1: score: /],
   [`{"task":"?","report":"a","score":1}\n${JSON.stringify(LABELS[0])}`, /labels\.jsonl, line 2: task: /],
   ['{"question":"?","reference":"a","answer":"b"}', /labels\.jsonl, line 1: correct: /],
-])("bad labels are refused with their line: %j", async (text, line) => {
+])("a file without labels is refused, and a bad label with its line: %j", async (text, line) => {
   await expect(check(text)).rejects.toThrow(line);
 });
 
-test("the error for an answer without a verdict names the label", async () => {
+test("the error for a judge's reply without a verdict gives the number of the label", async () => {
   reply = (content) =>
     says(content.includes("London") ? "I cannot say" : JSON.stringify(referenceVerdict(JSON.parse(content))));
   await expect(check(`${JSON.stringify(LABELS[0])}\n${JSON.stringify(LABELS[1])}`)).rejects.toMatchObject({

@@ -22,9 +22,11 @@ function printedLines(...answers: readonly LabeledAnswer[]): string[] {
 test("each count of the confusion matrix is right-aligned with its heading", () => {
   const lines = printedLines({ label: true, judged: true }, { label: false, judged: true });
   const heading = lines.find((line) => line.includes("judged correct")) ?? expect.fail();
-  const counts = lines.find((line) => line.startsWith("  labeled correct")) ?? expect.fail();
   const columnEnds = ["judged correct", "judged wrong"].map((title) => heading.indexOf(title) + title.length);
-  expect([counts.indexOf("1") + 1, counts.length]).toEqual(columnEnds);
+  for (const label of ["correct", "wrong"]) {
+    const counts = lines.find((line) => line.startsWith(`  labeled ${label}`)) ?? expect.fail();
+    expect([counts.indexOf("1") + 1, counts.length]).toEqual(columnEnds);
+  }
 });
 
 test("kappa is undefined only if all labels and verdicts are the same; identical verdicts on different labels have kappa 0", () => {

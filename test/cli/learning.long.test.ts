@@ -1,6 +1,6 @@
 /**
- * @file A small seeded run of the default recipe on the real engine, compared with its recorded curve: any change of a number between
- * question and gradient shows up here. If the curve should change, record it with MGRPO_RECORD=1 and say why.
+ * @file A small seeded run of the default recipe on the real engine, compared with its recorded curve. A change anywhere from question to
+ * gradient shows up here if it alters what is sampled or rewarded. If the curve should change, record it with MGRPO_RECORD=1 and say why.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";

@@ -85,7 +85,7 @@ const weightsOf = async (store: AwsStore, agent: string) => {
   const manifests = await Promise.all([0, 1, 2].map((version) => readManifest(store, "far", agent, version)));
   return manifests.map(({ files }) => files["model.safetensors"]?.sha256);
 };
-/** The weights of the first test: the same run on other processes must reach them. */
+/** The hashes of the searcher's weights in the first test: the same run on other processes must reach them. */
 let expected: readonly (string | undefined)[] = [];
 
 const launchRelay = (run: string) => ["launch", ...trainRelay(run, "--steps", "2").slice(1)];
@@ -267,7 +267,7 @@ test("a run whose config an older release wrote, without a setting, can be launc
   await store.close();
 });
 
-test("a worker whose certificate is not trusted is reported in one line, and no rollout is recorded as failed", {
+test("a worker whose certificate is not trusted is reported in one line, and no rollout of the first question is recorded as failed", {
   timeout: TIMEOUT,
 }, async () => {
   const { store, here } = await storeAndProject();

@@ -66,7 +66,7 @@ test("answers that are lost for good do not keep the file from being written", (
   expect(none).toThrow("run the same command to retry");
 });
 
-test("the count of answers is off by at most the number in flight, and takes few requests", async () => {
+test("if answers are missing only among the last 65 that were started, the count is at most 65 below the number started, and takes few requests", async () => {
   const inFlight = fc.array(fc.nat(64), { maxLength: 20 });
   await fc.assert(
     fc.asyncProperty(fc.nat(20_000), inFlight, fc.nat(5000), async (started, missing, known) => {

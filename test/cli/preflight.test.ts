@@ -1,4 +1,4 @@
-/** @file The preflight: everything that is wrong is reported at once, and the tools are opened once. */
+/** @file The preflight: everything that is wrong is reported at once, and the tools are opened at most once. */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
@@ -26,7 +26,7 @@ test("if nothing is wrong, there are no findings, and every agent has its base m
   expect([...bases.keys()]).toEqual(["main", "searcher"]);
 });
 
-test("a runs folder that cannot be written is the only finding, with a code of its own", async () => {
+test("if a runs folder that cannot be written is the only finding, the error has its code", async () => {
   writeFileSync("runs", "");
   const { findings } = await preflight(await relay(), site);
   expect(() => findings.settle()).toThrow(expect.objectContaining({ code: "storage-unwritable" }));

@@ -1,4 +1,4 @@
-/** @file Pretraining: the loss falls, the folder is a complete checkpoint, and the same settings give the same bytes. */
+/** @file Pretraining: the loss falls, the folder is a complete checkpoint, and the same settings give the same bytes. One that cannot be completed has no weights file. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -114,7 +114,7 @@ test("the error for an invalid setting of a recipe names the recipe and the sett
   });
 });
 
-test("the tools are closed, even if the recipe lacks one that the agent has", async () => {
+test("the tools are closed, even if one that the agent needs is missing", async () => {
   const searcher = baseModels.find(({ agent }) => agent === "searcher") ?? expect.fail();
   const close = vi.fn(async () => {});
   const tools = async () => ({ tools: new Map(), close });
