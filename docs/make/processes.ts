@@ -76,7 +76,7 @@ export function processesPicture(): string {
     ...FUNCTIONS.map(draw),
     label(24, 190, "Store", ["the only shared state:", "AWS, or an", "embedded cloud"]),
     ...STORES.map(draw),
-    label(24, 332, "Workers", ["long-running: one LLM", "each, on CPU or GPU"]),
+    label(24, 332, "Workers", ["long-running, on CPU", "or GPU"]),
     ...WORKERS.map(draw),
     arrow([452, 162], [452, 98], "plans, scores", "two-way"),
     arrow([812, 162], [812, 98], "events: an object was written"),
