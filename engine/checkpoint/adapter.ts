@@ -92,7 +92,7 @@ const wrongBase = (fault: string) =>
     `${ADAPTER_FILE}: ${fault}: the adapter is for another base: open it with that base`,
   );
 
-/** PEFT settings that are read here or do not change what an adapter computes. All others must be off. */
+/** PEFT settings that are read here or do not change what an adapter computes. All others but `init_lora_weights` must be off. */
 const SUPPORTED_SETTINGS = new Set([
   "auto_mapping",
   "base_model_name_or_path",

@@ -36,8 +36,8 @@ export function writeBasePointer(path: string, files: Readonly<Record<string, Pa
 
 /**
  * Rejects with MgrpoError `checkpoint-damaged` if what is read of `baseFiles`, the config and the weights, is not what the adapter's `base.json`
- * names. Other copies of the weights may lie beside them in one base and not in another: the hub's cache is shared with other programs. An
- * adapter without `base.json` is not checked. `folder` is where the adapter is, `base` where its base is.
+ * names, or if `base.json` is malformed. Further copies of the weights are not compared: other programs may add some to the hub's cache.
+ * An adapter without `base.json` is not checked. `folder` is where the adapter is, `base` where its base is.
  */
 export async function refuseOtherBase(
   adapter: CheckpointFiles,
@@ -47,7 +47,7 @@ export async function refuseOtherBase(
 ): Promise<void> {
   const pointer = adapter.get(BASE_FILE);
   if (!pointer) return;
-  const { files } = parseJson(BasePointer, wholeFile(pointer), `${folder}: ${BASE_FILE}`);
+  const { files } = parseJson(BasePointer, wholeFile(pointer), `${folder}: ${BASE_FILE}`, "checkpoint-damaged");
   const weights = weightFilesOf(baseFiles);
   for (const name of weights.length > 0 ? ["config.json", ...weights] : Object.keys(files)) {
     const file = baseFiles.get(name);

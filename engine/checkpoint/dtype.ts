@@ -1,4 +1,7 @@
-/** @file The type that `config.json` names for the weights. transformers loads them as that type, whatever type they are stored as. */
+/**
+ * @file The type that `config.json` names for the weights. transformers loads them as that type, whatever type they are stored as; before
+ * version 5 only if asked to (`torch_dtype="auto"`).
+ */
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { configBytes } from "./config.ts";
 import { locateTensors } from "./tensors.ts";
@@ -17,8 +20,8 @@ export function withDtype(files: CheckpointFiles, dtype: TorchDtype): Checkpoint
 }
 
 /**
- * A trained model's weights are float32, whatever its base's are: if the config still named the base's type, the weights would be rounded when
- * loaded. A config that names no type is left alone.
+ * If all weights are stored as float32, the config names float32. A trained model's weights are, whatever its base's type: if the config still
+ * named that type, the weights would be rounded when loaded. A config that names no type is left alone.
  */
 export function withStoredDtype(files: CheckpointFiles): CheckpointFiles {
   const { dtype, torch_dtype: named = dtype } = files.has(CONFIG) ? configOf(files) : {};

@@ -28,10 +28,11 @@ export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
 
 /**
  * Writes a checkpoint that `readCheckpoint`, transformers and PEFT open. Existing files of the same names are replaced. If `files` has weights,
- * the optimizer state of the folder's old weights is deleted; all other files stay. All files are written before the first is replaced, so a full disk
- * leaves the earlier checkpoint as it is. The old weights are deleted first and the new ones come last, so what a kill leaves in between has no
- * weights and cannot be opened: it is never a mixture of two. Rejects with MgrpoError `config-invalid`, before it writes, if the folder has
- * another file that would be read in place of new shards, or an adapter that would be added to the new model.
+ * the optimizer state of the folder's old weights is deleted, and the index of old shards if `model.safetensors` replaces them; all other files
+ * stay. All files are written before the first is replaced, so a full disk leaves the earlier checkpoint as it is. The old weights are deleted
+ * first and the new ones come last, so what a kill leaves in between has no weights and cannot be opened: it is never a mixture of two. Rejects
+ * with MgrpoError `config-invalid`, before it writes, if the folder has another file that would be read in place of new shards, or an adapter
+ * that would be added to the new model.
  */
 export async function writeCheckpoint(folder: string, files: CheckpointFiles): Promise<void> {
   await mkdir(folder, { recursive: true });

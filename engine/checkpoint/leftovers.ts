@@ -10,7 +10,7 @@ import { join } from "node:path";
 export const temporaryName = (prefix: string): string => `${prefix}${hostname()}-${process.pid}`;
 
 /**
- * Deletes the files and folders in `parent` with this prefix whose process has ended.
+ * Deletes this user's files and folders in `parent` with this prefix whose process, on this host, has ended.
  * @param rest matches what follows the host; its first group is the process id.
  */
 export function removeLeftovers(parent: string, prefix: string, rest: RegExp = /^(\d+)$/): void {

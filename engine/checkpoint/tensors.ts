@@ -36,7 +36,7 @@ function shardsIn(index: CheckpointFile, name: string) {
   return { weight_map, shards: new Set(Object.values(weight_map)) };
 }
 
-/** Reads headers only. Refuses an index that names missing shards or tensors. */
+/** Reads the index and headers only. Refuses an index that names missing shards or tensors. */
 export function locateTensors(files: CheckpointFiles, single = MODEL_FILE): Map<string, TensorLocation> {
   const whole = files.get(single);
   if (whole) return new Map(tensorsOf(single, whole));

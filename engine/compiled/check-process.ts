@@ -11,7 +11,7 @@ export interface CheckRequest {
   readonly precision: Precision;
 }
 
-/** `refusal`: why the provider does not start. */
+/** `refusal`: the message of the error that ended the check, for example why the provider does not start. */
 export type CheckReply = { readonly deviation: number } | { readonly refusal: string };
 
 /** `end`: how the check ended without a reply. */

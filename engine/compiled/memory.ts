@@ -22,8 +22,8 @@ export interface MemoryPlan {
   /** Node.js, TensorFlow.js and the runtime, with one thread for sampling and one for training. */
   readonly program: number;
   /**
-   * The model: memory-mapped under an adapter, with the file of its quantized layers; otherwise, in each lane, one
-   * array for each trainer and each sampler.
+   * Of a base that is memory-mapped under an adapter: its pages, the file of its quantized layers, and two float32 copies of the largest matrix
+   * that is not stored as float32. Of any other model: in each lane, one array for each trainer and each sampler.
    */
   readonly weights: number;
   /** The packed copy of a mapped base in each lane of the sampler, shared by all versions: float32, or codes; 0 unless `weightPacking` is on. */
@@ -34,7 +34,7 @@ export interface MemoryPlan {
   readonly optimizer: number;
   /** Of one micro-batch in each lane. */
   readonly activations: number;
-  /** Outputs of the linear layers, kept for the backward pass; 0 where it recomputes them. */
+  /** Outputs of the linear layers, kept for the backward pass; 0 where it recomputes them, or `activations` includes them. */
   readonly kept: number;
   /** What prefix trees add: their graphs keep arrays of their own, and every tree has a mask. */
   readonly trees: number;

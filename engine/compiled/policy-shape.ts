@@ -1,4 +1,4 @@
-/** @file What a traced graph depends on: the dimensions of the model and its adapter, never the weights. */
+/** @file What a traced graph depends on in a policy: the configs of the model and its adapter, never the weights. */
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import { adapterLayout } from "../checkpoint/adapter.ts";
 import type { ModelConfig } from "../checkpoint/config.ts";

@@ -87,6 +87,11 @@ test("an exported adapter names its base without copying it, and opens only on t
     /checkpoints\/main is an adapter of another base model: model.safetensors in .*models\/tiny is not the file/,
   );
   await expect(open(new Map())).rejects.toThrow(/another base model: .*missing/);
+  const malformed = new Map([...exported, ["base.json", new TextEncoder().encode("{}")]]);
+  await expect(withBaseModel(malformed, "x", async () => tinyCheckpoint())).rejects.toMatchObject({
+    code: "checkpoint-damaged",
+    message: expect.stringMatching(/^x: base\.json: /),
+  });
   await expect(open(tinyAdapter())).rejects.toThrow(
     /checkpoints\/main is an adapter of .*models\/tiny, which is itself an adapter/,
   );

@@ -1,6 +1,6 @@
 /**
- * @file The loss `linear-entropy` of rows, with a hand-written gradient. With P = softmax(logits), L = log P and H = -sum of P L, it is the sum
- * of w * L[target] - u * H, and dH/dlogits = -P (L + H). So, with Q = P (u (L + H) - w) and tau the temperature:
+ * @file The loss `linear-entropy` of rows, with a hand-written gradient. With P = softmax(logits), L = log P and H = -sum of P L, the loss is the
+ * sum over rows of w * L[target] - u * H, and dH/dlogits = -P (L + H). So, with Q = P (u (L + H) - w) and tau the temperature:
  *   dHidden = 1/tau * (w E[target] + Q E)        dE = Q^T (1/tau * hidden)  +  scatter-add over targets of w/tau * hidden
  * The scatter-add is left to the caller, as in head.ts.
  */

@@ -2,7 +2,8 @@
  * @file The sampler's graph: new tokens attend to the KV cache and to each other. Outputs are their keys and values, which the caller writes
  * into the cache, and the distribution after one token of each row. Prefill runs it with many tokens per row, decode with one.
  *
- * The cache is an input and never an output: the runtime cannot update an input in place, and the cache is too large to copy on every run.
+ * `traceExtend` has the cache as an input and not as an output: the runtime cannot update an input in place, and the cache is too large to copy
+ * on every run. A cache on the device is also an output (extend-on-device.ts).
  * Every query reads the whole cache width, and masked positions get a weight of exactly 0, so a sequence's bits depend on no other row.
  */
 import * as tf from "@tensorflow/tfjs-core";
@@ -25,7 +26,7 @@ export const cacheNames = (layer: number) => ({
 
 /**
  * Inputs: tokens [B, T]; cos, sin [B, T, hd/2]; per layer keys [B, KV, hd, C] and values [B, KV, C, hd] for a cache width C;
- * mask [B, 1, 1, T, C + T], cache positions first; last [B], the row of B * T to predict from; inverseTemperature [B, 1].
+ * mask [B, 1, 1, T, C + T], cache positions first; last [B], the row of B * T to predict from; inverseTemperature [B, 1]; weights.
  * Outputs: per layer newKeys [B, KV, hd, T] and newValues [B, KV, T, hd]; probabilities [B, V].
  */
 export function traceExtend(shape: PolicyShape, options: LaneOptions): TracedGraph {
@@ -57,7 +58,7 @@ export interface CacheAccess {
   put(layer: number, newKeys: tf.Tensor, newValues: tf.Tensor): void;
 }
 
-/** Declares every input but the cache, and the output `probabilities`. */
+/** Traces the graph. Declares every input but the cache, and the output `probabilities`. */
 export function extend(
   shape: PolicyShape,
   options: LaneOptions,

@@ -2,9 +2,9 @@
  * @file Products of the sampler's graph whose rounding depends on a row alone, never on how many rows there are.
  *
  * The runtime (MLAS) divides the columns of a product that has fewer rows than columns among threads: at least 16 columns to a thread, and more
- * threads the larger the product is. It sums the inner dimension in parts of 128, and in longer parts where a thread has at most 64 columns. So a narrow product of
- * two rows can round differently from one of 200 rows. Here it is computed in parts: of 16 columns, which threads do not divide, or of 128 of the inner
- * dimension, which are summed at once. A packed weight is always summed in the same parts.
+ * threads the larger the product is. It sums the inner dimension in parts of 128, and in longer parts where a thread has at most 64 columns. So a
+ * narrow product of two rows can round differently from one of 200 rows. Here a narrow product is computed in parts: of 16 columns, which threads
+ * do not divide, or of 128 of the inner dimension, each of which is summed at once. A packed weight is always summed in the same parts.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../../checkpoint/config.ts";
@@ -35,7 +35,7 @@ export function samplingThreads(
 /** x [N, in] and w [out, in], which is a factor of a linear layer or the output head -> x w^T [N, out]. */
 export type RowProduct = (x: tf.Tensor2D, w: tf.Tensor2D, factor: Factor | "head") => tf.Tensor2D;
 
-/** A GPU has plain products, and so has a quantized base that is not packed, whose rounding can depend on the number of rows. */
+/** On a GPU, and with a quantized base that is not packed, products with weights are plain: their rounding can depend on the number of rows. */
 export function rowProduct({ provider, threads, packsWeights, quantized }: LaneOptions): RowProduct {
   const hasPlainWeights = packsWeights || quantized !== undefined || threads === 1;
   return (x, w, factor) => {
@@ -43,7 +43,7 @@ export function rowProduct({ provider, threads, packsWeights, quantized }: LaneO
     const whole = factor === "head" ? logitsOf : plain;
     if (provider !== "cpu") return whole(x, w);
     if (factor === "A") return columns > BLOCK_COLUMNS ? inColumns(x, w) : plain(x, w);
-    // The lanes of a packed base have one thread or several, and the same bits.
+    // Also with one thread: a packed base's lanes have one thread or several, and must give the same bits.
     if (factor === "B") return inParts(x, w);
     const isWide = Math.floor(Math.ceil(columns / BLOCK_COLUMNS) / threads) > NARROW_BLOCKS;
     return hasPlainWeights || isWide ? whole(x, w) : inParts(x, w);

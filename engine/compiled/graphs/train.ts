@@ -1,4 +1,7 @@
-/** @file One graph per pass of full training (whole-passes.ts): log-probs alone, or loss and gradient. B, T and R vary from run to run. */
+/**
+ * @file One graph per pass of full training (whole-passes.ts): log-probs alone, or loss and gradient. B, T and R vary from run to run. Also the
+ * lengths, positions and mask that layered.ts shares.
+ */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../../checkpoint/config.ts";
 import { EMBEDDING, headName, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
@@ -45,7 +48,7 @@ export const traceLogProbs =
       scope.output("logProbs", headLogProbs(...head).logProbs);
     });
 
-/** Outputs: loss, logProbs [R], embeddedGradient [B, T, D], targetRows [R, D], and the gradient of each parameter. */
+/** Outputs: loss, logProbs [R], embeddedGradient [B, T, D], targetRows [R, D], and the gradient of each of `graphParameters`. */
 export const traceTrain =
   (kind: RowKind, lossKind: LossKind = "token") =>
   ({ config }: PolicyShape): TracedGraph =>

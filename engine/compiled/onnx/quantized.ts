@@ -1,5 +1,5 @@
 /**
- * @file A traced graph over a quantized base. Both forms compute with the same weights, scale * (code - zero point):
+ * @file A traced graph over a quantized base. A node reads a weight, scale * (code - zero point), in one of two ways:
  *
  *     a product       (sampling) becomes MatMulNBits, which reads codes and scales. Where the session packs them, accuracy_level 4 also
  *                     rounds each row's activations to 8 bits, in blocks of 32, and multiplies integers. Elsewhere the activations stay
