@@ -205,7 +205,7 @@ const outcome: Outcome = {
   invocations: [{ id: FIRST, agent: "searcher", key: objectKeys.invocation(RUN, 0, FIRST), sha256: "0".repeat(64) }],
 };
 
-/** A store that holds the finished step, one outcome, and all evaluations. */
+/** A store that holds the finished run: its step and manifests, the questions, one outcome with its invocation, and all evaluations. */
 export async function storeOfFinishedRun() {
   const store = memoryStore();
   await fillFinishedRun(store);

@@ -16,7 +16,7 @@ const status = RunStatus.parse({
   ...{ seconds: 9, scoringSeconds: 0.5, writes: { requests: 8, bytes: 4000, units: 12 } },
 });
 
-test("the report of a finished run has what was measured about the server's optimizer of the agent that declares one", async () => {
+test("the report of a finished run has the probe's results for the agent that declares a server's optimizer, and none for the other", async () => {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-report-optimizer-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const base = join(folder, "base.safetensors");

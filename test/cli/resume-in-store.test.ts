@@ -1,4 +1,7 @@
-/** @file Resuming a run in its store: a run whose budget is spent is refused before anything starts, a raised budget resumes it, and a repeat changes nothing. */
+/**
+ * @file Resuming a run in its store. A run whose budget is spent is refused before anything is written, a raised budget resumes it, and the same
+ * raise again changes nothing. An edited config is refused. Evaluations that lost answers are reopened, and fleets are reset.
+ */
 import { expect, test } from "vitest";
 import { refuseEdited, resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";

@@ -1,4 +1,4 @@
-/** @file Rows and paragraphs fit the terminal's width, and stay unchanged without a terminal. */
+/** @file Rows, paragraphs and trees fit the terminal's width. Without a width, text is not wrapped. A long text is never cut within a surrogate pair. */
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, expect, test } from "vitest";
 import { drawText } from "../../cli/show/text.ts";

@@ -1,5 +1,5 @@
 /**
- * @file A run's folder. The status of a running run holds the keys of its cloud: only the file's owner can ever read it, whatever the umask. A run's
+ * @file A run's folder. The status of a running run holds the keys of its cloud: once written, only its owner can read it, whatever the umask. A run's
  * name says its arm and seed, and is its folder's name. A failed write leaves no temporary file. A run is running only while its process lives.
  */
 import { spawn } from "node:child_process";

@@ -23,7 +23,7 @@ export function withServerOptimizer(config: RunConfig): RunConfig {
   return { ...config, agents: { ...others, main: declared } };
 }
 
-/** Writes what the trainer of `main` writes once it has probed the server. */
+/** Writes the record of `main`, with what its trainer adds once it has probed the server. */
 export async function recordProbe({ table }: Store): Promise<void> {
   const record: AgentRecord = { run: RUN, agent: "main", version: 1, trainer: "", fence: 1, takeovers: 0 };
   await table.insert(tableKeys.agent(RUN, "main"), { ...record });

@@ -1,4 +1,7 @@
-/** @file An adapter that supervised training wrote opens only on the base that it was trained on, even if another one has the same shape. */
+/**
+ * @file An adapter that supervised training wrote opens only on the base that it was trained on, even if another one has the same shape. Adapters of
+ * earlier releases, which have no base.json, open on any base of their shape.
+ */
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -45,7 +48,7 @@ async function movedTo(name: string, files: CheckpointFiles): Promise<string> {
   return folder;
 }
 
-test("it opens on its base, and on a copy of its base", async () => {
+test("an adapter opens on its base, and on a copy of its base", async () => {
   expect((await read(trained)).get("model.safetensors")).toEqual(tinyCheckpoint().get("model.safetensors"));
   const copied = await read(await movedTo("copy", tinyCheckpoint()));
   expect(copied.get("adapter_model.safetensors")).toEqual((await read(trained)).get("adapter_model.safetensors"));
@@ -89,13 +92,13 @@ test("a single file of other weights, which is read in place of the right shards
   await expect(read(folder)).rejects.toThrow(`model.safetensors in ${sharded} is not the file that it was trained on`);
 });
 
-test("without base.json, as earlier releases wrote it, it opens on any base of its shape", async () => {
+test("an adapter without base.json, as earlier releases wrote adapters, opens on any base of its shape", async () => {
   const folder = await movedTo("older", tinyCheckpoint(TINY, 2));
   rmSync(join(folder, "base.json"));
   expect((await read(folder)).get("model.safetensors")).toEqual(tinyCheckpoint(TINY, 2).get("model.safetensors"));
 });
 
-test("trained further, it names the same base", async () => {
+test("an adapter that is trained further names the same base", async () => {
   await train("further", await read(trained));
   const pointer = (folder: string) => readFileSync(join(folder, "base.json"), "utf8");
   expect(pointer(join(root, "further", "main"))).toBe(pointer(trained));

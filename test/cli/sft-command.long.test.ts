@@ -1,4 +1,7 @@
-/** @file `mgrpo sft` as a command: one process per agent and folder, and a warning if the held-out loss never falls. */
+/**
+ * @file `mgrpo sft` as a command: one process per agent and folder, one model per shared policy, a refused folder, a warning if the held-out loss
+ * never falls, and a hub model that stays at its commit.
+ */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test, vi } from "vitest";

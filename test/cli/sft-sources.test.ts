@@ -1,4 +1,4 @@
-/** @file Where demonstrations come from: correct rollouts with their sub-agents, or lines of a file, by agent; and the errors if there are none. */
+/** @file Where demonstrations come from: correct rollouts with their sub-agents, lines of a file, or a recipe; and the errors if there are none. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -169,7 +169,7 @@ test("a file without demonstrations of one agent: another can be trained, unless
   expect(() => together(target("searcher"), "")).toThrow(`${fault} for every agent that shares its policy`);
 });
 
-test("a recipe's demonstration that no rollout could have is refused: one without turns, or that goes on after a turn without responses", async () => {
+test("a recipe's demonstration that no rollout could have is refused: one without turns, or one that goes on after a turn without responses", async () => {
   const recipe = await openRecipe("atlas");
   const turn = (text: string, ...responses: string[]) => ({ text, responses });
   const read = async (...turns: ReturnType<typeof turn>[]) => {

@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo show --html`: the page is in the run's folder; the error for one that cannot be written is one line that names the file and says
- * what to do.
+ * @file `mgrpo show --html`: by default the page is in `runs/<run>/`, for a run in a store too. The error for a page that cannot be written names
+ * the file and says what to do.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
