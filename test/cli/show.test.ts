@@ -1,4 +1,7 @@
-/** @file The tree of a rollout, and the page that a view is exported as: its text stays plain text. */
+/**
+ * @file What `mgrpo show` shows: the trees of rollouts, steps and their evaluations, and exported pages. Text from conversations is neither markup
+ * in a page nor an escape sequence on a terminal.
+ */
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { readOutcome } from "../../cli/conversations.ts";
@@ -120,7 +123,7 @@ test("a group whose rollout has lost an invocation is shown without that rollout
   expect((await searchStep(store, config, 0, search, () => undefined)).hits).toEqual([]);
 });
 
-test("a rollout that was excluded for a damaged record does not hide its group; any other damage is an error", async () => {
+test("a rollout that was excluded for a damaged record does not hide its group; a damaged record of a scored rollout is an error", async () => {
   const store = memoryStore();
   await store.objects.commit(objectKeys.outcome(FIRST_ROLLOUT), new TextEncoder().encode("damaged"));
   const [first = expect.fail(), ...others] = finishedRun.groups;
@@ -217,7 +220,7 @@ test("an exported page holds its views, and is under 300 KB without them", async
   expect(Object.keys(ofRollout.views)).toEqual([`${path}/0/0`]);
 });
 
-test("the store is opened once for a whole exported page: opening a local run's for each group takes longer than reading it", async () => {
+test("the store is opened once for a whole exported page: opening a local run's store takes longer than reading one view", async () => {
   const source = await sourceOfFinishedRun();
   let [open, opened] = [0, 0];
   const read: Source["read"] = async (own) => {

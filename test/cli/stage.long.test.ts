@@ -1,4 +1,7 @@
-/** @file `mgrpo launch --stage`: finds the deployment, starts the run there, turns its schedule on, and says which workers the user must start. */
+/**
+ * @file Commands on the stage of a deployment. `launch` finds the deployment, starts the run there, turns its schedule on, and says which workers
+ * the user must start; `halt`, `show` and `ui` find the run.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, rmSync, writeFileSync } from "node:fs";
@@ -34,7 +37,7 @@ const plane = controlPlane(FLEETS.map(({ group }) => group));
 const server = await serveControlPlane(plane);
 Object.assign(process.env, server.environment);
 process.chdir(here);
-// The recipe as a user's project has it.
+// The user's project, which has the recipe at the path `relay`.
 process.env["MGRPO_PROJECT"] = dirname(RELAY);
 afterAll(async () => {
   process.chdir(home);

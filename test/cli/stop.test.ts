@@ -1,4 +1,4 @@
-/** @file What stops a session, and what a stop ends. */
+/** @file What stops a command (a failure, Ctrl-C, the end of its parent process), and what the stop aborts. */
 import { expect, test, vi } from "vitest";
 import { stopWithin, unlessStopped, watchForStop } from "../../cli/local/stop.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -63,7 +63,7 @@ test.each([
   ["ESRCH", [[1]]],
   ["EPERM", []],
 ])(
-  "where a parent's id stays the same after its end, as on Windows, a session ends if no process has that id (ESRCH), and continues if it may not signal the process (EPERM): %s",
+  "where a parent's id stays the same after its end, as on Windows, a command exits if no process has that id (ESRCH), and continues if it may not signal the process (EPERM): %s",
   (code, exits) => {
     vi.useFakeTimers();
     vi.stubEnv("MGRPO_PARENT", "1");

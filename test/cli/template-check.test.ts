@@ -1,4 +1,4 @@
-/** @file Chat templates are checked before a run, turn by turn and with a tool; a note says when the program decides how tools are shown. */
+/** @file Chat templates are checked before a run, turn by turn and with a tool; a note says if the system message describes the tools by default. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

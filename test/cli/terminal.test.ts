@@ -1,4 +1,4 @@
-/** @file The live table and its parts. */
+/** @file What `train` prints: the opening, the live table, and without a terminal one JSON object per line. */
 import { EventEmitter } from "node:events";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
@@ -173,7 +173,7 @@ test("an evaluation's line says after how many steps it ran", () => {
   expect(shown).toEqual(["test after 0 steps:", "test after 1 step:", "test after 2 steps:"]);
 });
 
-test("a terminal that reports no width shows lines as one of 80 columns does", () => {
+test("a terminal that reports no width still shows each line", () => {
   const { output, lines } = terminal(0);
   const display = openDisplay(six, [], output);
   display.print("warning: the schedule is off");

@@ -1,4 +1,4 @@
-/** @file metrics.jsonl and what trackers get from it: no line is lost, and only those of a failed or interrupted send are sent again. */
+/** @file metrics.jsonl and what trackers get from it: no line is lost, and a failure repeats only the lines of one send. */
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -10,7 +10,7 @@ import { mgrpo, parsedLines, readReport, relaySettings, signaledAtStep, trainRel
 import { printed, printedJson } from "./printed.ts";
 
 const TIMEOUT = 480_000;
-/** Enough that a signal at the first step that is reported comes before the last one, even where a step takes a few milliseconds. */
+/** Enough steps that a signal at the first reported step arrives before the last step, even if a step takes only a few milliseconds. */
 const STEPS = 24;
 const ALL = ["--steps", String(STEPS)];
 const NUMBERS = Array.from({ length: STEPS }, (_, step) => step);
