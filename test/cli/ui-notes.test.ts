@@ -15,7 +15,7 @@ import { job, question, RUN, scoreOf } from "./records.ts";
 
 const KEY = "a-key-for-tests-only";
 const JOBS = [job("sampled", 0, 3), job("greedy", 0, 4), job("sampled", 1, 8), job("greedy", 1, 9)];
-/** The notes of the recipe below. It has none on q2. */
+/** The notes of the recipe below. It has none on q2 and held2. */
 const NOTE = { q1: "facts of q1 are <shuffled>", held1: "facts of held1 are <shuffled>" };
 
 const folder = workHere();

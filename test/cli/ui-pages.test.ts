@@ -1,4 +1,7 @@
-/** @file A step with many groups: its views come in pages; in group order, a page reads only the groups that it shows. */
+/**
+ * @file A step with many groups: its views come in pages, and in group order, a page reads only the groups that it shows. A search reads one page
+ * of groups at a time, and each hit shows its match.
+ */
 import { expect, test } from "vitest";
 import type { Source } from "../../cli/show/source.ts";
 import { type Search, searchStep } from "../../cli/ui/search.ts";

@@ -1,4 +1,4 @@
-/** @file The page of a run loads each step once, as the run grows. */
+/** @file The page of a run loads each step once, as the run grows, and repeats failed loads; which changes make it, or a step's page, load again. */
 import { expect, test } from "vitest";
 import { RunLoader, revisionOf, stepRevisionOf } from "../../ui/app/run-loader.ts";
 import type { RunView } from "../../ui/views.ts";

@@ -46,7 +46,7 @@ test("the pulse of a local run that is evaluated after its last step has the sta
   expect(pulse).toMatchObject({ state: "running", step: 1, openStep: null });
 });
 
-test("a worker in state alive is silent once tick has seen no change of its counter for as long as a lease, and the counter is still the same", () => {
+test("a worker in state alive is silent once tick has seen no change of its counter for longer than a lease, and the counter is still the same", () => {
   const seen = { ...worker("searcher"), seenAt: 1000 };
   const isSilentAt = (seconds: number, changes: Partial<typeof seen> = {}) =>
     workerView({ ...seen, ...changes }, 60, 1000 + 1000 * seconds).isSilent;

@@ -84,7 +84,7 @@ async function view<View>(schema: z.ZodType<View>, path: string): Promise<View> 
   return schema.parse(body);
 }
 
-test("every view matches its schema", async () => {
+test("the views of runs, steps, groups, rollouts and evaluations match their schemas, and agree with each other", async () => {
   const { runs, failure } = await view(views.RunsView, "/runs");
   expect(runs.map(({ run }) => run)).toEqual(["relay", RUN]);
   expect(failure).toBeNull();
@@ -119,7 +119,7 @@ test("a trajectory has one text per recorded token; joined, they contain the pro
   for (const { text } of conversation.turns) expect(sampled).toContain(text);
 });
 
-test("the trainer's log-probs are stored for trajectories with a nonzero advantage, and for no others", async () => {
+test("the trainer's log-probs are stored for the main agent's trajectories with a nonzero advantage, and for no others of its trajectories", async () => {
   const { groups: rows } = await view(views.StepView, "/runs/relay/steps/1");
   let stored = 0;
   for (const { group, rollouts } of rows) {

@@ -1,4 +1,7 @@
-/** @file Warnings of a run, not repeated at every step: no variance, eq 11, quantization, gradient norms, KL, entropy, and agents that do not learn. */
+/**
+ * @file Warnings of a run, not repeated at every step: no variance, more calls than d (eq 11), quantization, shared policies, gradient norms, KL,
+ * entropy, and agents that do not learn.
+ */
 import { expect, test } from "vitest";
 import * as warnings from "../../cli/warnings.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
@@ -166,7 +169,7 @@ test("three steps in a row with constant rewards, neither all wrong nor all corr
   expect(stepWarnings(under({}), [learning, constant, constant, constant, constant])).toEqual([]);
 });
 
-test("a runaway KL is reported when it passes the limit, and again each time it has doubled", () => {
+test("a runaway KL is reported when it passes the limit, and again each time it has doubled since the last report", () => {
   const steps = (...kls: number[]) => kls.map((kl) => summary({ training: { main: { kl } } }));
   expect(stepWarnings(under({}), steps(0.01, 0.2))).toEqual([
     expect.stringMatching(

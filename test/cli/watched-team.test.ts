@@ -16,7 +16,7 @@ test("a setting that only training reads is refused in the team file", async () 
   );
 });
 
-test("the live line has the checkpoint, the number of suites done, the time since it began, and the suites left", () => {
+test("the live line has the checkpoint, the number of suites done, the time since its evaluation began, and the suites left", () => {
   expect(progressText("step-12", 2, ["sampled", "greedy"], 7)).toBe(
     "step-12: 0 of 2 suites done in 7s, left: sampled, greedy",
   );

@@ -1,4 +1,7 @@
-/** @file A folder that a command writes its results to is refused before the work, and a run whose store is gone does not begin again. */
+/**
+ * @file A results folder that cannot be written is refused before the work; a run whose store is gone does not begin again; the errors for
+ * damaged files say what to do.
+ */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -11,7 +14,7 @@ import { config } from "./records.ts";
 
 const folder = workHere();
 
-test("a folder is made if it can be written, and refused with what to do if a file is in its way", () => {
+test("a folder is created if it can be written; if a file is in its way, it is refused, and the message says what to do", () => {
   makeWritable("new/results", "elsewhere");
   expect(existsSync("new/results")).toBe(true);
   writeFileSync("file", "");
