@@ -51,7 +51,6 @@ interface Reply {
   header(name: string): string | null;
 }
 
-/** Bytes of headers are sent as they are: `fetch` would refuse some. */
 async function post(headers: SignedCall["headers"], body = BODY): Promise<Reply> {
   const call = request({ host: "127.0.0.1", port, method: "POST", headers: { ...headers } });
   call.end(body);

@@ -1,7 +1,7 @@
 /**
  * @file `npm run check:python-team`: trains the agents of the app in examples/python-team, which uses the `openai`
- * package from PyPI, for two steps. Not part of CI: it needs Python. Exit code 1 if a rollout or the training fails,
- * 2 if the check cannot run here.
+ * package from PyPI, for two steps. Not part of CI: it needs Python and a package index. Exit code 1 if a rollout or the
+ * training fails, 2 if the check cannot run here.
  */
 import { type ChildProcessByStdio, execFileSync, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";

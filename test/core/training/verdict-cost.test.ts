@@ -1,4 +1,7 @@
-/** @file How a request for a verdict is billed: at its reported cost, or at the reserved maximum if that is unknown or cannot be recorded. */
+/**
+ * @file How a request for a verdict is billed: at its reported cost, at 0 if no request was answered, or at the reserved maximum if the cost is
+ * unknown or cannot be recorded. A reservation after the deadline or the verdict is refused.
+ */
 import { expect, test } from "vitest";
 import type { Judgment } from "../../../core/contracts/judge.ts";
 import type { TableKey } from "../../../core/contracts/keys.ts";
@@ -114,7 +117,7 @@ test.each([
   ["the same", subject],
   ["another", sha("something else")],
 ])(
-  "a request about %s subject drops the reservation of one whose claim has expired; its maximum stays charged",
+  "a request about %s subject drops the reservation of an earlier request whose claim has expired, but the earlier maximum stays charged",
   async (_which, next) => {
     const { ask, bill, pass, slow, answer } = await worldOfSlowJudge();
     const askNext = () =>

@@ -129,7 +129,7 @@ test("with a signal that is already aborted, no verdict is claimed and no judge 
   expect(canceled).toMatchObject({ code: "canceled", retryable: true, message: "the verdict was canceled" });
 });
 
-test("the deadline aborts the judge and waits one second for what it has; then the request costs what was reserved", async () => {
+test("at the deadline, the judge is aborted and has one second to return what it has; if it returns nothing, the request costs what was reserved", async () => {
   const { ask, bill, sleeps, endSleep } = world();
   let context: VerdictContext | undefined;
   const asked = failed(
@@ -156,7 +156,7 @@ test("the deadline aborts the judge and waits one second for what it has; then t
   expect(await bill()).toMatchObject({ verdicts: 0, microUsd: 500_000 });
 });
 
-test("votes that arrived before the deadline still count if the judge returns them within a second after it", async () => {
+test("a verdict that the judge returns when the deadline aborts it still counts", async () => {
   const { ask, endSleep, bill } = world();
   const asked = ask({
     ask: ({ signal }) =>

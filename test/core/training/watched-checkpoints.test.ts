@@ -79,7 +79,7 @@ test("a missing or empty required file makes the checkpoint incomplete, even wit
   }
 });
 
-test("the fingerprint depends on neither the marker nor the order of files", () => {
+test("the fingerprint depends on the sizes and stamps of the files, but not on their order or on the marker", () => {
   expect(fingerprintOf(files({ ...whole, [MARKER]: 0 }))).toBe(fingerprintOf(new Map([...files(whole)].reverse())));
   expect(fingerprintOf(files({ ...whole, "config.json": 11 }))).not.toBe(fingerprintOf(files(whole)));
   expect(fingerprintOf(files(whole, "later"))).not.toBe(fingerprintOf(files(whole)));

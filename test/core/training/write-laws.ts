@@ -13,7 +13,7 @@ export interface Law {
   readonly change: () => TableChange;
   readonly key: TableKey;
   readonly before: TableItem;
-  /** The attributes that it changes, with their values afterward; undefined: removed. */
+  /** The attributes that the write changes, with their values afterward; undefined: removed. */
   readonly after: Readonly<Record<string, unknown>>;
   readonly repeat: "is refused" | "changes nothing" | "counts again";
   /** Changes to `before`, each of which makes the table refuse the write. */
