@@ -1,4 +1,4 @@
-/** @file How functions are called: every kind of event, malformed events, batches with partial failures. */
+/** @file How functions are called, by events, in batches, directly and by the local cloud: which failures are delivered again, rethrown and logged. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
 import { composeFromEnvironment } from "../../functions/compose.ts";

@@ -116,9 +116,9 @@ test("rewards that block end at their deadline: their event is delivered again, 
   expect(await score({ blocking })).toEqual({ batchItemFailures: [{ itemIdentifier: "blocking" }] });
   restore();
   clearInterval(heartbeat);
-  // A blocked thread would run no timer.
+  // This thread was not blocked: its timer ran.
   expect(beats).toBeGreaterThan(2);
-  // The thread has two seconds to settle the aborted call, then it is terminated.
+  // The rewards' thread has two seconds to settle the aborted call, then it is terminated.
   await store.clock.sleep(2);
   expect(await score({ other })).toEqual({ batchItemFailures: [] });
   expect([await scored(0), await scored(1)]).toEqual([[], ["0"]]);

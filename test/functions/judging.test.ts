@@ -1,4 +1,4 @@
-/** @file Failing judges in score-rollout: retried, then the run is halted or the rollout is lost. No failure of a judge is a wrong answer. */
+/** @file Failing judges in score-rollout: a failure is retried, halts the run, or makes the rollout lost. None counts as a wrong answer. */
 import { beforeEach, expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -164,17 +164,18 @@ test.each([undefined, "paid"])("rewards that hang (judge: %s) are aborted; nothi
 test("a judge that hangs holds up neither ticks, nor the budget, nor other runs; a halted run asks no judge", async () => {
   let requests = 0;
   const judge: Rewards = { ...rewards, judge: "paid", correct: () => new Promise(() => void requests++) };
-  const config = teamConfig({ budget: { usd: 1, usdPerWorkerHour: { "*": 0 } } });
+  const budget = { usd: 1, usdPerWorkerHour: { "*": 0 } };
+  const config = teamConfig({ budget });
   const { functions, step } = await started(store, config, judge);
-  await functions.startRun(await prepare(store.objects, teamConfig({ run: "other" })));
+  await functions.startRun(await prepare(store.objects, teamConfig({ run: "other", budget })));
   await commitOutcome(store, step);
   await functions.tickAll();
   await expect.poll(() => requests).toBe(1);
-  await store.table.insert(tableKeys.toolSpending("test"), {
-    ...{ run: "test", calls: 1, microUsd: 2_000_000, blocked: 0, maxCalls: null, maxUsd: null },
-  });
+  const spent = { calls: 1, microUsd: 2_000_000, blocked: 0, maxCalls: null, maxUsd: null };
+  for (const run of ["test", "other"]) await store.table.insert(tableKeys.toolSpending(run), { run, ...spent });
   await functions.tickAll();
-  expect(await runRecord()).toMatchObject({ status: "halted", reason: expect.stringContaining("budget is spent") });
+  const halted = { status: "halted", reason: expect.stringContaining("budget is spent") };
+  for (const run of ["test", "other"]) expect(await store.table.get(tableKeys.run(run))).toMatchObject(halted);
   const restarted = openFunctions(openContext(store, { rewardsOf: async () => judge }));
   const later = await playRollout(store.objects, config, step, 1, 0);
   await restarted.scoreRollout({ key: later });

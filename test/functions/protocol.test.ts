@@ -1,4 +1,4 @@
-/** @file The functions over whole steps on the in-memory store: start-run's idempotency and refusals, lost rollouts, and what a scheduled tick repairs. */
+/** @file The functions over whole steps on the in-memory store: starts and their refusals, losses, crashes, deleted weights, and what ticks repair. */
 import { expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
@@ -97,7 +97,7 @@ test("a start whose base files are not in the store is refused and writes no RUN
   expect(await store.table.get(tableKeys.run("test"))).toBeUndefined();
 });
 
-test("main-only: no step waits for the frozen agent, whose version stays 0 in every team", async () => {
+test("main-only: a step does not wait for the frozen agent, whose version is still 0 in the next team", async () => {
   const config = teamConfig({
     steps: 1,
     agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } },

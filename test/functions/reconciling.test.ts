@@ -99,7 +99,7 @@ test("capacity over a run's life: workers when it starts, evaluators while there
   });
 });
 
-test("a start turns the schedule on once RUN is written: a tick in between would find no run, and turn it off again", async () => {
+test("a start turns the schedule on only after it has written RUN: otherwise a tick in between would find no run and turn the schedule off", async () => {
   const { store, controls, start } = await deployed();
   const { turn } = controls.scheduleSwitch;
   const turns: unknown[] = [];

@@ -1,6 +1,6 @@
 /**
- * @file The race between a start and the tick that turns the schedule off, in every interleaving. Invariant: an active run has the schedule
- * on.
+ * @file The race between a start and the tick that turns the schedule off, in every interleaving: once both have ended, the schedule is on if
+ * a run is active.
  */
 import { expect, test } from "vitest";
 import type { Deployment } from "../../core/contracts/deployment.ts";

@@ -233,7 +233,7 @@ test("a scheduled tick finalizes a group whose last scorer crashed before the fi
   expect(await group()).toMatchObject({ state: "finalized", finalized: { main: { trajectories: [0, 1, 2] } } });
 });
 
-test("a healthy rollout costs one read per object and one write", async () => {
+test("once the caches are filled, a healthy rollout costs one read per object and one write", async () => {
   const { functions, step } = await started(store, teamConfig());
   await commitOutcome(store, step);
   await functions.scoreRollout({ key });
