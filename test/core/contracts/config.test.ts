@@ -8,7 +8,6 @@ import { MAX_TEMPERATURE } from "../../../core/contracts/rollout.ts";
 
 /** The parts of Zod's definitions that lead to other schemas. */
 interface Definition {
-  readonly type: string;
   readonly shape?: Readonly<Record<string, z.ZodType>>;
   readonly innerType?: z.ZodType;
   readonly element?: z.ZodType;

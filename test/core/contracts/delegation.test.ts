@@ -1,4 +1,4 @@
-/** @file Which teams can delegate: a tree below the main agent, of bounded depth. */
+/** @file Which teams are accepted: a tree below the main agent, of bounded depth, whose invocations fit in a group's record. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
@@ -13,8 +13,8 @@ const team = (delegates: Delegates) =>
 const parse = (delegates: Delegates, changes: object = {}) =>
   teamConfig({ agents: team(delegates), rolloutsPerQuestion: 2, ...changes });
 
-/** The faults as the command line shows them: path and message. */
-function faultOf(run: () => unknown): string {
+/** Path and message of each fault, one fault per line. */
+function faultsOf(run: () => unknown): string {
   try {
     run();
     return "none";
@@ -70,7 +70,7 @@ test.each<[string, Delegates, RegExp]>([
   ],
   ["an agent that delegates to itself", { main: ["a"], a: [], b: ["b"] }, /its callers form a cycle, b → b/],
 ])("%s is refused", (_what, delegates, message) => {
-  expect(faultOf(() => parse(delegates))).toMatch(message);
+  expect(faultsOf(() => parse(delegates))).toMatch(message);
 });
 
 test(`a team has at most ${MAX_LEVELS} levels of sub-agents`, () => {
@@ -89,15 +89,15 @@ test("two agents at different levels may share a policy", () => {
 });
 
 test("delegates of sub-agents are refused with an app, which decides who calls whom", () => {
-  expect(faultOf(() => parse({ main: ["a"], a: ["b"], b: [] }, { runner: "recipe" }))).toMatch(
+  expect(faultsOf(() => parse({ main: ["a"], a: ["b"], b: [] }, { runner: "recipe" }))).toMatch(
     /agents\.a\.delegates: an app runs the rollouts .* set it to \[\], and list its agents in agents\.main\.delegates/,
   );
 });
 
-test("a group's record holds the invocations of all levels: 8 turns of 4 calls, each with as many, are 32 * (1 + 32) = 1,056", () => {
+test("a group's record has room for the invocations of all levels: with 8 turns of 4 calls at each of two levels, up to 32 * (1 + 32) = 1,056 per rollout", () => {
   const { agents } = parse({ main: ["a"], a: ["b"], b: [] });
   expect(maxInvocations(agents, "main")).toBe(1056);
-  // (409,600 - 2,048) / (1,500 + 1,056 x 150) = 2.5
+  // (409,600 - 2,048) / (1,500 + 1,056 * 150) = 2.55: two rollouts fit
   expect(() => parse({ main: ["a"], a: ["b"], b: [] }, { rolloutsPerQuestion: 3 })).toThrow(
     /up to 1056 invocations, does not fit .* set it to at most 2, or lower limits\.turns or limits\.calls of 'main' or 'a'/,
   );

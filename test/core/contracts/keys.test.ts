@@ -61,7 +61,7 @@ test("canonical JSON is the same for the same record, whatever the order of its 
   );
 });
 
-test("only outcomes, invocations and telemetry expire; config, questions, weights, manifests, teams, evaluation results and verdicts do not", () => {
+test("only outcomes, invocations and telemetry expire; config, questions, weights, manifests, teams, evaluation results, verdicts and tool answers do not", () => {
   const address = { run: "r", step: 3, group: 1, rollout: 2 };
   const expiring = [
     objectKeys.outcome({ ...address, phase: "train" }),
@@ -73,7 +73,7 @@ test("only outcomes, invocations and telemetry expire; config, questions, weight
   const kept = [
     ...[objectKeys.config("r"), objectKeys.questions("r"), objectKeys.part("r", "outcomes")],
     ...[objectKeys.manifest("outcomes", "main", 1), objectKeys.team("r", 1), objectKeys.evaluation("r", "j")],
-    objectKeys.verdict("r", "s", "judge"),
+    ...[objectKeys.verdict("r", "s", "judge"), objectKeys.toolAnswer("r", "outcomes")],
   ];
   expect(expiring.map(isConversationKey)).toEqual(expiring.map(() => true));
   expect(kept.map(isConversationKey)).toEqual(kept.map(() => false));

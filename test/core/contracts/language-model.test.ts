@@ -1,4 +1,4 @@
-/** @file Which addresses of models are refused, which are accepted, and which are OpenAI's own. */
+/** @file Which addresses of models are refused, which are accepted, and which are OpenAI's own; limits in tokens behind an API. */
 import { expect, test } from "vitest";
 import { endpointFaults, isOpenAi, LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 
@@ -34,7 +34,7 @@ test.each(["openai", "openai:http://host/v1", "bedrock:eu-central-1"])("%s is ac
   expect(endpointFaults({ policy, model: "m", trained: false, limits: {} })).toEqual([]);
 });
 
-test("OpenAI's own server is recognized in every form of its base URL, and no other server is", () => {
+test("OpenAI's own server is recognized with a trailing slash and in a region; over plain http it is not, nor is another host", () => {
   const own = ["https://api.openai.com/v1", "https://api.openai.com/v1/", "https://eu.api.openai.com/v1"];
   const others = ["http://api.openai.com/v1", "https://api.openai.com.example/v1", "https://xapi.openai.com/v1"];
   expect(own.filter(isOpenAi)).toEqual(own);

@@ -50,7 +50,7 @@ describe("an agent that shares a policy", () => {
     expect(ownsPolicy(team.agents, "searcher")).toBe(false);
   });
 
-  test("shares a context as long as the longest of the policy's agents needs", () => {
+  test("shares with its owner a context that holds the conversations of every agent with the policy", () => {
     for (const name of ["main", "searcher"]) {
       const settings = policySettings(team.agents, name);
       expect(settings).toMatchObject({ model: "m", policy: "compiled", limits: { contextTokens: 320 } });

@@ -1,4 +1,4 @@
-/** @file An API's turn, rewritten as text for the one parser of turns: nothing is lost, and no text becomes a special token. */
+/** @file An API's turn, rewritten as text for the parser of turns: it has the same calls or the same answer, and a malformed turn stays malformed. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";

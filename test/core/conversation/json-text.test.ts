@@ -1,4 +1,4 @@
-/** @file JSON rewritten as text: its parsed value stays the same, and numbers keep their digits. */
+/** @file JSON as text: reformatting keeps its value and the digits of its numbers, and a member's value is found as it is written. */
 import { expect, test } from "vitest";
 import { memberText, reformat } from "../../../core/conversation/json-text.ts";
 

@@ -1,4 +1,4 @@
-/** @file The parser of a turn: what it reads, and the fault it reports for everything else. */
+/** @file The parser of a turn: what it reads, and the fault it reports for everything else. Which tools a toolbox refuses. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";

@@ -43,7 +43,7 @@ test("a request continues the reply to a request of its own variant, though anot
   expect(place(asking(next, "2")).parent?.id).toBe(b);
 });
 
-test("of replies that read the same to a request of another variant, the same one is continued, whichever came first", () => {
+test("if several replies read the same and none is to a request of this variant, the same one is continued, whichever came first", () => {
   const next = asking([user("go"), assistant("yes"), user("on")]);
   const continued = [
     ["1", "2"],
@@ -57,7 +57,7 @@ test("of replies that read the same to a request of another variant, the same on
   expect(continued[1]).toBe(continued[0]);
 });
 
-test("a client may change ids of calls, the JSON of their arguments and the whitespace around a text, and nothing else", () => {
+test("a client may change ids of calls, how the JSON of their arguments is written and the whitespace around an assistant's text, and nothing else", () => {
   const { reply, continues } = openTree();
   const call = { id: "call_1", name: "look", arguments: '{"at":1.0,"word":"amber"}' };
   reply(asking([user("go")]), "so", [call]);
@@ -97,7 +97,7 @@ test("a reply that was not delivered is recorded only within a branch that a del
   expect(branches()).toEqual([]);
 });
 
-test("branches begin with the shorter history, in the same order whichever reply came first", () => {
+test("branches with a shorter history come first, and the order does not depend on which reply came first", () => {
   const words = ["left", "right", "up", "down"];
   const inOrder = (order: readonly string[]) => {
     const { reply, branches } = openTree();

@@ -92,7 +92,7 @@ test("a reward of weight 0 changes no other's advantage", () => {
       expect({ advantages_N: advantages_N.slice(0, -1), mean, std }).toEqual(normalize(members, given));
     }),
   );
-  // The mean of five rewards of 0.1 is 0.10000000000000002: rounding must not become a signal.
+  // The weighted mean of five rewards of 0.1 is 0.10000000000000002: rounding must not become a signal.
   const same = groupAdvantages([0.1, 0.1, 0.1, 0.1, 0.1, 0.9], [0.2, 0.2, 0.2, 0.2, 0.2, 0], options);
   expect(same).toMatchObject({ advantages_N: [0, 0, 0, 0, 0, 0], std: 0 });
   expect(groupAdvantages([0.1, 0.9], [1, 0], leaveOneOut).advantages_N[0]).toBe(0);
@@ -109,7 +109,7 @@ test("without variance, all advantages are exactly 0, not the raw reward and not
       }
     }),
   );
-  // 0.1 + 0.2 is not 0.3 in floating point; divided by epsilon the difference must not become a signal
+  // 0.1 + 0.2 is not 0.3 in floating point; divided by std + epsilon, the difference must not become a signal.
   expect(groupAdvantages([0.1 + 0.2, 0.3], [1, 1], { ...options, epsilon: 1e-17 }).advantages_N).toEqual([0, 0]);
 });
 
