@@ -179,7 +179,7 @@ test("a trajectory has a gradient if its tokens have weight and it has an advant
   }
 });
 
-test("a group whose advantages are all 0 has a signal only if a turn has an offset, and a trajectory then a gradient", () => {
+test("if all advantages are 0, a group has a signal, and a trajectory a gradient, only if a turn's offset is not 0", () => {
   const batch = { trajectories: ["0/0", "1/0"], weights: [0.5], mean: 1, std: 0, duplicated: 0, dropped: 0 };
   const options = { kl: AlgorithmConfig.parse({}).kl, entropy: null };
   for (const [turns, learns] of [

@@ -285,9 +285,8 @@ test("draws come from the streams `alignment` and `shuffle`, so a resumed run dr
   const { searcher } = finalizeGroup(group, "main", ["searcher"], algorithm("resample"), [7, 3]);
   expect(searcher?.trajectories).toEqual(kept);
 
-  const control = { ...algorithm("weighted"), shuffleAdvantages: true };
   const five: Rollouts = Object.fromEntries(rewards.map((reward, k) => [String(k), scored(k, reward, {})]));
-  const { main } = finalizeGroup(five, "main", [], control, [7, 3]);
+  const { main } = finalizeGroup(five, "main", [], control("weighted"), [7, 3]);
   const order = stream(7, 3, "shuffle", "main").choose(5, 5);
   const shuffled = order.map((i) => rewards[i] ?? Number.NaN);
   const rankOf = (values: readonly number[]) => values.map((value) => [...values].sort((a, b) => a - b).indexOf(value));

@@ -27,7 +27,7 @@ test.each([
 test.each([
   // log p = -1.5, weight 0.5: loss = -0.5 * clip(r) * A * -1.5, dLoss/dlogProb = -0.5 * clip(r) * A.
   [1, 1, 0.75, -0.5, false],
-  // r = 2 is limited to 1.28: 0.5 * 1.28 * 1.5. Its gradient is not 0, unlike that of a clipped term.
+  // r = 2 is limited to 1.28: 0.5 * 1.28 * 1.5. Its gradient is not 0, unlike under the plain clip.
   [1, 2, 0.96, -0.64, true],
   [-2, 2, -1.92, 1.28, true],
   [1, 0.1, 0.6, -0.4, true],
