@@ -1,4 +1,4 @@
-/** @file Named streams: the same name gives the same draws, another name gives unrelated ones. */
+/** @file Named streams: the same name gives the same draws, another name gives others; draws and choices are uniform. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { stream } from "../../core/random.ts";

@@ -81,7 +81,7 @@ test("the correlation of six scores by hand, with Fisher's interval", () => {
   expect(found).toMatchObject({ close: 1, closeInterval: wilson({ n: 6, correct: 6 }) });
 });
 
-test("three scores have a correlation but no interval; four have one, unless they lie on a line", () => {
+test("three scores have a correlation but no interval; four have an interval, unless they lie on a line", () => {
   const of = (...judged: number[]) => scoreAgreementOf(judged.map((score, i) => ({ label: i / 10, judged: score })));
   expect(of(0.1, 0, 0.3).correlation).toBeGreaterThan(0);
   expect(of(0.1, 0, 0.3).correlationInterval).toBeNull();
@@ -89,7 +89,7 @@ test("three scores have a correlation but no interval; four have one, unless the
   expect(of(0, 0.1, 0.2, 0.3)).toMatchObject({ correlation: 1, correlationInterval: null });
   expect(of(0.3, 0.2, 0.1, 0)).toMatchObject({ correlation: -1, correlationInterval: null });
   expect(of(0.5, 0.5, 0.5, 0.5).correlation).toBeNull();
-  // They lie on a line up to rounding.
+  // These scores lie on a line only up to rounding.
   for (let shift = 1; shift <= 60; shift++)
     expect(of(...[0, 0.1, 0.2, 0.3].map((score) => score + shift / 100)).correlationInterval).toBeNull();
 });

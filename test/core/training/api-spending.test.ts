@@ -97,7 +97,7 @@ describe("a judge's charge, when responses of the store are lost, callers race a
 
   test("the first reservations of a run are all charged, even if concurrent", async () => {
     const table = memoryTable();
-    // A caller that loses the race for the record reads the winner's.
+    // A caller that loses the race to create the record reads the winner's.
     const racing: Table = {
       ...table,
       async update(change) {
@@ -106,8 +106,10 @@ describe("a judge's charge, when responses of the store are lost, callers race a
         return { applied, item: item ?? (await table.get(change.key)) };
       },
     };
-    const charges = ["a", "b", "c"].map((ask) => new JudgeCharge(racing, "r", claimOf(ask)));
+    // The codes 97, 113 and 65 are 1 modulo 16: all three are in one record.
+    const charges = ["a", "q", "A"].map((ask) => new JudgeCharge(racing, "r", claimOf(ask)));
     await Promise.all(charges.map((charge) => charge.reserve(0.001)));
+    expect(await table.query("RUN#r", tablePrefixes.judgeSpending)).toHaveLength(1);
     expect(await judgesOf(table)).toMatchObject({ microUsd: 3000 });
   });
 
@@ -120,7 +122,7 @@ describe("a judge's charge, when responses of the store are lost, callers race a
   });
 });
 
-test("640 requests under way at once are spread over sixteen records, and all their writes cost less than 3,000 units", async () => {
+test("640 requests under way at once are spread over sixteen records, and all their updates cost less than 3,000 units", async () => {
   const table = memoryTable();
   let units = 0;
   const metered: Table = {
@@ -154,7 +156,7 @@ describe("reservations of dead callers", () => {
 
   test("a caller that was only slow cannot settle once its name is gone: the maximum stays charged", async () => {
     const table = memoryTable();
-    // The same letters: both are in one record.
+    // The names have the same letters, so both are in one record.
     const slow = new JudgeCharge(table, "r", { name: "slow", claimedAt: 0, heldUntil: 100 });
     await slow.reserve(0.007);
     const next = new JudgeCharge(table, "r", { name: "wols", claimedAt: 100, heldUntil: 200 });
@@ -191,13 +193,16 @@ test("a turn of an agent behind an API is counted with its cost, at least a micr
   expect(await table.get(tableKeys.agentSpending("r"))).toMatchObject({ run: "r", turns: 3, microUsd: 500_003 });
 });
 
-test.each([repeatingTable, replayingTable])("a turn whose payment is sent again is counted once: %o", async (lose) => {
-  const table = memoryTable();
-  const workers = [1, 2].map(() => agentPayments(lose(table), "r"));
-  await Promise.all([0.001, 0.002, 0.004].flatMap((usd) => workers.map((pay) => pay(usd))));
-  const spent = AgentSpendingRecord.parse(await table.get(tableKeys.agentSpending("r")));
-  expect(spent).toMatchObject({ turns: 6, microUsd: 14_000 });
-});
+test.each([repeatingTable, replayingTable])(
+  "a turn whose payment is sent again is counted once: %o",
+  async (resending) => {
+    const table = memoryTable();
+    const workers = [1, 2].map(() => agentPayments(resending(table), "r"));
+    await Promise.all([0.001, 0.002, 0.004].flatMap((usd) => workers.map((pay) => pay(usd))));
+    const spent = AgentSpendingRecord.parse(await table.get(tableKeys.agentSpending("r")));
+    expect(spent).toMatchObject({ turns: 6, microUsd: 14_000 });
+  },
+);
 
 test("a run's spending is read for each kind, in dollars; kinds without a record are 0", async () => {
   const table = memoryTable();

@@ -1,4 +1,4 @@
-/** @file A trainer's conditional writes obey their laws. */
+/** @file A trainer's conditional writes obey the laws of write-laws.ts. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import type { OptimizerProbe } from "../../../core/contracts/server-optimizer.ts";

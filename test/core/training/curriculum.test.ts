@@ -1,4 +1,7 @@
-/** @file The curriculum: no question is skipped or repeated within an epoch, whatever the step sizes; each stage begins on time and keeps its position. */
+/**
+ * @file The curriculum: no question is skipped or repeated within an epoch, whatever the step sizes; each stage begins on time and keeps its
+ * position; replacement rounds ask what their step has reserved; invalid and empty stages are refused.
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Question } from "../../../core/contracts/question.ts";

@@ -13,7 +13,7 @@ test("each difference is a line with its path and both values, however deep", ()
   ]);
 });
 
-test("what one of the two lacks is called 'nothing' there; an absent value and undefined are the same", () => {
+test("a value that one record lacks is shown as 'nothing'; an absent value and undefined are the same", () => {
   expect(differences({ seed: 1 }, { arm: "a" })).toEqual([
     'arm: "a" (stored), nothing (requested)',
     "seed: nothing (stored), 1 (requested)",

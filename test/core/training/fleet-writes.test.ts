@@ -1,5 +1,4 @@
-/** @file The conditional writes of fleets obey their laws. */
-
+/** @file The conditional writes of fleets obey the laws of write-laws.ts. */
 import type { FleetRecord } from "../../../core/contracts/fleet-record.ts";
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import type { TableItem } from "../../../core/ports.ts";

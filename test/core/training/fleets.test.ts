@@ -56,7 +56,7 @@ test("a finished run needs evaluators until its last job is done; a halted one n
   expect(needs(viewOf({ record: { status: "halted" }, jobs }))).toEqual([0, 0, 0]);
 });
 
-test("a run over its budget needs no workers in any state; a run needs ticks exactly while it is running or needs workers", () => {
+test("a run over its budget needs no workers in any state; if there is an evaluation fleet, a run needs ticks exactly while it is running or needs workers", () => {
   const status = fc.constantFrom<RunRecord["status"]>("running", "finished", "halted");
   const states = fc.array(fc.constantFrom<JobRecord["state"]>("queued", "leased", "done"), { maxLength: 4 });
   fc.assert(

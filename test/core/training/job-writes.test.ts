@@ -1,4 +1,4 @@
-/** @file The conditional writes of evaluation jobs obey their laws. */
+/** @file The conditional writes of evaluation jobs obey the laws of write-laws.ts. */
 import { tableKeys } from "../../../core/contracts/keys.ts";
 import type { EvaluationScore, JobRecord } from "../../../core/contracts/records.ts";
 import type { TableItem } from "../../../core/ports.ts";

@@ -25,7 +25,7 @@ const OUTAGE = outage(10);
 
 test.each<[Partial<VerdictFailure>, ReturnType<typeof decide>]>([
   [{}, { kind: "ask-again" }],
-  // Failing for ten minutes is an outage.
+  // A judge that has failed for ten minutes halts the run.
   [{ failingSeconds: 599 }, { kind: "ask-again" }],
   [{ failingSeconds: 600 }, OUTAGE],
   [{ failingSeconds: 659 }, OUTAGE],

@@ -45,6 +45,7 @@ test("a worker is marked dead once its counter has not moved for a lease, nor fo
   for (const early of [11_001, 16_001]) expect(observeWorkers(config, [suspected], [], early)).toEqual([]);
   expect(observeWorkers(config, [suspected], [], 16_002)).toEqual([{ kind: "update", change: markDead(suspected) }]);
   expect(observeWorkers(config, [workerOf({ state: "dead" })], [], 99_999)).toEqual([]);
+  // What a draining worker had in flight did not crash it.
   const draining = workerOf({ state: "draining", inFlight: ["4/1/2"] });
   expect(markDead(draining).set).toEqual([
     [["state"], "dead"],

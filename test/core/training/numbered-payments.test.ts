@@ -1,4 +1,4 @@
-/** @file Numbered payments: each counts once, however often and however late it is sent; sums are never too low; the record stays small. */
+/** @file Numbered payments: each counts once, however often and however late it is sent; costs are never too low; the record stays small. */
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
