@@ -48,7 +48,7 @@ test("differenceTable returns the paired differences, less their mean", () => {
     expect(table.flat()).toEqual(expected.map((value) => expect.closeTo(value, 12)));
 });
 
-test("by hand: a normal interval of known width: 1.96 + 0.8416 standard deviations; without variance: 0", () => {
+test("by hand: with a normal interval of known width, 1.96 + 0.8416 standard deviations are detectable; without variance, any difference", () => {
   // The seed component is not in the interval of one seed. sqrt((0.03 + 0.13) / 64) = 0.05, and 2.8016 * 0.05 = 0.1401.
   expect(detectableDifference({ seed: 1, question: 0.03, noise: 0.13 }, 1, 64)).toBeCloseTo(0.1401, 4);
   // Seeds that do not vary add nothing to the interval, however many: sqrt(0.16 / 64) = 0.05 again.
@@ -57,7 +57,7 @@ test("by hand: a normal interval of known width: 1.96 + 0.8416 standard deviatio
   expect(detectableDifference({ seed: 0, question: 0, noise: 0 }, 3, 64)).toBe(0);
 });
 
-test("by hand: two seeds and no other variance: 8.42 standard deviations", () => {
+test("by hand: with two seeds and no other variance, 8.42 standard deviations are detectable", () => {
   // The interval ends at the estimate -+ (12.706 / 1.96) * |half the seeds' difference| = -+ 6.4827 |v|. The estimate is d + u. u and v are
   // independent and normal, with the same standard deviation: 1 / sqrt(2) for seeds of variance 1. Probability of detection at d:
   // P(d + u > 6.4827 |v|) + P(d + u < -6.4827 |v|). For d = 8.42 standard deviations of u, P(|v| < (8.42 + u) / 6.4827) is
@@ -83,12 +83,15 @@ test.each([
   [4, 2.1277],
   [5, 1.6818],
   [10, 0.9959],
-])("%i seeds and no other variance: %d standard deviations, as Student's t test detects", (S, deviations) => {
-  // P(|t| > its 97.5% quantile) = 0.8, where t has S - 1 degrees of freedom and the noncentrality sqrt(S) * deviations.
-  expect(detectableDifference({ seed: 1, question: 0, noise: 1e-9 }, S, 64)).toBeCloseTo(deviations, 3);
-});
+])(
+  "with %i seeds and no other variance, %d standard deviations are detectable, as by Student's t test",
+  (S, deviations) => {
+    // P(|t| > its 97.5% quantile) = 0.8, where t has S - 1 degrees of freedom and the noncentrality sqrt(S) * deviations.
+    expect(detectableDifference({ seed: 1, question: 0, noise: 1e-9 }, S, 64)).toBeCloseTo(deviations, 3);
+  },
+);
 
-test("many seeds that differ by noise alone: the noise counts once, so 1.96 + 0.8416 standard deviations, and little more", () => {
+test("many seeds that differ by noise alone: the noise counts once, so little more than 1.96 + 0.8416 standard deviations is detectable", () => {
   // A hundred seeds: Student's quantile is close to the normal one, and MS_seeds to MS_noise, so the part of the seeds is close to 0.
   const deviations = detectableDifference({ seed: 0, question: 0, noise: 1 }, 100, 100) / Math.sqrt(1 / (100 * 100));
   expect(deviations).toBeGreaterThan(2.8);

@@ -73,7 +73,7 @@ test("`every` below 1 is a share of the steps: a third of six steps is every sec
   expect(dueTeams(tenths, Array(10).fill(0))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
 });
 
-test("with a token budget, the team of the first step that began after each share of the tokens is evaluated, once", () => {
+test("with a token budget, each share of the tokens makes one team due: that of the first step to begin after the share", () => {
   const config = teamConfig({
     steps: 100,
     sampledTokens: 1000,
@@ -107,7 +107,7 @@ test("a job's id depends on the team, and is the same each time: the suite's nam
   expect(jobId("a", suite, sha)).toMatch(/^all-[0-9a-f]{16}$/);
 });
 
-test("jobs are done while a run trains, but those of suites with `when: ends` only after it, and none once it is halted", () => {
+test("jobs are due while a run trains, but those of suites with `when: ends` only after it, and none once it is halted", () => {
   const config = teamConfig();
   const jobs = newJobs(config, 2, config.evaluation.suites, "a", sha);
   const unscored = { n: 0, correct: 0, runs: [], interval: { low: 0, high: 1 } };

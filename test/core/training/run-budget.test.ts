@@ -86,11 +86,11 @@ test("a run is halted at the limit and not before; the reason says what was spen
   ).toEqual([]);
 });
 
-test("a large limit is printed in full, a small one to four digits", () => {
+test("a large limit is printed in full, a small one to four significant digits", () => {
   const spent = { hours: 1, workerHours: 9, usd: 12_345.6, ...NO_API_SPENDING };
   expect(overBudgetReason(runOf({ maxUsd: 12_345 }), spent)).toMatch(/: \$12345\.60 of \$12345 for 9\.00 worker hours/);
   expect(overBudgetReason(runOf({ maxUsd: 100 }), spent)).toMatch(/ of \$100 for /);
-  expect(overBudgetReason(runOf({ maxUsd: 0.00432 }), spent)).toMatch(/ of \$0\.00432 for /);
+  expect(overBudgetReason(runOf({ maxUsd: 0.0043216 }), spent)).toMatch(/ of \$0\.004322 for /);
 });
 
 test("a raised limit is the new total: a repeat changes nothing, a lower or spent one is refused", () => {

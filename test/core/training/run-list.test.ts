@@ -147,7 +147,7 @@ test("a run is not archived twice, nor while a worker is alive or draining", () 
   expect(archiveRun(over, "finished", [worker("w1", "dead")], NOW)).not.toEqual([]);
 });
 
-test("the workers of a finished run expire with its conversations; those of a halted one, which may be resumed, do not", async () => {
+test("records of dead workers expire 90 days after a finished run is archived; those of a halted run, which may be resumed, do not", async () => {
   const expiresAt = 10_001 + CONVERSATION_DAYS * 86_400;
   for (const status of ["finished", "halted"] as const) {
     const over: ListedRun = { run: "r", progress: status, progressAt: 0 };

@@ -203,7 +203,7 @@ test("rewards that an app gives are the verdicts on its rollout and on its sub-a
   expect(givenVerdict({ ...outcome, app: { branches: [], counts: {}, reward: 1 } }, "searcher")).toBeUndefined();
 });
 
-/** The main agent and one searcher have two turns each. Null: the conversation is not well-formed. */
+/** The main agent and one searcher have two turns each. If `subTurns` is null, the searcher's conversation is not well-formed. */
 function scoreTurns(turnWeight: number, mainTurns: (number | null)[] | undefined, subTurns?: (number | null)[] | null) {
   const settings = teamConfig({ agents, algorithm: { turnWeight } });
   const sub = invocation([0], subTurns === null ? "malformed" : "answered");

@@ -205,7 +205,7 @@ test("when the last step closes, it enqueues the team that it started from, whic
       manifests: manifests as never,
     }),
   );
-  expect(commands[0]).toMatchObject({ kind: "enqueue", isLast: false });
+  expect(commands[0]).toMatchObject({ kind: "enqueue", key: "runs/test/teams/000002.json", isLast: false });
 });
 
 test("a team without one of its manifests is a damaged record", () => {

@@ -41,10 +41,10 @@ test("plan: a stage given as a share starts once the earlier steps' tokens reach
   const [before, begun] = [following(499), following(500)];
   expect([before.curriculum.stage, ...levels(before.groups)]).toEqual([0, 1, 1]);
   expect([begun.curriculum.stage, ...levels(begun.groups)]).toEqual([1, 2, 2]);
-  const zeroVariance = [0, 1].map((g) => groupOf(g, { finalized: finalizedWith(0) }));
-  // The step's own tokens, known once it is ready, do not count.
-  const open = { ...before, sampledTokens: 0 };
-  const [replace] = advance({ ...base, config: staged, steps: [open], ...complete(zeroVariance) });
+  // The step's own tokens do not count.
+  const score = { reward: 0, correct: 0, wellFormed: true, tokens: 9, invocations: {} };
+  const zeroVariance = [0, 1].map((g) => groupOf(g, { finalized: finalizedWith(0), rollouts: { "0": score } }));
+  const [replace] = advance({ ...base, config: staged, steps: [before], ...complete(zeroVariance) });
   expect(replace).toMatchObject({
     change: { set: [expect.anything(), expect.anything(), [["curriculum"], { stage: 0 }]] },
   });

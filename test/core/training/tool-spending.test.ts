@@ -54,7 +54,7 @@ test("raising a limit to what is already spent, or one that the run does not hav
     "run 'r' has already spent 3 of tools.budget.run.calls 4",
   );
   expect(() => raiseToolBudget(spent, { toolUsd: 1 })).toThrow("run 'r' has no tools.budget.run.usd to raise");
-  // The dollars spent are given in millionths: 0.02 of 0.03.
+  // 20,000 micro-dollars are $0.02.
   const inDollars = { ...spent, maxUsd: 0.03 };
   expect(() => raiseToolBudget(inDollars, { toolUsd: 0.02 })).toThrow(
     "run 'r' has already spent 0.02 of tools.budget.run.usd 0.03",

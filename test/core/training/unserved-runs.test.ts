@@ -1,4 +1,4 @@
-/** @file When a run gives up on a fleet or is refused by it: it keeps its workers, gets no new ones, and is halted once a role has none. */
+/** @file When a run gives up on a fleet or is refused by it: it keeps its workers, gets no new ones, and is halted once a role of an agent has none. */
 import { expect, test } from "vitest";
 import type { WorkerRecord } from "../../../core/contracts/records.ts";
 import {
