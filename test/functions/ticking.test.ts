@@ -169,7 +169,7 @@ test("a heartbeat that arrives just before a tick marks its worker dead keeps it
     if (isMark && !result.applied) refused++;
     return result;
   };
-  // The first tick suspects the worker, the second marks it dead, the third sees the heartbeat.
+  // The first tick suspects the worker, the second tries to mark it dead, the third sees the heartbeat.
   for (let tick = 0; tick < 3; tick++) {
     time += 10_001;
     await functions.tickAll();
@@ -179,7 +179,7 @@ test("a heartbeat that arrives just before a tick marks its worker dead keeps it
   expect(await store.table.get(tableKeys.group("test", 0, 0))).toMatchObject({ crashes: {} });
 });
 
-test("a name in the list of runs whose start was interrupted before RUN is no failure, and no other run waits for it", async () => {
+test("a listed run whose start was interrupted before RUN was written is no failure, and no other run waits for it", async () => {
   const store = memoryStore();
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   await store.table.insert(tableKeys.listed("interrupted"), { run: "interrupted" });
@@ -201,7 +201,7 @@ test("a damaged evaluation result is reported; its run is still repaired and adv
   const result = { run: "test", job, team, suite, ...score, lost: [], questions: [], seconds: 1 };
   await store.objects.commit(objectKeys.evaluation("test", damaged.job), bytes({ nonsense: true }));
   await store.objects.commit(objectKeys.evaluation("test", job), bytes(result));
-  // No event arrives: the outcomes are scored, and the step is advanced, by scheduled ticks alone.
+  // No event arrives: the outcomes are scored, and the step is advanced, by the two ticks below alone.
   const readStep = async () => StepRecord.parse(await store.table.get(tableKeys.step("test", 0)));
   const step = await readStep();
   for (const g of step.groups.keys())

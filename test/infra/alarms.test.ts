@@ -1,4 +1,4 @@
-/** @file The alarms, who receives them, and the metrics that are read from tick's log lines. */
+/** @file The alarms, who receives them, the metrics that are read from tick's log lines, and the settings that a deployment refuses. */
 import { expect, inject, test } from "vitest";
 import { metricsLines } from "../../functions/reconciling.ts";
 import { readSettings } from "../../stacks/settings.ts";

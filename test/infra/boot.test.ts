@@ -1,6 +1,7 @@
 /**
  * @file An instance's first boot, run by bash in an empty folder, with one small script in place of AWS, the network and
- * systemd: the instance either starts its worker, or terminates itself with the reason and without a replacement.
+ * systemd: the instance either starts its worker, or logs the reason and terminates itself without a replacement. Then what the units that it
+ * writes do.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -121,9 +122,11 @@ test("a worker gets all the settings it needs, and is started", () => {
   expect(settings).toMatchObject({
     ...{ FLEET: "main", ADDRESS: "10.0.0.5", PORT: "7800" },
     ...{ AWS_REGION: "us-east-1", MGRPO_WORKER_TOKEN: "token-of-all-workers" },
+    MGRPO_TABLE: ofKind(inject("prod"), "Table")[0]?.inputs.name,
+    MGRPO_BUCKET: ofKind(inject("prod"), "Bucket")[0]?.inputs.bucket,
   });
   expect(settings).toMatchObject({ MGRPO_SEARCH_KEY: "key-of-a-search" });
-  // Not passed: the first is not set, the second not used here.
+  // Neither is passed: the model's key is not set, and this fleet calls no judge.
   expect(settings).not.toHaveProperty("MGRPO_MODEL_KEY");
   expect(settings).not.toHaveProperty("MGRPO_JUDGE_KEY");
   const unit = unitOf("mgrpo-worker");
@@ -212,7 +215,7 @@ test.each([
   ["mgrpo-worker", "worker-failed", "the worker failed five times in ten minutes"],
   ["mgrpo-server", "server-failed", "the server failed five times in ten minutes"],
 ])(
-  "when %s starts mgrpo-end@%s, the last line of the instance's log is the reason, and it terminates itself without a replacement",
+  "when %s starts mgrpo-end@%s, the instance terminates itself without a replacement, and the last line of its log is the reason",
   (name, how, reason) => {
     const { unit, start, last } = boot("", "FleetMain", "served");
     const [, unless = ""] = /^ConditionPathExists=!(.*)$/m.exec(unit("mgrpo-end@")) ?? [];
@@ -224,7 +227,7 @@ test.each([
 );
 
 test.each(["mgrpo-worker", "mgrpo-server"])(
-  "the instance ends when the last allowed start of %s fails, not the first",
+  "systemd restarts %s after a failure, and ends the instance only when the fifth start fails",
   (name) => {
     const unit = boot("", "FleetMain", "served").unit(name);
     for (const line of ["StartLimitBurst=5", "Restart=on-failure", "RestartMode=direct"])

@@ -1,7 +1,7 @@
 /**
  * @file Evaluates sst.config.ts as `sst deploy` would, with neither AWS nor Pulumi's engine: SST's own components run against mocks that
- * accept everything. Prints every resource with its inputs, as JSON. One process per stage, since SST keeps its state in
- * globals: `evaluate.ts <stage>`. Needs `npx sst install` first (npm run test:infra does it).
+ * accept everything. Prints the deployment as JSON: every resource with its inputs, and the handlers, the outputs and the app. One process per
+ * stage, since SST keeps its state in globals: `evaluate.ts <stage>`. Needs `npx sst install` first (npm run test:infra does it).
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -54,7 +54,10 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** A repository as a deployment finds it: links to the real files, and an archive like that of `npm run pack`, with the files that are read. */
+/**
+ * A repository as a deployment finds it: links to the real files, and an archive like that of `npm run pack`, with only the files that the
+ * deployment reads.
+ */
 function openRoot(path: string): string {
   execFileSync(process.execPath, ["build.mjs"], { cwd: ROOT });
   for (const name of ["stacks", "package.json", "package-lock.json", "build.mjs", "dist"])

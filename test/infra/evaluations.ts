@@ -29,7 +29,7 @@ export const SECRETS = {
 
 export async function setup(project: TestProject): Promise<void> {
   const secrets = Object.fromEntries(Object.entries(SECRETS).map(([name, value]) => [`SST_SECRET_${name}`, value]));
-  // Goes first: the other evaluations leave dist/ without a project.
+  // First, because it puts a project into dist/: each later evaluation builds dist/ again, without one.
   project.provide("serverless", await evaluate("home", { MGRPO_FLEETS: "none", MGRPO_PROJECT: PROJECT }));
   project.provide("served", await evaluate("served", { ...secrets, MGRPO_SERVERS: `main=${SERVED_MODEL}` }));
   project.provide("prod", await evaluate("prod", { ...secrets, MGRPO_ALERT_EMAIL: "ops@example.org" }));

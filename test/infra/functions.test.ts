@@ -40,7 +40,7 @@ test.each(NAMES)("%s: arm64, with a time limit, the names of table and bucket, a
   expect(log.retentionInDays).toBe(30);
 });
 
-test("functions get the path of a project's bundle if MGRPO_PROJECT names one", () => {
+test("functions get the path of the project's bundle if MGRPO_PROJECT names a project", () => {
   const projectsOf = (deployment: typeof prod) =>
     NAMES.map(
       (name) => theOne(ofKind(deployment, "Function"), `${name}Function`).inputs.environment.variables.MGRPO_PROJECT,

@@ -5,7 +5,7 @@ export const MOCK_ACCOUNT = "123456789012";
 export const MOCK_REGION = "us-east-1";
 const LOCAL_ZONES = ["us-east-1-atl-1a", "us-east-1-bos-1a", "us-east-1-chi-1a", "us-east-1-dfw-1a"];
 
-/** The state of a resource that was just created. */
+/** The id and state of a resource that was just created. */
 export function mockResource({ type, name, inputs }: Resource) {
   const kind = type.split("/").at(-1)?.split(":").at(-1) ?? type;
   const state: Record<string, unknown> = {

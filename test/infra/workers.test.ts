@@ -1,4 +1,7 @@
-/** @file The fleets: empty by default, closed to the internet, with a worker's permissions and command line. */
+/**
+ * @file The fleets: empty by default, closed to the internet, with a worker's permissions and command line. Also the secrets, the deployment's
+ * record and the release's archive.
+ */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
