@@ -73,7 +73,7 @@ const wrongField: Attack = (given) => {
   return { behavior: { searches: [rightQuery(given)], visits: [lookUp.of], report }, maximum: SEARCH + PAGE };
 };
 
-/** Opens the page of a country other than the one named, and reports that country's value. */
+/** Opens the pages of another country and of that country's capital, and reports that country's value. */
 const wrongPage: Attack = (given) => {
   const { lookUp, where, countries, random } = given;
   const other = oneOf(countries, random) ?? expect.fail();
@@ -154,7 +154,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   ...{ stuffedReport, stuffedQuery, longerWords, manyPages, nonsense },
 };
 
-/** The attacks that earn more than their maximum, each with an example. `cases` in total, divided equally among the attacks. */
+/** The attacks that earn more than their maximum, each with an example. Tries `cases` in total, the same number for each attack, rounded up. */
 export function overRewarded(target: Target, attacks: Readonly<Record<string, Attack>>, cases: number) {
   const tried = new Map(Object.keys(attacks).map((name) => [name, 0]));
   const found: Record<string, string> = {};

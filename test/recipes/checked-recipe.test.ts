@@ -48,7 +48,7 @@ test.each([
   expect(() => resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" })).toThrow(`recipe.mjs: ${reason}`);
 });
 
-test("an exception in ask(), files() or demonstrations, and a malformed question of ask(), are the recipe's error", async () => {
+test("an exception in ask(), files() or demonstrations, and a malformed question from ask(), are reported as errors of the recipe", async () => {
   const own = mkdtempSync(join(folder, "odd-"));
   const failing = "*[Symbol.iterator]() { yield { prompt: '?', turns: [] }; throw new Error('no data'); }";
   const base = `{ folder: "models/main", files() { throw new Error("no words"); }, demonstrations: () => ({ ${failing} }) }`;

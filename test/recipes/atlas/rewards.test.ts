@@ -77,7 +77,7 @@ test("expert: a correct look-up scores 1", () => {
   expect(scoreOf(both, "Iraq, Jordanian dinar", "Jordan", "Jordan")).toBe(1);
 });
 test("expert: a constraint dropped from the query costs half of the search", () => {
-  // Iraq's own page names one of the two conditions (as its title): 0.2 * 1/2 + 0.3 * 1/2; the report is wrong.
+  // The query has one of two terms, 0.2 * 1/2; Iraq's page shows one condition, 0.3 * 1/2; Syria meets only one, so the report earns 0.
   expect(scoreOf(both, "Iraq", "Iraq", "Syria")).toBeCloseTo(0.25);
 });
 test("expert: the wrong field of the correct page earns no credit for the report", () => {

@@ -80,6 +80,9 @@ test("parsing a page returns the facts that it was written from", () => {
       const page = readPage(pages.get(country.name) ?? "");
       expect(page.title).toBe(country.name);
       expect(page.fields.get("capital")).toBe(country.capital);
+      expect(page.fields.get("region")).toBe(country.region);
+      expect(page.fields.get("currency")).toBe(country.currency);
+      expect(page.fields.get("languages")).toBe(country.languages.join(", "));
       expect(page.fields.get("area")).toBe(country.area === 0 ? "under 1" : String(country.area));
       expect(page.fields.get("borders")).toBe(country.borders.length === 0 ? "none" : country.borders.join(", "));
       expect(readPage(pages.get(country.capital) ?? "").fields.get("capital of")).toBe(country.name);

@@ -89,6 +89,8 @@ test("an LLM that shares the policy of another gets the same adapter and optimiz
   expect(local["searcher"]).toMatchObject({ policy: "of:main", lora: { rank: 16 }, optimizer: { maxGradientNorm: 1 } });
   const remote = resolved([...shared, "agents.main.policy=tinker:http://gpu1:8000"]).agents;
   expect(remote["searcher"]).toMatchObject({ policy: "of:main", lora: null, optimizer: { maxGradientNorm: null } });
+  for (const { main, searcher } of [local, remote])
+    expect([searcher?.lora, searcher?.optimizer]).toEqual([main?.lora, main?.optimizer]);
 });
 
 describe("an agent that is given a model", () => {

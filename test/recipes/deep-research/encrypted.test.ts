@@ -1,6 +1,6 @@
 /**
- * @file An encrypted benchmark, evaluated with tools, models and a judge that all see the questions: no file left behind contains one in
- * plain text, not even the logs, the cache or the reasons for lost rollouts.
+ * @file An encrypted benchmark, evaluated with tools, models and a judge that all see the questions: no file left behind contains a
+ * question in plain text, not even the logs, the cache or the reasons for lost rollouts.
  */
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

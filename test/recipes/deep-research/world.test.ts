@@ -80,7 +80,7 @@ const QUICK = [
 
 /**
  * Does what `mgrpo train` does, in this process, on a store in memory. Returns the run's records, the keys of all
- * objects, and, as `text`, the JSON objects and the log.
+ * objects, as `text` the JSON objects and the log, and `manifest`, which reads the manifest of a version.
  */
 async function train(recipeName: string, set: readonly string[]) {
   const lines: string[] = [];

@@ -80,7 +80,7 @@ const oneHopShort: Attack = (given) => {
   return { behavior: { searches: [rightQuery(given)], visits, report: correct[0] ?? "" }, maximum };
 };
 
-/** An area in another unit, or a name with a unit. */
+/** An area with a wrong unit or a wrong number of digits, or a name with a unit. */
 const wrongUnit: Attack = (given) => {
   const { lookUp, random } = given;
   const { report: right, ...behavior } = honest(given);

@@ -80,7 +80,7 @@ test("no demonstration asks a held-out question or has a held-out phrasing", () 
   }
 });
 
-test.each(CASES)("%s %s: no look-up of a held-out question is in a demonstration of three seeds", (arm, agent) => {
+test.each(CASES)("%s %s: no look-up of a held-out question is in the demonstrations of three seeds", (arm, agent) => {
   const held = new Set(
     questionSet(1).heldOut.flatMap(({ facts }) => Facts.parse(facts).lookUps.map(({ task }) => task)),
   );

@@ -49,7 +49,7 @@ test("questions are valid records with distinct ids; the seed determines the tra
   expect(questionSet(2).train).not.toEqual(set.train);
 });
 
-test("the suites ask two splits of the held-out questions, at least 300 in the one that is reported, all kinds equally often", () => {
+test("development and test split the held-out questions, with all kinds equally often, at most 64 in development and at least 300 in test", () => {
   expect(development.length).toBeLessThanOrEqual(64);
   expect(testSplit.length).toBeGreaterThanOrEqual(300);
   expect([...development, ...testSplit]).toEqual(set.heldOut);
