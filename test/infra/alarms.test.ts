@@ -33,6 +33,7 @@ test("a single message in a dead-letter queue raises its alarm", () => {
   expect(ofQueues.length).toBeGreaterThan(0);
   for (const { name, inputs } of ofQueues) {
     expect(inputs).toMatchObject({ threshold: 0, comparisonOperator: "GreaterThanThreshold", evaluationPeriods: 1 });
+    expect(inputs).toMatchObject({ metricName: "ApproximateNumberOfMessagesVisible", statistic: "Maximum" });
     const queue = theOne(ofKind(prod, "Queue"), `${name.replace("Letters", "")}Queue`).inputs;
     expect(inputs.dimensions.QueueName).toBe(queue.name);
   }
@@ -71,7 +72,8 @@ test.each([
   ["RunSpend", "RunSpent", "has spent 80% of its budget", 0.8],
 ])("%s alarms on %s, separately for each run that %s", (name, metric, _what, threshold) => {
   const { inputs } = theOne(alarms, name);
-  expect(inputs).toMatchObject({ evaluationPeriods: 1, threshold });
+  const comparisonOperator = "GreaterThanOrEqualToThreshold";
+  expect(inputs).toMatchObject({ evaluationPeriods: 1, threshold, comparisonOperator });
   const [query, ...others] = inputs.metricQueries;
   expect(others).toEqual([]);
   const logged = theOne(ofKind(prod, "LogMetricFilter"), metric).inputs.metricTransformation;
