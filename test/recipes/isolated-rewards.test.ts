@@ -1,4 +1,7 @@
-/** @file The rewards of a user's recipe run in a thread: code that blocks is terminated, and everything else works as without a thread. */
+/**
+ * @file The rewards of a user's recipe run in a thread. Code that blocks or exits ends the thread, not this process. Judgments, errors,
+ * reservations and aborts cross the thread boundary.
+ */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** @file A recipe's tools and app are opened; what is malformed or throws is refused, and the error names the file. */
+/**
+ * @file Opening a recipe's tools and app. Settings are refused for tools that take none. What is malformed or throws is refused, and the error
+ * names the file.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

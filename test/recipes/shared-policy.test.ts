@@ -16,7 +16,7 @@ test("atlas has one base model for both roles, with a system message each", () =
   expect(main?.system).not.toBe(searcher?.system);
 });
 
-test("an app cannot use the shipped model, which needs system messages that apps do not send; the native loop can", () => {
+test("an app cannot use the shipped model, which needs atlas's system messages; the native loop can", () => {
   expect(() => resolved(app, [])).toThrow("arm shared-policy: atlas's shared model needs atlas's system messages");
   expect(resolved(app, ["runner=native"]).agents["searcher"]?.policy).toBe("of:main");
   expect(resolved(app, ownModels("main", "searcher")).agents["searcher"]).toMatchObject({

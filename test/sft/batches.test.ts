@@ -32,7 +32,7 @@ test("equal examples are on the same side, held out at most once; the limit caps
   expect(capped.training).toEqual(split(EXAMPLES, 0.1, 1000).training);
 });
 
-test("split by prompt, all answers to a prompt are on the same side, and one of each held-out prompt is evaluated", () => {
+test("split by prompt, all answers to a prompt are on the same side, and one answer to each held-out prompt is evaluated", () => {
   const answers = Array.from({ length: 800 }, (_, i): Example => ({ tokens: [i % 100, 7, i], turns: [[2, 3]] }));
   const promptsOf = (examples: readonly Example[]) => examples.map(({ tokens }) => tokens[0]);
   const byPrompt = split(answers, 0.2, 1000, "prompt");

@@ -81,7 +81,12 @@ test.each<[string, readonly unknown[], object, string]>([
   ["another system message", [{ role: "system", content: "Hi." }, USER, ANSWER], {}, "agents.searcher.system"],
   ["another tool", [USER, ANSWER], { tools: [{ function: { name: "visit" } }] }, "its tool 'visit'"],
   ["a setting that would be ignored", [USER, { ...ANSWER, weight: 0 }], {}, "weight"],
-  ["a marker of the template", [USER, { role: "assistant", content: "a<|im_end|>" }], {}, "<|im_end|> inside a turn"],
+  [
+    "a special token of the chat template",
+    [USER, { role: "assistant", content: "a<|im_end|>" }],
+    {},
+    "<|im_end|> inside a turn",
+  ],
 ])("a line with %s is refused with its number", (_name, messages, rest, fault) => {
   expect(() => parsed(messages, rest)).toThrow(/^demos\.jsonl:2: /);
   expect(() => parsed(messages, rest)).toThrow(fault);

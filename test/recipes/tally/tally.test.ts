@@ -1,4 +1,7 @@
-/** @file Laws of tally: questions need 0 to 20 invocations and share no village, a scripted team answers, demonstrations fit the limits. */
+/**
+ * @file Laws of tally: questions need 0 to 20 invocations and share no village, a scripted team answers, demonstrations fit the limits, base
+ * models match the recipe, and the expert scores reports.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -77,7 +80,7 @@ test.each(recipe.baseModels ?? [])("$folder has the tokenizer, config and traini
   expect(record).toMatchObject({ ...base.training, seed: base.seed });
 });
 
-test("the expert pays for the look-up, the number and the page, and only if the task's person is looked up", async () => {
+test("the expert pays for the look-up, the number and the page, and only if the task names a person who is looked up", async () => {
   const question = set.train.find(({ kind }) => kind === "1 calls") ?? expect.fail();
   const village = villageAsked(question);
   const entry = entryOf(village, "Ada") ?? expect.fail();

@@ -1,4 +1,7 @@
-/** @file Traces of every convention become the same conversation, apart from thinking that some lack, and `mgrpo sft` reads it. */
+/**
+ * @file Traces of every convention become the same conversation, apart from the thinking, tools and agent name that some lack, and `mgrpo sft`
+ * reads it.
+ */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { refuseMalformed, refuseOtherAgent, type TargetAgent } from "../../../sft/check.ts";
@@ -80,7 +83,7 @@ test("a tool whose parameters are the JSON `null`, as OpenLLMetry records it, is
   expect(lines).toEqual([expect.objectContaining({ tools: [{ type: "function", function: { name: "now" } }] })]);
 });
 
-test("a conversation in files of several conventions is imported once per agent named, and once for those that name none", () => {
+test("a conversation in files of several conventions is imported once per agent that they name, and once for the files that name none", () => {
   const files = ["current.jsonl", "span-events.jsonl", "openinference.jsonl", "ai-sdk.jsonl", "openai.jsonl"].map(
     traceFile,
   );

@@ -51,7 +51,7 @@ test("a conversation is imported up to its second prompt", () => {
   expect(report.cut).toBe(1);
 });
 
-test("calls in messages of their own are one turn, and a call without an id has the response at its position", () => {
+test("assistant messages in a row with one call each become one turn, and a call without an id has the response at its position", () => {
   const call = (query: string): JsonValue => ({
     role: "assistant",
     parts: [{ type: "tool_call", id: null, name: "search", arguments: { query } }],
@@ -177,7 +177,7 @@ test("the score of a later answer does not count for the first", () => {
   expect(taken({ feedback: 1 }).lines.map(roles)).toEqual(["user assistant"]);
 });
 
-test("content is imported from an event of its own, without a span", () => {
+test("content is imported from events in log records, without a span", () => {
   const attributes = keyValues({
     "gen_ai.operation.name": "chat",
     "gen_ai.input.messages": [Q],

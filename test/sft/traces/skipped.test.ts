@@ -178,7 +178,7 @@ test.each([
     /^traces.jsonl:2: resourceSpans.0.scopeSpans.0.spans.0.spanId: /,
   ],
   [
-    "a message with something that would be lost",
+    "a conversation with a key that would be lost",
     '{"messages": [{"role": "assistant", "content": "", "refusal": "my secret"}]}',
     /^traces.jsonl:1: messages.0.refusal: /,
   ],
