@@ -65,7 +65,7 @@ test.each<[string, CheckpointFiles, string[]]>([
   ["an adapter", ADAPTER, ["adapter_config.json", "adapter_model.safetensors", "base.json", "training.json"]],
   ["all weights", WHOLE, [...[...WHOLE.keys()].filter((file) => file !== "training.json"), "training.json"].sort()],
 ])(
-  "%s: a training run that is killed and restarted ends with the same bytes, wherever it is killed",
+  "%s: a training run that is killed in a step, an evaluation or a save ends with the same bytes once it is restarted",
   async (name, base, files) => {
     const whole = training(`${name} whole`, base);
     const { progress } = await trainAgent(whole);
@@ -153,7 +153,7 @@ test("changed settings, and a folder that this training did not write, are refus
   await expect(trainAgent(other)).rejects.toThrow("exists: give another --to");
 });
 
-test("an adapter's folder has the tokenizer and the chat template that it was trained with, and of its base only the path and hashes", async () => {
+test("an adapter's folder has the tokenizer and the chat template that it was trained with, and of its base only the path and each file's hash and size", async () => {
   const own = ["chat_template.jinja", "tokenizer.json"].map((name) => [name, Uint8Array.of(1)] as const);
   const { folder, ...rest } = training("tokenizer", new Map([...ADAPTER, ...own]));
   await trainAgent({ folder, ...rest });

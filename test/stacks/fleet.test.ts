@@ -1,4 +1,7 @@
-/** @file Fleets of sst.config.ts: those that the contract of the DEPLOYMENT record refuses are never deployed. */
+/**
+ * @file Which fleets of sst.config.ts are refused before they are deployed: those that the contract of the DEPLOYMENT record refuses, those
+ * whose agent and roles do not fit, repeated roles, and an onDemand that is not between 0 and max.
+ */
 import { expect, test } from "vitest";
 import { Fleet } from "../../core/contracts/deployment.ts";
 import { type FleetSettings, refuseUnusable } from "../../stacks/fleet.ts";

@@ -112,7 +112,7 @@ test("a worker may tag the expiring objects that it writes", () => {
 test.each([
   ["main", main],
   ["evaluators", evaluators],
-])("%s: writes under runs/ need If-None-Match, except an upload's parts, and no object is deleted", (_, statements) => {
+])("%s: writes under runs/ need If-None-Match, except an upload's parts, and no delete is allowed", (_, statements) => {
   const denied = statements.filter(({ effect }) => effect === "Deny");
   expect(denied).toEqual([
     {

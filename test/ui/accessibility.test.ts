@@ -13,7 +13,7 @@ const goTo = async (page: Page, address: string) => {
   await drawn(page);
 };
 
-/** Scripts that a debugger evaluates are not subject to the page's content security policy. */
+/** Runs axe in the page. The page's Content-Security-Policy does not apply to a script that a debugger evaluates. */
 async function analyze(page: Page, rules: readonly string[] | undefined): Promise<AxeResults> {
   await page.evaluate(axe.source);
   const options = rules ? { runOnly: [...rules] } : {};

@@ -84,5 +84,5 @@ export async function drawn(page: Page): Promise<void> {
   });
 }
 
-/** What a reader sees of a page, as text. */
+/** The visible text of a page below its header. */
 export const textOf = (page: Page): Promise<string> => page.locator("main").innerText();

@@ -18,7 +18,7 @@ const HOSTILE = `${MARKUP} ${CONTROLS}`;
 
 /** How a page shows the recipe's note on every question of the run, up to the control characters. */
 export const SHOWN_NOTE = `Note: facts are <shuffled> ${MARKUP}`;
-/** The recipe of the run, for its folder. */
+/** The source of the run's recipe, for `recipe.mjs` in the recipe's folder. */
 export const HOSTILE_RECIPE = `export const recipe = {
   name: "hostile",
   config: {},

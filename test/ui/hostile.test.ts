@@ -38,7 +38,7 @@ inBrowser("hostile text is shown verbatim", async () => {
   expect(text).toContain("\u202e");
 });
 
-/** `holders` hold one note each. */
+/** Expects one hostile note per element that matches the selector `holders`. */
 const expectNotes = async (page: Page, holders: string) => {
   const count = await page.locator(holders).count();
   expect(count).toBeGreaterThan(0);

@@ -1,4 +1,7 @@
-/** @file The numbers on screen are those of the run's report, and the worst rollout is three clicks away. */
+/**
+ * @file The numbers on screen are those of the run's files, two rollouts can be shown side by side, and the worst rollout is three clicks
+ * away.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, inject } from "vitest";
@@ -35,7 +38,7 @@ inBrowser("the list of runs shows steps, held-out accuracy and rewards of the ne
   await expect.poll(() => page.locator("tbody tr").count()).toBe(1);
 });
 
-inBrowser("a run's page shows closed steps, held-out accuracy, and its reward chart in words", async () => {
+inBrowser("a run's page shows closed steps, held-out accuracy, and its charts' last values in words", async () => {
   const page = await open("/runs/demo");
   const facts = await page.locator(".facts dd").allInnerTexts();
   expect(facts).toEqual(expect.arrayContaining([`${report().perStep.length} of 3`, heldOut().join(" → ")]));
@@ -64,7 +67,7 @@ inBrowser("an address can hold a rollout and, beside it, one of another step; ea
   const titles = () => page.getByRole("heading", { level: 2 }).allInnerTexts();
   expect(await titles()).toEqual(["Step 2, rollout 4", "Step 1, rollout 0"]);
   const other = page.getByRole("region", { name: "step 1, rollout 0" });
-  // The key leads to the neighbor of the first.
+  // The key `j` leads to the neighbor of the first rollout.
   expect(await other.getByTitle("j", { exact: true }).count()).toBe(0);
   await other.getByRole("link", { name: "rollout 1 →" }).click();
   await page.waitForURL(/steps\/2\/3\/4\?beside=1\/2\/1$/);

@@ -1,4 +1,4 @@
-/** @file Tests of the dashboard in a browser. They need one, so `npm run test:ui` runs them and `npm test` does not. */
+/** @file Tests of the dashboard. Almost all need a browser, so `npm run test:ui` runs them and `npm test` does not. */
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({

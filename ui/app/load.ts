@@ -1,4 +1,4 @@
-/** @file How a page loads its view and follows its changes. */
+/** @file How a page loads its view, follows its changes, and handles keys. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type StreamState, useStream } from "./live.ts";
