@@ -39,7 +39,7 @@ test("with kept activations, the backward pass leaves out the forward products w
   expect(products(false) - products(true)).toBe(2 * 6 * 2);
 });
 
-test("auto keeps activations if the worker, with prefix trees, then needs at most a quarter of the machine's memory", () => {
+test("on the CPU, auto keeps activations if a worker that shares its machine then needs at most a quarter of the memory, with prefix trees even if they are off", () => {
   const stored = { mapped: true, bytes: 4 * 596_049_920 };
   const options = { ...OPTIONS, weightPacking: "off" } as const;
   const plan = (gradientCheckpointing: "on" | "off") =>
@@ -51,11 +51,12 @@ test("auto keeps activations if the worker, with prefix trees, then needs at mos
   const choice = (machine: number, more: Partial<EngineOptions> = {}) =>
     resolveGradientCheckpointing(QWEN3_06B, LORA, { ...options, ...more }, stored, machine);
   expect([choice(4 * needed), choice(4 * needed - 4)]).toEqual(["off", "on"]);
+  expect(choice(4 * needed - 4, { prefixTrees: false })).toBe("on");
   expect(choice(4 * needed, { gradientCheckpointing: "on" })).toBe("on");
   expect(choice(1e12, { provider: "cuda" })).toBe("on");
 });
 
-test("a small model is trained in one graph on every provider, and with checkpointing on, layer by layer", () => {
+test("with auto, all weights of a small model are trained in one graph on every provider; with checkpointing on, layer by layer", () => {
   const inOneGraph = (gradientCheckpointing: "auto" | "on", provider: "cpu" | "webgpu" | "cuda" = "cpu") => {
     const options = { ...OPTIONS, gradientCheckpointing, provider };
     const resolved = resolveGradientCheckpointing(TINY, null, options, { mapped: true, bytes: 1 });

@@ -1,4 +1,7 @@
-/** @file The gradient of every trained parameter: compiled = eager in all entries, and = central differences in the steepest, for each loss. */
+/**
+ * @file The gradient of every trained parameter, for each loss: every entry equals the eager engine's, and the steepest entry equals a central
+ * difference. Micro-batches, and the chunks of rows in the head, change gradients by rounding only.
+ */
 import { expect, test } from "vitest";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
@@ -33,7 +36,7 @@ async function gradientOf(trainer: Trainer, loss: Loss): Promise<Float32Array> {
   return takeGradient(trainer);
 }
 
-const WIDE: ModelConfig = { ...UNTIED, width: 4, headWidth: 2, ffnWidth: 4, vocabulary: 300_000 };
+const LARGE_VOCABULARY: ModelConfig = { ...UNTIED, width: 4, headWidth: 2, ffnWidth: 4, vocabulary: 300_000 };
 const SOME: LoraConfig = { rank: 2, alpha: 1, targets: ["k_proj", "up_proj"] };
 
 test.each<[string, ModelConfig, LoraConfig | null, Loss, Partial<EngineOptions>]>([
@@ -98,14 +101,14 @@ test.each([
 });
 
 test.each([
-  ["an adapter's", tinyAdapter(WIDE, LORA, 2), 4096],
-  ["all weights'", tinyCheckpoint(WIDE, 2), LAYERED.microBatchTokens ?? 0],
+  ["an adapter's", tinyAdapter(LARGE_VOCABULARY, LORA, 2), 4096],
+  ["all weights'", tinyCheckpoint(LARGE_VOCABULARY, 2), LAYERED.microBatchTokens ?? 0],
 ])(
   "a vocabulary so large that the head processes rows in chunks changes %s gradient by rounding only",
   async (_name, files, microBatchTokens) => {
     // 64 MiB hold 55 such rows: a micro-batch of 4 x 29 predictions takes three chunks, one sequence alone takes one.
     const long = Array.from({ length: 4 }, (_, i) => ({
-      tokens: Array.from({ length: 30 }, (_x, t) => (7919 * (t + 30 * i)) % WIDE.vocabulary),
+      tokens: Array.from({ length: 30 }, (_x, t) => (7919 * (t + 30 * i)) % LARGE_VOCABULARY.vocabulary),
       weights_T: Float32Array.from({ length: 30 }, (_x, t) => (t % 3) - 0.5),
     }));
     const at = async (batches: readonly (typeof long)[]) => {

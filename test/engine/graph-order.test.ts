@@ -1,4 +1,4 @@
-/** @file The order in which the runtime computes the training graph: no weight's gradient waits longer than necessary. */
+/** @file The order in which the runtime computes the training graph: a layer's weight gradients come before the backward pass of the layer below. */
 import { expect, test } from "vitest";
 import { EMBEDDING, FINAL_NORM } from "../../engine/checkpoint/parameters.ts";
 import { traceTrain } from "../../engine/compiled/graphs/train.ts";
@@ -31,7 +31,8 @@ test("gradients are computed from the head down, a layer's before the backward p
   const stages = gradients.map((name) => /layers\.\d+/.exec(name)?.[0] ?? name.slice(2));
   expect([...new Set(stages)]).toEqual([EMBEDDING, FINAL_NORM, "layers.1", "layers.0"]);
   expect(stages).toEqual([...stages].sort((a, b) => stages.indexOf(a) - stages.indexOf(b)));
-  // The values that outputs other than layer 0's gradients and the embedding's depend on. What computes none of them is layer 0's backward pass.
+  // All values that outputs need, except the gradients of layer 0's weights and of the embedded tokens. A node that computes none of these values
+  // belongs to layer 0's backward pass.
   const isBelow = (output: string) => output.startsWith("d:model.layers.0.") || output === "embeddedGradient";
   const above = new Set(outputs.map(({ name }) => name).filter((name) => !isBelow(name)));
   for (const node of [...order].reverse())

@@ -1,6 +1,6 @@
 /**
- * @file Matmuls in bfloat16: which ones, and their results. The CPU provider cannot multiply bfloat16: there, inputs and results of
- * matmuls are rounded to it, so a GPU's numerics can be tested without a GPU.
+ * @file Half precision: which matmuls are in bfloat16, their results, and the casts of weights stored in half precision. The CPU provider
+ * cannot multiply bfloat16: there, inputs and results of matmuls are rounded to it, so a GPU's numerics can be tested without a GPU.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { expect, test } from "vitest";
@@ -50,7 +50,7 @@ test.each([
   expect(new Set(written).size).toBe(written.length);
 });
 
-test("logits stay in fp32 in both graphs, and so do the two sums in the gradient of each norm in training", () => {
+test("logits stay in fp32 in decoding and training, and in training so do the two sums in the gradient of each norm", () => {
   const exactOf = ({ nodes }: Graph) => flat(nodes).filter((node) => isMatmul(node) && node.exact).length;
   expect(exactOf(traceBlock({ config: TINY, lora: null }, ON_CUDA).graph)).toBe(1);
   const norms = TINY.layers * 4 + 1;

@@ -1,4 +1,4 @@
-/** @file SHA-256 of bytes that are too long for one call. */
+/** @file SHA-256 computed in chunks, and of bytes that are too long for one hash call of Node.js. */
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -13,7 +13,7 @@ test("a hash computed in chunks equals the hash of the whole", () => {
 });
 
 test("input too long for one hash call of Node.js has the right hash", async () => {
-  // Never written to, so they take no memory.
+  // The array is never written to, so it takes no memory.
   const zeros = new Uint8Array(2 ** 31 + 1);
   // head -c 2147483649 /dev/zero | sha256sum
   const expected = "b8030a8ab89280935633d8d991da3d9907c0f12e8b6fc3bfc515f4d440872b6e";

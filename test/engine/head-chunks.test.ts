@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { headChunks, headRows } from "../../engine/compiled/graphs/head-chunks.ts";
 
-/** A row of logits takes all of the head's bytes. */
+/** One row of logits is as large as the head's largest array may be, so the limit is its minimum: 3 rows. */
 const VOCABULARY = 2 ** 24;
 
 test.each([3, 5, 7])("%i rows: no chunk is a single row, which would round differently", (rows) => {

@@ -1,4 +1,4 @@
-/** @file A large model on disk that takes no space there: its file of weights is a header and a hole. */
+/** @file A large model that takes almost no disk space: its file of weights is sparse, with data only in the header. */
 import { mkdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";

@@ -7,7 +7,7 @@ import type { EngineOptions, PolicyEngine, SampleRequest } from "../../core/port
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
 const BLOCKED = new URL("../fixtures/blocked-engine.mjs", import.meta.url).href;
-/** Blocks threads that start after this call for this long in each graph run. A running thread keeps its value. */
+/** Threads that start after this call are blocked for `seconds` in each graph run. It does not affect threads that already run. */
 const block = (seconds: number) =>
   Object.assign(process.env, { NODE_OPTIONS: `--import=${BLOCKED}`, MGRPO_TEST_BLOCK_SECONDS: seconds });
 const limited = (turnSeconds: number, trainingSeconds: number): EngineOptions => ({

@@ -1,4 +1,7 @@
-/** @file Training sequences that lack what their loss needs, steps that would make weights NaN, and sample requests that no engine can answer. */
+/**
+ * @file What the engines refuse: empty sequences, sequences that lack what their loss needs, temperatures at which log-probs would be NaN,
+ * invalid optimizer steps, and sample requests that no engine can answer.
+ */
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { Loss, PolicyEngine, SampleRequest, TrainingSequence } from "../../core/ports.ts";
@@ -25,7 +28,7 @@ test.each<[string, PolicyEngine]>([
   ["compiled", compiledEngine],
   ["eager", eagerEngine],
 ])(
-  "%s: an empty sequence is refused, and so is a temperature of 0, at which log-probs would be NaN",
+  "%s: an empty sequence is refused, and so is a temperature of 0 or NaN, at which log-probs would be NaN",
   async (_name, engine) => {
     const trainer = await engine.openTrainer(tinyCheckpoint(), OPTIONS);
     const sequence = { tokens: [1, 2], weights_T: new Float32Array(2) };
@@ -57,21 +60,18 @@ test.each<[string, Partial<Record<keyof OptimizerConfig, unknown>>, number]>([
   ["epsilon", { epsilon: 0 }, 1],
   ["weightDecay", { weightDecay: undefined }, 1],
   ["maxGradientNorm", { maxGradientNorm: 0 }, 1],
-])(
-  "an optimizer step with a %s that would make weights NaN is refused, and changes nothing",
-  async (name, changes, scale) => {
-    const state = openTrainedState(tinyCheckpoint());
-    state.gradient[0] = 1;
-    const before = structuredClone([state.weights, state.gradient]);
-    const optimizer = { ...OptimizerConfig.parse({}), ...changes } as OptimizerConfig;
-    await expect(state.optimizerStep(optimizer, scale)).rejects.toMatchObject({
-      code: "config-invalid",
-      message: expect.stringContaining(`optimizerStep: ${name}: `) as string,
-    });
-    expect([state.weights, state.gradient]).toEqual(before);
-    expect(await state.optimizerStep({ ...OptimizerConfig.parse({}), learningRate: 0 })).toEqual({ gradientNorm: 1 });
-  },
-);
+])("an optimizer step with an invalid %s is refused, and changes nothing", async (name, changes, scale) => {
+  const state = openTrainedState(tinyCheckpoint());
+  state.gradient[0] = 1;
+  const before = structuredClone([state.weights, state.gradient]);
+  const optimizer = { ...OptimizerConfig.parse({}), ...changes } as OptimizerConfig;
+  await expect(state.optimizerStep(optimizer, scale)).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringContaining(`optimizerStep: ${name}: `) as string,
+  });
+  expect([state.weights, state.gradient]).toEqual(before);
+  expect(await state.optimizerStep({ ...OptimizerConfig.parse({}), learningRate: 0 })).toEqual({ gradientNorm: 1 });
+});
 
 const request: SampleRequest = {
   sequence: "s",

@@ -50,7 +50,7 @@ test("with a shared prompt, a lane gets at most 8 sequences more than the emptie
   expect(assigned()[0]).toEqual([...names.slice(0, 8), "t", "s11"]);
 });
 
-test("a branch gets the lane that has its sequence's cache, even if another has fewer sequences", async () => {
+test("a branch gets the lane that has the cache of the sequence it branches from, even if another lane has fewer sequences", async () => {
   const { ask, assigned, sampler } = lanes(2);
   for (const [name, prompt] of [
     ["a", 1],

@@ -9,7 +9,7 @@ import { readSafetensors } from "./read-safetensors.ts";
 import { TINY, tinyCheckpoint } from "./tiny.ts";
 
 test("a large tensor in half precision is read in parts, to the same values", () => {
-  // bfloat16 holds integers up to 256.
+  // bfloat16 represents every integer up to 256 exactly.
   const values = Float32Array.from({ length: 2 ** 22 + 3 }, (_, i) => i % 251);
   const bytes = writeSafetensors(new Map([["a", { shape: [values.length], values }]]), {}, "BF16");
   const found = readSafetensors(bytes, "x").tensors.get("a")?.values ?? expect.fail("no tensor");
@@ -19,7 +19,7 @@ test("a large tensor in half precision is read in parts, to the same values", ()
 /** Its embedding has 8 * (2 ** 17 + 3) elements. */
 const LARGE = { ...TINY, width: 8, ffnWidth: 8, vocabulary: 2 ** 17 + 3 };
 
-test.each<WrittenType>(["F32", "BF16"])("%s: every part of a large tensor is checked for NaN", (dtype) => {
+test.each<WrittenType>(["F32", "BF16"])("%s: the last part of a large tensor is checked for NaN, too", (dtype) => {
   const layout = parameterLayout(LARGE);
   const weights = initializeWeights(LARGE, 1);
   const files = () => tinyCheckpoint(LARGE).set(MODEL_FILE, writeModel(layout, weights, dtype));

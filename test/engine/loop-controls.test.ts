@@ -1,4 +1,4 @@
-/** @file Chat templates that leave an iteration: those whose text the renderer would drop are refused, all others render. */
+/** @file Chat templates with {% break %} or {% continue %}: those whose text the renderer would drop are refused, all others render. */
 import { Template } from "@huggingface/jinja";
 import { expect, test } from "vitest";
 import { openTemplate, TokenizerConfig } from "../../engine/tokenizer/chat-template.ts";

@@ -25,12 +25,12 @@ test("the memory predicted for keys and values is what the cache allocates, incl
   cache.reserve(100);
   const arrays = Object.values(cache.firstSlots(OPTIONS.slots));
   const bytes = arrays.reduce((sum, { data }) => sum + (data as Float32Array).byteLength, 0);
-  // All arrays have width 128; while the last one grows, its 64 exist too.
+  // All arrays have a cache width of 128; while the last one is widened, its narrower copy of width 64 also exists.
   const narrower = bytes / arrays.length / 2;
   expect(planMemory(TINY, LORA, { ...OPTIONS, contextTokens: 100 }, stored(4)).cache).toBe(bytes + narrower);
 });
 
-test("each setting changes only its own parts", () => {
+test("micro-batch size, prefix trees, slots and rank each change only their own parts", () => {
   const before = plan();
   const ofBatch = { activations: expect.any(Number), trees: expect.any(Number) };
   expect(plan({ microBatchTokens: 1024 })).toEqual({ ...before, ...ofBatch });
@@ -75,7 +75,7 @@ test("a KL reference adds a copy of the trained weights; a mapped base is its ow
   expect(adapter.weights).toBe(plan().weights);
 });
 
-test("staleness adds a sampler for each version: its weights or adapter, and its cache", () => {
+test("each step of staleness adds a sampler for one more version: its weights or adapter, and its cache", () => {
   const [now, stale] = [0, 1].map((staleness) => planMemory(QWEN3_06B, null, options, stored(4), { staleness }));
   expect(stale).toEqual({ ...now, weights: ((now?.weights ?? 0) * 4) / 3, cache: 2 * (now?.cache ?? 0) });
   const [one, three] = [0, 2].map((staleness) => planMemory(QWEN3_06B, LORA, options, stored(4), { staleness }));

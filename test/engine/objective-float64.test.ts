@@ -65,7 +65,7 @@ test.each<[object, number]>([
   const { uniform } = stream("objective", "policies");
   const perturbed = (spread: number) => start_A.map((value) => value + spread * (uniform() - 0.5));
   const policies = { behavior_A: perturbed(3), proximal_A: perturbed(3), reference_A: perturbed(1) };
-  /** CISPO holds its importance weights constant, so its loss is linear: its slopes are the gradient at the start. */
+  /** CISPO holds its importance weights constant, so its loss is linear in the log-probs, with the gradient at the start as its slopes. */
   const lossAt = (current_A: number[]): number => {
     const given = { advantage, tokenWeight: 0.2, current_A, ...policies };
     if (algorithm.policyLoss.kind !== "cispo") return trajectoryLoss(given, algorithm).loss;

@@ -1,4 +1,4 @@
-/** @file Quantized bases are shared by the samplers and trainers of one checkpoint. */
+/** @file The quantized base of a checkpoint is computed once per process. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

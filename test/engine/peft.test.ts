@@ -1,5 +1,6 @@
 /**
  * @file Adapters compared with PEFT (test/fixtures/peft/make.py): we read its files, compute its loss and gradients, and write its format.
+ * Also how an adapter is initialized, and which adapters are refused.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -161,7 +162,7 @@ describe("an adapter", () => {
     expect(saved[1]).toEqual(saved[0]);
   });
 
-  test("initially computes what its base does; A is uniform within 1 / sqrt(inputs) and depends on the seed", async () => {
+  test("initially computes what its base does: B is 0; the entries of A are at most 1 / sqrt(inputs) in size, and depend on the seed", async () => {
     const { layout, weights } = initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "main"]);
     expect(initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "main"]).weights).toEqual(weights);
     expect(initializeAdapter(TINY, { ...LORA, rank: 8 }, [1, "sub"]).weights).not.toEqual(weights);
@@ -231,7 +232,7 @@ describe("an adapter that is damaged, unsupported or for another base", () => {
     ["DoRA", () => withConfig({ use_dora: true }), /use_dora = true/],
     ["a setting of a later PEFT", () => withConfig({ use_something: { on: 1 } }), /use_something = {"on":1}/],
     [
-      "another type, without LoRA's settings",
+      "another type, without lora_alpha",
       () => withConfig({ peft_type: "LOHA", alpha: 8, lora_alpha: undefined }),
       /peft_type = "LOHA" is not supported/,
     ],
@@ -247,7 +248,7 @@ describe("an adapter that is damaged, unsupported or for another base", () => {
   });
 });
 
-test("an adapter can target each of a decoder's seven linear layers, and has parameters only for its targets", () => {
+test("an adapter can target each of the seven linear layers in a decoder layer, and has parameters only for its targets", () => {
   expect(LoraTarget.options).toHaveLength(7);
   const { parameters } = adapterLayout(UNTIED, { rank: 2, alpha: 2, targets: ["v_proj"] });
   expect(parameters.map(({ name, shape }) => [name, shape])).toEqual([

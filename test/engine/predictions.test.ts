@@ -41,7 +41,7 @@ test("clipped terms share a prediction if their ratios are equal and their advan
 });
 
 test("clipped terms whose weights have opposite signs do not share a prediction: their sum may be 0, or change an advantage's sign", () => {
-  // -0.5 * min(r * 1, clip(r) * 1) + 0.5 * min(r * 3, clip(r) * 3) is no multiple of one term with a weight of 0.
+  // -0.5 * min(r * 1, clip(r) * 1) + 0.5 * min(r * 3, clip(r) * 3) = min(r, clip(r)), but the weights add up to 0: no term of weight 0 equals this.
   const batch = [sequenceOf(1, -1, -0.5), sequenceOf(3, -1, 0.5)];
   const { clippedWeights, advantages } = lossVectors(predictionsOf(batch, CLIPPED), batch, CLIPPED);
   expect(Array.from(clippedWeights)).toEqual([-0.5, -0.5, 0.5, 0.5]);
