@@ -86,8 +86,8 @@ describe("a plan", () => {
     );
   });
 
-  // Two groups of three that share 10 tokens, and with each other 2. Together: 2 + 2 (8 + 3) = 24 tokens, which cost 24 + 57.6 = 81.6.
-  // Separately: 10 + 3 = 13 tokens each, which cost 2 (13 + 16.9) = 59.8.
+  // Two groups of three sequences share 10 tokens within a group and 2 across groups.
+  // In one tree: 2 + 2 (8 + 3) = 24 tokens, which cost 24 + 57.6 = 81.6. In a tree per group: 10 + 3 = 13 tokens each, which cost 2 (13 + 16.9) = 59.8.
   test("branches that share too little become separate trees, since each pays for the other's attention", () => {
     const branch = (first: number, last: number) => [9, 9, ...Array<number>(8).fill(first), last, 0];
     const batch = [1, 2].flatMap((first) => [3, 4, 5].map((last) => branch(first, last)));
@@ -117,16 +117,16 @@ describe("a plan", () => {
       kind: "sequences",
       rows: different.map((_, k) => [k]),
     });
-    // The rollouts share a tenth of their tokens.
+    // These share only their first 6 of 64 tokens.
     const little = rollouts.map((tokens, k) => [...tokens.slice(0, 6), k, ...tokens.slice(6)]);
     expect(planBatch(little, () => 0, TINY, options).kind).toBe("sequences");
   });
 
   test("equal sequences are one row, and micro-batches of trees stay within the limits on scores and predictions", () => {
     const equal = Array<number[]>(8).fill(prompt);
-    expect(planMicroBatches(equal, () => 0, TINY, options)).toMatchObject([
-      { members: [0, 1, 2, 3, 4, 5, 6, 7], tokens: 60 },
-    ]);
+    const planOfEqual = planMicroBatches(equal, () => 0, TINY, options);
+    expect(planOfEqual).toMatchObject([{ members: [0, 1, 2, 3, 4, 5, 6, 7], tokens: 60 }]);
+    expect(planOfEqual.map(rowCount)).toEqual([1]);
     const many = Array.from({ length: 40 }, (_, k) => [...prompt, ...prompt.slice(0, 6).map((t) => (t + k) % 37)]);
     const { scores, predictions: most } = limitsOf(options);
     const plan = planMicroBatches(many, () => 30, TINY, options);

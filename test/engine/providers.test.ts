@@ -44,7 +44,7 @@ describe("on any machine", () => {
     expect(await providerOf(OPTIONS)).toBe("cpu");
   });
 
-  test("an unusable provider is refused and not replaced", async () => {
+  test("WebGPU is refused where it is unusable, and the CPU does not replace it", async () => {
     if (ON_WEBGPU.test(webgpu)) return;
     expect(webgpu).toMatch(/^engine\.provider webgpu: .*driver.*, or set engine\.provider to cpu$/);
     await expect(compiledEngine.openTrainer(tinyCheckpoint(), WEBGPU)).rejects.toThrow(webgpu);
@@ -139,7 +139,7 @@ function gpuContract(gpu: ExecutionProvider): void {
   });
 }
 
-/** The first moment is the gradient. */
+/** With beta1 = 0, the first moment after one unclipped step is the gradient. */
 const ADAM = { learningRate: 1e-9, beta1: 0, beta2: 0, epsilon: 1, weightDecay: 0, maxGradientNorm: 1e9 };
 
 /** The numbers after the header of a safetensors file. */

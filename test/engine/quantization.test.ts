@@ -1,4 +1,4 @@
-/** @file A quantized base: its codes, that sampler and trainer compute with the same weights, and what is refused. */
+/** @file A quantized base: its codes, that sampler and trainer compute with the same weights, its memory, and what is refused. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -92,10 +92,11 @@ describe("codes", () => {
     expect([...quantizeBlocks(block, 4).scales]).toEqual([0.5]);
     // In 8 bits, scale 4 / 127; weight / scale: -127, 111.1, 31.75, -6.35.
     expect([...quantizeBlocks(block, 8).codes.subarray(0, 5)]).toEqual([1, 239, 160, 122, 128]);
+    expect([...quantizeBlocks(block, 8).scales]).toEqual([Math.fround(4 / 127)]);
     for (const bits of KINDS) expect(quantizeBlocks(block.fill(Number.NaN, 3, 4), bits).scales[0]).toBeNaN();
   });
 
-  // GGUF stores the scale d as float16; its levels lie in these ranges. The block has the lowest.
+  // GGUF stores the scale d as float16; levels lie in these ranges. The block contains the lowest level.
   test.each([
     ["Q4_0", 4, -8, 7],
     ["Q8_0", 8, -127, 127],
@@ -120,10 +121,7 @@ const BATCH: TrainingSequence[] = [
   [3, 1, 4, 1, 5, 9, 2, 6],
   [5, 3, 5],
   [3, 1, 4, 8],
-].map((tokens) => ({
-  tokens,
-  weights_T: Float32Array.from(tokens, (_, t) => 0.1 * t),
-}));
+].map((tokens) => ({ tokens, weights_T: Float32Array.from(tokens, (_, t) => 0.1 * t) }));
 const ADAM = { learningRate: 0.01, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
 
 async function trained(engine: PolicyEngine, checkpoint: CheckpointFiles, options: EngineOptions) {
@@ -185,7 +183,7 @@ describe.each(KINDS)("int%i", (bits) => {
     expect([...saved.keys()]).toEqual([ADAPTER_FILE, "optimizer.safetensors"]);
   });
 
-  // The sampler's contract compares its log-probs with a trainer's. With packed weights, a sampler rounds activations.
+  // The sampler's contract compares its log-probs with a trainer's. With packed weights, a sampler rounds activations, so the tolerance is larger.
   describe.each([
     ["on", 0.03],
     ["off", 1e-4],

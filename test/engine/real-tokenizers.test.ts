@@ -21,7 +21,7 @@ const FOLDER = process.env["MGRPO_REAL_TOKENIZERS"];
 const fixtures = REAL_TOKENIZERS.map((name) => ({ name, read: () => realTokenizer(name).files }));
 const ofUser = FOLDER === undefined ? [] : foldersIn(FOLDER).map((path) => ({ name: path, read: () => filesOf(path) }));
 
-/** By a folder's name: what describes the tools with `auto`, as docs/models.md says. `refused`: with advice that helps. */
+/** By a folder's name: what describes the tools if toolPrompt is `auto`, as docs/models.md says. `refused`: the template is refused. */
 const DOCUMENTED: readonly (readonly [RegExp, ToolDisplay | "refused"])[] = [
   [/qwen-?(2\.?5|3)/i, "template"],
   [/smollm/i, "system"],
@@ -104,11 +104,11 @@ describe.each([...fixtures, ...ofUser])("$name", ({ name, read }) => {
   });
 });
 
-describe.each(REAL_TOKENIZERS)("%s, as transformers has it", (name) => {
+describe.each(REAL_TOKENIZERS)("%s, compared with transformers", (name) => {
   const { files, reference } = realTokenizer(name);
   const tokenizer = openTokenizer(files);
 
-  test("tokenizer.json is whole", () => {
+  test("tokenizer.json is restored byte for byte", () => {
     expect(sha256(files.get("tokenizer.json") ?? "")).toBe(reference.sha256);
   });
 

@@ -65,7 +65,7 @@ test.each<[Factor, number, number]>([
 const MODEL = { ...WIDE, tied: false, width: INNER, heads: 20, kvHeads: 4, headWidth: 32, ffnWidth: 1536 };
 const WIDE_HEADS = { ...WIDE, tied: false, width: 512, headWidth: 128 };
 
-test("a sampler has no more threads than heads, and unpacked, none that would make the widest products narrow", () => {
+test("on the CPU, a sampler has at most one thread per head; without packing, so few that products as wide as the model are not narrow", () => {
   const threadsOf = (changed: Partial<LaneOptions> = {}) =>
     samplingThreads({ ...MODEL, heads: 10, headWidth: 60 }, { ...OPTIONS, provider: "cpu", threads: 16, ...changed });
   expect([threadsOf(), threadsOf({ packsWeights: true }), threadsOf({ threads: 2 })]).toEqual([7, 10, 2]);
@@ -75,7 +75,7 @@ test("a sampler has no more threads than heads, and unpacked, none that would ma
 const AT_5 = { temperature: 5, topP: 1, topK: 0 };
 const tokensOf = (i: number, length: number) => Array.from({ length }, (_, t) => (1 + 7 * t + i) % 37);
 
-/** Turns of a sequence, each after 24 more tokens. */
+/** The samples of a sequence's turns. Before each turn but the first, the sequence gets 24 more tokens. */
 async function sampleTurns(sampler: Sampler, i: number, length: number, turns: number): Promise<Sample[]> {
   const samples: Sample[] = [];
   let tokens = tokensOf(i, length);
@@ -135,7 +135,7 @@ test("with more threads than heads, turns after long contexts have the same bits
 });
 
 test.each([16, 32, 40, 160])(
-  "with packed weights and an adapter of rank %i, samples have the same bits alone and together, in one, two or four lanes",
+  "with packed weights and an adapter of rank %i, samples have the same bits alone and together, on four, two or one threads",
   (rank) => {
     const files = mapped(tinyAdapter(MODEL, { ...LORA, rank, alpha: 0.05 }), join(folder, `rank${rank}`));
     const packed = { ...ON_FOUR, packsWeights: true };

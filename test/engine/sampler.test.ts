@@ -1,5 +1,5 @@
 /**
- * @file Requests that end without a sample, sequences that begin as branches of others, turns that leave their sequence's earlier tokens, and
+ * @file Requests that end without a sample, sequences that begin as branches of others, turns that change their sequence's earlier tokens, and
  * contexts that fill the cache or a prefill chunk.
  */
 import { expect, test, vi } from "vitest";

@@ -37,7 +37,7 @@ test("callers share one session; one that failed to open is opened again", async
   expect(await open(traceExtend)).toBe(session);
 });
 
-test("threads spin while they wait only on a dedicated machine", async () => {
+test("only on a dedicated machine do threads spin while they wait", async () => {
   const create = vi.spyOn(ort.InferenceSession, "create");
   onTestFinished(() => create.mockRestore());
   for (const dedicated of [false, true])
@@ -119,7 +119,7 @@ const mappedNames = (names: readonly string[]) => {
 };
 
 test.runIf(process.platform === "linux")(
-  "a closed sampler or trainer leaves no more than the last model mapped",
+  "after a sampler or trainer is closed, only its own model is still mapped",
   async () => {
     const names = ["sampler-1", "sampler-2", "trainer-1", "trainer-2"];
     for (const [i, name] of names.entries()) {

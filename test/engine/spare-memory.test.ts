@@ -28,7 +28,7 @@ const MAPPED = { mapped: true, bytes: 4 * 596_049_920 };
 const plan = (weightPacking: "on" | "off") => planMemory(QWEN3_06B, LORA, { ...OPTIONS, weightPacking }, MAPPED);
 
 test.each([true, false])(
-  "auto packs a base if the worker, with prefix trees, needs at most a quarter of the machine's memory, or three if dedicated (prefixTrees: %s)",
+  "auto packs a base if the worker, with prefix trees, needs at most a quarter of the machine's memory, or three quarters if dedicated (prefixTrees: %s)",
   (prefixTrees) => {
     const needed = totalBytes(plan("on"));
     const choice = (machine: number, more: Partial<EngineOptions> = {}) =>
@@ -54,13 +54,13 @@ const PACKED = { ...OPTIONS, weightPacking: "on", gradientCheckpointing: "on", t
 const lanesOf = (changed: Partial<EngineOptions> = {}, machine = 1e12) =>
   chooseSamplingLanes(QWEN3_06B, LORA, { ...PACKED, ...changed }, MAPPED, machine);
 
-test("a packed base is sampled in the most lanes of at least 16 slots, or 4 with quantized weights", () => {
+test("a packed base is sampled in the most lanes that divide the threads evenly and have at least 16 slots each, or 4 with quantized weights", () => {
   expect([lanesOf(), lanesOf({ slots: 63 }), lanesOf({ slots: 16 })]).toEqual([4, 2, 1]);
   expect([lanesOf({ quantization: "int4" }), lanesOf({ quantization: "int8", slots: 16 })]).toEqual([8, 4]);
   expect([lanesOf({ threads: 3 }), lanesOf({ threads: 5 }), lanesOf({ weightPacking: "off" })]).toEqual([3, 1, 1]);
 });
 
-test("each lane has a packed copy and an adapter for two samplers; fewer lanes are used where they do not fit", () => {
+test("each lane has a packed copy and, for each of two samplers, an adapter; fewer lanes are used where they do not fit", () => {
   const needed = (samplingLanes: number) => planMemory(QWEN3_06B, LORA, { ...PACKED, samplingLanes }, MAPPED);
   const [one, two, four] = [needed(1), needed(2), needed(4)];
   expect(four).toEqual({ ...one, packed: 4 * one.packed, adapter: (9 * one.adapter) / 3 });

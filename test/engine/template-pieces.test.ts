@@ -127,7 +127,7 @@ function countingTokenizer(): { readonly tokenizer: Tokenizer; readonly renderin
   return { tokenizer: { ...opened, render }, renderings: () => count };
 }
 
-/** Three numbers from 1 to 10, different for every n below 1000. */
+/** Three numbers from 1 to 10: a different triple for every n below 1000. */
 const countsOf = (n: number): [number, number, number] => [
   1 + Math.floor(n / 100),
   1 + (Math.floor(n / 10) % 10),

@@ -1,4 +1,4 @@
-/** @file The engine's threads and lanes: neither a wider cache nor more lanes change any bits. And how engines are opened by name. */
+/** @file The engine's threads and lanes: neither a wider cache nor more lanes change any bits. Also: how engines are opened by name, and what is refused. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { EngineOptions, SampleRequest } from "../../core/ports.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
@@ -69,7 +69,7 @@ test("if a lane does not open, those that do are closed, later ones too", async 
   await expect.poll(() => closed).toEqual(["first", "late"]);
 });
 
-test("a large model, or any model on a GPU, is trained in one lane with all threads", () => {
+test("a small model has one lane per thread, and lanes divide the slots; a large model, or any model on a GPU, is trained in one lane", () => {
   const options = { ...OPTIONS, threads: 4, slots: 6, provider: "cpu" } as const;
   expect(laneCount(TINY, options)).toBe(4);
   expect(laneCount({ ...TINY, vocabulary: 5_000_000 }, options)).toBe(1);
