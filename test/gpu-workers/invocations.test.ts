@@ -30,7 +30,7 @@ const result: InvocationReport = {
   answer: "birch",
 };
 
-/** A server whose conversations end when the test says so, or after the time limit. */
+/** A registry whose conversations end when the test ends them, when they are canceled, or after the time limit. */
 function openWorld(invocationSeconds = 600) {
   let settle: { resolve(value: InvocationReport): void; reject(error: unknown): void } = { resolve() {}, reject() {} };
   const state = {
@@ -149,7 +149,7 @@ describe("the server", () => {
 });
 
 describe("the lifecycle of an invocation", () => {
-  test("an invocation runs once, however often it is PUT, also at the same time, and every GET gets its report", async () => {
+  test("an invocation runs once, however often it is PUT, also at the same time; once it has ended, every GET gets its report", async () => {
     world.state.admitted = new Promise((resolve) => setTimeout(resolve, 20));
     const puts = await Promise.all([1, 2].map(() => call("PUT", id, { body: request })));
     expect(puts.map(({ status }) => status)).toEqual([202, 202]);
@@ -164,7 +164,7 @@ describe("the lifecycle of an invocation", () => {
     expect(world.run).toHaveBeenCalledTimes(1);
   });
 
-  test("a call is answered 404 for an unknown id, 410 for a closed step, 409 while another version loads, 503 while draining", async () => {
+  test("GET answers 404 for an unknown id; PUT answers 410 for a closed step, 409 while another version loads, 503 while draining", async () => {
     expect((await call("GET", id)).status).toBe(404);
     world.state.open = false;
     expect((await call("PUT", id, { body: request })).status).toBe(410);
@@ -253,7 +253,7 @@ describe("an invocation that waits for its step", () => {
     expect(await (await call("GET", id)).json()).toMatchObject({ code: "deadline" });
   });
 
-  test("is answered 410 when the step closes without it", async () => {
+  test("is answered 410 when its step closes before it begins", async () => {
     const held = hold();
     await call("PUT", id, { body: request });
     held.fail(new MgrpoError("step-closed", "the step is over"));
@@ -275,7 +275,7 @@ describe("an invocation that waits for its step", () => {
   });
 });
 
-test("the id is 128 bits of the request's hash and does not depend on the order of its keys", () => {
+test("the id is 128 bits of the request's hash and does not depend on the order of the request's keys", () => {
   expect(id).toMatch(/^[A-Za-z0-9_-]{22}$/);
   const { address, ...rest } = request;
   expect(invocationId({ ...rest, address: { ...address } })).toBe(id);

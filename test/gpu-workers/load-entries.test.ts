@@ -43,7 +43,7 @@ test("all branches of a rollout have its advantage, and together the weight of o
     ...{ run: "test", step: 3, group: 1, rollouts: { 0: score, 1: score }, finalized: { main } },
   } as unknown as GroupRecord;
   const entries = await loadEntries(run, step, "main", [record], cache);
-  // Rollout 0 has 3 + 1 action tokens, so each weighs 1/2 / 4; rollout 1 has 2.
+  // Each rollout weighs 0.5. Rollout 0 has 3 + 1 action tokens, so each token weighs 0.5 / 4; rollout 1 has 2, so each weighs 0.5 / 2.
   const about = { group: 1, groupStd: 0.5 };
   expect(entries).toEqual([
     { ...about, name: trajectoryName(1, 0, 0), trajectory: trajectory(3), advantage: 1, tokenWeight: 0.125 },

@@ -1,4 +1,4 @@
-/** @file Who may join a run, and what heartbeats report. */
+/** @file Who may join a run, what heartbeats report, and how often a worker sends them. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { register } from "../../gpu-workers/liveness/membership.ts";
@@ -54,7 +54,7 @@ test("heartbeats report how many rollouts run and how many wait to run alone", a
   expect(await beating).toBe("stopped");
 });
 
-test("an hour has as many heartbeats as periods, however long the store takes to write one: the budget counts them as time", async () => {
+test("a write that takes less than a period does not delay the next heartbeat: the run's budget counts heartbeats as time", async () => {
   const { config, store } = await openRun(log, { liveness: { heartbeatSeconds: 1 } });
   let now = 0;
   const stop = new AbortController();

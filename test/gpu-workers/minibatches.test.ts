@@ -100,12 +100,13 @@ describe("epochs", () => {
   test("with tisCap, the proximal policy is the one before the first epoch", async () => {
     const trainer = toy(3);
     const batch = batchOf(3, trainer, 0);
-    // A huge first step pushes ratios out of the clip range: in the second epoch they are relative to the start, so they are clipped.
+    // A huge first step moves the policy. In the second epoch, ratios are relative to the policy before that step, so many are clipped.
     const { stats } = await trainAlone(trainer, [batch], {
       ...configOf({ tisCap: 2, epochs: 2 }),
       optimizer: { ...optimizer, learningRate: 50 },
     });
     expect(stats.clipFraction).toBeGreaterThan(0.1);
+    // One for the proximal policy, which is also the current one of the first epoch, and one for the second epoch.
     expect(trainer.calls.filter((call) => call === "logProbs")).toHaveLength(2);
   });
 

@@ -129,7 +129,7 @@ describe("with a staleness of 1", () => {
     expect(await sampled(watch)).toEqual([1, 2]);
   });
 
-  test("a step's time limits start once its versions are published; its invocations are accepted from one step earlier until it is ready", async () => {
+  test("a step's time limits start once its versions are published; invocations are accepted from one step before that until the step is ready", async () => {
     await plan(1, 0);
     const watch = watchSteps(pipelined(), "main");
     await watch.refresh();

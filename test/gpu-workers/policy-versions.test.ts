@@ -111,7 +111,7 @@ test("a version that failed to open is opened by the next request", async () => 
 test("an engine's failure to close an unused version is logged, and the next version opens", async () => {
   const { policy, manifests, opened, lines } = world(1, new Error("the engine lost it"));
   for (const [version, weights] of ["a", "b"].entries()) manifests.set(version, files(weights));
-  // Vitest itself fails on an unhandled rejection.
+  // If nothing handled the engine's error, Vitest would report an unhandled rejection and fail.
   for (const version of [0, 1]) await policy.open(version);
   await vi.waitFor(() => expect(lines.join()).toContain("the engine lost it"), 60_000);
   expect(opened).toEqual(["a", "b"]);

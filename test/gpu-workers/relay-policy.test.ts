@@ -11,10 +11,13 @@ interface Step {
   readonly sequence?: Partial<TrainingSequence>;
   readonly loss?: Loss;
   readonly temperature?: number;
+  readonly learningRate?: number;
+  readonly scale?: number;
 }
 
 /** The weights after one step. */
-async function trained({ sequence = {}, loss, temperature = 1 }: Step): Promise<Uint8Array | undefined> {
+async function trained(step: Step): Promise<Uint8Array | undefined> {
+  const { sequence = {}, loss, temperature = 1, learningRate = optimizer.learningRate, scale = 1 } = step;
   const given: TrainingSequence = {
     tokens: [1, 2],
     weights_T: Float32Array.of(0, 1),
@@ -24,7 +27,7 @@ async function trained({ sequence = {}, loss, temperature = 1 }: Step): Promise<
   };
   const trainer = await relayEngine.openTrainer(baseFiles("main"), OPTIONS);
   await trainer.forwardBackward([given], loss ?? { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.2 }, temperature);
-  await trainer.optimizerStep(optimizer);
+  await trainer.optimizerStep({ ...optimizer, learningRate }, scale);
   return (await trainer.save()).get("model.safetensors");
 }
 
@@ -37,6 +40,8 @@ test.each<[string, Step]>([
   ["weights of the entropy bonus", { sequence: { entropyWeights_T: other } }],
   ["loss", { loss: { kind: "linear" } }],
   ["temperature", { temperature: 0.9 }],
+  ["learning rate", { learningRate: 2e-3 }],
+  ["scale of the gradient", { scale: 0.5 }],
 ])("equal steps give equal weights, and changing the %s changes them", async (_what, step) => {
   expect(await trained({})).toEqual(await trained({}));
   expect(await trained(step)).not.toEqual(await trained({}));

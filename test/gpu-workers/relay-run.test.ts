@@ -40,11 +40,14 @@ test("a run finishes with every group finalized and every version published, and
     steps: [{ state: "closed" }, { state: "closed" }, { state: "closed" }],
   });
   const { steps, weights, evaluations } = records;
-  for (const { rollouts } of steps.flatMap(({ groups }) => groups)) expect(Object.keys(rollouts)).toEqual(["0", "1"]);
+  for (const { rollouts, finalized } of steps.flatMap(({ groups }) => groups)) {
+    expect(Object.keys(rollouts)).toEqual(["0", "1"]);
+    expect(finalized).toHaveProperty("main");
+  }
   // Six groups with six different questions.
   const questionIds = steps.flatMap(({ groups }) => groups.map(({ questionId }) => questionId));
   expect(new Set(questionIds).size).toBe(6);
-  expect(weights["main"]).toHaveLength(config.steps + 1);
+  for (const agent of ["main", "searcher"]) expect(weights[agent]).toHaveLength(config.steps + 1);
   expect(new Set(weights["main"]).size).toBe(config.steps + 1);
   expect(evaluations.map(({ team, state, n }) => ({ team, state, n }))).toEqual(
     [0, 0, 3, 3].map((team) => ({ team, state: "done", n: 6 })),
@@ -73,7 +76,7 @@ test("the main agent's worker records its conversations of every step, and when 
   expect(measured.some(({ training }) => training.length > 0)).toBe(true);
 });
 
-test("if the server refuses to delete an expired version, the run warns of each and finishes", async () => {
+test("if the server refuses to delete expired versions, a warning names each, and the run finishes", async () => {
   const lines: string[] = [];
   const log = createLog((line) => void lines.push(line));
   const { config, store } = await openRun(log, { steps: 4, retention: { last: 2 } });

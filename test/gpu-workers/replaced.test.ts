@@ -1,6 +1,7 @@
 /**
  * @file Objects in the bucket that were replaced after their hash was recorded, or deleted: the error names each, and no
- * worker trains on it. A port in use: the error names it. One process, the store in memory.
+ * worker trains on it or evaluates it. A trajectory replaced before it was scored: the trainer uses the replacement, which was scored.
+ * A port in use: the error names it. One process, the store in memory.
  */
 import { beforeEach, expect, test, vi } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";

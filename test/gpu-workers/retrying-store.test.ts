@@ -50,7 +50,7 @@ async function readAfter(failures: readonly Error[], retrySeconds: number) {
   return { result, reads, warnings };
 }
 
-test("a call is repeated through an outage, of which one line warns", async () => {
+test("a call is retried until an outage ends, and one line warns of the outage", async () => {
   const { result, reads, warnings } = await readAfter([outage, outage, outage], 60);
   expect(result).toEqual({ status: "fulfilled", value: Uint8Array.of(7) });
   expect(reads).toBe(4);
