@@ -1,4 +1,4 @@
-/** @file How a worker handles errors of its rollouts: which count, which are retried, which end the worker. */
+/** @file How a worker handles errors of its rollouts: which count, which are retried, which end the worker, and which claims it keeps. */
 import { expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { type StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
@@ -148,7 +148,10 @@ test("a fault of an attempt ends the worker, even if the run halts before the ne
   await expect(runRollouts(role, AbortSignal.timeout(60_000))).rejects.toThrow("a bug");
 });
 
-/** The attempts of step 0, all of which fail with this error, and a group of which this worker has claimed rollouts 0 and 1. */
+/**
+ * A group of step 0 of which this worker has claimed rollouts 0 and 1. Every attempt fails: with `failure`, unless the test sets another error for
+ * the rollout in `failures`.
+ */
 async function openAttempts(failure: MgrpoError) {
   const { config, store } = await openRun(log, { limits: { attempts: 3 } });
   const run = { ...(await readRunContext(config.run, "0.0.0", store, log)), question: () => question };
@@ -203,7 +206,7 @@ test("a worker that leaves a step gives back its claim of a rollout that waits t
   expect(await claims()).toEqual({ 1: "m" });
 });
 
-test("a worker that a rollout crashes also keeps its claim of one that waits to run alone: released, that one could crash the next worker too", async () => {
+test("a worker that one rollout crashes keeps its claim of another that waits to run alone: a released rollout could crash the next worker", async () => {
   const { attempts, view, failures, claims } = await openAttempts(
     new MgrpoError("worker-unavailable", "2 workers died"),
   );
@@ -214,7 +217,7 @@ test("a worker that a rollout crashes also keeps its claim of one that waits to 
   expect(await claims()).toEqual({ 0: "m", 1: "m" });
 });
 
-test("a rollout at which an engine's thread ends twice is not tried beside others again: it waits to run alone", async () => {
+test("a rollout waits to run alone after two of its attempts fail because an engine's thread ended", async () => {
   const ended = new MgrpoError("worker-unavailable", "the engine thread ended", { retryable: true });
   const { attempts, view, failures } = await openAttempts(ended);
   attempts.start(view, 0);

@@ -63,7 +63,7 @@ async function trainTwice(shardBytes: number) {
   return { store, manifest, files: await openCheckpoints(run.name, store).files(manifest, "all") };
 }
 
-test("two steps through shards give the same weights and moments as two steps through single files", async () => {
+test("two steps through shards give the same weights and moments as two steps through single files, and the last version can be sampled", async () => {
   const [whole, sharded] = [await trainTwice(2 ** 30), await trainTwice(SHARD_BYTES)];
   for (const file of [MODEL_FILE, OPTIMIZER_FILE]) {
     expect(Object.keys(whole.manifest.files)).toContain(file);

@@ -29,7 +29,7 @@ const SEARCHER = entriesOf("searcher", 2)
   .filter(({ group }) => group === 1)
   .map((entry, i) => ({ ...entry, advantage: [1, -1][i] ?? 0 }));
 
-/** What the step adds to the logits: minus the learning rate times the gradient. */
+/** What the step adds to the logits: with a single optimizer step, minus the learning rate times the gradient. */
 async function movedBy(step: (trainer: ToyTrainer) => Promise<unknown>): Promise<number[]> {
   const [before, trainer] = [toy(SEED), toy(SEED)];
   await step(trainer);
@@ -125,7 +125,7 @@ describe("minibatches of agents with batches of different sizes", () => {
 describe("the record of a shared step", () => {
   test("has each agent's loss, gradient norm, entropy and share, and the policy's own", async () => {
     const trainer = toy(SEED);
-    const { stats, perAgent: parts } = await trainStep(trainer, [[...MAIN, ...SEARCHER]], sharing([0.75, 0.25]));
+    const { stats, perAgent } = await trainStep(trainer, [[...MAIN, ...SEARCHER]], sharing([0.75, 0.25]));
     const alone = {
       main: await trainAlone(toy(SEED), [MAIN], configOf("main")),
       searcher: await trainAlone(toy(SEED), [SEARCHER], configOf("searcher")),
@@ -135,10 +135,10 @@ describe("the record of a shared step", () => {
       ["searcher", 0.25],
     ] as const) {
       const own = alone[agent].stats;
-      expect(parts?.[agent]?.share).toBe(share);
-      expect(parts?.[agent]?.loss).toBeCloseTo(own.loss, 6);
-      expect(parts?.[agent]?.gradientNorm).toBeCloseTo(share * own.gradientNorm, 6);
-      expect(parts?.[agent]).toMatchObject({ entropy: own.entropy, trajectories: own.trajectories, kl: own.kl });
+      expect(perAgent?.[agent]?.share).toBe(share);
+      expect(perAgent?.[agent]?.loss).toBeCloseTo(own.loss, 6);
+      expect(perAgent?.[agent]?.gradientNorm).toBeCloseTo(share * own.gradientNorm, 6);
+      expect(perAgent?.[agent]).toMatchObject({ entropy: own.entropy, trajectories: own.trajectories, kl: own.kl });
     }
     expect(stats.loss).toBeCloseTo(0.75 * alone.main.stats.loss + 0.25 * alone.searcher.stats.loss, 6);
     expect(stats.trajectories).toBe(MAIN.length + SEARCHER.length);
@@ -154,9 +154,9 @@ describe("the record of a shared step", () => {
       forwardBackward: forwardBackward.bind(trainer),
       optimizerStep: optimizerStep.bind(trainer),
     };
-    const { perAgent: parts } = await trainStep(blind, [MAIN], sharing([0.5, 0.5]));
-    expect(parts?.["main"]?.gradientNorm).toBeNull();
-    expect(Object.keys(parts ?? {})).toEqual(["main"]);
+    const { perAgent } = await trainStep(blind, [MAIN], sharing([0.5, 0.5]));
+    expect(perAgent?.["main"]?.gradientNorm).toBeNull();
+    expect(Object.keys(perAgent ?? {})).toEqual(["main"]);
   });
 
   test("has no statistics per agent for one agent's policy; its entropy is the sampled tokens' mean negative log-prob", async () => {

@@ -6,7 +6,7 @@ import type { ToolContext } from "../../core/ports.ts";
 import type { AppRunner } from "../../gpu-workers/gateway/app-rollout.ts";
 import { reportingStrays, reportingToolStrays } from "../../gpu-workers/stray-rejections.ts";
 
-/** Vitest's own listeners fail the test run. */
+/** Vitest's own listeners. They would fail the test run, so each test runs without them. */
 const others = process.listeners("unhandledRejection");
 beforeEach(() => void process.removeAllListeners("unhandledRejection"));
 afterEach(() => {
@@ -43,15 +43,15 @@ test("the second of two requests that fail is reported with its question, after 
 });
 
 test("a second wrapper of the app also gets the rejection, through one listener", async () => {
-  const heard: string[] = [];
-  const inner = reportingStrays(twoRequests, () => heard.push("inner"));
-  const outer = reportingStrays(inner, () => heard.push("outer"));
+  const reported: string[] = [];
+  const inner = reportingStrays(twoRequests, () => reported.push("inner"));
+  const outer = reportingStrays(inner, () => reported.push("outer"));
   await expect(outer.run(callOf("a"), signal)).rejects.toThrow("a: first");
-  await vi.waitFor(() => expect(heard).toEqual(["inner", "outer"]), 60_000);
+  await vi.waitFor(() => expect(reported).toEqual(["inner", "outer"]), 60_000);
   expect(process.listeners("unhandledRejection")).toHaveLength(1);
 });
 
-test("a tool's promise that nothing waits for is reported with the tool's name, and the call has its result", async () => {
+test("a tool's promise that rejects while nothing waits for it is reported with the tool's name, and the call returns its result", async () => {
   const strays: [string, string][] = [];
   class Lookup {
     readonly #found = "found";

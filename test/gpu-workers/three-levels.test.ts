@@ -70,7 +70,10 @@ test("an outcome lists the invocations of all levels, each after its caller, and
     for (const { id, agent } of outcome.invocations) {
       const { invocations = [], request } = found.get(id) ?? expect.fail(id);
       expect(agent).toBe(request.callers ? "reader" : "searcher");
-      for (const ref of invocations) expect(found.get(ref.id)?.request.callers).toEqual(callPathOf(request));
+      for (const ref of invocations) {
+        expect(found.get(ref.id)?.request.callers).toEqual(callPathOf(request));
+        expect(outcome.invocations.map((one) => one.id)).toContain(ref.id);
+      }
       deep += invocations.length;
     }
   }

@@ -1,6 +1,6 @@
 /**
- * @file The tool budget of a rollout across two workers over HTTP: the searchers of one turn split what is left evenly, and the rollout
- * never exceeds its limit. A repeated run has the same invocation ids.
+ * @file The tool budget of a rollout across two workers over HTTP: what is left is split as evenly as possible among the delegations of a
+ * turn, and the rollout never exceeds its limit. A repeated run has the same invocation ids.
  */
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -28,7 +28,7 @@ const config = relayConfig({
 
 const delegate = callText("delegate", { agent: "searcher", task: "look" });
 const turnsIn = (conversation: string) => conversation.split("<|im_start|>assistant").length - 2;
-/** Delegates to two searchers in parallel, then to one more. */
+/** Delegates to the searcher twice in parallel, then once more. */
 const main = scriptedEngine(
   (conversation) => [delegate + delegate, delegate][turnsIn(conversation)] ?? "<answer>birch</answer>",
 );
@@ -70,7 +70,7 @@ async function run(allowance?: { calls: number; microUsd: null }) {
   return { invocations, lookups };
 }
 
-test("5 calls are split 3 and 2 in the first turn, and the second turn's searcher gets none", async () => {
+test("5 calls are split 3 and 2 in the first turn, and the second turn's delegation gets none", async () => {
   const { invocations, lookups } = await run({ calls: 5, microUsd: null });
   const ofRollout = [
     [

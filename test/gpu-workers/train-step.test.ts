@@ -1,6 +1,6 @@
 /**
- * @file The training step on a toy policy: one pass of clipped-token and the linear loss give the same update, which
- * follows the objective's gradient.
+ * @file The training step on a toy policy: its update, its statistics, and what it refuses. One pass of clipped-token and the linear loss
+ * give the same update, which follows the objective's gradient.
  */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

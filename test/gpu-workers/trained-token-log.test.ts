@@ -27,7 +27,7 @@ test("a trajectory keeps the log-probs of its first pass, and the tokens that an
   ]);
 });
 
-test("the trajectory that exceeds 2^20 tokens and all later ones are left out; nothing is stored if nothing was trained on", async () => {
+test("the trajectory that brings the total above 2^20 tokens and all later ones are left out; nothing is stored if nothing was trained on", async () => {
   const log = new TrainedTokenLog();
   expect(await stored(log)).toBeUndefined();
   log.add("first", [-1], []);

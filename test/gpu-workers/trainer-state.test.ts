@@ -1,4 +1,4 @@
-/** @file What a trainer loads, and that a hanging engine call that opens, loads or saves is detected. */
+/** @file What a trainer loads, when a save fails, and that an engine call that hangs while it opens, loads or saves is detected. */
 import { expect, test, vi } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
 import type { PolicyEngine, Trainer } from "../../core/ports.ts";
@@ -12,7 +12,7 @@ import { memoryStore } from "../fakes/memory-store.ts";
 import { baseFiles, relayEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 
-/** Number of hanging calls. */
+/** Number of calls so far that hang. */
 let hung = 0;
 const forever = () => {
   hung += 1;
@@ -71,7 +71,7 @@ test("a step starts from its version's bytes: they are loaded again unless the t
   const saved = { ...versionOf(2), files: await trainer.save() };
   await trainer.use(saved, async () => ({ trained: true }));
   expect(loaded).toEqual(["1 all", "1 all"]);
-  // It has trained on version 2, but has not saved the result: another trainer's version 3 came first.
+  // It has trained on version 2 without saving the result, so it no longer holds the bytes of version 2.
   await use(2);
   expect(loaded.slice(2)).toEqual(["2 all"]);
 });
@@ -111,7 +111,7 @@ const hanging: [string, Opened, (world: Opened) => Promise<unknown>][] = [
   ],
 ];
 
-test.each(hanging)("an engine whose %s hangs counts as stalled after its limit", async (_name, world, call) => {
+test.each(hanging)("a hanging %s counts as stalled after its limit and a grace period", async (_name, world, call) => {
   const before = hung;
   void call(world);
   await vi.waitFor(() => expect(hung).toBeGreaterThan(before), 60_000);

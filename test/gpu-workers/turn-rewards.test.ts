@@ -37,7 +37,7 @@ async function run(changes: object, judge: Rewards) {
   return recordsOf(memory, config);
 }
 
-test("turn rewards are recorded, their advantages change the weights, and a second run ends with the same records", async () => {
+test("only if turnWeight is set, turn rewards are recorded and change the weights; a second run ends with the same records", async () => {
   const withTurns = await run({ algorithm: { turnWeight: 0.5 } }, byTurn);
   expect(withTurns.status).toBe("finished");
   const groups = withTurns.steps.flatMap((step) => step.groups);

@@ -1,4 +1,4 @@
-/** @file A training step on turns with advantages of their own. Their gradients: train-step.test.ts. */
+/** @file A training step on turns with advantages of their own. train-step.test.ts checks the gradients of such a step. */
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
@@ -11,7 +11,7 @@ const configOf = (algorithm: object) => ({
   ...{ entropyCoefficient: 0, temperature, minibatchStream: ["minibatches"] },
 });
 
-test("one pass of clipped-token updates the policy as the linear loss's two passes do, even if only turns have advantages; without any, nothing is trained", async () => {
+test("one pass of clipped-token updates the policy as the linear loss's two passes do, even if only turns have advantages; if all advantages are 0, nothing is trained", async () => {
   const [direct, linear] = [toy(1), toy(1)];
   const zeroed = batchOf(2, direct, 1).map((entry) => ({ ...entry, advantage: 0 }));
   const turns = zeroed.map((entry, i) => ({ ...entry, turns: [0.8, -0.8].map((offset) => offset * (-1) ** i) }));

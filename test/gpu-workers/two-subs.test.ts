@@ -41,7 +41,7 @@ const main = scriptedEngine((conversation, random) => {
   return `<answer>${random.uniform() < 0.5 ? follows(word) : "a guess"}</answer>`;
 });
 
-/** Replaces half of the samples with an answer, which tiny random models never give, with the log-probs that the model assigns to it. */
+/** Replaces about half of the samples with an answer and the log-probs that the model assigns to it: tiny random models never answer. */
 const withForcedAnswers: PolicyEngine = {
   ...compiledEngine,
   async openSampler(policy, options) {

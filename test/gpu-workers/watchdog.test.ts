@@ -20,7 +20,7 @@ const WATCHED = `
   process.exit(0);
 `;
 
-/** @param context of the test: when it finishes, the process is killed. */
+/** Starts a watched process that runs the given code. The process is killed when the test finishes. */
 async function startWatched(code: string, { onTestFinished }: TestContext, seconds = 3) {
   const watchdog = builtModule("gpu-workers/liveness/watchdog").href;
   const given = ["--input-type=module", "--eval", WATCHED, watchdog, String(seconds), code];

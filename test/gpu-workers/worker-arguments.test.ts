@@ -1,4 +1,4 @@
-/** @file The arguments of a worker process: a run and one of its agents, or a fleet. */
+/** @file A worker process takes a run and one of its agents, or a fleet, and refuses other combinations. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
