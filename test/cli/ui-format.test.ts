@@ -1,6 +1,9 @@
-/** @file Numbers of the dashboard as text: what is rounded up carries into the next unit, and small axis numbers stay distinct. */
+/**
+ * @file Numbers and model names of the dashboard as text: what is rounded up carries into the next unit, small axis numbers stay distinct, and
+ * only long paths are abridged.
+ */
 import { expect, test } from "vitest";
-import { amount, axisNumber, duration, size } from "../../ui/app/parts/format.ts";
+import { amount, axisNumber, duration, shortModel, size } from "../../ui/app/parts/format.ts";
 
 test.each([
   [null, "–"],
@@ -41,3 +44,10 @@ test.each([
   [0.00015, "1.5e-4"],
   [-2e-7, "-2e-7"],
 ] as const)("%s on an axis is %s", (value, text) => expect(axisNumber(value)).toBe(text));
+
+test.each([
+  ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"],
+  ["models/a/b/c/d", "models/a/b/c/d"],
+  ["/models/team/main", "/models/team/main"],
+  ["/home/models/team/main", "…/models/team/main"],
+])("model %s is shown as %s", (model, text) => expect(shortModel(model)).toBe(text));

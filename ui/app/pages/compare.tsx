@@ -1,4 +1,4 @@
-/** @file Runs side by side: curves over steps, tokens, time or cost, with the seeds of an arm averaged; held-out scores; settings that differ. */
+/** @file Runs side by side: reward curves over steps, tokens, time or cost, one per arm or per seed; held-out scores; settings that differ. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
@@ -81,7 +81,7 @@ const COLUMNS = [
   ["againstFirst", "after, minus the first arm's", true],
 ] as const;
 
-/** Each arm's scores on each suite, and their difference from the first arm's. */
+/** Each arm's scores on each suite: before and after training, the gain, and the difference from the first arm after training. */
 function ArmScores({ view: { arms, refusal } }: { readonly view: CompareView }) {
   const rows = arms.flatMap(({ label, runs, measured }) => measured.map((one) => ({ label, runs, ...one })));
   return (

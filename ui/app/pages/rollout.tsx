@@ -83,7 +83,7 @@ interface BesideProps {
   readonly address: (rollout: number) => string;
 }
 
-/** The rollout of another step. */
+/** The rollout that `?beside=` names. */
 function Beside({ run, position, address }: BesideProps) {
   const loaded = useView<RolloutView>(`/api/runs/${run}/steps/${pathOf(position)}`, true);
   if (loaded.failure) return <p class="bad">{loaded.failure.message}</p>;
@@ -135,7 +135,7 @@ interface OtherStepsProps {
   readonly address: (beside: RolloutPosition | undefined) => string;
 }
 
-/** Selects another step that asked the same question, whose rollout of the same number is shown beside this one. */
+/** Lists the other steps that asked the same question. Choosing one shows its rollout of the same number beside this one. */
 function OtherSteps({ view, beside, address }: OtherStepsProps) {
   const { route } = useLocation();
   if (view.sameQuestion.length === 0) return null;

@@ -1,4 +1,4 @@
-/** @file A run: its curves, its workers, its warnings, and links to its steps. */
+/** @file A run: its facts, warnings and curves, the timeline of its newest step, its workers, and links to its steps. */
 
 import { useCallback, useMemo } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";

@@ -1,4 +1,4 @@
-/** @file A step: its groups, why a group teaches an agent nothing, and a search through its rollouts. */
+/** @file A step: its summary and timeline, its groups, why a group teaches an agent nothing, and a search through its rollouts. */
 import { useLocation, useRoute } from "preact-iso";
 import type { GroupRow, RolloutCell, SearchView, StepView } from "../../views.ts";
 import { useKeys, usePulse, useView } from "../load.ts";
@@ -16,7 +16,7 @@ import { useSource } from "../source.ts";
 
 const FILTERS = [
   ["any", "all rollouts"],
-  ["wrong", "wrong but well-formed"],
+  ["wrong", "well-formed but not correct"],
   ["malformed", "malformed"],
   ["cut", "cut at a limit"],
   ["tool-failed", "a tool call failed"],
@@ -51,7 +51,7 @@ export function StepPage() {
     "]": () => hasNext && go(step + 1),
   });
   const notice = noticeOf(loaded);
-  // A search reads the store.
+  // An export has no search: a search reads the store.
   const isLive = about === undefined;
   const isSearch = text !== "" || filter !== "any";
   return (

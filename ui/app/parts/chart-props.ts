@@ -3,7 +3,7 @@
 export interface Line {
   readonly name: string;
   readonly points: readonly (readonly [x: number, y: number | null])[];
-  /** Position in the palette; a raw line and its smoothed line share it. */
+  /** Position in the palette, or the color of held-out accuracy. A raw line and its smoothed line share it. */
   readonly color: number | "heldOut";
   /** Drawn behind the line. */
   readonly band?: readonly (readonly [x: number, low: number, high: number])[];

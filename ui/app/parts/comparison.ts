@@ -1,4 +1,4 @@
-/** @file The curves of several runs. Pure. */
+/** @file The reward curves of several runs, smoothed. Pure. */
 import type { StepSummary } from "../../../core/monitoring/step-summary.ts";
 import type { ComparedArm } from "../../compare-view.ts";
 import { smooth } from "../../palette.ts";
@@ -54,7 +54,7 @@ export function comparedCharts(
 function xsOf({ perStep }: RunView, axis: Axis): readonly number[] | undefined {
   const xs: number[] = [];
   for (const [i, summary] of perStep.entries()) {
-    // Steps whose scores have expired have no summary, so no sum over all steps so far is known after them.
+    // A step whose scores have expired has no summary: from then on, the sum over all steps so far is unknown.
     const before = summary.step === i ? (xs.at(-1) ?? 0) : undefined;
     const x = xOf(summary, before, axis);
     if (x === undefined) return undefined;
@@ -71,7 +71,10 @@ function xOf(summary: StepSummary, before: number | undefined, axis: Axis): numb
   return before === undefined || own === null ? undefined : before + own;
 }
 
-/** The mean of the curves where they overlap, with a band from the lowest to the highest; one point if they do not overlap. */
+/**
+ * A single curve as it is. Of several, the mean where they overlap, with a band from the lowest to the highest; one point if they do not
+ * overlap.
+ */
 function lineOf(name: string, color: number, curves: readonly Points[]): Line[] {
   const [only] = curves;
   if (!only) return [];

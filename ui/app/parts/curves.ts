@@ -7,7 +7,7 @@ import type { ChartProps, Line } from "./chart-props.ts";
 type Curve = Omit<ChartProps, "onPick">;
 
 const SHARE_BOUNDS: readonly [number, number] = [0, 1];
-/** The histogram of invocations covers this many of the newest steps. */
+/** The histogram of invocations covers at most this many of the newest steps. */
 const RECENT_STEPS = 10;
 
 /** Step s is drawn at s + 1, and the evaluation of the team after s steps at s. */

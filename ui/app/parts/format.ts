@@ -20,9 +20,9 @@ export function axisNumber(value: number): string {
 
 export const signed = (value: number): string => `${value > 0 ? "+" : ""}${value.toFixed(3)}`;
 
-/** The last parts of an absolute path; any other model name is unchanged. */
+/** The last MODEL_PARTS parts of an absolute path that has more; any other model name is unchanged. */
 export function shortModel(model: string): string {
-  const parts = model.split("/");
+  const parts = model.slice(1).split("/");
   return model.startsWith("/") && parts.length > MODEL_PARTS ? `…/${parts.slice(-MODEL_PARTS).join("/")}` : model;
 }
 

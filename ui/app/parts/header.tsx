@@ -1,4 +1,7 @@
-/** @file The header of every page: breadcrumbs and, on the pages of a run, its tabs and what it is doing now. */
+/**
+ * @file The header of every page: breadcrumbs and, on the pages of a run, its tabs and what it is doing now. In an export, the run's recipe, arm
+ * and seed replace the tabs.
+ */
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import type { RunPulse } from "../../views.ts";

@@ -7,7 +7,7 @@ export function pageAt(query: URLSearchParams, from: number): URLSearchParams {
   return page;
 }
 
-/** Which groups a page of hits covers; empty if it covers them all. `next`: where the next page begins, null after the last one. */
+/** Which groups a page of hits covers; empty if it covers them all. `next`: where the next page begins, null if this page is the last. */
 export function searchedGroups(query: URLSearchParams, next: number | null): string {
   const from = Number(query.get("from") ?? 0);
   if (next !== null) return `groups ${from} to ${next - 1}: `;

@@ -1,4 +1,7 @@
-/** @file The tree of a rollout: turns, delegations, tool calls, rewards and advantages. Its text is never parsed as HTML. */
+/**
+ * @file The tree of a rollout, a case study or an answer: turns, delegations, tool calls, rewards and advantages. Its text is never parsed as
+ * HTML.
+ */
 import { useState } from "preact/hooks";
 import type { Tree } from "../../views.ts";
 import { useSource } from "../source.ts";
@@ -7,7 +10,7 @@ import { Tokens } from "./tokens.tsx";
 
 interface TreeProps {
   readonly tree: Tree;
-  /** The path of a trajectory's tokens; absent: they cannot be shown. */
+  /** The path of a trajectory's tokens; absent: the tree shows no tokens. */
   readonly tokens?: (trajectory: string) => string;
 }
 
