@@ -1,4 +1,7 @@
-/** @file A scripted team on any store: commits outcomes and manifests as workers do, without an engine. */
+/**
+ * @file A scripted team on any store, without an engine: its config, questions and rewards, and the outcomes and manifests that its
+ * workers would commit.
+ */
 import { createHash } from "node:crypto";
 import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import { RunConfig, type RunConfigInput } from "../../core/contracts/config.ts";
@@ -50,7 +53,7 @@ export function teamConfig(input: Partial<RunConfigInput> = {}): RunConfig {
   });
 }
 
-/** The correct answer is the question's; the expert's score is highest for tasks that end in "!". */
+/** An answer is correct if it equals the question's. The expert gives 1 to tasks that end in "!", and 0.5 to others. */
 export const rewards: Rewards = {
   correct: (question, { answer }) => (answer === question.answer ? 1 : 0),
   expert: (_question, _agent, { prompt }) => (prompt.endsWith("!") ? 1 : 0.5),
@@ -83,7 +86,7 @@ const trajectory = (agent: string, version: number) => ({
   actions: [[1, 2] as [number, number]],
 });
 
-/** Commits what a worker would for this rollout: a function of the arguments alone. Returns the outcome's key. */
+/** Commits a rollout's invocations and outcome, which depend only on the arguments. Returns the outcome's key. */
 export async function playRollout(
   objects: ObjectStore,
   config: RunConfig,

@@ -1,4 +1,4 @@
-/** @file The request bodies of the fake Tinker server, as SkyRL validates them. */
+/** @file The request bodies of the fake Tinker server, as SkyRL validates them; `retrieve_future`'s is not validated. */
 import * as z from "zod";
 import { AdamParams, ModelInput, PassInput, SamplingParams, TinkerLora } from "../../engine/tinker/client/messages.ts";
 

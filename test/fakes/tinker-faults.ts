@@ -1,8 +1,8 @@
 /** @file Calls to the fake Tinker server, and how they can fail. */
 
 /**
- * How a call fails. A response: it replaces the server's; `hang`: no response; `refused`: no connection; `lost`: the
- * server handles the call, but its response is lost. Undefined: it does not fail.
+ * How a call fails. `lost`: the server handles the call, but its response is lost. The other faults keep the call from the
+ * server. A response: the caller gets this one; `hang`: no response; `refused`: no connection. Undefined: the call does not fail.
  */
 export type Fault = Response | "hang" | "refused" | "lost" | undefined;
 

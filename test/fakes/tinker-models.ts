@@ -1,6 +1,7 @@
 /**
  * @file The models of a Tinker server, on a local engine: the losses, reductions and optimizer steps as SkyRL's JAX backend
- * computes them (loss_fns.py, jax.py), or as hosted Tinker documents them.
+ * computes them (loss_fns.py, jax.py), or as hosted Tinker documents them. `TinkerRules` has the differences, also of SkyRL's
+ * other backends.
  */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type {
@@ -27,19 +28,22 @@ export interface TinkerRules {
   readonly clips: boolean;
   /** Whether a request with a repeated sequence number is deduplicated (SkyRL, as long as its database exists) or executed again. */
   readonly deduplicates: boolean;
-  /** Whether Adam's settings, learning rate aside, are applied or replaced by the server's: all (SkyRL's FSDP and Megatron), or the betas. */
+  /**
+   * Adam's settings, learning rate aside. `request`: the request's; `own`: the server's (SkyRL's FSDP and Megatron);
+   * `own-betas`: the server's betas, and the rest from the request.
+   */
   readonly adam: "request" | "own" | "own-betas";
   /** Whether the base model can be sampled without an adapter (not on SkyRL's Megatron). */
   readonly samplesBase: boolean;
   /** Whether the learning rate is applied, or replaced by 1e-3. */
   readonly rate: boolean;
   /**
-   * What sampling a path does. `path`: samples what was saved (hosted). `slot`: loads what was saved over the weights
-   * of the model that saved it, which must exist. If that model sampled the same path last, nothing is loaded: its
-   * current weights are sampled (SkyRL's JAX).
+   * What sampling a path does. `path`: samples what was saved (hosted). `slot` (SkyRL's JAX): first loads the
+   * saved weights into the model that saved them, which must still exist. If the same path was the last one sampled on
+   * that model, nothing is loaded: the model's current weights are sampled.
    */
   readonly samples: "path" | "slot";
-  /** How many models the server holds. `1`: SkyRL's FSDP; another number: SkyRL's JAX. */
+  /** How many models the server can hold at once. `1`: SkyRL's FSDP; another number: SkyRL's JAX. */
   readonly adapters: number;
 }
 
@@ -61,13 +65,13 @@ NotImplementedError: FSDPPolicyWorkerBase.register_adapter is not implemented: m
 
 interface Model {
   readonly trainer: Trainer;
-  /** Gradients of the step so far, one sequence per datum. */
+  /** The step's data so far: one sequence per datum, with the loss's derivatives by log-prob as weights. */
   gradient: TrainingSequence[];
   /** Optimizer steps with a learning rate above 0 that led to the current weights. */
   steps: number;
   /** The path whose weights were sampled last. */
   sampled: string | undefined;
-  /** The current weights as files, base included; undefined after a change. */
+  /** The current state as files, base included; undefined until it is sampled, and again after a change. */
   files: CheckpointFiles | undefined;
 }
 
@@ -75,7 +79,7 @@ export interface Saved {
   readonly kind: "weights" | "sampler";
   readonly model: string;
   readonly files: CheckpointFiles;
-  /** Optimizer steps that led to these weights, over all models that they passed through. */
+  /** The model's `steps` when it was saved; a model that loads a checkpoint continues its count. */
   readonly steps: number;
 }
 

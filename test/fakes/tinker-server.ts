@@ -17,7 +17,7 @@ export interface FakeTinkerOptions {
   readonly rules?: TinkerRules;
   readonly baseModel?: string;
   readonly maxContextLength?: number;
-  /** Milliseconds that a poll is held open. */
+  /** For how many milliseconds a poll is held open at most. */
   readonly pollMilliseconds?: number;
 }
 
@@ -28,7 +28,7 @@ interface Future {
   now: Settled | undefined;
 }
 
-/** Any model created so far, including those unloaded or lost in a restart. */
+/** A model that was ever requested, even if its creation failed, or if it was unloaded or lost in a restart. */
 interface KnownModel {
   status: "created" | "unloading" | "unloaded";
   readonly rank: number;
@@ -45,9 +45,9 @@ export class FakeTinker {
   readonly #pollMilliseconds: number;
   readonly #rules: TinkerRules;
   readonly #futures: Future[] = [];
-  /** Requests by model and sequence number. */
+  /** Passes and optimizer steps, by model and sequence number. */
   readonly #numbered = new Map<string, { body: string; request_id: string }>();
-  /** Names of saved checkpoints, by model; `<model> loaded` if the model has loaded one. */
+  /** Names taken by checkpoints: `<model> <kind> <name>`. Also `<model> loaded`, if the model has loaded a checkpoint. */
   readonly #names = new Set<string>();
   readonly #known = new Map<string, KnownModel>();
   readonly #sessions = new Set<string>();
@@ -131,8 +131,8 @@ export class FakeTinker {
   }
 
   /**
-   * Passes and optimizer steps, on a server that deduplicates: the same number with the same body is the same work, even if its model is gone,
-   * and with another body it is refused. The numbers of saves and loads are ignored.
+   * Queues a pass or an optimizer step. A server that deduplicates answers a repeated sequence number with the earlier future if the body is
+   * the same, even if the model is gone, and refuses it if the body differs. The numbers of saves and loads are ignored.
    */
   #once(call: { model_id: string; seq_id?: number | null | undefined }, work: () => Promise<unknown>) {
     const { model_id, seq_id } = call;

@@ -17,12 +17,12 @@ export const toy = (seed: number) => {
   );
 };
 
-/** `weight`: its share of its group's loss; `tokenWeight` is computed from it. */
+/** `weight`: the trajectory's share of its group's loss; `tokenWeight` is computed from it. */
 export interface ToyEntry extends TrainingEntry {
   readonly weight: number;
 }
 
-/** Trajectories of two questions, off policy by up to `noise` / 2 in log-prob; some tokens are tool responses. */
+/** Trajectories of two questions, off policy by up to `noise` / 2 in log-prob. The prompt is tokens 0 and 1; token 4 is a tool response. */
 export function batchOf(
   seed: number,
   policy: ToyTrainer,

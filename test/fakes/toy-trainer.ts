@@ -1,6 +1,7 @@
 /**
  * @file A Trainer small enough to check by hand: a bigram softmax, logits[previous][next] / temperature, in float64, trained by plain
- * gradient descent (learning rate only, after clipping by global norm). Its losses are written from the port's prose, not from core.
+ * gradient descent (learning rate only, after clipping by global norm). Its losses follow the comments of `Loss` in core/policy-ports.ts
+ * and use no code of core.
  */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { CheckpointFiles, ForwardBackward, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
@@ -12,7 +13,7 @@ export class ToyTrainer implements Trainer {
   gradient: Float64Array;
   /** The gradient at the last call of `gradientNorm`. Empty: zero. */
   measured = new Float64Array();
-  /** Its calls, in order. */
+  /** Calls in order, except saves, loads and `close`; `forwardBackward` with the loss's kind. */
   readonly calls: string[] = [];
   readonly sequencesSeen: number[][] = [];
   readonly temperatures = new Set<number>();
@@ -84,7 +85,7 @@ export class ToyTrainer implements Trainer {
 
   async close(): Promise<void> {}
 
-  /** Entry 0 is 0. */
+  /** Each token's log-prob after the previous token; entry 0 is 0. */
   logProbsOf(tokens: readonly number[], temperature: number): number[] {
     const rows = new Map<number, { row: Float64Array; logTotal: number }>();
     const rowOf = (previous: number) => {
@@ -106,7 +107,7 @@ export class ToyTrainer implements Trainer {
     return row.map((logit) => logit / temperature);
   }
 
-  /** d logProb / d logit_j = (1[j = token] - p_j) / temperature. */
+  /** Adds derivative * d logProb / d logit_j, where d logProb / d logit_j = (1[j = token] - p_j) / temperature. */
   private accumulate(previous: number, token: number, derivative: number, temperature: number): void {
     const row = this.row(previous, temperature);
     const total = row.reduce((sum, logit) => sum + Math.exp(logit), 0);
@@ -117,7 +118,7 @@ export class ToyTrainer implements Trainer {
     });
   }
 
-  /** Weight u times the entropy H = -sum p log p. d(-u H) / d logit_j = u p_j (log p_j + H) / temperature. */
+  /** Returns u H: weight u times the entropy H = -sum p log p. Adds d(-u H) / d logit_j = u p_j (log p_j + H) / temperature. */
   private accumulateEntropy({ tokens, entropyWeights_T }: TrainingSequence, t: number, temperature: number): number {
     const weight = entropyWeights_T?.[t] ?? 0;
     const previous = tokens[t - 1] ?? 0;

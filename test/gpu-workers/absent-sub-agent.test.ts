@@ -48,6 +48,7 @@ test("a rollout that waits for a sub-agent without a worker is retried until the
   const main = startWorker(store, config.run, {}, never, log);
   await vi.waitFor(async () => expect((await group()).claims).toBeDefined(), 20_000);
   await store.table.update(drainWorker(config.run, "s"));
+  // The step has four rollouts, so five failures mean that one of them has failed limits.attempts times.
   await vi.waitFor(() => expect(failed.length).toBeGreaterThan(4), 40_000);
   await Promise.all([main, startWorker(store, config.run, { agent: "searcher" }, never, log)]);
   for (const score of Object.values((await group()).rollouts)) expect(score).not.toHaveProperty("excluded");

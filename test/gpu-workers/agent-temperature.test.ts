@@ -1,4 +1,4 @@
-/** @file An agent's own temperature applies in training rollouts only, and to that agent only. */
+/** @file An agent's own temperature applies to that agent only; a plan without such temperatures, as in evaluations, samples all agents alike. */
 import { expect, test } from "vitest";
 import { samplingOf, trainingSampling } from "../../gpu-workers/rollouts/sampling.ts";
 import { teamConfig } from "../fakes/scripted-team.ts";
@@ -20,7 +20,7 @@ test("without a temperature of its own, an agent's sampling settings serialize e
   expect(JSON.stringify(samplingOf(plan, "searcher"))).toBe(JSON.stringify(plan.sampling));
 });
 
-test("a plan without per-agent temperatures applies its own to every agent", () => {
+test("a plan without per-agent temperatures applies its own temperature to every agent", () => {
   const plan = { sampling: { temperature: 0, topP: 1, topK: 0 } };
-  expect(samplingOf(plan, "searcher").temperature).toBe(0);
+  for (const agent of ["main", "searcher"]) expect(samplingOf(plan, agent).temperature).toBe(0);
 });

@@ -1,4 +1,4 @@
-/** @file An agent that a process hosts: its tools are the recipe's, and it holds no version longer than it needs it. */
+/** @file An agent that a process hosts: it may use only its recipe's tools, and a version that opens too late for its caller is released. */
 import { expect, test } from "vitest";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { acquireLease, toolsOf } from "../../gpu-workers/rollouts/agent.ts";
@@ -15,7 +15,7 @@ test("a tool that the recipe does not have is refused, and the message says so i
   );
 });
 
-test("a version that opens after its caller has given up is released: it would stay in memory until the process ends", async () => {
+test("a version that opens after its caller has given up is released; otherwise it would stay in memory until the process ends", async () => {
   let open = (_lease: Lease) => {};
   const opened = new Promise<Lease>((resolve) => {
     open = resolve;

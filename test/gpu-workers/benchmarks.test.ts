@@ -1,6 +1,7 @@
 /**
- * @file A benchmark as an evaluation job: encrypted questions stay encrypted wherever anything is written, verdicts are paid for once, and
+ * @file A benchmark as an evaluation job: encrypted questions stay encrypted in objects and the log, verdicts are paid for once, and
  * an answer without a verdict never counts as wrong. A judge's outage loses no answer: it halts the run, and the resumed run asks again.
+ * Suites that cannot be scored are refused.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -111,7 +112,7 @@ test("an encrypted benchmark leaves no prompt, answer or verdict in plain text i
   expect((await Promise.all(verdicts)).map((bytes) => new TextDecoder().decode(bytes)).join("\n")).toContain(reason);
 });
 
-/** Sleeps of half a second or more take a hundredth of the time, and the store's clock skips the rest. Timer lateness is not scaled. */
+/** Sleeps of half a second or more take a hundredth of their time, and the store's clock skips the rest. A timer that fires late is not scaled up. */
 function speedUp({ clock }: ReturnType<typeof memoryStore>): void {
   const { sleep } = clock;
   let skipped = 0;

@@ -40,20 +40,19 @@ test("when there are too many intervals, those with the shortest gaps are merged
   const intervals = new Intervals();
   const added: [number, number][] = [];
   // Busy for 5 ms, then idle for 1 ms; after every tenth, for 100 ms.
-  let [now, busy] = [0, 0];
+  let now = 0;
   for (let i = 0; i < 3 * MAX_INTERVALS; i++) {
     added.push([now, now + 5]);
     intervals.add([now, now + 5]);
-    busy += 5;
     now += 5 + (i % 10 === 9 ? 100 : 1);
   }
   const kept = intervals.take();
   expect(kept.length).toBeLessThanOrEqual(MAX_INTERVALS);
-  const covered = kept.reduce((sum, [start, end]) => sum + end - start, 0);
-  expect(covered).toBeLessThanOrEqual(busy + 3 * MAX_INTERVALS);
   const isKept = ([start, end]: [number, number]) => kept.some(([from, to]) => from <= start && end <= to);
   expect(added.filter((one) => !isKept(one))).toEqual([]);
-  for (const [i, [start]] of kept.slice(1).entries()) expect(start).toBeGreaterThan(kept[i]?.[1] ?? 0);
+  const gaps = kept.slice(1).map(([start], i) => start - (kept[i]?.[1] ?? 0));
+  expect(Math.min(...gaps)).toBeGreaterThan(0);
+  expect(gaps.filter((gap) => gap === 100)).toHaveLength(Math.floor((3 * MAX_INTERVALS) / 10));
 });
 
 test("sampling and training are measured separately; waiting is the time with neither", async () => {
@@ -76,7 +75,7 @@ test("sampling and training are measured separately; waiting is the time with ne
   expect(meter.takeSeconds()).toEqual({ sampling: 3, training: 5, waiting: 1 });
 });
 
-test("a timer measures any work, including work that fails", async () => {
+test("a timer measures work even if it fails, and reading it resets it", async () => {
   let now = 0;
   const timer = createBusyTimer(() => now);
   const failing = timer.during(async () => {

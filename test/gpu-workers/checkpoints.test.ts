@@ -5,7 +5,7 @@ import { INDEX_FILE, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { replaceFiles, weightsSha256 } from "../../gpu-workers/checkpoints.ts";
 
-test("sharded weights replace a single weights file and its optimizer state, and vice versa", () => {
+test("sharded weights replace a single weights file and its optimizer state, and vice versa; the hash covers only weights", () => {
   const part = (name: string) => ({ sha256: sha256(name), bytes: 1 });
   const parts = (...names: string[]) => Object.fromEntries(names.map((name) => [name, part(name)]));
   const single = parts("config.json", MODEL_FILE, OPTIMIZER_FILE);

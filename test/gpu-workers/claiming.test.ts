@@ -145,7 +145,7 @@ test("a worker runs as many rollouts as it has room for, even if the response to
   await attempts.close();
 });
 
-test("an attempt ends when its rollout is scored or another worker has claimed it, and only then", () => {
+test("a new GROUP record ends the attempts at rollouts that are scored or that another worker has claimed, and no others", () => {
   const role = { membership: { id: "me" }, run: { store: { clock: { monotonic: () => 0 } } } };
   const work = { role, step: 0 } as unknown as StepWork;
   const view = newLocalGroupView(0);

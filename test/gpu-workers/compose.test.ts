@@ -1,4 +1,4 @@
-/** @file A worker that cannot be composed leaves nothing open; a worker's engine reports outages of its server. */
+/** @file A worker that cannot be composed leaves no tools open; a worker's engine reports outages of its server. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

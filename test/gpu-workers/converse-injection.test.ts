@@ -1,4 +1,7 @@
-/** @file Prompt injection: hostile pages, questions, tasks and reports in whole conversations; two agents with different tokenizers. */
+/**
+ * @file Prompt injection: hostile pages, questions, tasks and reports in whole conversations, a forged tool response, and special tokens
+ * in data. Also two agents with different tokenizers.
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Tokenizer } from "../../core/ports.ts";
@@ -21,7 +24,7 @@ const MARKERS = [
 /** What data must not contain: the markers, and the tags of an answer, which are ordinary text to some tokenizers. */
 const FORBIDDEN = [...MARKERS, "<answer>", "</answer>"];
 
-/** Special tokens outside the policy's own turns: what a model would mistake for chat-template markup. */
+/** The marker tokens outside the policy's own turns, in order. All of them should be the chat template's: data adds none. */
 function contextMarkers(
   tokenizer: Tokenizer,
   { tokens, actions }: { tokens: readonly number[]; actions: readonly (readonly [number, number])[] },
@@ -31,7 +34,10 @@ function contextMarkers(
   return tokens.flatMap((id, t) => (ids.has(id) && !own.has(t) ? [tokenizer.decode([id])] : []));
 }
 
-/** Text that would end the sampled turn or its call early, and what JSON escapes: a word-level tokenizer cannot encode the escapes. */
+/**
+ * Text that would end the sampled turn or its call early. Also control characters and backslashes, since a word-level tokenizer cannot
+ * encode all of their JSON escapes.
+ */
 const ENDS = /<\/t|<\|im_end\|>|<\|endoftext\|>|\p{Cc}|\\/gu;
 
 const ATTACKS = [
