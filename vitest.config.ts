@@ -3,7 +3,9 @@
  *
  *     together   share processes and what is imported there, so they restore what they change      npm test
  *     alone      a process each: they change its environment, replace a module or need all its memory    npm test
- *     long       *.long.test.ts, a process each: many whole runs, or training of real models       npm run test:long
+ *     long       *.long.test.ts, a process each: slow, such as many whole runs or large files      npm run test:long
+ *
+ * test/infra/ and test/ui/ have configs of their own.
  */
 import { defineConfig } from "vitest/config";
 

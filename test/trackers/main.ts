@@ -1,8 +1,8 @@
 /**
  * @file `npm run check:trackers`: trains two steps of the default recipe with trackers on, then compares what TensorBoard and MLflow have
- * recorded with the run's own files: the metrics in both, and in MLflow the numbers of traces and of agents' spans. MLflow's run must be
- * finished and have settings. Then everything is sent again, and nothing may be recorded twice. Not part of CI: it installs about 1 GB of
- * packages from PyPI. Exit code 1 if something differs, 2 if the check cannot run here.
+ * recorded with the run's own files: the metrics in both, and in MLflow the numbers of traces and of agents' spans. MLflow must have
+ * exactly one run, finished and with settings. Then everything is sent again, and nothing may be recorded twice. Not part of CI: it installs
+ * about 1 GB of packages from PyPI. Exit code 1 if something differs, 2 if the check cannot run here.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -78,7 +78,7 @@ const addresses = (url: string) => ({
   OTEL_EXPORTER_OTLP_HEADERS: "x-mlflow-experiment-id=0",
 });
 
-/** Numbers of traces and conversations that the steps report, as points at step 0. */
+/** The numbers of traces and of agents' spans that MLflow should have, from the run's step records, as points at step 0. */
 function ownCounts(path: string): Points {
   const lines = readFileSync(path, "utf8").trim().split("\n");
   const steps = lines.map((line) => Step.parse(JSON.parse(line)));
@@ -120,7 +120,7 @@ function readEvents(bin: string, folder: string): Points {
 async function readMlflow(url: string, names: readonly string[]): Promise<Points> {
   const api = async (path: string, body?: object) => {
     const request = body ? { method: "POST", body: JSON.stringify(body) } : {};
-    // The server closes idle connections while this process waits for a program: none is used again.
+    // The server closes idle connections while this process waits for a child process, so each request opens a new one.
     const headers = { "content-type": "application/json", connection: "close" };
     const response = await fetch(`${url}/api/2.0/mlflow/${path}`, { ...request, headers });
     if (!response.ok) throw new Error(`MLflow: ${path} got ${response.status}: ${await response.text()}`);

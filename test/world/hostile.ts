@@ -1,4 +1,4 @@
-/** @file What hostile or broken sites do, by path. */
+/** @file Responses that are hostile, broken or hard to read, and some redirects and a PDF that are not, by path. */
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { pdfOf } from "./pdf.ts";

@@ -1,6 +1,7 @@
 /**
- * @file An MCP server over stdio: it adds, leaks its token in a description and in errors, refuses, fails, hangs, breaks an output schema, and
- * dies on request. A tool that is named in its command-line arguments or in the environment variable REPEATED is listed twice.
+ * @file An MCP server over stdio: it adds, reports its environment and process id, leaks its token in a description and in errors, refuses,
+ * fails, hangs, breaks an output schema, and dies on request. Some input schemas are hostile. A tool that is named in its command-line
+ * arguments or in the environment variable REPEATED is listed twice.
  */
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";

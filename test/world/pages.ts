@@ -56,7 +56,7 @@ const lists: WorldPage[] = [
 
 export const worldPages: readonly WorldPage[] = [...lists, ...townPages, ...riverPages];
 
-/** As HTML, with navigation around the text and relative links. */
+/** As HTML, with relative links: a script and navigation before the text, and a hidden instruction after it. */
 export function htmlOf({ title, lines }: WorldPage): string {
   const linked = (line: string) =>
     line.replace(

@@ -7,8 +7,9 @@ import { openSearchApi } from "./search-api.ts";
 
 export interface WorldServer {
   readonly origin: string;
-  /** Requests so far: for pages by path, and to the search engine. */
+  /** Requests so far for the page at this path. */
   asked(path: string): number;
+  /** Requests so far to the search engine. */
   searches(): number;
   close(): Promise<void>;
 }
