@@ -82,7 +82,7 @@ function run(cwd: string, command: string, ...args: string[]): string {
   return execFileSync(command, args, { cwd, encoding: "utf8", stdio: "pipe" });
 }
 
-/** Returns what tsc reports: empty if nothing is wrong. A tsc that crashes, or does not start, reports nothing on stdout. */
+/** Returns what tsc reports, or "" if it succeeds. The status decides: a tsc that crashes or does not start prints nothing on stdout. */
 function typeErrors(cwd: string): string {
   const { status, stdout, stderr } = spawnSync(TSC, ["-p", "."], { cwd, encoding: "utf8" });
   return status === 0 ? "" : `tsc ended with ${status}: ${stdout}${stderr}`;
@@ -129,7 +129,7 @@ test("the algorithm runs with no package but zod", () => {
   expect(turn).toEqual({ kind: "answer", answer: "Lima" });
 });
 
-test("the entries for apps, models, judges, Tinker and tools type-check and load with all dependencies", () => {
+test("the entries for apps, the engine, judges, Tinker and tools type-check and load with all dependencies", () => {
   expect(typeErrors(whole)).toBe("");
   const tsx = join(ROOT, "node_modules", "tsx", "dist", "esm", "index.mjs");
   const script = 'import { entries } from "./entries.ts"; console.log(entries.map((entry) => typeof entry).join())';

@@ -1,7 +1,7 @@
 /**
- * @file What npm would publish of both packages, from the JavaScript in dist/ and without declarations, which test/package.long.test.ts
- * makes: nothing is missing that exports, modules or pages name, and npm has nothing to correct. A link of a page leads to a packed file, or
- * into a folder that docs/README.md says only the repository has. No registry is contacted.
+ * @file What npm would publish of both packages. Every file that exports, modules or pages name is packed, and npm has nothing to correct. A
+ * link of a page leads to a packed file, or into a folder that docs/README.md says only the repository has. No registry is contacted. The
+ * JavaScript is that of dist/, without declarations; test/package.long.test.ts builds and checks those.
  */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -67,7 +67,7 @@ test("every export and command is packed, and a release has the types of each ex
   for (const command of Object.values(bin)) expect(filesOf(".")).toContain(command);
 });
 
-test("the package has the workers, the docs and the sources that they show, and no tests or runs", () => {
+test("the package has the workers, the docs and the sources that they show, and no tests, runs or other sources", () => {
   const needed = [
     "README.md",
     "LICENSE",

@@ -1,4 +1,4 @@
-/** @file What a worker's silence, connection failures and refusals mean to its caller. */
+/** @file What a worker's silence, connection and TLS failures, refusals and oversized responses mean to its caller. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { openCallSigner } from "../../gpu-workers/invocations/signature.ts";

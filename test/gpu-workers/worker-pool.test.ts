@@ -1,4 +1,4 @@
-/** @file Which worker answers an invocation: all callers pick the same one, each worker gets its share, and a silent one is passed over. */
+/** @file Which worker is picked for an invocation: all callers pick the same one, each worker gets its share, and a silent one is passed over. */
 import { expect, test } from "vitest";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { WorkerPool } from "../../gpu-workers/invocations/worker-pool.ts";
@@ -13,22 +13,22 @@ function openPool(workers: readonly WorkerRecord[]) {
   return { pool, time, pick: async (id: string) => (await pool.pick(id, "searcher"))?.worker };
 }
 
-/** Who answers each of 300 invocations. */
-async function answering(...names: string[]) {
+/** The worker that is picked for each of 300 invocations. */
+async function picks(...names: string[]) {
   const { pick } = openPool(names.map((name) => searcher(name)));
   return Promise.all(Array.from({ length: 300 }, (_, i) => pick(`invocation ${i}`)));
 }
 
-test("all callers pick the same worker for an invocation, about as many for each; when a worker leaves, only its share moves", async () => {
-  const before = await answering("a", "b", "c");
-  expect(await answering("c", "a", "b")).toEqual(before);
+test("all callers pick the same worker for an invocation, and each worker gets a similar share; when one leaves, only its share moves", async () => {
+  const before = await picks("a", "b", "c");
+  expect(await picks("c", "a", "b")).toEqual(before);
   for (const name of ["a", "b", "c"]) expect(before.filter((one) => one === name).length).toBeGreaterThan(70);
-  const after = await answering("a", "b");
+  const after = await picks("a", "b");
   expect(after.filter((_, i) => before[i] !== "c")).toEqual(before.filter((one) => one !== "c"));
   expect(new Set(after.filter((_, i) => before[i] === "c"))).toEqual(new Set(["a", "b"]));
 });
 
-test("a worker that did not answer is passed over for a second, even if there is no other", async () => {
+test("a worker that did not answer is passed over for one second, even if there is no other", async () => {
   const { pool, time, pick } = openPool([searcher("a"), searcher("b")]);
   const first = (await pick("id")) ?? expect.fail();
   const second = first === "a" ? "b" : "a";

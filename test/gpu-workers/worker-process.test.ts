@@ -12,7 +12,7 @@ test.each<[string, WorkerRole[]]>([
   ["main", ["eval", "train"]],
   ["main", ["rollout", "train", "eval"]],
 ])(
-  "--agent %s with the roles %j is refused: an evaluator hosts the whole team and does nothing else",
+  "--agent %s with the roles %j is refused: only an evaluator hosts the whole team, and it does nothing else",
   async (agent, roles) => {
     const parts = { run: { name: "relay", config: relayConfig({}) } } as unknown as WorkerParts;
     const opening = openWorkerProcess(parts, { agent, roles } as unknown as ServeWorkerOptions, httpNetwork);

@@ -1,7 +1,7 @@
 /**
  * @file Each worker, and the process of the functions, dies at each of its writes, before and after the write, and starts again. The run
- * ends with the same scores, finalized groups and weights as without deaths. All in one process, so that every commit point can be tried;
- * processes.test.ts does the same with real processes.
+ * ends with the same scores, finalized groups and weights as without deaths. The deaths are simulated in one process, so that every commit
+ * point can be tried; processes.test.ts kills real processes at some of them.
  *
  * Each run has up to one death of every process, which takes fewer runs than one death per run. A death before write n
  * is almost a death after write n - 1. The two are paired with different deaths of the other processes, so that no other restart hides the

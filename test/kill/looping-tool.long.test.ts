@@ -5,7 +5,7 @@ import { recipe } from "../fixtures/relay/recipe.ts";
 import { buildProcesses } from "./build.ts";
 import { runScenario, uninterrupted } from "./processes.ts";
 
-/** The watchdog's limit: its minimum, since the engine's limits are not longer. */
+/** The engine's limits: as long as the watchdog's minimum, so that they do not extend the watchdog's limit. */
 const LIMIT_SECONDS = 60;
 
 test("the rollout is lost after three crashes while it runs alone, and the run finishes", {

@@ -26,7 +26,7 @@ export interface ParentOptions {
   readonly tickSeconds: number;
   /** How events are delivered. */
   readonly events: "once" | "dropped" | "doubled" | "late";
-  /** Starts an evaluation worker too, and exits only when all evaluations are done. */
+  /** Starts an evaluation worker too, and after a finished run exits only when all evaluations are done. */
   readonly evaluates?: boolean;
 }
 

@@ -1,4 +1,7 @@
-/** @file The README of this folder lists every file that is mutated: with its score, or with the reason why it has none. */
+/**
+ * @file The README of this folder lists every file that is mutated, with its score or with the reason why it has none, and its percentages
+ * and sums are right.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
