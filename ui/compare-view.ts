@@ -11,9 +11,9 @@ export const Measured = z.strictObject({
   temperature: z.number(),
   before: estimate.nullable(),
   after: estimate.nullable(),
-  /** After minus before. */
+  /** After minus before, over the runs and questions that have both. */
   gain: estimate.nullable(),
-  /** After, minus the first arm's after, over the seeds that both have. Null for the first arm. */
+  /** After, minus the first arm's after, over the seeds and questions that both have scores for. Null for the first arm. */
   againstFirst: estimate.nullable(),
 });
 export type Measured = z.infer<typeof Measured>;

@@ -1,6 +1,6 @@
 /**
- * @file What the dashboard's server (cli/ui) sends to its pages (ui/app): one schema per view. Text from models, tools and web pages is
- * always plain text, never markup.
+ * @file What the dashboard's server (cli/ui) sends to its pages (ui/app): one schema per view; compare-view.ts and timeline-view.ts have two
+ * more. Text from models, tools and web pages is always plain text, never markup.
  */
 import * as z from "zod";
 import { Arm } from "../core/contracts/config.ts";
@@ -55,7 +55,7 @@ export const RunRow = z.strictObject({
   seconds: z.number().nullable(),
   /** What it has cost so far; null: unknown. */
   usd: z.number().nullable(),
-  /** Seconds since a scheduled tick last saw a heartbeat of a worker that is not dead; null: it has seen none, or the run is not running. */
+  /** Seconds since a scheduled tick last saw a heartbeat of a worker that is not dead; null: none is known, or the run is not running. */
   heartbeatSeconds: z.number().nullable(),
   /** What it is doing or waiting for; null if nothing. */
   wait: z.string().nullable(),
@@ -70,7 +70,7 @@ export type DamagedRun = z.infer<typeof DamagedRun>;
 
 export const RunsView = z.strictObject({
   runs: z.array(z.union([RunRow, DamagedRun])),
-  /** Why the runs of the store named by the environment variables could not be read; null if they could. */
+  /** Why the runs of the store named by the environment variables could not be read; null if they could, or if no store is named. */
   failure: z.string().nullable(),
 });
 export type RunsView = z.infer<typeof RunsView>;
@@ -200,13 +200,13 @@ export const SearchView = z.strictObject({
       outcome: RolloutOutcome,
       reward: z.number().nullable(),
       agent: AgentName,
-      /** Text around the hit. */
+      /** Text around the match. Without a search text: why the rollout is lost, a failed tool response, the answer or the prompt. */
       excerpt: z.string(),
       /** The recipe's note on the question. */
       note: z.string().nullable(),
     }),
   ),
-  /** The group at which the next page begins; null after the last page. */
+  /** The group at which the next page begins; null on the last page. */
   next: z.int().nullable(),
 });
 export type SearchView = z.infer<typeof SearchView>;
@@ -266,6 +266,6 @@ export type CasesView = z.infer<typeof CasesView>;
 export const AnswersView = z.strictObject({ question: QuestionView, trees: z.array(Tree) });
 export type AnswersView = z.infer<typeof AnswersView>;
 
-/** What the server sends when a request fails. */
+/** Why a page has no view: the server sends it, or the page makes it (app/source.ts). */
 export const Failure = z.strictObject({ code: z.string(), message: z.string() });
 export type Failure = z.infer<typeof Failure>;

@@ -53,7 +53,7 @@ export class RunLoader {
     this.#reloader.close();
   }
 
-  /** @param show is called after each load, except after one that failed while an earlier view is shown. */
+  /** @param show is called after each load, except after one that failed while an earlier view is known. */
   load(revision: string | undefined, show: (loaded: LoadedRun) => void): Promise<void> {
     return this.#reloader.request(revision, async () => {
       const loaded = await this.#loadNew();

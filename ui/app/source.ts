@@ -1,4 +1,4 @@
-/** @file The source of a page's views: the server, which has the current ones, or the exported page itself (export.tsx). */
+/** @file The source of a page's views: the server, which has the current ones, or the exported page itself (exported-source.ts). */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Failure } from "../views.ts";
