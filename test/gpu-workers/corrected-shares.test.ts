@@ -1,4 +1,4 @@
-/** @file The shares of tokens that the correction of stale rollouts masks and truncates, and their divergence, counted by hand. */
+/** @file The shares of tokens that the correction of stale rollouts masks and truncates, and the KL divergence between sampler and trainer, by hand. */
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
@@ -47,11 +47,14 @@ test.each([
   [{ tisCap: 1.5 }, undefined, 4 / 10],
   [{ ratioMask }, 3 / 10, undefined],
   [{}, undefined, undefined],
-])("%o masks and truncates these shares of ten tokens: %s, %s", async (correction, masked, truncated) => {
-  const stats = await statsWith(correction);
-  const nearly = (share: number | undefined) => (share === undefined ? undefined : expect.closeTo(share, 9));
-  expect([stats.maskedFraction, stats.truncatedFraction]).toEqual([masked, truncated].map(nearly));
-  // The sum of r - 1 - log r: masked tokens count too. Four ratios are 1, which adds 0.
-  const terms = 2 * (3 - Math.log(4)) + 2 * (1 - Math.log(2)) + (-0.75 - Math.log(0.25)) + (0.25 - Math.log(1.25));
-  expect(stats.kl).toBeCloseTo(terms / 10, 6);
-});
+])(
+  "%o masks and truncates these shares of ten tokens: %s, %s; the KL divergence includes masked tokens",
+  async (correction, masked, truncated) => {
+    const stats = await statsWith(correction);
+    const nearly = (share: number | undefined) => (share === undefined ? undefined : expect.closeTo(share, 9));
+    expect([stats.maskedFraction, stats.truncatedFraction]).toEqual([masked, truncated].map(nearly));
+    // The sum of r - 1 - log r over all ten tokens. Four ratios are 1, which adds 0.
+    const terms = 2 * (3 - Math.log(4)) + 2 * (1 - Math.log(2)) + (-0.75 - Math.log(0.25)) + (0.25 - Math.log(1.25));
+    expect(stats.kl).toBeCloseTo(terms / 10, 6);
+  },
+);

@@ -1,4 +1,7 @@
-/** @file Rollouts and training steps that keep crashing their workers: the run still ends. One process, the store in memory. */
+/**
+ * @file Rollouts and training steps that keep crashing their workers, and rollouts whose engine thread ends: the run still ends. One process,
+ * the store in memory.
+ */
 import { expect, onTestFinished, test } from "vitest";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord, WorkerRecord } from "../../core/contracts/records.ts";
@@ -98,7 +101,7 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
 
 test("a rollout during which its worker is declared dead, every time, is given up, too; the others are not", async () => {
   const { config, store, main, close } = await open();
-  /** Declares the workers of the main agent dead. A heartbeat in between makes the write fail. */
+  /** Declares the workers of the main agent dead, and returns whether any was alive. A heartbeat in between makes the write fail. */
   const declareDead = async () => {
     const items = await store.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers);
     const alive = items.map((item) => WorkerRecord.parse(item)).filter(({ state }) => state !== "dead");

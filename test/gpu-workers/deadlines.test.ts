@@ -1,4 +1,7 @@
-/** @file Nothing waits forever: turns, tools and training steps that hang end at their limits, and a worker whose engine hangs stops its heartbeats. */
+/**
+ * @file Nothing waits forever: an aborted conversation ends, a tool that hangs ends at its limit, a training step that times out is claimed
+ * again, and a worker whose engine hangs stops its heartbeats.
+ */
 import { expect, test, vi } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord } from "../../core/contracts/records.ts";

@@ -212,7 +212,7 @@ test("staleness: a rollout that a dead worker had claimed ends before any rollou
   const config = pipelined({ steps: 2 });
   const expected = await undisturbed(config);
   const suspect = objectKeys.outcome({ run, phase: "train", step: 0, group: 0, rollout: 0 });
-  /** Whether it had ended when a turn of the main agent in step 1 was sampled. */
+  /** For each turn of the main agent in step 1: whether the suspect rollout had ended when the turn was sampled. */
   const hadEnded: boolean[] = [];
   const { workers, records } = await openRun(config, undefined, (stream) => {
     if (stream[2] === 1 && stream[5] === "main") hadEnded.push(memory.objects.keys().includes(suspect));

@@ -1,4 +1,4 @@
-/** @file The policy of an agent behind an API: how many of its requests are in flight, and what each costs. */
+/** @file The policy of an agent behind an API: how many of its requests are in flight, what each costs, and what closing waits for. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openConversationModel } from "../../adapters/llm/converse.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";

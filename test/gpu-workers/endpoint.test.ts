@@ -79,7 +79,7 @@ describe("native calls", () => {
   });
 
   test.each(["same", ""])(
-    "calls to which the server gives one id, '%s', are sent back with different ones",
+    "calls to which the server gives the same id, '%s', are sent back with different ids",
     async (id) => {
       const reply = JSON.stringify(says(null, { calls: [search("France"), search("Paris")] }));
       const repeated = JSON.parse(reply.replaceAll(/call_\d/g, id)) as Reply;
@@ -203,13 +203,16 @@ test.each([
   [fails(400, "Range of input length should be [1, 258048]"), { stop: "token-limit" }],
   [fails(413, "Payload too large"), { stop: "token-limit" }],
   [fails(400, "The prompt triggered Azure's policy", "content_filter"), { stop: "malformed" }],
-])("a request that the server rejects ends only this conversation", async (reply, end) => {
-  const { conversation, trajectory } = await playAs(await backendWith("native", reply));
-  expect(conversation).toMatchObject(end);
-  expect(trajectory).toMatchObject({ usage: { inputTokens: 0, outputTokens: 0 } });
-});
+])(
+  "a request that the server rejects as too long, or for its content, ends the conversation without an error",
+  async (reply, end) => {
+    const { conversation, trajectory } = await playAs(await backendWith("native", reply));
+    expect(conversation).toMatchObject(end);
+    expect(trajectory).toMatchObject({ usage: { inputTokens: 0, outputTokens: 0 } });
+  },
+);
 
-test("an answer that the server's content filter withholds ends only this conversation, and its tokens are counted", async () => {
+test("an answer that the server's content filter withholds ends the conversation without an error, and its tokens are counted", async () => {
   const { conversation, trajectory } = await playAs(
     await backendWith("native", says("", { finish: "content_filter" })),
   );

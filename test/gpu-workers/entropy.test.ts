@@ -20,7 +20,7 @@ test("the coefficient changes linearly over the run", () => {
   expect(entropyCoefficientAt(null, 0.5)).toBe(0);
 });
 
-test("by hand, for two tokens with p = 3/4 and 1/4: the loss is minus the bonus, and a step makes the policy more uniform", async () => {
+test("by hand, for a vocabulary of two tokens with p = 3/4 and 1/4: the loss is minus the bonus, and a step makes the policy more uniform", async () => {
   // Logits ln 3 and 0 at temperature 1: H = -(0.75 ln 0.75 + 0.25 ln 0.25) = 0.562335.
   const trainer = new ToyTrainer(2, [Math.log(3), 0, 0, 0]);
   const trajectory = {

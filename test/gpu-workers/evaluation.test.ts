@@ -1,4 +1,7 @@
-/** @file Evaluation jobs: a suite's runs are independent, and its scores and interval cover all of them; how a run's halt and end affect its jobs. */
+/**
+ * @file Evaluation jobs: a suite repeats its questions in independent runs, and its scores and interval cover all of these. How the end or a
+ * halt of the training run affects its jobs, and what an evaluator leaves behind when it is stopped or fails.
+ */
 import { expect, test, vi } from "vitest";
 import { resumeInStore } from "../../cli/local/resume-in-store.ts";
 import { RunConfig } from "../../core/contracts/config.ts";

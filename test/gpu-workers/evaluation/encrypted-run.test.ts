@@ -1,4 +1,4 @@
-/** @file Errors of an encrypted evaluation: none quotes a question, and a cancellation stays a cancellation. */
+/** @file Errors of an encrypted evaluation, and fields of log lines, quote no question; a cancellation stays a cancellation. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../../core/errors.ts";
 import { logWithoutQuestions, withEncryption } from "../../../gpu-workers/evaluation/encrypted-run.ts";
@@ -41,7 +41,7 @@ test("an error that is among its own causes is redacted and thrown", async () =>
   for (const text of [error.message, (error.cause as Error).message]) expect(text).not.toContain("river");
 });
 
-test("what is logged outside an evaluation quotes no question of an encrypted suite", () => {
+test("the fields of a log line outside an evaluation quote no question of an encrypted suite", () => {
   const lines: string[] = [];
   const { warn } = logWithoutQuestions({
     config: relayConfig({ evaluation: { suites: [{ name: "open" }, { name: "secret" }] } }),

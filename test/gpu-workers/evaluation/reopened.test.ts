@@ -1,4 +1,4 @@
-/** @file A job that is queued again after its evaluator has evaluated it, and leased by a worker that then dies. */
+/** @file A job that is queued again after its evaluator has evaluated it, and then leased by a dead worker. */
 import { expect, test } from "vitest";
 import { objectKeys } from "../../../core/contracts/keys.ts";
 import { leaseJob, reopenJob } from "../../../core/training/job-writes.ts";
@@ -12,7 +12,7 @@ test("a live evaluator takes over a job that it has evaluated before, when its n
   await untilJob({ state: "done" });
   const done = await job();
   await memory.objects.delete([objectKeys.evaluation(config.run, done.job)]);
-  // Between two polls of the live evaluator, since nothing is awaited.
+  // Nothing is awaited between the two writes, so the live evaluator cannot lease the job in between.
   const reopened = memory.table.update(reopenJob(done));
   const leased = memory.table.update(leaseJob({ ...done, state: "queued", owner: "" }, "gone"));
   expect((await Promise.all([reopened, leased])).map(({ applied }) => applied)).toEqual([true, true]);

@@ -1,4 +1,4 @@
-/** @file Two evaluators that lease a job at the same time: only the first evaluates it. */
+/** @file Two evaluators that lease a job at the same time: the second leaves it to the first while that one lives. */
 import { expect, test, vi } from "vitest";
 import { tableKeys, tablePrefixes } from "../../../core/contracts/keys.ts";
 import { WorkerRecord } from "../../../core/contracts/records.ts";
