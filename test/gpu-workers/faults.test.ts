@@ -1,4 +1,4 @@
-/** @file Workers under faults: what is given up, what is given back, who is refused. The store is in memory. */
+/** @file Workers under faults: what is given up, what is released, what halts the run, who is refused. Except in the last test, the store is in memory. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
@@ -207,7 +207,7 @@ test("a rollout that kills its worker three times while it runs alone is given u
   const run = await readRunContext(config.run, "0.0.0", store, log);
   const address = { run: config.run, step: 0, group: 0 };
   for (let death = 0; death < 4; death++) {
-    // Its workers keep dying; the first ran another rollout beside it.
+    // Each worker of rollout 0 dies; the first also ran rollout 1.
     const worker = `doomed-${death}`;
     const record = { run: config.run, worker, agent: "main", roles: ["rollout"], url: "", state: "alive", counter: 1 };
     const inFlight = death === 0 ? ["0/0/0", "0/0/1"] : ["0/0/0"];

@@ -1,8 +1,8 @@
-/** @file What a worker's record says about the rollouts of an evaluation: each is named before it starts, in as few writes as possible. */
+/** @file The rollouts of an evaluation: suspects run first, and a worker's record names each rollout before it starts, in as few writes as possible. */
 import { expect, test } from "vitest";
 import { RolloutsInFlight, suspectsFirst } from "../../../gpu-workers/evaluation/suspects-first.ts";
 
-/** Runs these rollouts, three at a time. Returns the writes. */
+/** Runs one rollout of each group: suspects alone, the others up to three at a time. Returns the names in each write. */
 async function writesOf(groups: number, suspects: Readonly<Record<string, number>>) {
   const writes: (readonly string[])[] = [];
   const inFlight = new RolloutsInFlight(async (names) => {

@@ -1,4 +1,4 @@
-/** @file How long an agent's sessions live, what their end returns, which tokens a turn is sampled after, and how often the chat template is rendered. */
+/** @file How long an agent's sessions live, what their end returns, which tokens precede a turn, how long it may be, and how often the chat template is rendered. */
 import { expect, test } from "vitest";
 import type { AgentSession, TurnRequest } from "../../../core/contracts/app-chat.ts";
 import type { Tokenizer } from "../../../core/ports.ts";
@@ -71,7 +71,7 @@ test("a turn has at most the agent's turnTokens, the request's limit and the roo
   expect(limit).toBe(room);
 });
 
-test("a turn continues the tokens that were sampled; one without an end-of-turn token, cut or stopped, gets it first", async () => {
+test("a turn continues the reply's sampled tokens; a reply without an end-of-turn token, because it was cut or stopped, gets one first", async () => {
   const samples: RecordedSample[] = [];
   const sessions = new AgentSessions(scriptedAgent("searcher", samples), [7], 8, 0);
   const { endOfTurn } = tokenizer;

@@ -1,4 +1,4 @@
-/** @file The AI SDK (`ai`) as a client of the gateway, over `/v1/chat/completions`: text, streams, tools and aborts. */
+/** @file The AI SDK (`ai`) as a client of the gateway, over `/v1/chat/completions`: text, streams, tools, thinking and aborts. */
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, pruneMessages, stepCountIs, streamText, tool } from "ai";
 import { expect, test, vi } from "vitest";

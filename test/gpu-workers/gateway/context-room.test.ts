@@ -23,7 +23,7 @@ const asking = (messages: readonly AppMessage[], tools: TurnRequest["tools"] = [
 });
 const user = (text: string): AppMessage => ({ role: "user", text });
 
-/** An agent's sessions and the same agent served, and how much their tokenizer has done. */
+/** Ways to request a turn of one agent: in a rollout, and where the team is served. `work`: what its tokenizer has processed. */
 async function openAgent(limits: object = {}) {
   const work = { characters: 0, messages: 0 };
   const counting: Tokenizer = {
@@ -64,6 +64,7 @@ test.each([
   });
   await expect(served(request)).rejects.toBeInstanceOf(ApiError);
   await expect(served(request)).rejects.toMatchObject({ status: 400, code: "context_length_exceeded" });
+  // Four requests. Each tokenizes less than twice the context at 8 characters per token.
   expect(work.characters).toBeLessThan(4 * 2 * 8 * CONTEXT_TOKENS);
 });
 
@@ -76,7 +77,7 @@ test("more messages than the context has tokens are refused before they are rend
   expect(work).toEqual({ characters: 0, messages: 0 });
 });
 
-test("tool responses that are cut to tokens are cut no further once they have filled the context", async () => {
+test("with responseTokens, no more tool responses are cut once those before them take twice the context", async () => {
   const { work, inRollout } = await openAgent({ responseTokens: 100 });
   const respond = (i: number): AppMessage => ({ role: "tool", call: i, text: `${i} ${"word ".repeat(400)}` });
   const calls = Array.from({ length: 1000 }, (_, i) => ({ id: `c${i}`, name: "read", arguments: "{}" }));
@@ -86,7 +87,7 @@ test("tool responses that are cut to tokens are cut no further once they have fi
     ...calls.map((_, i) => respond(i)),
   ];
   await expect(inRollout(asking(messages))).rejects.toMatchObject({ limit: "token-limit" });
-  // A cut takes a dozen counts of at most 800 characters.
+  // About 80 of the 1000 responses are cut. A cut takes a dozen counts of at most 800 characters.
   expect(work.characters).toBeLessThan(120 * 12 * 800);
 });
 

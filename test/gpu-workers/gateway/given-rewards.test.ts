@@ -1,4 +1,4 @@
-/** @file Rewards over HTTP: each is taken once, even if repeated, and only while the attempt runs. */
+/** @file The rewards that an app gives, over HTTP while its attempt runs or in its result: each is taken once, even if repeated. */
 import { expect, test } from "vitest";
 import type { AgentAccess, AppResult } from "../../../core/contracts/app-rollout.ts";
 import { openHarness } from "./harness.ts";

@@ -49,7 +49,7 @@ test("an app that throws the error of an earlier limit has given up, even if ano
   const harness = await start();
   const outcome = await harness.run(async (call) => {
     const refused = await continueAfterLimit(call);
-    await expect(ask(agentOf(call, "searcher"), long.repeat(2))).rejects.not.toThrow(String(refused));
+    await expect(ask(agentOf(call, "searcher"), long.repeat(2))).rejects.not.toThrow((refused as Error).message);
     await ask(agentOf(call, "main"), "go on without it");
     throw refused;
   });

@@ -2,7 +2,9 @@
  * @file A gateway on a real loopback port, with scripted agents that do what their last message says, and a record of every sample.
  *
  *     "say <text>"    the text              "call <JSON>"      a tool call for each line
- *     "long <n>"      n letters             after a tool's response: "<answer>" and the responses
+ *     "long <n>"      n letters             anything else      "you said" and the message
+ *
+ * After a tool's response, the reply is all tool responses in an <answer> tag.
  */
 import { onTestFinished } from "vitest";
 import { AgentConfig } from "../../../core/contracts/agent-config.ts";
@@ -96,7 +98,7 @@ export function pausedSampling() {
   return { resume, beforeSample, begun: () => begun };
 }
 
-/** Counts the turns of an attempt that end because their client has disconnected. */
+/** Counts the turns of an attempt that are canceled: their client has disconnected, or the attempt is over. */
 function countCanceled(attempt: Attempt): () => number {
   const turn = attempt.turn.bind(attempt);
   let canceled = 0;

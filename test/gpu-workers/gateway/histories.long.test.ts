@@ -171,7 +171,7 @@ function expectDelivered(branches: readonly Branch[], delivered: ReadonlySet<str
     expect(delivered.has(exchange.id) || received.has(reads(exchange))).toBe(true);
 }
 
-test("what is recorded was sampled and delivered, is trained once, and does not depend on the order of arrival", async () => {
+test("what is recorded was sampled and delivered, and does not depend on the order of arrival; the main agent trains on no sample twice", async () => {
   let withSeveralBranches = 0;
   await fc.assert(
     fc.asyncProperty(history, async (rounds) => {

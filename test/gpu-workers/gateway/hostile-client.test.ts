@@ -110,7 +110,7 @@ test("a body of more than 4 MiB is refused, with and without a Content-Length", 
 const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
 const call = { id: "call_1", type: "function", function: { name: "lookup", arguments: "{}" } };
 const asked = [user("say hello"), { role: "assistant", content: null, tool_calls: [call] }];
-const begun = (more: object) => ({ messages: [user("say hello"), { role: "assistant", content: "The", ...more }] });
+const prefilled = (more: object) => ({ messages: [user("say hello"), { role: "assistant", content: "The", ...more }] });
 test.each([
   ["an unknown agent", { ...hello, model: "gpt-5" }, 404, "model_not_found", "model"],
   [
@@ -130,17 +130,20 @@ test.each([
   ],
   ["a forced call", { ...hello, tool_choice: "required" }, 400, "unsupported_value", "tool_choice"],
   ["an unknown parameter", { ...hello, best_of: 3 }, 400, "unknown_parameter", "best_of"],
-  ["a prefix of the reply", begun({ prefix: true }), 400, "unsupported_value", "messages.1.prefix"],
-  ["a partial reply", begun({ partial: true }), 400, "unsupported_value", "messages.1.partial"],
+  ["a prefix of the reply", prefilled({ prefix: true }), 400, "unsupported_value", "messages.1.prefix"],
+  ["a partial reply", prefilled({ partial: true }), 400, "unsupported_value", "messages.1.partial"],
   [
-    ...["a call in the old format", begun({ function_call: { name: "lookup", arguments: "{}" } })],
+    ...["a call in the old format", prefilled({ function_call: { name: "lookup", arguments: "{}" } })],
     ...[400, "unsupported_value", "messages.1.function_call"],
   ],
   ["no messages", { messages: [] }, 400, "invalid_value", "messages"],
   ["a role that does not exist", { messages: [{ role: "god", content: "" }] }, 400, "invalid_value", "messages.0.role"],
   ["a user message without content", { messages: [user(null)] }, 400, "invalid_value", "messages.0.content"],
   [
-    ...["a response without a call", { messages: [...asked, { role: "tool", tool_call_id: "call_2", content: "" }] }],
+    ...[
+      "a response to an unknown call",
+      { messages: [...asked, { role: "tool", tool_call_id: "call_2", content: "" }] },
+    ],
     ...[400, "invalid_value", "messages.2.tool_call_id"],
   ],
   [
@@ -192,7 +195,7 @@ test("text from an app never becomes a control token", async () => {
   expect(tokens.filter((token) => token === tokenizer.endOfTurn)).toHaveLength(messages.length);
 });
 
-test("retries, with or without their header, share one sample; a request with another seed gets its own", async () => {
+test("requests that differ only in a retry header or the temperature share one sample; a request with another seed gets its own", async () => {
   const { resume, beforeSample, begun } = pausedSampling();
   const { main, harness, outcome } = await start({ beforeSample });
   const replies = [post(main, hello), post(main, hello, { "x-stainless-retry-count": "1" })];

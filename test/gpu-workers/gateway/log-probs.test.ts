@@ -45,7 +45,7 @@ test.each(["mistral", "qwen2.5", "llama3"])("%s: the texts of a reply's tokens m
   const tokenizer = openTokenizer(new Map(names.map((name) => [name, readFileSync(join(folder, name))])));
   const tokens = tokenizer.encodeText("The capital of France, it is said: Paris.");
   expect(tokenTexts(tokens, tokenizer).join("")).toBe(tokenizer.decode(tokens));
-  // A character of four bytes has no token of its own here: each token is some of its bytes, or the space before it.
+  // This character has no token of its own: each token after the first is some of its bytes, or the space before it.
   const [first, ...parts] = tokenTexts(tokenizer.encodeText("a \u{1F600}"), tokenizer);
   expect(first).toBe("a");
   expect(parts.filter((part) => part !== " " && !part.includes("\uFFFD"))).toEqual([]);
