@@ -266,6 +266,6 @@ export type CasesView = z.infer<typeof CasesView>;
 export const AnswersView = z.strictObject({ question: QuestionView, trees: z.array(Tree) });
 export type AnswersView = z.infer<typeof AnswersView>;
 
-/** Why a page has no view: the server sends it, or the page makes it (app/source.ts). */
+/** Why a page has no view: the server sends it, or the page makes it. */
 export const Failure = z.strictObject({ code: z.string(), message: z.string() });
 export type Failure = z.infer<typeof Failure>;

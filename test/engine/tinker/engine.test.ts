@@ -58,7 +58,7 @@ async function rollOut(
   return entries.map((entry, i) => ({ ...entry, tokenWeight: weights[i] ?? 0 }));
 }
 
-/** Three versions, each trained from nothing but the files of the one before. */
+/** Trains three versions, each from the files of the one before. The reference is always version 0. */
 async function run(engine: PolicyEngine, files0: CheckpointFiles, isWire: boolean, config: object) {
   let current: CheckpointFiles = files0;
   const history = [];

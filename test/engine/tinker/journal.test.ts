@@ -146,7 +146,7 @@ function byNumberAlone(send: (url: string, init: RequestInit) => Promise<Respons
 type World = ReturnType<typeof open>;
 const errorResponse = (status: number, detail: string) => new Response(JSON.stringify({ detail }), { status });
 
-/** Takes over from a process that made a step; `fails` then makes calls that cannot be resumed. */
+/** Takes over from a process that took one step or two; `fails` then makes calls that are not those of the dead process, or cannot be repeated. */
 type Begin = (world: World) => Promise<{ successor: Trainer; fails: () => Promise<unknown> }>;
 
 const failingAt =
@@ -192,7 +192,7 @@ test.each<[string, Begin]>([
   ],
   ["results that expired", failingAt("retrieve_future", 410, "expired")],
   ["a server that lost the model", failingAt("forward", 400, "Model not loaded")],
-])("%s: nothing is resumed, and the step is done on a fresh model", async (_, begin) => {
+])("%s: the replay fails, and the step is done on a fresh model", async (_, begin) => {
   const world = open();
   const { successor, fails } = await begin(world);
   await expect(fails()).rejects.toMatchObject({ code: "replay-failed", retryable: true });
@@ -228,7 +228,7 @@ test.each<[string, (world: World, dead: Trainer) => Promise<CheckpointFiles | un
     },
   ],
   [
-    "that held another version",
+    "whose calls are journaled for another version",
     async ({ files, start }) => {
       const other = await start("other");
       await step(other);

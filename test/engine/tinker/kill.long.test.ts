@@ -139,7 +139,7 @@ interface Settings {
   readonly rules?: TinkerRules;
 }
 
-/** Runs one process after the other: each dies its death, and the last finishes the run. */
+/** Runs one process after the other, or beside it if that one only sleeps. Each meets its death; the last finishes the run. */
 async function runWith(deaths: readonly Death[] = [], { steps = 2, rules = SKYRL_JAX }: Settings = {}) {
   const config = configOf(steps);
   const log = createLog(() => {});
@@ -225,8 +225,8 @@ async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>)
 describe("a death", () => {
   /**
    * Before every call from the trainer's session to the end of the publication, after every one of them up to `save_weights`, and before
-   * every 61st call of the run. In the step, samples and polls are left out: the call that a poll waits for has reached the server, so a
-   * death then is one after that call.
+   * every 61st call of the run. Other samples and polls in the step are left out: the call that a poll waits for has reached the server, so
+   * a death then is one after that call.
    */
   function deaths(): { at: number; when: Death["when"] }[] {
     const { calls } = expected;
@@ -275,7 +275,7 @@ describe("a death", () => {
     const rules = { ...SKYRL_JAX, deduplicates: false };
     const found = await runWith([{ isFatal: inStep("save_weights"), when: "before" }], { rules });
     expect(found.calls).not.toContain("get_info");
-    expectSame(found, "no numbers");
+    expectSame(found, "no deduplication");
     expect(found.computed).toEqual([...expected.computed.slice(0, 3), ...expected.computed]);
   });
 

@@ -1,4 +1,4 @@
-/** @file Sampling through a server: cancellation while a request waits, a restarted server, and one-line errors for its faults and adapter limit. */
+/** @file Sampling through a server: cancellation while a request waits, a restarted server, invalid samples, and a server's adapter limit. */
 import { expect, test } from "vitest";
 import type { SampleRequest } from "../../../core/ports.ts";
 import { bigramEngine, bigramFiles } from "../../fakes/bigram-engine.ts";
@@ -28,7 +28,7 @@ test("a request that waits for a slot is canceled at once", async () => {
   await sampler.close();
 });
 
-test("the model for sampling a version is unloaded if it cannot be saved", async () => {
+test("the model from which a version is sampled is unloaded if its weights cannot be saved for that", async () => {
   const { engine, files: base, server } = tinyTinker(SERVER);
   server.injectFaults(({ path }) =>
     path === "save_weights_for_sampler" ? new Response('{"detail": "no space"}', { status: 400 }) : undefined,
@@ -87,7 +87,7 @@ test.each<[string, object, RegExp]>([
     { stop_reason: "stop", tokens: [1, 2], logprobs: [-1, -1] },
     /ended it at token 2, which is not one of the stop sequences: give the agent's model folder/,
   ],
-])("a server that returns %s is refused in one line", async (_, sample, message) => {
+])("a server that returns %s is refused", async (_, sample, message) => {
   const { engine, files: base, server } = tinyTinker(SERVER);
   const sampler = await engine.openSampler(base, OPTIONS);
   server.injectFaults(({ path }) =>

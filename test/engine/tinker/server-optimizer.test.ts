@@ -53,7 +53,7 @@ test.each<[string, Partial<TinkerRules>, boolean, RegExp]>([
   expect(server.models.loaded).toEqual([]);
 });
 
-/** Takes two steps, the second of which depends on the moments of the first, saves, and closes the trainer. */
+/** Takes two steps, saves, and closes the trainer. The second step depends on the moments of the first. */
 async function twoSteps(trainer: Trainer, optimizer: StepOptimizer): Promise<CheckpointFiles> {
   for (const weight of [-1, 0.5]) {
     const sequence = { tokens: [1, 2, 3, 4], weights_T: new Float32Array(4).fill(weight) };

@@ -1,6 +1,6 @@
 /**
  * @file SkyRL's recorded responses (test/fixtures/tinker-transcript.txt) parse with the client's schemas, and the fake server answers the same
- * requests with the same status and every key that the client reads.
+ * requests with the same status and every top-level key that the client reads.
  */
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -86,7 +86,7 @@ function withSubjects() {
   });
 }
 
-test("the client's schemas parse every recorded response to a call that it makes", () => {
+test("the client's schemas parse every untruncated response to a call that the client makes", () => {
   let read = 0;
   for (const { path, status, response, subject, isResult } of withSubjects()) {
     if (response === undefined || response === null) continue;
@@ -107,7 +107,7 @@ const isReplayed = ({ path, body, status }: Exchange) =>
   status !== 409 &&
   !Object.keys(body ?? {}).some((key) => key.startsWith("sampling_session"));
 
-test("the fake server answers the recorded requests with the same status and keys", async () => {
+test("the fake server answers the recorded requests with the same status and every top-level key that the client reads", async () => {
   const server = new FakeTinker({ engine: bigramEngine, files: bigramFiles(512), options: OPTIONS });
   const ids = new Map<string, string>();
   const requests = new Map([["99999", "99999"]]);
