@@ -1,6 +1,6 @@
 /**
  * @file An exported name means one thing: no two files export the same name, be it of a value or a type, and no file declares a private type
- * with the name of one that another file exports.
+ * with the name of one that another file exports. Exceptions are listed here; projects may also share names of values.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import { shadowedTypes, sharedNames } from "./exported-names.ts";
 import { ROOT, sourceFolders, sourcesOf } from "./sources.ts";
 
-/** A project that `create` writes has names of its own. */
+/** The folders that are checked. `create` is left out: the project that it writes has names of its own. */
 const FOLDERS = sourceFolders().filter((name) => name !== "create" && name !== "test");
 /** Names that several files export, and why. */
 const SHARED_NAMES = {
@@ -63,7 +63,7 @@ test("no file has a private type with the name of another file's exported type, 
   expect(shadowed.sort()).toEqual(SHADOWED_TYPES);
 });
 
-test("a shadowed type is found, schemas included; private functions and constants may have any name", () => {
+test("a shadowed type is found, schemas included; private functions and other constants may have any name", () => {
   const find = (sources: Record<string, string>) => [...shadowedTypes(new Map(Object.entries(sources)))].flat(2);
   const [type, schema] = ["export interface Aa {}", "export const Aa = z.int(); export type Aa = 1;"];
   const found = ["Aa", "b.ts"];

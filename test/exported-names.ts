@@ -72,7 +72,7 @@ function declarationsOf(file: string, source: string): Declared[] {
   });
 }
 
-/** None if the statement declares nothing. */
+/** The names that a statement declares, except destructured ones. Empty if it declares nothing. */
 export function declaredNames(statement: ESTree.Program["body"][number] | null): string[] {
   if (statement === null) return [];
   const ids = statement.type === "VariableDeclaration" ? statement.declarations : [statement];

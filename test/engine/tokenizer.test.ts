@@ -1,4 +1,7 @@
-/** @file Word-level and BPE tokenizers: known text round-trips, data never becomes a control token, damaged files are refused by name. */
+/**
+ * @file Word-level and BPE tokenizers: known text round-trips, data never becomes a control token, encodings are cached, chat templates are
+ * rendered, and damaged files are refused.
+ */
 import { Tokenizer as Library } from "@huggingface/tokenizers";
 import fc from "fast-check";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -26,7 +29,7 @@ const mixed = fc
   )
   .map((parts) => parts.join(""));
 
-test.each(KINDS)("%s: data never becomes a special or added token, whatever the text", (_, files) => {
+test.each(KINDS)("%s: data never becomes a control token, whatever the text", (_, files) => {
   const tokenizer = openTokenizer(files);
   const markers = new Set(MARKERS.flatMap((marker) => tokenizer.encodeTemplate(marker)));
   expect(markers.size).toBe(MARKERS.length);
@@ -63,13 +66,16 @@ test("word-level: known text round-trips, unknown words become [UNK]", () => {
   expect(tokenizer.decode(tokenizer.encodeText("a , b . it 's"))).toBe("a , b . it 's");
 });
 
-test.each(KINDS)("%s: <|im_end|> in template text ends a turn; an unknown id decodes to U+FFFD", (_, files) => {
-  const tokenizer = openTokenizer(files);
-  expect(tokenizer.encodeTemplate("<|im_end|>")).toEqual([tokenizer.endOfTurn]);
-  expect(tokenizer.encodeText("")).toEqual([]);
-  expect(tokenizer.decode([])).toBe("");
-  expect(tokenizer.decode([999_999, tokenizer.endOfTurn])).toBe("\uFFFD<|im_end|>");
-});
+test.each(KINDS)(
+  "%s: <|im_end|> in template text ends a turn; empty text has no tokens; an unknown id decodes to U+FFFD",
+  (_, files) => {
+    const tokenizer = openTokenizer(files);
+    expect(tokenizer.encodeTemplate("<|im_end|>")).toEqual([tokenizer.endOfTurn]);
+    expect(tokenizer.encodeText("")).toEqual([]);
+    expect(tokenizer.decode([])).toBe("");
+    expect(tokenizer.decode([999_999, tokenizer.endOfTurn])).toBe("\uFFFD<|im_end|>");
+  },
+);
 
 test("in a BPE model, the unk_token of tokenizer_config.json is a control token like any other: it may end turns", () => {
   const config = JSON.stringify({
@@ -115,7 +121,7 @@ test("the template renders tools and tool messages; chat_template.jinja is prefe
   expect(other.render(messages, [], true)).toBe(tokenizer.render(messages, [], true));
 });
 
-test("of a default template and one for tools, a conversation gets the one that fits, as in transformers", () => {
+test("a conversation with tools is rendered with the template tool_use, one without tools with default, as in transformers", () => {
   const chat_template = [
     { name: "default", template: TERSE_TEMPLATE },
     { name: "tool_use", template: `{%- for tool in tools %}{{- tool | tojson }}{%- endfor %}${QWEN_TEMPLATE}` },

@@ -1,6 +1,6 @@
 /**
  * @file What the check of prefix trees compares and refuses. It compares the first trees of each shape with their sequences computed separately,
- * gradients included. The tests compute nothing: their passes return what they are given. wrong-trees.test.ts has real ones.
+ * gradients included. The tests compute nothing: their passes return what they are given. wrong-trees.test.ts runs real passes.
  */
 import { describe, expect, test } from "vitest";
 import type { EngineOptions, Loss, TrainingSequence } from "../../core/ports.ts";
@@ -64,7 +64,7 @@ function passesWith(inTrees: Result, separate: Result, limitsPredictions = false
 const CHECK = ["gradient of 8 in 1", "gradient of 8 separately"];
 
 describe("what is compared", () => {
-  test("the first trees of each pass, number of rows and length are compared; later batches are computed once", async () => {
+  test("the first trees of each shape (pass, one row or several, length) are compared; later batches are computed once", async () => {
     const { calls, checked, gradient } = passesWith({ logProb: -2 }, { logProb: -2.0001 });
     const passes = checked();
     const callsOf = async (work: Promise<unknown>) => {
@@ -115,8 +115,11 @@ describe("what is compared", () => {
     ["nothing has a weight", groupOf(60, 0, () => 0)],
     ["equal sequences are a tree without branches", batch.map(() => batch[0] as TrainingSequence)],
     ["only tokens before the branches have a weight", groupOf(60, 0, (t) => (t < 60 ? 1 : 0))],
-    // The last token predicts nothing, so it has no node.
-    ["the others are prefixes of the first", batch.map((one, k) => (k === 0 ? one : cut(one, 61)))],
+    // A last token predicts nothing, so it has no node.
+    [
+      "the others, without their last tokens, are prefixes of the first",
+      batch.map((one, k) => (k === 0 ? one : cut(one, 61))),
+    ],
   ])("a tree that proves nothing is not compared: %s", async (_name, first) => {
     const { calls, checked } = passesWith({ logProb: -2 }, { logProb: -2.5 });
     const passes = checked();
@@ -194,8 +197,8 @@ describe("what is refused", () => {
   });
 
   test("trees whose log-probs and gradient are not finite are accepted if those of separate sequences are not either", async () => {
-    const infinite = { logProb: Number.NaN, gradient: () => Number.NaN };
-    const { calls, checked } = passesWith(infinite, infinite);
+    const notFinite = { logProb: Number.NaN, gradient: () => Number.NaN };
+    const { calls, checked } = passesWith(notFinite, notFinite);
     const passes = checked();
     for (let pass = 0; pass < 2; pass++) {
       await passes.forwardBackward(batch, LINEAR, 1);

@@ -1,4 +1,7 @@
-/** @file Graphs that compute prefix trees wrongly are refused (engine/compiled/training/tree-check.ts); correct ones are not. */
+/**
+ * @file Prefix trees that are computed wrongly are refused (engine/compiled/training/tree-check.ts); trees that are computed correctly are
+ * not. The check does not change the gradient.
+ */
 import { afterEach, expect, test, vi } from "vitest";
 import type { Loss, TrainingSequence } from "../../core/ports.ts";
 import { type Feeds, GraphSession, tensor } from "../../engine/compiled/graph-session.ts";

@@ -50,7 +50,7 @@ export function memoryControls(plane: ControlPlane): Controls {
   };
 }
 
-/** Serves the plane at endpoints that the SDK takes from the environment. Its only EventBridge rule is `clock`. */
+/** Serves the plane over HTTP. The SDK finds it through the variables in `environment`. Its only EventBridge rule is `clock`. */
 export async function serveControlPlane(plane: ControlPlane) {
   const asked: string[] = [];
   const server = createServer(async (request, response) => {

@@ -1,4 +1,4 @@
-/** @file What every conversation test needs: an agent with tools, a question, and a delegate that answers from a function. */
+/** @file What tests of conversations share: an agent with tools, a question, and a delegate that answers from a function. */
 import { z } from "zod";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { Question } from "../../core/contracts/question.ts";

@@ -1,6 +1,9 @@
 /** @file Environment variables of a test whose process runs other tests too. */
 
-/** Sets variables and returns what restores them. Both change `process.env` in place: threads and child processes start with the real one. */
+/**
+ * Sets variables and returns a function that restores their earlier values. Both change `process.env` in place: threads and child processes
+ * would not see an object that replaces it.
+ */
 export function setEnvironment(variables: Readonly<Record<string, string>>): () => void {
   const before = Object.keys(variables).map((name) => [name, process.env[name]] as const);
   Object.assign(process.env, variables);

@@ -36,7 +36,7 @@ export const TOKEN = "hf_test";
 /** The real hub's message. */
 const INVALID_TOKEN = "Invalid credentials in Authorization header";
 
-/** Serves one repository's files. Files of weights are large files: the hub lists their SHA-256. */
+/** Serves the files of one gated repository, to requests with `TOKEN`. Files of weights are large files: the hub lists their SHA-256. */
 export async function startHub(repository: string, files: ReadonlyMap<string, Uint8Array>): Promise<FakeHub> {
   const requests: string[] = [];
   const faults: FakeHub["faults"] = {};

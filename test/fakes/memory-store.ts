@@ -156,7 +156,7 @@ function changed(item: Tree, change: TableChange): Tree {
   return after;
 }
 
-/** DynamoDB creates no missing parent maps. */
+/** The map that holds the last name of the path. Throws if there is none: DynamoDB creates no missing parent maps. */
 function parent(item: Tree, path: TablePath): Tree {
   const value = at(item, path.slice(0, -1));
   if (typeof value !== "object" || value === null || Array.isArray(value))

@@ -25,7 +25,7 @@ export interface ChatRequestMessage {
   readonly tool_calls?: readonly { readonly id: string; readonly function: { name: string; arguments: string } }[];
 }
 
-/** An HTTP response, or a connection fault. `truncated`: the body is cut off half-way. */
+/** An HTTP response, or a fault. `hang`: no response. `hang-up`: closed without a response. `truncated`: closed within the body. */
 export type Reply =
   | { readonly status: number; readonly body: string | Uint8Array; readonly headers?: Record<string, string> }
   | "hang"

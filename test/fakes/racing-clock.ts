@@ -4,7 +4,10 @@ import { vi } from "vitest";
 const DAY_MILLISECONDS = 86_400_000;
 
 export interface RacingClock {
-  /** Advances by a day, repeatedly until `stop`: the end of a training call extends the deadlines of all open engine calls. */
+  /**
+   * Advances by a day, at once and then every 300 ms until `stop`. Once is not enough: the end of a training call extends the deadlines of all
+   * open engine calls.
+   */
   race(): void;
   stop(): void;
   restore(): void;

@@ -1,4 +1,4 @@
-/** @file What retention deletes, version by version, and a table with the STEP records that it reads. */
+/** @file Which versions retention keeps and which it deletes, and a table with the STEP records that it reads. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord } from "../../core/contracts/records.ts";
@@ -8,7 +8,7 @@ import { isKept, readExpiredVersion } from "../../core/training/retention.ts";
 
 type Reader = Pick<Table, "get">;
 
-/** The closed steps of run `test`, with these `dueTeam`s. */
+/** A table with the closed steps of run `test`, one for each `dueTeam`. */
 export function stepsTable(dueTeams: readonly number[]): Reader {
   const records = dueTeams.map(
     (dueTeam, step): StepRecord => ({
@@ -20,7 +20,7 @@ export function stepsTable(dueTeams: readonly number[]): Reader {
   return { get: (key) => Promise.resolve(records[keys.indexOf(JSON.stringify(key))]) };
 }
 
-/** The versions up to this one that are kept forever. */
+/** The versions from 0 to `newest` that are kept forever. */
 export async function keptVersions(
   config: RunConfig,
   newest: number,
@@ -33,7 +33,7 @@ export async function keptVersions(
   return versions.filter((version) => kept[version]);
 }
 
-/** What expires when each of the versions 1 to `newest` appears. */
+/** For each of the versions 1 to `newest`: the version that expires when it appears, if any. */
 export function expired(
   config: RunConfig,
   newest: number,

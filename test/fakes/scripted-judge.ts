@@ -1,4 +1,4 @@
-/** @file A judge whose verdicts the test decides, from the JSON object in each request. It records the requests. */
+/** @file A judge's language model. The test decides each verdict, from the JSON object in the request. The requests are recorded. */
 import { JudgeConfig } from "../../core/contracts/judge.ts";
 import type { CompletionRequest, LanguageModel } from "../../core/language-model-ports.ts";
 
@@ -15,7 +15,7 @@ export interface ScriptedJudge extends LanguageModel {
   readonly requests: CompletionRequest[];
 }
 
-/** `decide` gives the fields of the verdict, or throws. Each call uses 100 input and 10 output tokens. */
+/** `decide` gives the fields of the verdict, or throws. `call` counts from 0. Each call uses 100 input and 10 output tokens. */
 export function scriptedJudge(decide: (sent: JudgeInputFields, call: number) => object): ScriptedJudge {
   const requests: CompletionRequest[] = [];
   return {
