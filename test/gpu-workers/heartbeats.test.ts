@@ -117,7 +117,8 @@ test("heartbeats pause only briefly while the template of many conversations loo
   const ends = await Promise.allSettled(conversations);
   for (const end of ends) expect(end).toMatchObject({ status: "rejected", reason: { code: "tokenizer-damaged" } });
   expect(longestPause()).toBeLessThan(LEASE_SECONDS);
-  // One loop and its tiny conversation are tried twice, for a second each, however busy the machine is. Thirty loops would take two minutes.
+  // One conversation and a tiny one with the same first roles are each tried twice, for a second a try. After that, nothing more is rendered.
+  // If all thirty conversations were tried like this, it would take two minutes.
   const isCutOff = (i: number) => tries.mock.results[i]?.type === "throw";
   const limits = tries.mock.calls.flatMap(([, options], i) => (isCutOff(i) ? [Number(Object(options).timeout)] : []));
   expect(limits).toHaveLength(4);

@@ -1,4 +1,4 @@
-/** @file The caller of an invocation: which time counts against its limit, and what it does when a worker fails. */
+/** @file The caller of an invocation: which time counts against its limit, and what it does when a worker fails or the invocation is canceled. */
 import { expect, test } from "vitest";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import type { WorkerRecord } from "../../core/contracts/records.ts";

@@ -26,7 +26,7 @@ function openWorld(admits: () => Promise<boolean> = async () => true) {
   return { registry, running, put, stateOf };
 }
 
-test("a report is kept until an invocation is put whose step is more than `staleness` later; one that runs is never dropped", async () => {
+test("a report is kept until an invocation is put whose step is more than `staleness` later; a running invocation is not dropped", async () => {
   const { registry, running, put, stateOf } = openWorld();
   await put("ended", 0);
   running.get("ended")?.end();

@@ -143,12 +143,12 @@ const result = { type: "tool_result", tool_use_id: "toolu_1", content: "x" };
 test.each([
   ["an image", { messages: [user([image])] }, "messages.0.content: a part of type 'image'"],
   [
-    "a result of no call",
+    "a tool result without its call",
     { messages: [user([result])] },
     "messages.0.content.0.tool_use_id: the preceding assistant message has no call 'toolu_1'",
   ],
   ["a prefilled reply", { messages: [user("a"), { role: "assistant", content: "b" }] }, "messages: the last one"],
-  ["a system message among the others", { messages: [{ role: "system", content: "a" }] }, "messages.0.role"],
+  ["a message with the role system", { messages: [{ role: "system", content: "a" }] }, "messages.0.role"],
   [
     "a forced call",
     { messages: [user("a")], tools, tool_choice: { type: "any" } },

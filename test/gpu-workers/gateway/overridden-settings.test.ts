@@ -1,4 +1,4 @@
-/** @file Settings of requests without effect in training: the log says so, once per setting. */
+/** @file Request settings that have no effect in training: the log names each of them once. */
 import { expect, test } from "vitest";
 import { openHarness } from "./harness.ts";
 

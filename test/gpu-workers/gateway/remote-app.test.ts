@@ -49,7 +49,7 @@ test("a call signed with another secret and an unsigned answer are refused, and 
   });
 });
 
-test("a call that is refused after the machine slept while it was on its way is a retryable failure", async () => {
+test("a call that is refused because the machine slept while the call was on its way is a retryable failure", async () => {
   let now = Date.now() - 8 * 3_600_000;
   const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
   const url = await serve((request) => {
@@ -63,7 +63,7 @@ test("a call that is refused after the machine slept while it was on its way is 
   expect(await attempt()).toEqual({ answer: "x" });
 });
 
-test("an app behind a proxy that removes a part of the path gets an error that names the signed path", async () => {
+test("if a proxy removes a part of the path, the error names the whole path, which is what the worker signed", async () => {
   const handler = rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET });
   const url = await serve((request) => handler(new Request(request.url.replace("/attempts", "/"), request)));
   await expect(run(url)).rejects.toThrow("the whole path of the call, /attempts?team=1?");
@@ -107,7 +107,7 @@ test.each([
   });
 });
 
-test("the result of an app that returns nothing is null, not a failed call", async () => {
+test("if the app returns nothing, its result is null", async () => {
   const url = await serve(rolloutHandler(async () => undefined as never, { secret: SECRET }));
   expect(await run(url)).toBeNull();
 });
@@ -181,7 +181,7 @@ test("a question may have several attachments of 500,000 characters in its facts
   expect(await given).toEqual({ answer: `${JSON.stringify(facts).length}` });
 });
 
-test("a call that the app or its proxy finds too large is a mistake, which is not retried", async () => {
+test("a call that is too large for the app is not retried, and the error says how large it is", async () => {
   const big = withFacts("x".repeat(17 << 20));
   const url = await serve(rolloutHandler(async () => ({ answer: "x" }), { secret: SECRET }));
   await expect(runnerOf(url).run(big, new AbortController().signal)).rejects.toMatchObject({
@@ -221,7 +221,7 @@ test("an app elsewhere is called once its step is open: the seconds that it coun
   const url = await serve(
     rolloutHandler(
       async ({ signal }) => {
-        // As the app would for a sub-agent whose version is published only then.
+        // A request to a sub-agent whose version is not yet published would also wait until then.
         await opened;
         signal.throwIfAborted();
         return { answer: "x" };

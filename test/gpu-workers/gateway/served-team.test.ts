@@ -1,4 +1,4 @@
-/** @file A trained team behind the APIs: how past calls are shown to the model, and at which temperature it samples. */
+/** @file A trained team behind the APIs: how past calls and tool responses are shown to the model, and at which temperature it samples. */
 import { expect, test } from "vitest";
 import type { TurnRequest } from "../../../core/contracts/app-chat.ts";
 import { CUT_MARK } from "../../../core/conversation/special-tokens.ts";
@@ -31,7 +31,7 @@ test.each([
   expect(tokenizer.decode(samples[0]?.request.tokens ?? [])).toContain(`{"name": "note", "arguments": ${shown}}`);
 });
 
-test("tool responses are cut to the agent's limits, as in training", async () => {
+test("a tool response is cut to responseCharacters, as in training; one that still exceeds contextTokens is refused", async () => {
   const limits = { turns: 8, turnTokens: 100, contextTokens: 400, responseCharacters: 5 };
   const answerTo = async (response: string, more: object = {}) => {
     const samples: RecordedSample[] = [];

@@ -133,9 +133,11 @@ test("an end whose commit failed can be repeated, and then commits the conversat
   const { exchange } = TurnReply.parse(await (await post({ session, ...turn })).json());
   const summary = { session, delivered: [exchange], callTexts: [] };
   expect((await end(summary)).status).toBe(502);
+  expect(store.objects.keys()).toEqual([]);
   const repeated = await end(summary);
   expect(repeated.status).toBe(200);
   expect(await repeated.json()).toMatchObject({ invocations: [{ agent: "searcher" }], counts: { branches: 1 } });
+  expect(store.objects.keys()).toHaveLength(1);
 });
 
 test("a worker that drains waits until a session that is ending is committed", async () => {
