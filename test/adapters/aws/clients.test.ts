@@ -61,11 +61,11 @@ test("an object whose download stalls is downloaded again", async () => {
   expect(requests).toBeGreaterThan(1);
 });
 
-test("requests wait for a free connection for longer than one may take to open, and each is sent once", async () => {
+test("requests may wait for a free connection for longer than the connection timeout, and each is sent once", async () => {
   let requests = 0;
   const { table, sent } = await openWith({ connections: 1, idleSeconds: 30 }, async (request, response) => {
     request.resume();
-    // The others wait for longer than a connection may take to open.
+    // The others wait for longer than the connection timeout, 3 seconds.
     if (requests++ === 0) await pause(4000);
     response.writeHead(200, { "content-type": "application/x-amz-json-1.0" }).end("{}");
   });

@@ -31,7 +31,7 @@ test("after the machine has slept, during which the monotonic clock stood still,
   expect(ask).toHaveBeenCalledTimes(2);
 });
 
-test("a Date header that was read late does not set the time back, and one that is seconds behind does", async () => {
+test("a Date header that was read a second late does not set the time back; one that is minutes behind does", async () => {
   const clock = openClock(async () => {});
   const noon = Date.parse("2026-01-01T12:00:00Z");
   const timeAfter = async (header: number) => {

@@ -1,4 +1,4 @@
-/** @file What the object store sends to S3 with a conversation, and a commit that meets another write in flight. */
+/** @file The tag that a conversation gets in S3, and a commit that meets another write in flight. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { ClientRequest } from "node:http";
 import { expect, onTestFinished, test } from "vitest";

@@ -6,7 +6,7 @@ import { type DynamoApi, openTable } from "../../../adapters/aws/table.ts";
 const NAME = "mgrpo";
 const never = () => expect.unreachable();
 
-/** A table whose store processes at most this many keys of a batch, by the number of the request. */
+/** A table in a store that processes at most `perRequest(i)` keys of its i-th batch request, counted from 0. */
 function tableOf(perRequest: (request: number) => number) {
   let requests = 0;
   const batchGetItem: DynamoApi["batchGetItem"] = async ({ RequestItems }) => {
@@ -24,7 +24,7 @@ function tableOf(perRequest: (request: number) => number) {
 
 const keys = Array.from({ length: 40 }, (_, i) => ({ pk: "RUN#r", sk: `GROUP#${i}` }));
 
-test("items too large for one response come in as many as they need", async () => {
+test("items that are too large for one response are read with as few requests as they need", async () => {
   const { table, requests } = tableOf(() => 3);
   expect(await table.getAll(keys)).toEqual(keys.map(({ sk }) => ({ text: sk })));
   expect(requests()).toBe(Math.ceil(40 / 3));
@@ -70,7 +70,7 @@ test("every read is consistent, including the read of the rest of a batch", asyn
   await table.get(key);
   await table.getAll(keys.slice(0, 3));
   await table.query(key.pk, "GROUP#");
-  // What it returns when its condition fails.
+  // Its condition fails, so it reads the item that it returns.
   await table.update({ key, set: [[["n"], 1]], when: [] });
   expect(reads).toEqual(Array(6).fill(true));
 });

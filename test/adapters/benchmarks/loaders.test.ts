@@ -82,7 +82,7 @@ describe("GAIA's attachments", () => {
   });
   const idsOf = ({ questions }: SuiteQuestions) => questions.map(({ id }) => id);
 
-  test("are read when the run starts; a question with an unreadable one is left out, with the reason", async () => {
+  test("are read when the questions are loaded; a question with an unreadable one is left out, with the reason", async () => {
     const set = await asGaia(attached);
     expect(idsOf(set)).toEqual(["gaia:t0", "gaia:t1", "gaia:t2"]);
     expect(set.unasked).toEqual([
@@ -124,7 +124,7 @@ describe("GAIA's attachments", () => {
     });
 });
 
-test("loaders keep the original wording: the leakage guard finds it in a dump of the benchmark, and not the prompt, to which they add text", async () => {
+test("GAIA and WebWalkerQA: questions keep their original wording, which the leakage guard finds in a dump; it does not find the prompt, which has added text", async () => {
   const wording = "Which of the three lists of made-up towns names the one that was founded last of all?";
   const task = { task_id: "1", Question: wording, Level: 1, "Final answer": "7", file_name: "" };
   const info = { difficulty_level: "easy", lang: "en", type: "single_source", domain: "x" };

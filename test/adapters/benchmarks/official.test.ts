@@ -53,7 +53,7 @@ test("reasoning-gym: the same score as score_answer on 1,000 answers to each of 
   expect(different).toEqual([]);
 });
 
-test("xbench: 1,000 encrypted rows are read and decrypted as by its own loader", () => {
+test("xbench: 1,000 encrypted rows are read from a file, and decrypted as by its own code", () => {
   const { questions, canary = "" } = loadXbench(written("xbench.csv", xbenchFile()));
   expect(canary).toBe(CANARY);
   const rows = questions.map(({ id, prompt, answer }) => [
@@ -91,7 +91,7 @@ const repeats = ({ question, reference, answer }: JudgeInputFields) => ({
   correct: answer === `${question}\n${reference}`,
 });
 
-test("WebWalkerQA: 2,000 answers have the same score from our scorer as from evaluate.py, with a judge that compares question and reference, and by kind and difficulty the means of its report", async () => {
+test("WebWalkerQA: with a stand-in for the judge, our scorer gives 2,000 answers the scores of evaluate.py; the means, overall and by kind and difficulty, are those of its report", async () => {
   const rows = walkerRows();
   const { questions } = loadWebWalkerQa(written("walker.json", JSON.stringify(rows.map(({ task }) => task))));
   const judge = { model: scriptedJudge(repeats), config: judgeConfig() };

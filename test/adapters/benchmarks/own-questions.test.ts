@@ -1,4 +1,7 @@
-/** @file The questions of a run: an id identifies one question, and no held-out question, of the recipe or of a file, is trained on. */
+/**
+ * @file The questions of a run: an id identifies one question, and no held-out question, of the recipe or of a file, is trained on. The questions are
+ * frozen, and a fault in a recipe's questions is refused.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -47,7 +50,7 @@ test("own files: a held-out question is refused for training even under another 
   );
 });
 
-test("a recipe's ids take at most 80 bytes, as the table counts them, and a file may use ids as long, so that mined questions keep theirs", async () => {
+test("a recipe's ids take at most 80 bytes in UTF-8; a file accepts ids of that length, so that mined questions keep theirs", async () => {
   const [first = expect.fail()] = trainQuestions;
   const named = (id: string) => ({ name: "mine", questions: () => ({ train: [{ ...first, id }], heldOut: [] }) });
   const [longest, longer] = ["q".repeat(80), "q".repeat(81)];

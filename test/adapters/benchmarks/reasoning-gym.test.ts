@@ -73,14 +73,14 @@ test.each([
 type Case = readonly [task: GymTask, answer: string, reference: string, score: number];
 
 const RULES: Record<string, readonly Case[]> = {
-  "contained: the reference's share of the characters, counted by code point": [
+  "basic_arithmetic, leg_counting: the reference's share of the characters, counted by code point": [
     ["basic_arithmetic", "12", "12", 1],
     ["basic_arithmetic", "= 12", "12", 0.5],
     ["leg_counting", "12 🦀", "12", 0.5],
     ["leg_counting", "12.0", "12", 0.5],
     ["leg_counting", "13", "12", 0],
   ],
-  "decimal: an equal number scores 1; otherwise the reference's share of the answer without commas": [
+  "chain_sum, products: an equal number scores 1; otherwise the reference's share of the answer without commas": [
     ["chain_sum", "+01,000.00", "1000", 1],
     ["products", "1e3", "1000", 1],
     ["products", "1_000 ", "1000", 1],
@@ -92,12 +92,12 @@ const RULES: Record<string, readonly Case[]> = {
     // Doubles cannot tell these apart; decimals can.
     ["products", "9007199254740993", "9007199254740992", 0],
   ],
-  "exact-decimal: only the bare number scores": [
+  "decimal_chain_sum: only the bare number scores": [
     ["decimal_chain_sum", " -67.68770 ", "-67.6877", 1],
     ["decimal_chain_sum", "-67.6877 m", "-67.6877", 0],
     ["decimal_chain_sum", "1,000.5", "1000.5", 0],
   ],
-  "first-number: another number still scores 0.01, as in the reference implementation; a minus sign counts only after a word character":
+  "gsm_symbolic: another number still scores 0.01, as in the reference implementation; a minus sign counts only after a word character":
     [
       ["gsm_symbolic", "about 342 in total", "342", 1],
       ["gsm_symbolic", "342.0", "342", 1],
@@ -108,7 +108,7 @@ const RULES: Record<string, readonly Case[]> = {
       ["gsm_symbolic", "1.5x", "1", 1],
       ["gsm_symbolic", "none", "342", 0],
     ],
-  "word: case and surrounding whitespace are ignored": [
+  "family_relationships: case and surrounding whitespace are ignored": [
     ["family_relationships", " Mother\n", "mother", 1],
     ["family_relationships", "mother.", "mother", 0],
   ],

@@ -1,4 +1,4 @@
-/** @file Models from the hub: the cache's layout, what is requested again, and each failure as one line. */
+/** @file Models from the hub: the cache's layout, what is requested again, single files named by commit and hash, and each failure as one line. */
 import {
   existsSync,
   mkdirSync,

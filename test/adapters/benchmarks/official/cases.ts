@@ -159,8 +159,9 @@ export function xbenchMatches(): Pair[] {
 }
 
 /**
- * Made-up rows of WebWalkerQA, each with an answer: two thirds are the reference, a third the question and the reference. The judge's stand-ins,
- * in official.test.ts and in run.py, accept only the latter, so a verdict depends on the question and the reference that the judge is given.
+ * Made-up rows of WebWalkerQA, each with an answer. About two thirds of the answers are the reference alone; the others are the question and the
+ * reference. The judge's stand-ins, in official.test.ts and in run.py, accept only these others, so a verdict depends on the question and the
+ * reference that the judge is given.
  */
 export function walkerRows() {
   const random = stream("official", "webwalkerqa");

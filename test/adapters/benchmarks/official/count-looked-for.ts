@@ -1,4 +1,7 @@
-/** @file Counts the questions of xbench-DeepSearch that the leakage guard looks for, without printing any: docs/tools.md. */
+/**
+ * @file Counts the questions of xbench-DeepSearch that the leakage guard finds in their own text, and in another question's text, without printing
+ * any: docs/tools.md.
+ */
 import { basename } from "node:path";
 import { loadXbench } from "../../../../adapters/benchmarks/xbench.ts";
 import { leakageGuard } from "../../../../adapters/tools/web/visit/leakage.ts";

@@ -1,5 +1,5 @@
-"""Hugging Face's own library on a cache that mgrpo shares (check.ts). Prints, as JSON, where it finds each file,
-and the models and warnings that it reports on the cache.
+"""Hugging Face's own library on a cache that mgrpo shares (check.ts). Prints, as JSON, where each file is, after it
+has downloaded those that the cache lacks, and the models and warnings that it reports on the cache.
 
     python check.py <repository> <revision> <file>...
 """

@@ -47,7 +47,7 @@ test("an interrupted copy never reaches the snapshot: the next one starts over",
   expect(readdirSync(blobs)).toEqual(["hash"]);
 });
 
-test("a copy removes the partial copies that killed processes left behind, and no partial download", async () => {
+test("before a copy, partial copies older than a day are removed; newer ones and partial downloads stay", async () => {
   const { blobs, link } = openCache();
   const [abandoned, recent] = [`hash.${randomUUID()}.incomplete`, `hash.${randomUUID()}.incomplete`];
   const download = "other.incomplete";
