@@ -1,7 +1,7 @@
 /**
  * @file A small trial within this process: one run of two steps on an embedded cloud, with the real functions, workers and store adapters,
- * and the proxies of trial.ts in front of the store, the judge, the tool and, if one runs the rollouts, the app. Events and requests between
- * workers pass no proxy. Any part can be replaced by a broken one, which the checker must find.
+ * and fault proxies (proxy.ts) in front of the store, the judge, the tool and, if an app runs the rollouts, the app. Events and requests
+ * between workers pass no proxy. A test can break the parts that `Sabotage` lists, such as the wire, and the checker must notice.
  *
  *     cloud <── proxies <── wire <── store <── functions, main, searcher        judge, tool <── proxies <── functions, searcher
  */
@@ -162,7 +162,7 @@ function configOf(judge: number, { sabotage, limits }: Stage): RunConfig {
   });
 }
 
-/** False: it did not end by its deadline or before `isEnough`, or a worker failed. */
+/** False: the trial reached its deadline or `isEnough` held before all workers had ended, or a worker failed. */
 async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers[]): Promise<boolean> {
   const { sabotage, log } = stage;
   const write = (line: string) => void log.push(line);

@@ -1,4 +1,4 @@
-/** @file A proxy in front of a store that verifies signatures, with a clock that is ahead of the store's by an hour. */
+/** @file Proxies in front of a store that verifies signatures. The time that they show jumps an hour ahead of the store's. */
 import { afterAll, expect, test } from "vitest";
 import { type AwsStore, openAwsStore } from "../../adapters/aws/store.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
@@ -46,7 +46,7 @@ afterAll(async () => {
   await local.close();
 });
 
-test("the first request after the clock jumps is refused, later ones are not; what is written is what was sent", async () => {
+test("after the clock jumps, each API refuses the first request and no later one; what is written is what was sent", async () => {
   const key = { pk: "RUN#a", sk: "RUN" };
   await store.objects.commit("before", Buffer.from("1"));
   expect(statuses.splice(0)).toEqual([200]);

@@ -1,7 +1,7 @@
 /**
- * @file The clock of a store that a trial does not start. It cannot be set, so a proxy translates: answers state the trial's time, and the
- * dates of requests, which their signatures cover, are turned back by as much. So a store that verifies signatures refuses a request that
- * was signed before the machine slept, as a store whose clock has jumped ahead would.
+ * @file The clock of a store that a trial does not start. It cannot be set, so a proxy shifts the dates: after a sleep, answers state a time
+ * that is ahead of the store's, and the dates of requests, which their signatures cover, are turned back by as much. So a store that verifies
+ * signatures refuses a request that was signed before the machine slept, as a store whose clock has jumped ahead would.
  */
 import { Hash } from "@smithy/core/serde";
 import { SignatureV4 } from "@smithy/signature-v4";

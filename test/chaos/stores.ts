@@ -87,7 +87,7 @@ export const endpointsOf = ({ dynamo, s3 }: StorePorts) => ({
   AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${s3}`,
 });
 
-/** A tick that fails is as good as lost: the next one follows. */
+/** A tick that fails is not repeated: the next one does its work. */
 async function tickUntil(signal: AbortSignal, functions: number): Promise<void> {
   while (!signal.aborted) {
     await fetch(`http://127.0.0.1:${functions}/tick`, { method: "POST", signal }).catch(() => {});

@@ -1,4 +1,7 @@
-/** @file A death strikes at its own request, however many requests are in flight, or at its time; a sleep stops every process. */
+/**
+ * @file A death strikes at its own request, however many requests are in flight, or at its time; a sleep stops every process; a process that
+ * keeps ending soon after its start is crash-looping.
+ */
 import { readFileSync } from "node:fs";
 import { expect, test, vi } from "vitest";
 import type { Death } from "./schedule.ts";
@@ -57,7 +60,7 @@ test.skipIf(process.platform !== "linux")("a sleep stops every process, and then
   await supervisor.killAll();
 });
 
-test("a process that ends soon after 40 starts in a row is crash-looping; one with longer lives is not", async () => {
+test("a process that ends soon after each of 40 starts in a row is crash-looping; one with longer lives is not", async () => {
   const crashing = { name: "crashing", command: ["-e", "process.exit(1)"], environment: {} };
   const short = supervise({});
   let time = 0;

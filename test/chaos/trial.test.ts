@@ -1,11 +1,11 @@
-/** @file A trial ends even if its processes do not start. */
+/** @file A trial does not wait forever for a process that never answers. */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { Supervisor } from "./supervisor.ts";
 import { untilReachable } from "./trial.ts";
 
-test("a process that accepts connections but never answers fails the trial at the deadline, with the log", async () => {
+test("the wait for a process that accepts connections but never answers fails at the deadline, with the log", async () => {
   const server = createServer(() => {}).listen(0, "127.0.0.1");
   onTestFinished(() => void server.close());
   await once(server, "listening");

@@ -1,5 +1,6 @@
 /**
- * @file One trial: two runs on one cloud, every part in its own process, a proxy on every channel, and a schedule of what goes wrong.
+ * @file One trial: two runs on one cloud, every part of the program in its own process, a proxy on every channel, and a schedule of what goes
+ * wrong.
  *
  *     store <── proxies <── functions, workers ──> proxies ──> world, and each other
  *       └── events, ticks ──> proxy ──> functions          workers <── proxies ──> app
@@ -34,7 +35,7 @@ import { Supervisor } from "./supervisor.ts";
 import { openWorld, type World } from "./world.ts";
 
 const POLL_MS = 100;
-/** Of the app and the workers that call it. */
+/** Shared by the app and the workers that call it. */
 const SECRET = "the secret of a trial's app";
 
 /** The modules of a trial's processes, bundled once for all trials. */

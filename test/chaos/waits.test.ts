@@ -48,12 +48,6 @@ describe("a request that hangs", () => {
     expect(overdueWaits(trialOf([beyond]))).toEqual([expect.stringContaining(`${process} waited`)]);
   });
 
-  test.each(["app", "gateway"] as const)("of an attempt ends in time even if its %s answers", (channel) => {
-    const answered = (seconds: number) => entry(10, 10 + seconds, { process: "main-b", path: "/v1", channel });
-    expect(overdueWaits(trialOf([answered(limits.rollout + limits.slack - 0.1)]))).toEqual([]);
-    expect(overdueWaits(trialOf([answered(limits.rollout + limits.slack + 0.1)]))).toHaveLength(1);
-  });
-
   test("may take longer by the time that processes were stopped or restarting", () => {
     const request = hung("functions", "/v1/chat/completions", limits.judge + limits.slack + 6);
     expect(overdueWaits(trialOf([request]))).toHaveLength(1);
@@ -72,6 +66,12 @@ describe("a request that hangs", () => {
     expect(overdueWaits(trialOf([request, advance("a")]))).toEqual([]);
     expect(overdueWaits(trialOf([request, advance("b")]))).toHaveLength(1);
   });
+});
+
+test.each(["app", "gateway"] as const)("a request to the %s that is answered must end in time too", (channel) => {
+  const answered = (seconds: number) => entry(10, 10 + seconds, { process: "main-b", path: "/v1", channel });
+  expect(overdueWaits(trialOf([answered(limits.rollout + limits.slack - 0.1)]))).toEqual([]);
+  expect(overdueWaits(trialOf([answered(limits.rollout + limits.slack + 0.1)]))).toHaveLength(1);
 });
 
 /** A write at this time that changes a lease. */
@@ -95,10 +95,10 @@ describe("a worker", () => {
     expect(found).toEqual([`${name}: held from 2.0 s, overdue by 10.1 s`]);
   });
 
-  test("that is never declared dead is reported as long as its run needs it", () => {
+  test("that is never declared dead is overdue, unless its run or the trial ends before the limit", () => {
     expect(overdueWaits(trialOf([beat(1)]))).toHaveLength(1);
     expect(overdueWaits(trialOf([beat(1)], { seconds: 1 + MOST - 0.1 }))).toEqual([]);
-    // A finished run needs no workers after its last fact; the registration of a worker is not such a fact.
+    // A finished run ends at its last fact. A worker's registration and the facts of another run do not count.
     const fact = (at: number, what: string) => entry(at, at, { facts: [what] });
     const registered = "insert RUN#a WORKER#main-2";
     const late = [beat(1), fact(1 + MOST + 1, "commit runs/a/teams/000003.json")];

@@ -41,7 +41,7 @@ function limitSeconds(entry: Entry, limits: WaitLimits): number {
   return entry.path.startsWith("/page") ? limits.tool : limits.judge;
 }
 
-/** A call to an app, a request of its agents, or one that a worker forwards to a sub-agent's. */
+/** A call to an app, a request of its agents, or a request that a worker forwards to a sub-agent's worker. */
 const isOfAttempt = ({ channel, path }: Entry) =>
   channel === "app" || channel === "gateway" || (channel === "calls" && path.includes("/sessions/"));
 
@@ -49,7 +49,10 @@ const isOfModel = ({ path }: Entry) => path.startsWith("/think");
 /** The sub-agents of an app have no invocations: their turns end with the attempt. */
 const isOfInvocation = ({ process }: Entry) => process.startsWith("searcher") && !process.endsWith(`-${APP_RUN}`);
 
-/** A rollout may begin before its step opens. Its time limits start when the step does: at the latest, when RUN last advanced. */
+/**
+ * A rollout may begin before its step opens, but its time limits start only then. That is at the latest when the run last advanced before the
+ * request ended.
+ */
 function startOfLimit({ history }: Trial, entry: Entry): number {
   if (!isOfModel(entry)) return entry.sentAt;
   const advance = `advance RUN#${entry.process.split("-").at(-1)} `;
@@ -92,7 +95,7 @@ function overdueLeases(trial: Trial): string[] {
   return [...found, ...[...holds.keys()].flatMap((name) => late(name, checkedUntil(name)))];
 }
 
-/** A write whose target died during it may have ended the lease: then nobody has to wait for it. */
+/** If the target of a write that ends a lease dies during it, the write may have taken effect, so the lease counts as ended. */
 function changeOf({ lease, possibleLease, answeredAt }: Entry): (LeaseChange & { readonly at: number }) | undefined {
   const change = lease ?? (possibleLease?.act === "end" ? possibleLease : undefined);
   return change && { ...change, at: answeredAt };

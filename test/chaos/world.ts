@@ -1,6 +1,6 @@
 /**
  * @file What the agents and the functions of a trial call outside the store: an OpenAI-compatible judge, a page for every word, and
- * `/think`, an empty response that the sampler waits for, so that the fault proxy can delay it. Every answer is a function of the
+ * `/think`, an empty response that the sampler waits for, so that the fault proxy can delay sampling. Every answer is a function of the
  * request and of the kind of hostile page.
  */
 import { once } from "node:events";
@@ -15,7 +15,8 @@ const USAGE = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
 export const PRICES = { input: 10, output: 100 };
 /** What the tool pays for a page, in USD. */
 export const PAGE_USD = 0.001;
-const MICRO_USD = USAGE.prompt_tokens * PRICES.input + USAGE.completion_tokens * PRICES.output;
+/** What a verdict costs. */
+const VERDICT_MICRO_USD = USAGE.prompt_tokens * PRICES.input + USAGE.completion_tokens * PRICES.output;
 
 /** The word whose page is hostile. A training question and a held-out one ask about it. */
 export const HOSTILE_WORD = "cedar";
@@ -71,7 +72,7 @@ function judge({ messages }: ChatRequest, response: ServerResponse): void {
   const verdict = JSON.stringify(verdictOn(JSON.parse(asked)));
   response.writeHead(200, {
     "content-type": "application/json",
-    "x-micro-usd": String(MICRO_USD),
+    "x-micro-usd": String(VERDICT_MICRO_USD),
   });
   const message = { role: "assistant", content: verdict };
   const choices = [{ index: 0, message, finish_reason: "stop" }];

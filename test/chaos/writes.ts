@@ -1,7 +1,7 @@
 /** @file The writes to a trial's store, parsed from the requests that its two APIs receive. */
 import type { Channel } from "./schedule.ts";
 
-/** A request as the proxy forwarded it. */
+/** A request as the proxy received it. */
 export interface StoreRequest {
   readonly channel: Channel;
   readonly method: string;

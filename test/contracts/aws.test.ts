@@ -1,4 +1,7 @@
-/** @file The SDK store on the local cloud over HTTP fulfills the contracts, and so does the direct store in the cloud's own process. */
+/**
+ * @file The SDK store on the local cloud over HTTP fulfills the contracts, and so does the direct store in the cloud's own process. The cloud's
+ * table database has DynamoDB's limits on batches and pages.
+ */
 import { afterAll, describe, expect, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { openTableDatabase } from "../../adapters/local-cloud/table-database.ts";
@@ -34,7 +37,7 @@ test.each([
 ])("%s of %s is refused", async (operation, _size, input) => {
   const database = await openTableDatabase(await freshDirectory());
   await expect(database.call(operation, input)).rejects.toMatchObject({
-    // Not ResourceNotFoundException, which is also a 400: there is no table here.
+    // Without the limit, the error would be a ResourceNotFoundException: this database has no table.
     body: { __type: expect.stringMatching(/#ValidationException$/) },
   });
   await database.close();

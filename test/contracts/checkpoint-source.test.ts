@@ -1,4 +1,4 @@
-/** @file The contract of CheckpointSource, on a folder and on an S3 prefix of the local cloud; and large files outside the store. */
+/** @file The contract of CheckpointSource, on a folder and on an S3 prefix of the local cloud; large files outside the store, and their cache. */
 import {
   mkdirSync,
   mkdtempSync,
@@ -203,7 +203,7 @@ test("a single folder is listed by name, even through a symlink; the error for o
   });
 });
 
-test("the error for a file of a folder that cannot be read says what to do", async () => {
+test("the error for a file that cannot be read or is gone says what to do", async () => {
   const folder = join(directory, "unreadable");
   mkdirSync(folder);
   symlinkSync(join(folder, "loop.json"), join(folder, "loop.json"));

@@ -8,7 +8,7 @@ import type { Clock } from "../../core/ports.ts";
 export function clockContract(open: () => Clock, ask: () => Promise<unknown> = async () => {}) {
   for (const { name, verify } of clockChecks) test(name, () => verify(open(), openFreshKeys("clock")));
 
-  test("a sleep lasts at least as long as requested, in monotonic seconds", async () => {
+  test("a sleep lasts at least as long as requested, up to 1 ms, in monotonic seconds", async () => {
     const before = open().monotonic();
     await open().sleep(0.05);
     expect(open().monotonic() - before).toBeGreaterThanOrEqual(0.049);
@@ -21,12 +21,12 @@ export function clockContract(open: () => Clock, ask: () => Promise<unknown> = a
     expect(open().monotonic() - before).toBeLessThan(100);
   });
 
-  test("store time is wall-clock time in milliseconds, as precise as a Date header (1 s)", async () => {
+  test("store time is wall-clock time in milliseconds, less than 2 s from this machine's", async () => {
     const difference = async () => {
       await ask();
       return Math.abs((await open().storeTime()) - Date.now());
     };
-    // A response that is read late makes the clock wrong until the next one.
+    // A Date header has whole seconds. A response that is read late makes the clock wrong until the next one.
     await expect.poll(difference).toBeLessThan(2000);
   });
 }

@@ -1,4 +1,7 @@
-/** @file The AWS controls, against a fake server that speaks AWS's protocols, fulfill the contract; so do the in-memory controls of other tests. */
+/**
+ * @file The AWS controls, against a fake server that speaks AWS's protocols, fulfill the contract and translate errors. The in-memory controls
+ * of other tests fulfill the contract, too.
+ */
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { awsControls } from "../../adapters/aws/controls.ts";
 import { controlPlane, memoryControls, serveControlPlane } from "../fakes/control-plane.ts";

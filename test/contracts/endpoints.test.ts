@@ -1,6 +1,7 @@
 /**
- * @file The contract suites on external endpoints. MGRPO_TEST_ENDPOINTS holds one URL for both DynamoDB and S3, or two separated by a comma;
- * the standard AWS variables hold the credentials and the region. The suite creates its own table and bucket, and deletes them.
+ * @file The contract suites on external endpoints, skipped unless MGRPO_TEST_ENDPOINTS is set. It holds one URL for both DynamoDB and S3, or
+ * DynamoDB's and S3's, separated by a comma. The standard AWS variables hold the credentials and the region. The suite creates its own table
+ * and bucket, and deletes them.
  */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -38,7 +38,8 @@ describe("compiled engine, layer by layer", () => {
   describe("trainer", () => trainerContract(subject));
 });
 
-// The decode modes of GPUs, run on the CPU. On a device, a sequence that loses its slot is recomputed in other chunks, with other rounding.
+// The decode modes of GPUs, run on the CPU. In the mode `device`, a sequence that loses its slot is recomputed in other chunks, with other
+// rounding.
 describe.each(["block", "device"] as const)("compiled engine, decode mode of a GPU: %s", (mode) => {
   const engine: PolicyEngine = {
     ...compiledEngine,
