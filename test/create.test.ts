@@ -1,6 +1,6 @@
 /**
  * @file `npm create mgrpo`: in the new project, git ignores what the program writes, above all keys, but not what is to be committed. The same
- * holds in this repository. The commands that it prints can be copied, and an older Node.js is refused.
+ * holds in this repository. The commands that it prints can be copied. Invalid options and an older Node.js are refused.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";

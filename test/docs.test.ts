@@ -1,6 +1,6 @@
 /**
  * @file The documentation is consistent: generated pages are up to date, links and their anchors resolve, error codes and a missing runtime
- * are explained, named files and scripts exist.
+ * are explained, named files and scripts exist. README.md stays short.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * @file Every command that the documentation writes out has the arguments and options that the program requires, and no others. A command's
- * name alone, such as `mgrpo sft`, is a mention.
+ * @file Every command that the documentation writes out has the arguments and options that the program requires, and no others. A name
+ * alone, such as `mgrpo sft`, or with one flag, such as `mgrpo sft --to`, is a mention and is not checked.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";

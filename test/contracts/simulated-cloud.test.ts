@@ -1,4 +1,7 @@
-/** @file The real adapters on the simulated table and bucket fulfill the contracts; the table's billed units, worked by hand. */
+/**
+ * @file The real adapters on the simulated table and bucket fulfill the contracts. The table's billed units are those worked out by hand. The
+ * simulation refuses requests beyond AWS's limits, and returns the results of a query page by page.
+ */
 import { describe, expect, test } from "vitest";
 import { EVENT_BYTES } from "../../adapters/aws/limits.ts";
 import { openMemoryBucket } from "../../bench/simulate/cloud/bucket.ts";

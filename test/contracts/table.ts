@@ -1,4 +1,7 @@
-/** @file The contract of Table, for every adapter: the checks of `mgrpo cloud check`, and what the port promises beyond them. */
+/**
+ * @file The contract of Table, for every adapter: the table's checks in `mgrpo cloud check`, and what the port promises beyond them. Then
+ * DynamoDB's limits and pages, which this repository's own stores imitate.
+ */
 import { expect, test } from "vitest";
 import { PAGE_BYTES } from "../../adapters/aws/limits.ts";
 import type { DynamoApi } from "../../adapters/aws/table.ts";
@@ -67,7 +70,7 @@ export function tableLimitsContract(open: () => Table) {
   });
 }
 
-/** 20 items of 60 KB are 1,200 KB: a query returns the items that reach 1 MB, and the next query the rest. */
+/** 20 items of 60 KB are 1,200 KB: a query returns 1 MB of them, give or take one item, and the next query returns the rest. */
 export async function expectPages(api: Pick<DynamoApi, "putItem" | "query">, TableName: string): Promise<void> {
   const ITEM = 60 * 1024;
   const sortKeys = Array.from({ length: 20 }, (_, i) => `ITEM#${String(i).padStart(2, "0")}`);

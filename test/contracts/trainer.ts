@@ -9,7 +9,7 @@ export interface EngineSubject {
   readonly options: EngineOptions;
   /** The only temperature at which the engine computes. Absent: any. */
   readonly temperature?: number;
-  /** Whether the engine sees gradients, and so can report the norm of a part of one. Default: true. */
+  /** Whether the engine sees gradients, and so its trainers have `gradientNorm()`. Default: true. */
   readonly seesGradients?: boolean;
   /** The state that a version's files refer to, where they do not contain it. */
   stateOf?(saved: CheckpointFiles): CheckpointFiles;
@@ -127,7 +127,7 @@ function testEqualSequences(subject: EngineSubject) {
 }
 
 function testPartNorms(subject: EngineSubject) {
-  test("gradientNorm is the norm of the gradient added since the previous call, and does not change the optimizer step", async () => {
+  test("gradientNorm is the norm of the gradient added since the previous call, and does not change the norm that optimizerStep reports", async () => {
     const asked = await open(subject);
     expect(asked.gradientNorm !== undefined).toBe(subject.seesGradients ?? true);
     if (!asked.gradientNorm) return asked.close();
@@ -169,7 +169,7 @@ function testScale(subject: EngineSubject) {
 }
 
 function testTail(subject: EngineSubject) {
-  test("tokens after the last one with a weight do not affect the gradient", async () => {
+  test("tokens after the last one with a weight do not affect the gradient's norm", async () => {
     const only = (tokens: number[], at: number[]): TrainingSequence => ({
       tokens,
       weights_T: Float32Array.from(tokens, (_, t) => (at.includes(t) ? 0.5 : 0)),
@@ -254,14 +254,14 @@ function testMemorization(subject: EngineSubject) {
 }
 
 function testRefusals(subject: EngineSubject) {
-  test("unknown tokens, empty and too long sequences, missing behavior log-probs, NaN settings and an empty checkpoint are refused", async () => {
+  test("unknown tokens, empty and too long sequences, missing behavior log-probs, invalid optimizer settings and an empty checkpoint are refused", async () => {
     const trainer = await open(subject);
     const sequence = { tokens: [1, 2, 3], weights_T: new Float32Array(3) };
     await expect(trainer.logProbs([[1, 10_000]], 1)).rejects.toThrow(/token 10000 is outside the model's vocabulary/);
     await expect(trainer.logProbs([Array(500).fill(1)], 1)).rejects.toThrow(/500 tokens exceeds the context of/);
     await expect(trainer.logProbs([[1], []], 1)).rejects.toThrow(/a sequence has no tokens: leave it out/);
     await expect(trainer.forwardBackward([sequence], CLIPPED, 1)).rejects.toMatchObject({ code: "config-invalid" });
-    // A refused step leaves the trainer as it was.
+    // A refused step keeps the gradient.
     await trainer.forwardBackward(BATCH, CLIPPED, 1);
     await expect(trainer.optimizerStep(ADAM, Number.NaN)).rejects.toThrow(/optimizerStep: scale: /);
     await expect(trainer.optimizerStep({ ...ADAM, beta2: 1 })).rejects.toThrow(/optimizerStep: beta2: /);

@@ -19,7 +19,7 @@ test("two steps, of which the first is clipped, give the weights worked out by h
   const weights = Float32Array.of(1, -2);
   const state = freshAdamState(2);
   // |(3, -4)| = 5, clipped to norm 1: g = (0.6, -0.8). m = 0.1 g, v = 0.01 g^2; the corrections give back g and g^2:
-  // w = w - 0.1 (g/|g| + 0.5 w) = (1 - 0.1 - 0.05, -2 + 0.1 + 0.1)
+  // w = w - 0.1 (sign(g) + 0.5 w) = (1 - 0.1 - 0.05, -2 + 0.1 + 0.1)
   expect(adamStep(weights, Float32Array.of(3, -4), state, CONFIG)).toBe(5);
   expect(weights[0]).toBeCloseTo(0.85, 6);
   expect(weights[1]).toBeCloseTo(-1.8, 6);

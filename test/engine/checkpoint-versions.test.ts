@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { readCheckpoint, writeCheckpoint } from "../../engine/checkpoint/folder.ts";
 
-/** Calls of `rename` and `rm` that succeed before one fails. If the writer is killed then, so do all later ones. */
+/** Calls of `rename` and `rm` that succeed before one fails. If `isKilled`, all later ones fail too. */
 const calls = vi.hoisted(() => ({ left: Number.POSITIVE_INFINITY, isKilled: false }));
 
 vi.mock("node:fs/promises", async (importOriginal) => {
@@ -27,8 +27,8 @@ const versionOf = (names: readonly string[], version: number): CheckpointFiles =
 const SHARDS = ["model.safetensors.index.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
 const OPTIMIZER_SHARDS = ["optimizer.safetensors.index.json", "optimizer-00001-of-00001.safetensors"];
 
-/** The weights that a trainer would open. */
-const isOpened = (files: CheckpointFiles) =>
+/** Whether the files have weights that a trainer would open. */
+const hasWeights = (files: CheckpointFiles) =>
   files.has("model.safetensors") || files.has("model.safetensors.index.json") || files.has("adapter_model.safetensors");
 
 async function newFolder(): Promise<string> {
@@ -70,7 +70,7 @@ test.each<[string, string[], string[]]>([
       const files = await readCheckpoint(folder);
       // Shards that no index names are not opened.
       const opened = [...files].filter(([name]) => files.has(SHARDS[0] ?? "") || !name.startsWith("model-"));
-      if (isOpened(files)) expect(new Set(opened.map(([, file]) => (file as Uint8Array)[0])).size).toBe(1);
+      if (hasWeights(files)) expect(new Set(opened.map(([, file]) => (file as Uint8Array)[0])).size).toBe(1);
       // The new weights, which may be the only ones, stay in the folder, under temporary names.
       else expect(await readdir(folder)).toContainEqual(expect.stringContaining(`${after[0]}.partial-`));
       return isDone;
@@ -84,7 +84,7 @@ test.each<[string, string[], string[]]>([
   },
 );
 
-test("an optimizer's state goes with the weights that it trained; with a new config alone, it stays", async () => {
+test("new weights delete the optimizer state of those that they replace; a new config alone keeps it", async () => {
   const folder = await newFolder();
   await writeCheckpoint(folder, versionOf(["model.safetensors", ...OPTIMIZER_SHARDS, "config.json", "notes.md"], 1));
   await writeCheckpoint(folder, versionOf(["config.json"], 2));

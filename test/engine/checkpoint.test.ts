@@ -175,7 +175,7 @@ describe("the context limit of config.json", () => {
       { use_sliding_window: true, sliding_window: 16, max_window_layers: 1 },
       /sliding_window = 16 is less/,
     ],
-    ["Qwen's window, by default above layer 28", { use_sliding_window: true, sliding_window: 16 }, undefined],
+    ["Qwen's window, by default only from layer 28 on", { use_sliding_window: true, sliding_window: 16 }, undefined],
     [
       "Qwen's window, used by no layer",
       { use_sliding_window: true, sliding_window: 16, max_window_layers: 2 },
@@ -194,7 +194,7 @@ describe("the context limit of config.json", () => {
     else check();
   });
 
-  test("Mistral's window is 4096 tokens if config.json has none", () => {
+  test("Mistral's window is 4096 tokens if config.json does not set it", () => {
     const mistral = { ...VALID, architectures: ["MistralForCausalLM"], max_position_embeddings: 32_768 };
     const files = withFile("config.json", text(mistral));
     checkContext(files, 4096);

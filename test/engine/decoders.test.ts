@@ -1,4 +1,7 @@
-/** @file The decode modes of GPUs, run on the CPU: a cache on the device and decoding in blocks give the results of the host decoder. */
+/**
+ * @file The decode modes of GPUs, run on the CPU: a cache on the device and decoding in blocks give the results of the host decoder. After a
+ * failed decode, the next one uses the right slots.
+ */
 import { expect, test } from "vitest";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";

@@ -32,7 +32,7 @@ test("the config of weights that were trained from a bfloat16 base names float32
   expect(configOf(exported(new Map([...halfBase, ...saved])))).toMatchObject({ torch_dtype: "float32" });
 });
 
-test("weights that are stored as their config says are exported with the same bytes", () => {
+test("if weights are stored as their config says, an export returns the files as they are and an update keeps the config", () => {
   expect(exported(halfBase)).toBe(halfBase);
   expect(updated(tinyCheckpoint(), saved).get("config.json")).toEqual(tinyCheckpoint().get("config.json"));
 });

@@ -1,4 +1,7 @@
-/** @file Every model family computes what transformers computes, in both engines and in the training and sampling graphs. */
+/**
+ * @file Every model family computes what transformers computes, in both engines, when they score and when they sample. Memory-mapped weights
+ * give the same samples as weights in memory.
+ */
 import { expect, test } from "vitest";
 import type { CheckpointFiles, PolicyEngine } from "../../core/ports.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
@@ -21,7 +24,7 @@ test.each(ENGINES.flatMap(([label, engine]) => checkpointNames.map((name) => [la
     const [first = []] = sequences;
     const trainer = await engine.openTrainer(files, options);
     const everyNext = next.map((_, token) => [...first, token]);
-    // The eager engine is slow: it only scores the sequences.
+    // The eager engine is slow: it does not score every next token.
     const scored = engine === eagerEngine ? sequences : [...sequences, ...everyNext];
     const rows = await trainer.logProbs(scored, 1);
     logProbs.forEach((expected, s) => {

@@ -1,6 +1,6 @@
 /**
  * @file Prefix trees in double precision: the eager engine's model code on tfjs, with Float32Array replaced by Float64Array before either is
- * loaded. Gradients of trees equal those of separate sequences to 1e-10, so in single precision they differ by rounding only.
+ * loaded. Gradients of trees equal those of separate sequences to a relative 1e-10, so in single precision they differ by rounding only.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, expect, test, vi } from "vitest";
@@ -75,7 +75,7 @@ test.each<[string, ModelConfig, LoraConfig | null, Loss]>([
   ["all weights, clipped", TINY, null, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }],
   ["all weights, untied, linear", UNTIED, null, { kind: "linear" }],
   ["an adapter, clipped", TINY, LORA, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }],
-])("gradients of trees equal those of separate sequences to 1e-10: %s", (_name, config, lora, loss) => {
+])("gradients of trees equal those of separate sequences to a relative 1e-10: %s", (_name, config, lora, loss) => {
   const policy = policyOf(config, lora);
   const batch = branchingRollouts(policy.config.vocabulary);
   const [trees, separate] = [gradients(policy, batch, loss, true), gradients(policy, batch, loss, false)];

@@ -1,7 +1,7 @@
 /**
  * @file The import of GGUF files of every supported family and tokenizer kind: log-probs match transformers on the same file, and token ids of
  * 1,000 texts match the family's own tokenizer (test/fixtures/gguf/make_families.py, which draws the same texts). Log-probs of a file of
- * K-quants match too.
+ * K-quants match too, and so do token ids with two more pre-tokenizers.
  */
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +26,7 @@ const expected: {
   readonly seed: number;
   readonly separators: readonly string[];
   readonly families: Readonly<Record<string, Family>>;
-  /** By pre-tokenizer: the hashes of the texts of llama3, tokenized with its vocabulary. */
+  /** For each pre-tokenizer: hashes of the token ids of llama3's texts, with llama3's vocabulary. */
   readonly preTokenizers: Readonly<Record<string, readonly string[]>>;
   readonly kQuants: Scored;
 } = JSON.parse(readFileSync(join(FIXTURES, "families.json"), "utf8"));

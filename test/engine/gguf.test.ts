@@ -1,6 +1,7 @@
 /**
  * @file The import of GGUF files: dequantized values match gguf-py, log-probs and token ids match transformers on the same file
- * (test/fixtures/gguf/make.py), and a file that cannot be imported is refused before anything is written.
+ * (test/fixtures/gguf/make.py), and a file that cannot be imported is refused before anything is written. Also BF16 output, and tokenizers
+ * made from metadata.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -134,7 +135,7 @@ test("SentencePiece puts a space before a text, unless add_space_prefix is false
 
 test("a SentencePiece tokenizer without scores is reported as damaged, not as unsupported", () => {
   const { "tokenizer.ggml.scores": _, ...metadata } = SENTENCE_PIECE;
-  expect(() => tokenizerFiles("a.gguf", metadata)).toThrow("a.gguf: its metadata has no scores");
+  expect(() => tokenizerFiles("a.gguf", metadata)).toThrow("a.gguf: its metadata has no scores: download it again");
 });
 
 test("a pre-tokenizer with the name of a built-in object property is not supported", () => {
