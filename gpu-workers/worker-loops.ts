@@ -1,9 +1,11 @@
 /**
- * @file The loops that an incarnation of a worker runs, by its roles:
+ * @file What a worker runs, by its agent and role. `startLoops` starts the loops of an incarnation; what another file starts is marked with it.
  *
- *     main agent   rollout  runRollouts      sub-agent  rollout  invocation server (invocation-service.ts)
- *     any agent    train    runTraining      whole team eval     runEvaluations (serve.ts)
- *     every worker          the poller (liveness/watch.ts) and writeTelemetry
+ *     main agent     rollout   runRollouts
+ *     sub-agent      rollout   the invocation server (invocation-service.ts)
+ *     any agent      train     runTraining
+ *     whole team     eval      runEvaluations (serve.ts)
+ *     every worker             the poller (liveness/watch.ts) and writeTelemetry
  *
  * With the train role, a worker whose agent publishes no versions (it is frozen, or shares the policy of another) trains nothing.
  */
@@ -21,7 +23,7 @@ import { writeTelemetry } from "./step-telemetry.ts";
 import { runTraining, type TrainRole } from "./training/train-loop.ts";
 import { hasRole, type WorkerProcess } from "./worker-process.ts";
 
-/** Starts the loops. They run until the signal aborts. */
+/** Starts the loops of an incarnation, except evaluation. They run until the signal aborts. */
 export function startLoops(worker: WorkerProcess, membership: Membership, signal: AbortSignal): Promise<void>[] {
   const { own, watch, options, parts, isTrainer } = worker;
   const identity = { worker: membership.id, agent: options.agent };
@@ -62,7 +64,7 @@ function appHost(
   return { ...gateway, team: { main: { name: main.name, sessions }, subs: new Map(subs) } };
 }
 
-/** Maximum number of conversations in flight: one that waits for a sub-agent leaves its slot to another. */
+/** Maximum number of rollouts in flight: twice the engine's slots if the agent delegates, since a rollout that waits for a sub-agent uses none. */
 function capacityOf({ engine, delegates }: AgentConfig): number {
   return engine.slots * (delegates.length > 0 ? 2 : 1);
 }

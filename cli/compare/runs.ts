@@ -4,7 +4,7 @@
  *
  *     each job   waits for: its run's process to exit      then takes the next run, even if this one failed; once the package has
  *                                                          been rebuilt, each remaining run fails at once
- *     Ctrl-C     is forwarded: every run drains and can be resumed; no new run starts
+ *     Ctrl-C     is forwarded: every run drains (on Windows it is killed) and can be resumed; no new run starts
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -28,8 +28,8 @@ import { provenanceDifferences, readOrigin, writeOrigin } from "./provenance.ts"
 import { keepRecord, mismatchError, readRecord, type TraceableRun, type TrainedRun } from "./records.ts";
 
 /**
- * Throws if the run exists with another config, or, unless `mixed`, if it began with another commit, release, recipe, config or base
- * model. Does not check whether another process trains the run: the lock of its embedded cloud prevents a second one.
+ * Throws if the run's folder has another config. Unless `mixed`, also throws if its recorded provenance differs: commit, release, recipe, base
+ * models, or the config that it began with. Does not check whether another process trains the run: the lock of its embedded cloud prevents a second one.
  */
 export function refuseMismatchedRun({ config, by }: TraceableRun, mixed: boolean): void {
   const folder = runFolder(config.run);
@@ -147,8 +147,8 @@ const hubModels = ({ agents }: RunConfig): string[] =>
   Object.entries(agents).flatMap(([name, { model }]) => (isHubModel(model) ? [`agents.${name}.model=${model}`] : []));
 
 /**
- * The model of each agent, pinned as the first started run of `planned` recorded it for the same model name, including any revision, whichever
- * agent has it there. If no run did, the model as given.
+ * Each agent's model, pinned to the commit that the first started run of `planned` recorded for the same model name and revision, whichever
+ * agent uses it there. Without such a run: the model as given.
  */
 export function startedModels(planned: readonly RunConfig[], { agents }: RunConfig): StartedModels {
   const started = planned.flatMap(({ run, agents: named }) => {

@@ -55,7 +55,7 @@ test("a mapped base needs its stored bytes, in half precision also two float32 m
   expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
 });
 
-test("saving counts a small model's files in flight; for a large model, loading the moments takes more", () => {
+test("the part `saving` has the next sampler's weights and the larger of two: a version's files in flight, or both moments", () => {
   const weights = 4 * 596_049_920;
   expect(planMemory(QWEN3_06B, null, options, stored(4)).saving).toBe(3 * weights);
   const small = parameterLayout(TINY).length;
@@ -66,7 +66,7 @@ test("saving counts a small model's files in flight; for a large model, loading 
   expect(planMemory(between, null, options, stored(4)).saving).toBe(4 * bytes);
 });
 
-test("a KL reference adds a copy of the trained weights; a mapped base is its own reference", () => {
+test("a KL reference adds a copy of the trained weights; with a mapped base, it adds no weights", () => {
   const [full, withReference] = [false, true].map((reference) =>
     planMemory(QWEN3_06B, null, options, stored(4), { reference }),
   );
@@ -82,7 +82,7 @@ test("each step of staleness adds a sampler for one more version: its weights or
   expect(three).toEqual({ ...one, cache: 3 * (one?.cache ?? 0), adapter: ((one?.adapter ?? 0) * 5) / 3 });
 });
 
-test("while prefix trees are checked, each lane holds another gradient; with few lanes, saving takes more", () => {
+test("the part `saving` covers a gradient for each lane while prefix trees are checked; with few lanes, the files in flight are larger", () => {
   const bytes = 4 * parameterLayout(TINY).length;
   const saving = (threads: number, prefixTrees = true) =>
     planMemory(TINY, null, { ...options, threads, prefixTrees }, stored(4)).saving;

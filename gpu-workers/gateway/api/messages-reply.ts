@@ -74,7 +74,7 @@ function contentOf({ text, thinking, calls }: TurnReply): Block[] {
   ];
 }
 
-/** The whole turn is sampled before the first event: what a client reads is what is trained on. */
+/** The turn is sampled completely first, and its events are made from the reply that is recorded for training. */
 function eventsOf(reply: TurnReply, request: MessagesRequest): ServerEvent[] {
   const message = messageOf(reply, request);
   const opening = {

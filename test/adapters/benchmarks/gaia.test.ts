@@ -21,6 +21,13 @@ test("the welcome message of the test split is not a question, whatever its othe
   expect(questions.map(({ id }) => id)).toEqual(["gaia:1"]);
 });
 
+test("a file with no question but the welcome message is refused, without advice on attachments", async () => {
+  const folder = folderOf({ task_id: "0-0-0-0-0", Question: "Welcome!", Level: null });
+  await expect(loadGaia(folder, "readable", undefined)).rejects.toThrow(
+    /metadata\.jsonl: it has no questions; docs\/benchmarks\.md says where they are$/,
+  );
+});
+
 // Nobody can read this file from its start, not even root.
 const UNREADABLE = "/proc/self/mem";
 

@@ -1,6 +1,6 @@
 /**
- * @file The addresses that `visit` may open: public ones, and ranges that the settings allow. So a page cannot make it reach this machine, its
- * network or its cloud's metadata service. ipaddr.js knows the IANA registries; this file adds the few ranges that they lack.
+ * @file The addresses that `visit` may open: public ones, and ranges that the settings allow. So a page cannot make it reach other
+ * loopback or private addresses, or the cloud's metadata service. ipaddr.js knows the IANA registries; this file adds the few ranges that they lack.
  */
 import ipaddr from "ipaddr.js";
 
