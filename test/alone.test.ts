@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { ALONE, LONG } from "../vitest.config.ts";
 import { ROOT, sourcesOf } from "./sources.ts";
 
-test("a test that replaces a module has a process of its own: in a shared one, others may have imported it before, or after", () => {
+test("a test file that replaces a module has a process of its own: in a shared process, other files may import the same module", () => {
   const replacing = sourcesOf("test").filter((file) => /^vi\.mock\(/m.test(readFileSync(file, "utf8")));
   const paths = replacing.map((file) => relative(ROOT, file));
   expect(paths.length).toBeGreaterThan(0);

@@ -1,4 +1,7 @@
-/** @file The architecture: which folder may import which, that imports form no cycle, that core is pure, and that files and functions are short. */
+/**
+ * @file The architecture: which folder may import which, that imports form no cycle, that core is pure, that every file has a header, and
+ * that files and functions are short.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -150,7 +153,7 @@ test("files form no import cycle, type imports included", () => {
   expect(cyclesIn(new Map(files.map((file) => [file, targetsOf(join(ROOT, file))])))).toEqual([]);
 });
 
-test.each(ONE_WAY)("the folders of %s import each other in one direction", (layer) => {
+test.each(ONE_WAY)("the folders of %s, and the files beside them, form no import cycle", (layer) => {
   const partOf = (file: string) => file.slice(layer.length + 1).split("/")[0] ?? "";
   const imports = new Map<string, Set<string>>();
   for (const file of sourcesOf(layer)) {

@@ -23,7 +23,7 @@ const RUN = {
 } as const;
 const changed = { ...RUN, agents: { ...RUN.agents, main: agentOf(B) } };
 
-test("a run with the bits of its machine is the same; on a machine that is not recorded, so is one with the bits of any", () => {
+test("a run with its machine's recorded bits is the same; on an unrecorded machine, the bits of any recorded one will do", () => {
   expect(compareBits(RECORDED, RUN, OURS).is).toBe("same");
   expect(compareBits(RECORDED, { ...RUN, agents: { ...RUN.agents, searcher: agentOf(C) } }, WIDER).is).toBe("same");
   expect(compareBits(RECORDED, RUN, "another").is).toBe("same");
@@ -59,7 +59,7 @@ test.each([
   expect(compareBits(RECORDED, run, OURS)).toEqual({ is: "another run", message });
 });
 
-test("results/bits.json records the run that .ci/run trains and compares", () => {
+test("results/bits.json has the seed and steps of the run that .ci/run compares; thisMachine() ends with Node.js's version", () => {
   const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
   const recorded = BitsSchema.parse(JSON.parse(read("results/bits.json")));
   const [, steps = "", seed] = /npm start -- --steps (\d+) --seed (\d+) --run demo/.exec(read(".ci/run")) ?? [];

@@ -15,8 +15,8 @@ export const Bits = z.strictObject({
   arm: Arm,
   seed: z.int(),
   /**
-   * By what computed them (`thisMachine`): steps of the run -> agent -> SHA-256 of its final weights. No run is the start of a longer one: the
-   * learning rate falls to 0 in each.
+   * By what computed them (`thisMachine`): steps of the run -> agent -> SHA-256 of its final weights. A short run is not the start of a
+   * longer one: each decays its learning rate over its own number of steps.
    */
   machines: z.record(z.string(), z.record(z.string().regex(/^\d+$/), z.record(AgentName, Sha256))),
 });

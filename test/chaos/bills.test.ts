@@ -9,7 +9,7 @@ const request = (process: string, path = "/page?word=amber"): Entry => {
   return { sentAt: 0, answeredAt: 1, process, path, ...more };
 };
 
-/** Of two requests of run `a`'s tool, one by each worker that has tools, and others that cost nothing. */
+/** Of two requests of run `a`'s tool, one by each worker of the run that has tools, and requests that the run does not pay for. */
 function trialOf(toolsMicroUsd: number, starts: Trial["starts"] = {}): Trial {
   const run: RunResult = {
     ...{ run: "a", status: "finished", records: {}, judgesMicroUsd: 0, foreignTrajectories: [] },
@@ -36,7 +36,7 @@ test("each request of a run's tool costs its price, once", () => {
   }
 });
 
-test("the end of a process with tools excuses four charges without a request, and none too few", () => {
+test("the end of a process with tools excuses up to four charges without a request, but no missing charge; other ends excuse nothing", () => {
   for (const process of ["searcher-a", "eval-a"]) {
     expect(toolBillErrors(trialOf(6000, { [process]: 2 }))).toEqual([]);
     expect(toolBillErrors(trialOf(7000, { [process]: 2 }))).toHaveLength(1);

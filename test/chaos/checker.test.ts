@@ -104,7 +104,7 @@ const without = (fact: string) => story().filter(({ facts }) => !facts.includes(
 const withRun = (changes: Partial<RunResult>) => trialOf(story(), { runs: [{ ...run, ...changes }] });
 /** The fact comes after all others. */
 const last = (fact: string) => [...without(fact), wrote(fact)];
-/** The request for the fact is sent at the trial's beginning; its answer comes when it did. */
+/** The request that records the fact is sent when the trial begins; the time of its answer does not change. */
 const sentAtOnce = (fact: string) =>
   story().map((entry) => (entry.facts.includes(fact) ? { ...entry, sentAt: 0 } : entry));
 const death = (process: string): Strike => ({ process, signal: "kill", seconds: 0, at: 0 });
@@ -241,7 +241,7 @@ test("a second answer of the judge is excused by a fault, by a death or by a ver
   }
 });
 
-test("a second answer of the judge is not excused by an event that is lost or doubled", () => {
+test("a second answer of the judge is not excused by an event that arrives twice", () => {
   const event = wrote("", { channel: "events", process: "functions", facts: [], fault: "duplicate" });
   const trial = trialOf([...story(), event, ...askedAgain()], { runs: [{ ...run, judgesMicroUsd: 4000 }] });
   expect(check({ trial, reference })).toEqual([expect.stringMatching(/^the judge is asked again only/)]);

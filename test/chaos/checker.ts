@@ -184,7 +184,7 @@ const unknownCosts = (trial: Trial): number =>
 const countFaults = ({ history }: Trial, counts: (entry: Entry) => boolean): number =>
   history.filter((entry) => entry.process === "functions" && entry.fault !== undefined && counts(entry)).length;
 
-/** Requests to the judge that the end of a process or the deadline of a verdict may have cut off. */
+/** Requests to the judge that a kill, a stop or a failure of a process, or the deadline of a verdict, may have cut off. */
 function countCutOff({ strikes, log }: Trial): number {
   const deaths = strikes.filter(({ process }) => LOSES_ANSWERS.test(process)).length + log.filter(isFailure).length;
   return deaths * ASKS_AT_ONCE + log.filter((line) => line.includes("no verdict within")).length;

@@ -1,4 +1,4 @@
-/** @file What ends a claim, and when: also writes whose target died, and answers out of order. */
+/** @file What ends a claim, and when, and which answers of the judge need one: also for writes whose target died, and answers out of order. */
 import { expect, test } from "vitest";
 import { overlappingClaims, unclaimedAnswers } from "./claims.ts";
 import type { Entry, LeaseChange, Trial } from "./history.ts";

@@ -15,7 +15,7 @@ export function unclaimedAnswers({ history }: Trial): string[] {
   return answers > claims + repeated ? [`${answers} answers, ${claims} claims, ${repeated} faults of requests`] : [];
 }
 
-/** A claim is made when the one before it has expired, by the store's clock, or after its holder has released it or failed. */
+/** A claim is made only after the one before it has expired, by the store's clock, or its holder has released it or failed. */
 export function overlappingClaims({ history }: Trial): string[] {
   const heldUntil = new Map<string, number>();
   return history

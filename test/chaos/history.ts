@@ -50,7 +50,8 @@ export type LeaseChange =
 
 /**
  * The facts that a write that took effect records. A fact is something that the protocol lets happen once: an object that is committed, an
- * item that is inserted, a rollout's score, a step's state, a version.
+ * item that is inserted, a rollout's score, a group that is finalized, a step's state, the advance to a step, a version. An overwritten
+ * object, which the protocol never allows, is a fact too.
  */
 export function factsOf(write: StoreWrite): string[] {
   if (write.kind === "put") return [`${write.isCommit ? "commit" : "overwrite"} ${write.key}`];

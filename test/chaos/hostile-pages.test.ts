@@ -10,7 +10,7 @@ import { hostileDocuments, MAX_CHARACTERS, PAGE_URL, textFor } from "./hostile-p
 const REFUSED = "it needs too much memory or time";
 const read = Object.entries(hostileDocuments).filter(([, { text }]) => text !== undefined);
 
-test("three hostile pages are read with the text that the trials expect, and the agent gets that of a refused page", async () => {
+test("three hostile pages are read with the text that the trials expect, but the agent gets the same text as for a refused page", async () => {
   const reader = openReader(120);
   for (const [name, { type, bytes, text }] of read) {
     const found = await reader.read({ url: PAGE_URL, type, bytes: bytes(), maxCharacters: MAX_CHARACTERS });
@@ -21,7 +21,7 @@ test("three hostile pages are read with the text that the trials expect, and the
   await reader.close();
 });
 
-test("the agent gets why a page is refused, and a text that no hostile page has as it is", () => {
+test("the agent gets the reason why a page is refused, and gets a text that no hostile page has unchanged", () => {
   expect(textFor(TOO_COMPLEX)).toBe(REFUSED);
   expect(textFor({ unreadable: "it is a damaged PDF" })).toBe("it is a damaged PDF");
   expect(textFor({ title: "", text: "[page 1 of 1]\nA" })).toBe("[page 1 of 1]\nA");

@@ -34,7 +34,7 @@ export const hostileDocuments: Readonly<Record<HostilePage, HostileDocument>> = 
   longPage: {
     type: hostile.PDF,
     bytes: () => hostile.longPage(980_000),
-    // All others lie outside the page.
+    // All other letters lie outside the page.
     text: `[page 1 of 1]\n${"A".repeat(77)}`,
   },
   longBase: {

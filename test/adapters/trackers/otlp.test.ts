@@ -1,6 +1,6 @@
 /**
- * @file Rollouts as OTLP traces: the tree, the scores, ids that stay the same when a rollout is sent again, content only
- * with `trackContent`; decoded with OTLP's own schema.
+ * @file Rollouts as OTLP traces, decoded with OTLP's own schema: the tree, the scores, the times, ids that stay the same when a rollout is
+ * sent again, content only with `trackContent`. The environment variables of the receiver, and the errors of a send.
  */
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
@@ -129,7 +129,7 @@ test("spans lie within the step's time, each inside its parent", async () => {
   }
 });
 
-test("spans shorter than a millisecond keep their duration", async () => {
+test("spans shorter than a millisecond end after they start", async () => {
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
   const brief = { ...line, metrics: { "time/step": 0.0005 } };
   const tracker = openOtlp({ url, headers: {}, run: "tiny", identity: "tiny", rollouts: async () => rollouts, report });
@@ -164,7 +164,7 @@ test("content is sent only if trackContent is set", async () => {
   }
 });
 
-test("an outage of the receiver is retryable; its address is checked before the run", async () => {
+test("an outage of the receiver is retryable; a missing address, or trackContent without otlp, is refused before the run", async () => {
   status = 503;
   await expect(send(false)).rejects.toMatchObject({ code: "tracker-unavailable", retryable: true });
   const check = (environment: Record<string, string>, trackContent = false) =>
@@ -200,7 +200,7 @@ test.each<[Record<string, string>, RegExp]>([
     { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318", OTEL_EXPORTER_OTLP_HEADERS: "x-key=Basic%20a%0Ab" },
     /header 1 of OTEL_EXPORTER_OTLP_HEADERS has a character that HTTP does not allow in its name or its value/,
   ],
-])("%j is refused before the run, and the message names the variable", (environment, message) => {
+])("%j is refused before the run; the message names the variable, but no header's value", (environment, message) => {
   let error: unknown;
   try {
     checkTrackers({ track: ["otlp"], trackContent: false }, environment);
@@ -228,7 +228,7 @@ test("a user and password in the address become a header, which one from a varia
   expect(received.map((headers) => headers["authorization"])).toEqual([basic, "Bearer key"]);
 });
 
-test("an empty variable counts as unset", async () => {
+test("an empty variable counts as unset; headers are trimmed, and their values percent-decoded", async () => {
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
   const [tracker] = openTrackers(
     { ...config, track: ["otlp"] },

@@ -1,4 +1,7 @@
-/** @file Requests to trackers: a response that is too large, and redirects, which must not take keys to another server. */
+/**
+ * @file Requests to trackers: a response that is too large, and redirects, which take keys only to the same origin, or from http to https on
+ * the same host.
+ */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
@@ -74,7 +77,7 @@ test.each([
   },
 );
 
-test("a redirect that would turn a POST into a GET is not followed, and neither is a loop", async () => {
+test("a redirect that would turn a POST into a GET is not followed, and a loop is followed five times", async () => {
   const login = await serve(redirect(302, "/login"));
   await expect(send(login.url, "spans")).rejects.toThrow(/redirects to .*\/login \(302\), which is not followed/);
   expect(login.requests).toHaveLength(1);
@@ -100,7 +103,7 @@ test.each<[string, string, boolean]>([
   expect(asked).toEqual([`${from} ${KEY}`, ...(isFollowed ? [`${to} ${KEY}`] : [])]);
 });
 
-test("a response of more than 16 MiB after decompression is an error, whatever its status", async () => {
+test("a response of more than 16 MiB after decompression is an error that names its status, and is not retryable even with 503", async () => {
   const body = gzipSync(Buffer.alloc(16 * 2 ** 20 + 1));
   const { url } = await serve((_, response) => response.writeHead(503, { "content-encoding": "gzip" }).end(body));
   await expect(send(url, undefined)).rejects.toMatchObject({

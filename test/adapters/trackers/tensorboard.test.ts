@@ -18,7 +18,7 @@ const line = (step: number, value: number) => ({
   metrics: { "reward/main/mean": value, "time/step": 2 },
 });
 
-/** event.proto as TensorBoard has it, written down independently of the adapter. */
+/** The part of event.proto and summary.proto that scalars use, written independently of the adapter. */
 const Event = protobuf
   .parse(`
   syntax = "proto3";
