@@ -20,8 +20,8 @@ export interface AwsStore {
 }
 
 /**
- * Endpoints, region and keys are those of `access`. Without it, they are what AWS's SDKs find for this process: in its environment, in a
- * profile, or in the role of its machine or function.
+ * Endpoints, region and keys are those of `access`. Without it, they come from this process: its environment, a profile, or the role
+ * of its machine or function. For a custom endpoint, keys in the environment take precedence over a profile (clients.ts).
  */
 export function openAwsStore({ table: name, bucket, parts }: AwsStoreOptions, access?: StoreAccess): AwsStore {
   /** For messages: the endpoint of each service, or the service's name until a request has been sent. */

@@ -67,11 +67,10 @@ export async function loadGaia(
     }
   }
   if (questions.length > 0) return { questions, ...(unasked.length > 0 && { unasked }) };
-  const [first] = unasked;
-  const fault = first
-    ? `this team can answer none of its questions (${first.why}); docs/benchmarks.md says what attachments need`
-    : "it has no questions; docs/benchmarks.md says where they are";
-  throw new MgrpoError("benchmark-damaged", `${file}: ${fault}`);
+  throw new MgrpoError(
+    "benchmark-damaged",
+    `${file}: this team can answer none of its questions (${unasked[0]?.why}); docs/benchmarks.md says what attachments need`,
+  );
 }
 
 /** `shown`: how the prompt names the attachment: by name, or by path if `read_attachment` cannot show its text. */

@@ -5,14 +5,14 @@
  *     register   payers 7 -> 8, payments.8 = 0
  *     add        if payments.8 is 0: payments.8 = 1, and the sums are added
  *     repeat     payments.8 is 1: nothing changes, and the payer reads there that its payment is counted
- *     add        if payments.8 is 1: …                 waits for: the response to the payment before
+ *     next add   if payments.8 is 1: …                 sent only after the response to the payment before
  *
  * A payment that ends in an error may have been counted, or be counted later. Its payer registers again, so that it never mistakes that
  * payment for its next one. Registering twice only skips a number.
  *
  * Processes that die stay registered, so the record keeps only the latest `PAYERS_KEPT` payers. A payer that finds itself forgotten registers
- * again and repeats its payment, unless the payment lowers a sum. So where a payment is counted twice or not at all, sums are too high, never
- * too low.
+ * again and repeats its payment, unless the payment lowers a sum. So forgetting a payer can make sums too high, never too low, as long as no
+ * payment raises one sum and lowers another.
  */
 import type { TableKey } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
@@ -49,7 +49,7 @@ export class NumberedPayments {
     this.#empty = empty;
   }
 
-  /** Returns the record with the sums added. Calls may overlap: if a payment fails, those that wait for it fail too, without being sent. */
+  /** Returns the record after the payment. One that lowers a sum is not added if its payer was forgotten. Calls may overlap: if a payment fails, those that wait for it fail too, without being sent. */
   add(sums: Sums): Promise<TableItem> {
     const added = this.#last.then(() => this.#send(sums));
     this.#last = added;

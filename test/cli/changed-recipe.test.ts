@@ -1,4 +1,4 @@
-/** @file A kept evaluation whose recipe has changed since it began: the user learns that its scores come from the earlier code. */
+/** @file A kept evaluation whose recipe has changed since it began: the user learns that some of its scores may come from the earlier code. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ test("a recipe that has changed since its evaluation began is reported each time
     rewards("export const correct = 0;");
     for (const _ of [1, 2])
       expect(noted()).toEqual([
-        `recipe '${recipe}' has changed since this evaluation began: its answers and scores so far come from the earlier code; to ask again, remove ${folder}`,
+        `recipe '${recipe}' has changed since this evaluation began: answers and scores so far may come from the earlier code; to ask again, remove ${folder}`,
       ]);
     expect(noted("atlas")).toEqual([]);
     rewards("export const correct = 1;");

@@ -1,6 +1,6 @@
 /**
- * @file In double precision, two gradients through the eager engine's model equal central differences over its weights: the objective's,
- * with core's derivatives as the weights of a linear loss, and that of the linear-entropy loss.
+ * @file In double precision, the eager engine's gradients equal central differences over the model's parameters for two losses: the objective,
+ * whose derivatives by log-prob, from core, are the coefficients of a linear loss; and the linear-entropy loss.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, expect, test, vi } from "vitest";

@@ -43,7 +43,7 @@ export interface TinkerRules {
    * that model, nothing is loaded: the model's current weights are sampled.
    */
   readonly samples: "path" | "slot";
-  /** How many models the server can hold at once. `1`: SkyRL's FSDP; another number: SkyRL's JAX. */
+  /** How many models the server can hold at once. At the limit, the error is that of SkyRL's FSDP if this is 1, otherwise that of SkyRL's JAX. */
   readonly adapters: number;
 }
 
@@ -69,9 +69,9 @@ interface Model {
   gradient: TrainingSequence[];
   /** Optimizer steps with a learning rate above 0 that led to the current weights. */
   steps: number;
-  /** The path whose weights were sampled last. */
+  /** With `samples: "slot"`: the path whose weights were loaded for sampling last. */
   sampled: string | undefined;
-  /** The current state as files, base included; undefined until it is sampled, and again after a change. */
+  /** With `samples: "slot"`: the current state as files, base included; undefined until it is sampled, and again after a change. */
   files: CheckpointFiles | undefined;
 }
 

@@ -21,7 +21,7 @@ export interface DownloadProgress {
 
 export interface HubReporter {
   progress(progress: DownloadProgress): void;
-  /** One line about a decision. */
+  /** One line for the user, such as that the cache is used because the hub is unavailable. */
   note(message: string): void;
 }
 

@@ -50,7 +50,7 @@ export type ResponsesRequest = z.infer<typeof ResponsesRequest>;
 export interface EarlierResponses {
   /** The messages that led to a response, without its instructions, and the response. */
   conversation(response: string): readonly AppMessage[] | undefined;
-  /** One item of a response: a message's text, a call, or thinking, which the sampled tokens contain. */
+  /** One item of a response: a message's text, a call, or thinking. A reference to thinking adds nothing: the sampled tokens contain it. */
   item(id: string): EarlierItem | undefined;
 }
 export type EarlierItem = { readonly text: string } | { readonly call: z.infer<typeof FunctionCall> } | "thinking";
@@ -89,7 +89,10 @@ function refuseUnsupported(request: ResponsesRequest): void {
   if (top) throw unsupported("top_logprobs", TOP_LOGPROBS_REFUSED);
   if (background) throw unsupported("background", "no response is created in the background: leave background out");
   if (truncation != null && truncation !== "disabled") {
-    throw unsupported("truncation", "a conversation is trained on as it is: shorten it in the app");
+    throw unsupported(
+      "truncation",
+      "a conversation is never truncated: leave truncation out, and shorten the conversation in the app if it is too long",
+    );
   }
 }
 

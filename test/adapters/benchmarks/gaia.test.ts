@@ -21,11 +21,9 @@ test("the welcome message of the test split is not a question, whatever its othe
   expect(questions.map(({ id }) => id)).toEqual(["gaia:1"]);
 });
 
-test("a file with no question but the welcome message is refused, without advice on attachments", async () => {
+test("a file with nothing but the welcome message is refused as one without rows", async () => {
   const folder = folderOf({ task_id: "0-0-0-0-0", Question: "Welcome!", Level: null });
-  await expect(loadGaia(folder, "readable", undefined)).rejects.toThrow(
-    /metadata\.jsonl: it has no questions; docs\/benchmarks\.md says where they are$/,
-  );
+  await expect(loadGaia(folder, "readable", undefined)).rejects.toThrow(/metadata\.jsonl: it has no rows$/);
 });
 
 // Nobody can read this file from its start, not even root.

@@ -86,7 +86,7 @@ describe("the error is one line that says what to do", () => {
       "an expired token",
       () => fetching({ HF_TOKEN: "hf_expired" }),
       "hub-refused",
-      /^http:\/\/127\.0\.0\.1:\d+ refuses the token \(401\), which is invalid or expired: set HF_TOKEN to a new one/,
+      /^http:\/\/127\.0\.0\.1:\d+ refuses the token \(401\), which is invalid or expired: set HF_TOKEN to a valid one/,
     ],
     [
       "an unknown name",
