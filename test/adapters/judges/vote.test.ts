@@ -1,4 +1,4 @@
-/** @file One verdict from several votes, its cost, and the failures of a judge. */
+/** @file One verdict from several votes, its cost, and the failures of a judge; a judge's settings and name. */
 import { expect, test } from "vitest";
 import { judgedRewards, judgeName } from "../../../adapters/judges/judged-rewards.ts";
 import { judgeCorrectness, judgeQuality } from "../../../adapters/judges/vote.ts";
@@ -113,7 +113,7 @@ test("a tie whose deciding vote fails too gives no verdict", async () => {
   await expect(tied).rejects.toMatchObject({ code: "judge-failed", evidence: { cost: { inputTokens: 400 } } });
 });
 
-test("if the reservation for the deciding vote fails, the verdict rejects with the cost of the votes before it", async () => {
+test("if the reservation for the deciding vote fails, the verdict fails with the cost of the votes before it", async () => {
   const unreachable = new MgrpoError("store-unreachable", "no answer", { retryable: true });
   let reservations = 0;
   const reserve = async () => {
@@ -245,7 +245,7 @@ test("settings that cannot work are refused", () => {
   expect(() => judgedRewards({ model: scriptedJudge(() => ({})), config: bare })).toThrow(/judge\.criteria is missing/);
 });
 
-test("a judge's name depends on its model, votes, temperature and criteria, but not on a price or a key", () => {
+test("a judge's name depends on its model, votes, temperature and criteria, but not on a price, a key or the number of attempts", () => {
   const name = (changes: object, criteria: unknown = "Compare.") => judgeName(judgeConfig(changes), criteria);
   const others = [
     name({}),

@@ -34,7 +34,7 @@ test.each([
   },
 );
 
-test("a limit on tokens per minute that a later request passes is an outage", async () => {
+test("HTTP 429 for too many tokens is a rate limit and is retried: the prompt does not count as too long", async () => {
   const replies = [fails(429, "Too many tokens, please wait before trying again."), says("Paris")];
   const server = await serveOpenAi((_, n) => replies[n] ?? says("again"));
   const model = openConversationModel(`openai:${server.url}#served`, { pauseSeconds: 0.001 });
@@ -60,7 +60,7 @@ test.each([
   [{ prompt_tokens: 20, completion_tokens: 5 }, { inputTokens: 20, outputTokens: 5 }, 0],
   [null, { inputTokens: 0, outputTokens: 0 }, 1],
 ])(
-  "a withheld answer is charged by its usage, or like a cut-off request if the server reports none: usage %j",
+  "a withheld answer is charged by its usage, which counts as unknown if the server reports none: usage %j",
   async (usage, counted, count) => {
     let unknownUsages = 0;
     const onUnknownUsage = () => {

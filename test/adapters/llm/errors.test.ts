@@ -1,4 +1,4 @@
-/** @file Failures of a request to a model whose causes are unusual. */
+/** @file The failure of a request to a model, if its chain of causes is a cycle. */
 import { expect, test } from "vitest";
 import { translateEndpointError } from "../../../adapters/llm/errors.ts";
 import { openEndpoint } from "../../../adapters/llm/provider.ts";

@@ -4,7 +4,7 @@ import { openConversationModel } from "../../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
 import { type ChatRequest, fails, json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
 
-/** The turn of an agent whose server gives this reply, and the number of calls of `onUnknownUsage`. */
+/** The turn of an agent whose server gives this reply, or the error that it ends with, and the number of calls of `onUnknownUsage`. */
 async function turnAfter(reply: Reply) {
   const server = await serveOpenAi(() => reply);
   const model = openConversationModel(`openai:${server.url}#served`);
@@ -94,7 +94,7 @@ test.each<[string, object, string]>([
 });
 
 test.each(["model_context_window_exceeded", "max_tokens", "MAX_TOKENS"])(
-  "an answer with the finish reason %s counts as cut",
+  "an answer with the finish reason %s counts as cut off",
   async (finish) => {
     expect((await turnAfter(says("The capital is", { finish }))).turn).toMatchObject({ stop: "length" });
   },

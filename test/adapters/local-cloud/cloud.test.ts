@@ -1,4 +1,4 @@
-/** @file The local cloud as a whole: events, faults, crashes, quotas, unknown access keys. */
+/** @file The local cloud as a whole: events and injected faults, crashes, abandoned uploads, the lock, ports, quotas, access keys, counts of writes. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFile, mkdir, readdir, rmdir, utimes } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** @file The lock of a directory: where it cannot be made, one line names the path and the remedy. A cloud releases it even if a server fails to stop. */
+/** @file The lock of a directory: where it cannot be made, the error says what to do. A cloud releases it even if a server fails to stop. */
 import { writeFile } from "node:fs/promises";
 import { Server } from "node:http";
 import { join } from "node:path";

@@ -91,7 +91,7 @@ test("a large commit, uploaded in parts, is recognized as ours the second time; 
   expect(await store.objects.head("weights")).toBe(65 << 20);
 });
 
-test("a small object's ETag is its MD5; a large one's is not and ends in -1, but the object is still recognized as ours", async () => {
+test("a small object's ETag is its MD5; a large one's is not and ends in -1, but a commit still recognizes the same bytes", async () => {
   const large = new Uint8Array(2 << 20).fill(7);
   const etagOf = async (Key: string, Body: Uint8Array) => {
     await s3.send(new PutObjectCommand({ Bucket, Key, Body }));
@@ -259,14 +259,14 @@ test.each([
   ["PUT", "location"],
   ["DELETE", "location"],
   ["GET", "location&versioning"],
-])("%s of a bucket with ?%s is refused, not handled without it", async (method, query) => {
+])("%s of a bucket with ?%s is refused, not handled as if the query were absent", async (method, query) => {
   const authorization = `AWS4-HMAC-SHA256 Credential=${process.env["AWS_ACCESS_KEY_ID"]}/x, SignedHeaders=, Signature=`;
   const url = `${process.env["AWS_ENDPOINT_URL_S3"]}/mgrpo?${query}`;
   const { status } = await fetch(url, { method, headers: { authorization } });
   expect(status).toBe(501);
 });
 
-test("the error for a request without a usable Authorization header says what it lacks, not that it belongs to another cloud", async () => {
+test("the error for a request without a usable Authorization header says what is missing; only an unknown key ID gives InvalidAccessKeyId", async () => {
   const url = `${process.env["AWS_ENDPOINT_URL_S3"]}/mgrpo`;
   const refusal = async (headers: Record<string, string>) => (await fetch(url, { headers })).text();
   expect(await refusal({})).toMatch(/AccessDenied.*the request has no Authorization header/s);

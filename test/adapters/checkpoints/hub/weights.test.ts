@@ -1,4 +1,4 @@
-/** @file Which of a hub model's files are fetched: the weights that transformers would load, or an adapter's two files. */
+/** @file Which of a hub model's files are fetched: the weights that transformers would load, or an adapter's two files. A model without safetensors is refused. */
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ test("a model without safetensors is refused", async () => {
   await expect(fetching()).rejects.toThrow(/^hf:owner\/tiny@main has no weights as safetensors: name a model that has/);
 });
 
-test("without a single file of weights, the shards that the index lists are fetched, and no others", async () => {
+test("without model.safetensors, the shards that the index lists are fetched, and no others", async () => {
   const shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
   const index = text(JSON.stringify({ weight_map: { a: shards[0], b: shards[1], c: shards[0] } }));
   const { "model.safetensors": _, ...others } = Object.fromEntries(FILES);
@@ -44,7 +44,7 @@ test("without a single file of weights, the shards that the index lists are fetc
   expect(shards.map(read)).toEqual(shards);
 });
 
-test("an adapter's two files are a complete snapshot, even offline: its folder has no model of its own", async () => {
+test("an adapter's two files are a complete snapshot without config.json or a tokenizer, even offline", async () => {
   const files = ["adapter_config.json", "adapter_model.safetensors"].map((name) => [name, text(name)] as const);
   await serve(new Map([...files, ["adapter_model.bin", text("pickled")]]));
   const folder = await fetching();
