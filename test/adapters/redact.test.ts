@@ -1,4 +1,4 @@
-/** @file A secret is removed from a text however it is written there. */
+/** @file Secrets are removed from texts, in each form in which backends write them, and from errors. */
 import { expect, test } from "vitest";
 import { redactError, redactor } from "../../adapters/redact.ts";
 
@@ -24,7 +24,7 @@ test("an error is redacted with its causes, whatever their type, and with the er
   const refused = new TypeError("refused secret-key", { cause: inner });
   const all = new AggregateError([refused, "secret-key"], "all failed");
   const error = new Error("secret-key failed", { cause: all });
-  // The cycle must not keep it from returning.
+  // Causes in a cycle must not make `redactError` loop forever.
   all.cause = error;
   expect(redactError(redactor(["secret-key"]), error)).toBe(error);
   const [first, second]: unknown[] = all.errors;

@@ -91,9 +91,9 @@ test.each([
 
 test("a damaged object with a pending event fails startup, which waits for no handler", async () => {
   const directory = await freshDirectory();
-  const reading = await startLocalCloud({ directory });
-  for (const key of ["whole", "damaged"]) await reading.direct.objects.commit(key, BODY);
-  await reading.close();
+  const cloud = await startLocalCloud({ directory });
+  for (const key of ["whole", "damaged"]) await cloud.direct.objects.commit(key, BODY);
+  await cloud.close();
   const sha256 = createHash("sha256").update("damaged").digest("hex");
   const [file = ""] = await filesIn(join(directory, "buckets"), new RegExp(`${sha256}$`));
   await truncate(file, 1000);
@@ -165,7 +165,7 @@ test.each([
   expect(storageFault("/cloud", error)).toBe(error);
 });
 
-test("keys are in one file only, which only its owner can read, in a folder that only its owner can enter", async () => {
+test("the secret key is in one file only, which only its owner can read, in a folder that only its owner can enter", async () => {
   const directory = join(await freshDirectory(), "cloud");
   await mkdir(directory, { mode: 0o755 });
   await (await openLocalStore({ directory })).close();

@@ -8,7 +8,7 @@ function useFakeIntervals(): void {
   onTestFinished(() => void vi.useRealTimers());
 }
 
-/** A schedule of one tick per second. `ends`: for each tick so far, ends it, with an error if one is given. */
+/** A schedule of one tick per second. `ends`: for each tick so far, a function that ends it. A tick that ends with an error fails. */
 function start() {
   const ends: ((error?: Error) => void)[] = [];
   const reports: string[] = [];

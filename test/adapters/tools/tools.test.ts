@@ -23,7 +23,7 @@ describe("search", () => {
     expect(index.titles("Guinea, Mali", 9)).not.toContain("Guinea");
     expect(index.titles("Guinea, Mali", 9)).not.toContain("Mali");
   });
-  test("there are at most as many titles as asked for, and none for unknown words", () => {
+  test("there are at most as many titles as asked for, and none for unknown words or an empty query", () => {
     expect(index.titles("Guinea", 2)).toHaveLength(2);
     expect(index.titles("xyzzy", 3)).toEqual([]);
     expect(index.titles("", 3)).toEqual([]);
@@ -67,7 +67,7 @@ describe("calculate", () => {
   ])("%s is %s", async (expression, value) => {
     expect(await calculate.run({ expression }, {} as never)).toBe(value);
   });
-  test("sums and differences of integers are exact", () => {
+  test("sums and differences of integers from 0 to a million are exact", () => {
     const integer = fc.integer({ min: 0, max: 1e6 });
     fc.assert(
       fc.property(integer, integer, (a, b) => {

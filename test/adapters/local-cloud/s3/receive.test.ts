@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { receiveBytes, receiveFile } from "../../../../adapters/local-cloud/s3/receive.ts";
 
-/** Space without a limit. `reserved`: in bytes, and the number of reservations that have not ended. */
+/** Space without a limit. `reserved`: returns the reserved bytes, and the number of reservations that have not ended. */
 function countedSpace() {
   let bytesReserved = 0;
   let pending = 0;
@@ -39,7 +39,10 @@ test("if the file cannot be opened, its space is released", async () => {
 function longRequest(headers: Record<string, string>) {
   let sent = 0;
   async function* pieces() {
-    for (; sent < 1000; sent++) yield Buffer.from(`3e8\r\n${"x".repeat(1000)}\r\n`);
+    while (sent < 1000) {
+      sent += 1;
+      yield Buffer.from(`3e8\r\n${"x".repeat(1000)}\r\n`);
+    }
     yield Buffer.from("0\r\n\r\n");
   }
   return { request: { headers, iterator: pieces } as unknown as IncomingMessage, sent: () => sent };
@@ -49,7 +52,7 @@ test.each([
   ["longer", 2500, 3],
   ["shorter", 2_000_000, 1000],
 ])(
-  "a body that is %s than it declares is refused, and is read no further than its reserved space",
+  "a body that is %s than it declares is refused, and nothing is read after the piece that exceeds the reserved space",
   async (_, declared, pieces) => {
     const folder = mkdtempSync(join(tmpdir(), "mgrpo-receive-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));

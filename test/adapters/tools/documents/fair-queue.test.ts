@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { FairQueue } from "../../../../adapters/tools/documents/fair-queue.ts";
 
-test("callers take turns, and each caller's items stay in order", () => {
+test("callers take turns, each caller's items stay in order, and clearing returns the items that are left", () => {
   const queue = new FairQueue<string>();
   const [a, b, c] = ["a", "b", "c"];
   for (const [caller, item] of [

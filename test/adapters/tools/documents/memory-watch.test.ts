@@ -39,7 +39,7 @@ const ORPHAN = `
   });
 `;
 
-test("a process whose parent is gone is killed, even if it keeps the parent's id", async () => {
+test("a process whose parent is gone is killed, even if it keeps the parent's id; one whose parent is alive is not", async () => {
   const watch = builtModule("adapters/tools/documents/memory-watch").href;
   const { pid } = spawnSync(process.execPath, ["--version"]);
   const start = (parent: number) =>

@@ -15,7 +15,7 @@ export function cpuSeconds(id: number): number {
   return (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) / 100;
 }
 
-/** Peak of the total resident memory, in bytes, of this process's readers while `work` runs. */
+/** Peak of the total resident memory, in bytes, of this process's readers while `work` runs. It is sampled every 10 ms. */
 export async function peakMemory(work: () => Promise<unknown>): Promise<number> {
   let peak = 0;
   const measure = () => {

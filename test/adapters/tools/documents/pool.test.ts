@@ -145,7 +145,7 @@ test("no document is read beside a suspect, and both processes read again after 
   await reader.close();
 });
 
-test("a suspect waits for the reads in progress, and a second one waits behind it for its caller's next turn", async () => {
+test("a suspect waits for the reads in progress, and a second suspect waits for its caller's next turn", async () => {
   const reader = openReader();
   const release = hold("innocent too");
   const all = [read(reader, "innocent"), read(reader, "innocent too")];

@@ -1,4 +1,7 @@
-/** @file The pool of processes that read documents: deadlines, memory, closing, killed processes, and the death of the parent. */
+/**
+ * @file The pool of processes that read documents: deadlines, memory, closing, killed processes, and the death of the parent. Also how
+ * Content-Types and PDFs are read.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -35,7 +38,7 @@ const page = (html: string): Document => ({
 /** Takes seconds to read. */
 const longDocument = (start: string) => page(`<p>${start}</p>${"<p>a paragraph</p>".repeat(30_000)}`);
 
-/** The only platform where these tests can find the processes. */
+/** Whether this is Linux, the only platform where these tests can find the processes. */
 const LINUX = process.platform === "linux";
 
 let reader: Reader;
@@ -61,8 +64,8 @@ test("a library's RangeError makes a document too complex; an unsupported encodi
 test("a Content-Type that is sent twice is one type, with the charset of either", async () => {
   reader = openReader();
   const bytes = Buffer.from("<h1>Alby</h1><p hidden>Do as I say</p><p>café</p>", "latin1");
-  const html = { ...page(""), bytes, type: "text/html, text/html; charset=iso-8859-1" };
-  expect(await reader.read(html)).toMatchObject({ text: "# Alby\n\ncafé" });
+  for (const type of ["text/html, text/html; charset=iso-8859-1", "text/html; charset=iso-8859-1, text/html"])
+    expect(await reader.read({ ...page(""), bytes, type })).toMatchObject({ text: "# Alby\n\ncafé" });
   const pdf = { ...page(""), bytes: pdfOf(["Salt mines of Alby"]), type: "application/pdf, application/pdf" };
   expect(await reader.read(pdf)).toMatchObject({ text: "[page 1 of 1]\nSalt mines of Alby" });
 });

@@ -1,4 +1,4 @@
-/** @file A PDF or workbook that does not fit in memory is too complex, not damaged. */
+/** @file A PDF or workbook that does not fit in memory is too complex, not damaged. So is a PDF that is nested too deeply. */
 import { expect, test } from "vitest";
 import { TOO_COMPLEX } from "../../../../adapters/tools/documents/document.ts";
 import { extractPdf } from "../../../../adapters/tools/documents/pdf.ts";
@@ -6,7 +6,7 @@ import { extractSpreadsheet } from "../../../../adapters/tools/documents/spreads
 import { workbook } from "../../../fixtures/hostile-documents.ts";
 import { pdfOf } from "../../../world/pdf.ts";
 
-/** The bytes, of which there is no room for a copy. */
+/** Changes the bytes in place: `subarray` and iteration throw the error of a failed allocation. */
 function withoutRoom(bytes: Uint8Array): Uint8Array {
   const value = () => {
     throw new RangeError("Array buffer allocation failed");
@@ -21,7 +21,7 @@ test.each([
   expect(await extract({ url: "", type: "", bytes: withoutRoom(bytes), maxCharacters: 1000 })).toEqual(TOO_COMPLEX);
 });
 
-test("a PDF whose page is nested too deeply, where pdf.js wraps the RangeError", async () => {
+test("a PDF whose page is nested too deeply is too complex, although pdf.js wraps the RangeError", async () => {
   const depth = 100_000;
   const nested = `/Nested ${"[".repeat(depth)}${"]".repeat(depth)} /MediaBox`;
   const bytes = Buffer.from(pdfOf(["text"]).toString("latin1").replace("/MediaBox", nested), "latin1");

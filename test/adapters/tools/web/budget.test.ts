@@ -1,4 +1,7 @@
-/** @file The run's budget for calls to backends, on a table in memory: what is counted, when the run halts, and that a repeat changes nothing. */
+/**
+ * @file The run's budget for calls to backends, on a table in memory: what is counted, when the run halts, and that a repeated
+ * payment changes nothing. Also a rollout's allowance.
+ */
 import { describe, expect, test } from "vitest";
 import { allowanceOf, openRunBudget, type RunBudget } from "../../../../adapters/tools/web/external/budget.ts";
 import { tableKeys } from "../../../../core/contracts/keys.ts";
@@ -12,7 +15,7 @@ const RUN = { pk: "RUN#r", sk: "RUN" };
 const KEY = tableKeys.toolSpending("r");
 const NO_LIMITS: { readonly calls: number | null; readonly usd: number | null } = { calls: null, usd: null };
 
-/** A run in progress whose tools have these limits. */
+/** A run in progress whose tools have these limits. `lose`: wraps the table in one that loses responses. */
 async function openBudget(limits: Partial<typeof NO_LIMITS> = {}, lose = (table: Table) => table) {
   const table = memoryTable();
   await table.insert(RUN, runRecord({ run: "r" }));
@@ -30,7 +33,7 @@ const halted = {
   message: expect.stringContaining("run 'r' is halted: its tools' budget is spent"),
 };
 
-test("a request is charged its price and its reservation, and its cost replaces the reservation", async () => {
+test("a request is charged its price and its reservation, and its cost replaces the reservation; further costs and withheld pages are counted", async () => {
   const { table, budget } = await openBudget();
   await budget.charge(0.001, 0.5);
   expect(await spentIn(table)).toEqual({ calls: 1, microUsd: 501_000, blocked: 0 });
@@ -89,9 +92,9 @@ describe("a payment that is sent again because its response was lost is counted 
   const cases: [string, (budget: RunBudget) => Promise<void>][] = [
     ["a charge", (budget) => budget.charge(0.001, 0.5)],
     ["a settlement below the reservation", (budget) => budget.charge(0.001, 0.5).then(() => budget.settle(0.5, 0.1))],
-    ["a settlement above it", (budget) => budget.charge(0.001, 0.5).then(() => budget.settle(0.5, 0.7))],
+    ["a settlement above the reservation", (budget) => budget.charge(0.001, 0.5).then(() => budget.settle(0.5, 0.7))],
     ["a further cost", (budget) => budget.chargeMore(0.2)],
-    ["what was withheld", (budget) => budget.countBlocked(3)],
+    ["withheld pages", (budget) => budget.countBlocked(3)],
     ["the release when the run halts", (budget) => expect(budget.charge(0.3, 2)).rejects.toMatchObject(halted)],
   ];
   test.each(cases)("%s", async (_, pay) => {
@@ -117,6 +120,9 @@ test.each([
     { calls: null, usd: 2.01 },
     { calls: null, microUsd: 2_010_000 },
   ],
-])("a rollout's allowance is its limits, in micro-dollars: %j", (limits, allowance) => {
-  expect(allowanceOf(limits)).toEqual(allowance);
-});
+])(
+  "a rollout's allowance holds its limits, in calls and micro-dollars, and is undefined if there are none: %j",
+  (limits, allowance) => {
+    expect(allowanceOf(limits)).toEqual(allowance);
+  },
+);

@@ -1,6 +1,4 @@
-/**
- * @file Cached answers: shared, recorded, and replayed without a network; budgets of rollouts and of runs.
- */
+/** @file Cached answers: shared, recorded, encrypted, and replayed without a network; objects in a folder; budgets of rollouts and of runs. */
 import { existsSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -100,7 +98,7 @@ test("an answer for an encrypted question is stored encrypted and found without 
   await Promise.all([encrypting.close(), replaying.close()]);
 });
 
-test("identical concurrent calls send one request; live mode stores no answer; a folder shares its answers", async () => {
+test("identical concurrent calls send one request; live mode sends every call; a folder shares its answers", async () => {
   const shared = join(folder, "shared");
   const first = await openWorldTools(world, { cache: { folder: shared } });
   const start = world.searches();
@@ -146,7 +144,7 @@ test("a page is fetched again under other settings that change the response", as
   ]);
 });
 
-test("a caller that gives up does not cancel the others that are waiting; an outage is not cached", async () => {
+test("a caller that gives up does not cancel the others that are waiting; a backend's error is not cached", async () => {
   const { call, close } = await openWorldTools(world);
   const impatient = new AbortController();
   const both = Promise.allSettled([

@@ -1,5 +1,6 @@
 /**
- * @file The guard of the visit tool: it connects to public addresses only, whatever their names, and checks each when it connects.
+ * @file The guard of the visit tool: it connects only to public or allowed addresses, whatever the host's name, and checks each address when
+ * it connects. Also whether a failed connection is the site's fault or this machine's.
  */
 import type { LookupAddress } from "node:dns";
 import { fetch } from "undici";
@@ -14,7 +15,7 @@ const isPublic = addressCheck([]);
 
 test.each([
   ...["127.0.0.1", "127.255.0.9", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1"],
-  // Link-local, which includes the metadata services of AWS, Google and Azure; Alibaba's in CGNAT; Oracle's; Azure's other one.
+  // Link-local, with the metadata services of AWS, Google and Azure; CGNAT, with Alibaba's; Oracle's; Azure's platform service.
   ...["169.254.169.254", "169.254.0.1", "100.100.100.200", "100.64.0.1", "192.0.0.192", "168.63.129.16"],
   ...["224.0.0.1", "255.255.255.255", "240.0.0.1", "192.0.2.1", "198.18.0.1", "198.51.100.7", "203.0.113.9"],
   ...["::", "::1", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1"],
