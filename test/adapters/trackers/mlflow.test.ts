@@ -132,11 +132,12 @@ test("another process finds the run again, and a server that was down gets the l
   isDown = false;
   await tracker.send([line(1)], never);
   await open().send([line(2)], never);
+  expect(logged.flatMap(({ metrics = [] }) => metrics.map(({ step }) => step))).toEqual([1, 2]);
   expect(runs).toHaveLength(1);
   expect(experiments).toEqual(["mgrpo"]);
 });
 
-test("settings and metrics beyond MLflow's limits on a batch are sent in several, each once", async () => {
+test("settings and metrics beyond MLflow's limits on a batch are sent in several batches, each once", async () => {
   const names = (count: number) => Array.from({ length: count }, (_, i) => `name${i}`);
   const tracker = open(Object.fromEntries(names(250).map((name) => [name, "value"])));
   const metrics = Object.fromEntries(names(700).map((name, i) => [name, i]));
@@ -228,7 +229,7 @@ const trackersOf = (config: RunConfig, environment: Readonly<Record<string, stri
     () => {},
   );
 
-test("a password without a user is also taken from the address", async () => {
+test("a password without a user is also taken from the address; an empty experiment name means 'mgrpo'", async () => {
   const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
   const environment = { MLFLOW_TRACKING_URI: url.replace("//", "//:word@"), MLFLOW_EXPERIMENT_NAME: "" };
   const [tracker] = trackersOf(config, environment);
@@ -260,7 +261,7 @@ test("a user and password in the address become the Authorization header, and ap
   expect(new Set(authorizations)).toEqual(new Set([`Basic ${Buffer.from("ada:word@home").toString("base64")}`]));
   await new Promise((closed) => server.close(closed));
   const error: unknown = await tracker?.send([line(2)], never).catch((thrown: unknown) => thrown);
-  expect(error).toMatchObject({ code: "tracker-unavailable", message: expect.not.stringContaining("word") });
+  expect(error).toMatchObject({ code: "tracker-unavailable", message: expect.not.stringMatching(/ada|word/) });
 });
 
 test("no message has a token that the server repeats", async () => {

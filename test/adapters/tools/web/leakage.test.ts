@@ -1,6 +1,6 @@
 /**
- * @file What the leakage guard withholds, and what it lets through: addresses of the benchmarks and ordinary ones that resemble them; pages
- * with a question in any script and pages about its subject. All questions are made up.
+ * @file What the leakage guard withholds: addresses of the benchmarks, addresses that the settings block, and pages with a question, in several
+ * scripts. What it lets through: addresses that resemble those, and pages about a question's subject. All questions are made up.
  */
 import { describe, expect, test } from "vitest";
 import { leakageGuard } from "../../../../adapters/tools/web/visit/leakage.ts";
@@ -99,7 +99,7 @@ describe.each(QUESTIONS)("%s", (question) => {
   });
 });
 
-/** About the same subjects, some with the answer. */
+/** Pages without any of the questions. Most are about the same subjects, and some contain an answer. */
 const ORDINARY = [
   ...worldPages.map(({ title, lines }) => `${title}\n${lines.join("\n")}`),
   "某虚构小镇的盐矿博物馆于一九八七年开放。某虚构小镇的盐矿博物馆是阿兰迪亚最大的博物馆。",
@@ -132,7 +132,7 @@ test("a long question is found despite one typo, not two; a short one is too com
 test("a long page is searched once for all rollouts of a question, and again for another question or page", () => {
   const other = "Which engineer drew the first bridge over the River Ale in Alby?";
   const question = "In which year did the salt museum of Alby open its third hall?";
-  // Each of these characters stands for four words: two million tokens, which take up to a second.
+  // Each of these characters stands for four words, and its last word joins the next one's first: 1.5 million tokens, which take up to a second.
   const page = `${question} ${"\ufdfa".repeat(500_000)}`;
   const before = process.cpuUsage();
   for (let rollout = 0; rollout < 64; rollout++) expect(guard.leaksQuestion(page, question)).toBe(true);

@@ -1,6 +1,6 @@
 /**
- * @file The JSON Schemas of a hostile MCP server: none blocks the process, ends it, or fills a conversation with errors. Arguments that cannot be
- * checked pass.
+ * @file Checks of arguments against the JSON Schemas of MCP servers. A hostile schema does not block the process, end it, or fill a conversation
+ * with errors; arguments that cannot be checked pass. Ordinary schemas: recursion, unknown formats, tuples of two drafts, decimal multiples.
  */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { validatedBy } from "../../../../adapters/tools/web/mcp/arguments.ts";
@@ -11,7 +11,7 @@ const faultsOf = (schema: McpTool["schema"], value: unknown) =>
     .safeParse(value)
     .error?.issues.map(({ message }) => message);
 
-test("a schema whose references double at each of 40 levels passes after its time limit", () => {
+test("arguments pass after a time limit if the references of their schema double at each of 40 levels", () => {
   const twice = (i: number) => ({ allOf: [{ $ref: `#/$defs/${i}` }, { $ref: `#/$defs/${i}` }] });
   const levels = Array.from({ length: 40 }, (_, i) => [i + 1, twice(i)] as const);
   const before = process.cpuUsage();
@@ -21,11 +21,11 @@ test("a schema whose references double at each of 40 levels passes after its tim
   expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5);
 });
 
-test("a schema that refers to itself without end passes", () => {
+test("arguments pass if their schema refers to itself without end", () => {
   expect(faultsOf({ allOf: [{ $ref: "#" }] }, {})).toBe(undefined);
 });
 
-test("a schema that refers to itself for each level of the arguments checks them all", () => {
+test("a schema that refers to itself for each level of the arguments checks every level", () => {
   const tree = { additionalProperties: false, properties: { left: { $ref: "#" } } };
   expect(faultsOf(tree, { left: { left: {} } })).toBe(undefined);
   expect(faultsOf(tree, { left: { left: { right: {} } } })).toEqual([
@@ -52,14 +52,14 @@ test("a schema that cannot be compiled is refused", () => {
   );
 });
 
-test("an unknown format is no check, and prints nothing", () => {
+test("an unknown format is not checked, and no warning is printed", () => {
   const warn = vi.spyOn(console, "warn");
   onTestFinished(() => warn.mockRestore());
   expect(faultsOf({ properties: { n: { type: "integer", format: "uint32" } } }, { n: -1 })).toBe(undefined);
   expect(warn).not.toHaveBeenCalled();
 });
 
-test("a tuple is checked as JSON Schema 2020-12 and as draft 7 write it", () => {
+test("a tuple is checked in the syntax of JSON Schema 2020-12 and of draft 7; a schema of draft 7 can refer to that draft's own schema", () => {
   const [name, count] = [{ type: "string" }, { type: "integer" }];
   const tuples: McpTool["schema"][] = [
     { prefixItems: [name, count], items: false },

@@ -1,6 +1,7 @@
 /**
  * @file The connection to an MCP server: `close` leaves no process behind, an HTTP error becomes one line and fails no other call, a process
- * that ends says why, a header that cannot be sent is refused, and a server cannot demand connections, streams or tools without end.
+ * that ends says why, a header that cannot be sent and a redirect to another origin are refused, a stream that breaks off is resumed, and a
+ * server cannot demand connections, streams or tools without end.
  */
 import type { RequestListener, ServerResponse } from "node:http";
 import { join } from "node:path";
@@ -208,11 +209,11 @@ test.each([
   expect(open).toThrow(new MgrpoError("config-invalid", `tools.mcp.far.headers.${header}: ${fault}`));
 });
 
-/** One event of a stream; `fields` are its others. */
+/** One event of a stream. `fields`: its other fields, one a line. */
 const event = (message: object, fields = "") => `${fields}data: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`;
 const textResult = (text: string) => ({ content: [{ type: "text", text }] });
 
-test("a server that sends thousands of requests gets ten replies at once: each takes a connection, and a process has few", async () => {
+test("a server that sends thousands of requests gets at most ten replies at a time: each takes a connection, and a process has few", async () => {
   let replies = 0;
   const url = await serve(async (request, response) => {
     const { id, method } = JSON.parse(await text(request));
@@ -222,7 +223,7 @@ test("a server that sends thousands of requests gets ten replies at once: each t
     const pings = Array.from({ length: 3000 }, (_, i) => event({ id: i, method: "ping" }));
     response.writeHead(200, { "content-type": "text/event-stream" }).write(pings.join(""));
     await expect.poll(() => replies, { timeout: 20_000 }).toBeGreaterThanOrEqual(10);
-    // Time for more of them.
+    // Time in which more replies would arrive.
     await new Promise((resolve) => setTimeout(resolve, 500));
     response.end(event({ id, result: textResult("done") }));
   });
@@ -273,7 +274,7 @@ test("a stream whose resumption fails once is resumed again", async () => {
   await server.close();
 });
 
-test("tools are listed whatever their output schemas, which nothing uses, and at most 1,000 of them", async () => {
+test("tools are listed whatever their output schemas, which nothing uses; a list of more than 1,000 tools is refused", async () => {
   let count = 1;
   const inputSchema = { type: "object" };
   const outputSchema = { type: "object", properties: { city: { $ref: "#/$defs/missing" } } };

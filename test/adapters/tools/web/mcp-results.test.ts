@@ -1,4 +1,7 @@
-/** @file What an MCP server returns over HTTP: millions of faulty items are refused at once, and of the content of a result, text and links are shown. */
+/**
+ * @file What an MCP server returns over HTTP: millions of faulty items are refused at once, a list of tools has limits, and the text and links of a
+ * result are shown. The arguments that the server receives are well-formed Unicode.
+ */
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { resultText } from "../../../../adapters/tools/web/mcp/results.ts";
@@ -8,7 +11,7 @@ import { serveHttp } from "../../../fakes/http-server.ts";
 const COMMON = { only: null, without: [], seconds: 60, cached: false, requestsPerSecond: 10, usdPerCall: 0 };
 const GREETING = { protocolVersion: "2025-03-26", capabilities: {}, serverInfo: { name: "x", version: "1" } };
 
-/** A server with these results by method, as JSON. */
+/** The client of a server that returns these results: the JSON of each, by method. */
 async function openWith(results: Record<string, string>, onCall?: (params: unknown) => void): Promise<McpServer> {
   const origin = await serveHttp(async (request, response) => {
     const { id, method, params } = JSON.parse(await text(request));
@@ -28,6 +31,7 @@ async function openWith(results: Record<string, string>, onCall?: (params: unkno
   return server;
 }
 
+/** A JSON array of about this many bytes. */
 const many = (item: string, bytes: number) => `[${`${item},`.repeat(bytes / (item.length + 1))}${item}]`;
 
 test.each<[string, Record<string, string>, RegExp, (server: McpServer) => Promise<unknown>]>([
@@ -83,7 +87,7 @@ test("a list of tools has at most 10,000,000 characters, over all its pages", as
   await expect(server.tools()).rejects.toThrow(/it describes its tools in more than 10000000 characters$/);
 });
 
-test("text and links are shown, and of other content its kind", () => {
+test("text and links are shown, other content only by its kind, structured content only if there is no other; a faulty block throws", () => {
   const content = [
     { type: "text", text: "one", annotations: { audience: ["user"] } },
     { type: "resource", resource: { uri: "a:b", text: "two" } },
@@ -103,7 +107,7 @@ test("text and links are shown, and of other content its kind", () => {
   expect(() => resultText({ content: [{ type: "text" }] })).toThrow();
 });
 
-test("an unpaired surrogate in the arguments is sent as U+FFFD: Python servers drop a message that contains one", async () => {
+test("an unpaired surrogate in the arguments, for which Python servers drop the message, is sent as U+FFFD", async () => {
   let sent: unknown;
   const server = await openWith({ "tools/call": '{"content":[]}' }, (params) => {
     sent = params;

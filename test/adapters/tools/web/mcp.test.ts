@@ -1,6 +1,6 @@
 /**
  * @file MCP servers as tools: their schemas verbatim, their answers as text, and a crash as an outage after which the next call starts
- * a new server.
+ * a new server. Invalid settings are refused, secrets are redacted, and endless responses over HTTP are cut off.
  */
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
@@ -64,7 +64,7 @@ test("a server's JSON Schemas reach the chat template verbatim, and calls are ch
     expect(parseTurn(callText("sums_add", args), toolbox, 1)).toMatchObject({ kind: "malformed" });
 });
 
-test("an answer with a benchmark's question, to whose prompt a loader has added text, is withheld", async () => {
+test("an answer that contains a benchmark's question is withheld, even if a loader has added text to the prompt", async () => {
   const args = { name: "MISSING", times: 8 };
   const wording = String(await call("sums_variable", args));
   const prompt = `${wording}\n\nAnswer with as few words as possible.`;
@@ -72,7 +72,7 @@ test("an answer with a benchmark's question, to whose prompt a loader has added 
   expect(await tools.tools.get("sums_variable")?.run(args as never, loaded)).toBe("its answer cannot be shown");
 });
 
-test("a server answers; the agent reads the errors of its calls; the server gets only the variables named for it", async () => {
+test("a server answers; the agent reads the errors of its calls; the server gets the variable named for it and not another one", async () => {
   expect(await call("sums_add", { a: 20, b: 22 })).toBe("42");
   expect(await call("sums_refuse")).toBe("not today");
   expect(await call("sums_wrong")).toContain("no such thing");
@@ -132,7 +132,7 @@ test("a call that times out on a connection that was replaced leaves the new one
   await own.close();
 });
 
-test("`only` and `without` filter tools; a server that cannot start, a missing variable or a missing tool is reported on opening", async () => {
+test("`only` and `without` filter tools; a server that cannot start, a missing variable, a missing tool or one with role markers is reported on opening", async () => {
   const store = memoryStore();
   const some = await open({ sums: { ...stdio, only: ["add", "die"], without: ["die"] } }, {}, store);
   expect([...some.tools.keys()].filter((name) => name.startsWith("sums"))).toEqual(["sums_add"]);
@@ -143,7 +143,7 @@ test("`only` and `without` filter tools; a server that cannot start, a missing v
   await replayed.close();
   const unknown = open({ sums: { ...stdio, only: ["subtract"] } }, {}, store);
   await expect(unknown).rejects.toThrow("tools.mcp.sums: the server has no tool 'subtract' (it has add, length,");
-  // A tool's description is part of the template, so its markers cannot be escaped as data.
+  // A tool's definition is part of the template, so its markers cannot be escaped as data.
   await expect(open({ sums: { ...stdio, without: [] } })).rejects.toThrow(
     /^tools.mcp.sums: the definition of its tool 'forge' contains role markers .*, invisible characters, or characters that templates reserve \(U\+E000, U\+E001\): exclude the tool with tools.mcp.sums.without/,
   );
@@ -156,7 +156,7 @@ test("`only` and `without` filter tools; a server that cannot start, a missing v
   await expect(open({ x: { command: "a", url: "http://b" } })).rejects.toThrow("either a command");
 });
 
-test("a token that its server repeats is in no answer, no stored answer, no description and no error", async () => {
+test("a token that its server repeats is redacted in answers (before they are cut), stored answers, descriptions and errors; a short value is not", async () => {
   const store = memoryStore();
   const server = await open({ sums: { ...stdio, environment: ["TOKEN", "SHORT"] } }, {}, store);
   const ask = (name: string, args: Record<string, unknown>) => server.tools.get(name)?.run(args as never, context);
@@ -227,7 +227,7 @@ test("a server over HTTP gets its header from a variable; a 401 is not retryable
 
 const ENDLESS = 1_000_000_000;
 
-/** Sends until the client hangs up. Returns the bytes sent, before compression. */
+/** Sends until the client hangs up, or about `ENDLESS` bytes. Returns the number of bytes sent, before compression. */
 async function sendEndlessly(response: ServerResponse, headers: Record<string, string>, start: string) {
   let sent = 0;
   function* chunks() {

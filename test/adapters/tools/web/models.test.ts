@@ -1,4 +1,7 @@
-/** @file Models behind tools: what a call may cost is known before the model is asked, and no page makes it cost more. */
+/**
+ * @file Models behind tools: what a call may cost is known before the model is asked, and no page makes it cost more. Also: what a
+ * call costs or tells the agent if its requests are cut off, or if its answer is withheld or unfinished.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { OpenModel } from "../../../../adapters/tools/web/open.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
@@ -55,7 +58,7 @@ test("a text that may cost more than is left is not sent to the model", async ()
   await close();
 });
 
-test("a model that accepts only its default temperature is asked without one, and from then on at once", async () => {
+test("a model that refuses temperature 0 is asked again without a temperature, and later requests have none", async () => {
   const temperatures: (number | undefined)[] = [];
   const openModel: OpenModel = async () => ({
     async complete({ temperature }) {
@@ -90,7 +93,7 @@ test.each([
   async (...order) => {
     const ends: (() => void)[] = [];
     const { call, close } = await openTools({}, memoryStore(), () => new Promise((end) => ends.push(end)));
-    // Room for two calls at their maximum, 1000 to 1100 micro-dollars, and a bit.
+    // Room for two calls at their maximum, 1000 to 1100 micro-dollars each, and a bit.
     const { budget } = withMicroUsd(2500);
     const turn = ["2 + 2", "3 + 3", "4 + 4"].map((problem) => call("reason", { problem }, { budget }));
     await expect.poll(() => ends).toHaveLength(2);

@@ -1,4 +1,7 @@
-/** @file The search tool over four backends on a fake search engine: outages, mistakes, and empty results. */
+/**
+ * @file The search tool over four backends on a fake search engine: results and empty results, outages and refusals, keys and other settings, cached
+ * answers, and results that are withheld.
+ */
 import { json } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -77,7 +80,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
   });
 });
 
-test("a lasting outage is reported after some retries, each after Retry-After, or at once if that is too long", async () => {
+test("a lasting outage is reported after retries, which wait as long as Retry-After says, or at once if that is too long", async () => {
   const slept: number[] = [];
   const sleep = async (seconds: number) => void slept.push(seconds);
   const backends = openBackends({ sleep }, (text) => text, { retries: 2, minTimeout: 1, factor: 1, randomize: false });
@@ -187,7 +190,7 @@ test("the error about a wrong key names its variable", async () => {
   await close();
 });
 
-test("the parameters of SearXNG's address are sent, and other parameters get other answers, cached or not", async () => {
+test("the parameters of SearXNG's address are sent, and an answer is cached only for the same parameters", async () => {
   const { url } = searxng("https://a.test/web/?engines=bing").request("Alby", 3);
   expect(url.href).toBe("https://a.test/web/search?engines=bing&q=Alby&format=json");
   const store = memoryStore();
@@ -259,7 +262,7 @@ test("a missing key and an invalid setting are reported when the tools are opene
   await expect(open({ cache: { run: "a", folder: "b" } })).rejects.toThrow("give cache.run or cache.folder, not both");
 });
 
-test("results that would leak the benchmark are left out and counted", async () => {
+test("a result whose address is blocked is left out and counted", async () => {
   const { call, store } = await openSearch(
     { backend: "serper", url: `${world.origin}/serper` },
     { blocked: ["127.0.0.1/wiki/Alby"] },
@@ -270,7 +273,7 @@ test("results that would leak the benchmark are left out and counted", async () 
   expect(await store.table.get({ pk: "RUN#web", sk: "TOOLS" })).toMatchObject({ blocked: 1, calls: 1 });
 });
 
-test("a result with a benchmark's question, to whose prompt a loader has added text, is left out", async () => {
+test("a result that contains a benchmark's question is left out, even if a loader has added text to the prompt", async () => {
   const { call } = await openSearch({ backend: "serper", url: `${world.origin}/serper` });
   const [first = ""] = (await call("search", { query: "Alby" })).split("\n\n");
   const [, address = "", wording = ""] = first.split("\n").map((line) => line.trim());

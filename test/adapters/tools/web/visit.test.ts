@@ -1,6 +1,6 @@
 /**
- * @file The visit tool on a world with hostile sites: it returns what is readable, and otherwise the reason. Then end to end: a page that is
- * fetched, extracted and tokenized for a model stays data.
+ * @file The visit tool on a world with hostile sites: it returns what is readable, and otherwise the reason, and withholds pages of benchmarks. Then
+ * end to end: a page that is fetched, extracted and tokenized for a model stays data.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { partsOf } from "../../../../adapters/tools/documents/parts.ts";
@@ -193,7 +193,7 @@ describe("withholds", () => {
     );
     expect(await blocked()).toBe(before + 1);
   });
-  test("pages with a benchmark's question, to whose prompt a loader has added text", async () => {
+  test("pages with a benchmark's question, even if a loader has added text to the prompt", async () => {
     const wording = "are sold in all of the country, and have been since the guilds were allowed to trade";
     const loaded = {
       ...question,
