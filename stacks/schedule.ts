@@ -1,6 +1,6 @@
 /**
- * @file The schedule of ticks: an EventBridge rule that calls tick every minute while it is enabled. Launching a run enables it, and tick
- * disables it when no run needs it (functions/reconciling.ts), so a deployment does not change its state. It is a rule because enabling or
+ * @file The schedule of ticks: an EventBridge rule that calls tick every minute while it is enabled. Starting or resuming a run enables
+ * it, and tick disables it when no run needs it (functions/reconciling.ts), so a deployment does not change its state. It is a rule because enabling or
  * disabling a schedule of EventBridge Scheduler requires iam:PassRole for its role.
  */
 /// <reference path="../.sst/platform/config.d.ts" />

@@ -1,7 +1,7 @@
 /**
- * @file DynamoDB's limits on requests, and EventBridge's on events. AWS refuses what exceeds them, so this repository's stand-ins for AWS do too
- * (docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html). A query that exceeds its page is not refused: it continues on
- * the next page. The item limit is in core/contracts/bounds.ts.
+ * @file DynamoDB's limits on requests (docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html), and one on events. The simulated
+ * cloud (bench/simulate/cloud) enforces all of them, the local cloud and the tests' memory store some. A query that exceeds its page is not
+ * refused: it continues on the next page. The item limit is in core/contracts/bounds.ts.
  */
 import type { UpdateItemCommandInput } from "@aws-sdk/client-dynamodb";
 
@@ -24,7 +24,7 @@ export function expressionFault(input: RequestExpressions): string | undefined {
 
 function faultOf(name: keyof RequestExpressions, input: RequestExpressions): string | undefined {
   const text: unknown = input[name];
-  // Over HTTP it may be anything: the service itself refuses what is not text.
+  // A request over HTTP may have any JSON value here. Whoever executes it refuses what is not text.
   if (typeof text !== "string") return undefined;
   const bytes = Buffer.byteLength(text);
   if (bytes > EXPRESSION_BYTES)
@@ -35,7 +35,7 @@ function faultOf(name: keyof RequestExpressions, input: RequestExpressions): str
   return undefined;
 }
 
-/** The `=` of a SET clause assigns; in a condition it compares. */
+/** Counts operators and functions. `=` counts only in a condition: in a SET clause it assigns. */
 function countOperators(text: string, isCondition: boolean): number {
   const operators = isCondition ? /\b(?:AND|OR|NOT|BETWEEN|IN)\b|<>|[<>]=?|=|\w+\(/g : / [+-] |\w+\(/g;
   return text.match(operators)?.length ?? 0;

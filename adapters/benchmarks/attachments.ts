@@ -27,7 +27,7 @@ export function attachmentPath(at: BenchmarkRow, name: string): string {
 }
 
 /**
- * Rejects with `benchmark-damaged` if the file cannot be read.
+ * Rejects with `benchmark-damaged` if reading it from the disk fails. A file that is too large, or has no text, is `unreadable`.
  * @param reader undefined if no agent of the team has the tool `read_attachment`: the attachment is then unreadable.
  */
 export async function readAttachment(path: string, reader: Pick<Reader, "read"> | undefined): Promise<Attachment> {

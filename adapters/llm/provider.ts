@@ -42,7 +42,7 @@ export function openEndpoint(spec: LanguageModelSpec, environment: Environment):
   return { model: lazily(openAi(spec, key)), name, credentialAdvice, redact };
 }
 
-/** A key is sent only to the service that it belongs to. */
+/** The variable to read if the spec names none: a well-known key is sent only to its own service, never to another base URL. */
 function defaultVariable(spec: LanguageModelSpec, environment: Environment): string | undefined {
   if (spec.provider === "openai") return isOpenAi(spec.baseUrl) ? "OPENAI_API_KEY" : undefined;
   return environment["AWS_BEARER_TOKEN_BEDROCK"] ? "AWS_BEARER_TOKEN_BEDROCK" : undefined;

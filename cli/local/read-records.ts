@@ -76,7 +76,7 @@ export async function readStep(store: Store, run: string, step: number): Promise
   return parse(StepRecord, item, `STEP ${step} of ${run}`);
 }
 
-/** A step that the user names. */
+/** As `readStep`, for a step that the user typed: the error says that the run has not begun it. */
 export async function readBegunStep(store: Store, run: string, step: number): Promise<StepRecord> {
   const item = await store.table.get(tableKeys.step(run, step));
   if (item) return parse(StepRecord, item, `STEP ${step} of ${run}`);
@@ -103,8 +103,8 @@ export async function readScoredAt(store: Store, run: string, step: number): Pro
 const TIMED_STEPS = 3;
 
 /**
- * About how long the steps before `open` take, in seconds, from last score to last score. Takes the shortest of a few: a step during which
- * the run was halted looks long. Undefined if the records do not say.
+ * About how long a step takes, in seconds: the shortest time between the last scores of two consecutive steps, over a few steps before `open`.
+ * The shortest, since a halt lengthens a step. Undefined if the records do not say.
  */
 export async function readStepSeconds(store: Store, run: string, open: number): Promise<number | undefined> {
   const steps = Array.from({ length: Math.min(open, TIMED_STEPS + 1) }, (_, i) => open - 1 - i);
@@ -138,7 +138,7 @@ export async function readResult({ objects }: Store, { run, job }: JobRecord): P
   return parseJson(EvaluationResult, bytes, key);
 }
 
-/** What the run has cost so far. Elapsed hours are left out; worker hours are charged. */
+/** What the run has cost so far, worker hours included. Leaves out `hours`, the time since it started. */
 export async function readSpending(store: Store, config: RunConfig): Promise<Omit<Spending, "hours">> {
   const run = await readRun(store, config.run);
   const workers = (await store.table.query(tableKeys.run(config.run).pk, tablePrefixes.workers)).map((worker) =>
@@ -178,7 +178,8 @@ async function readDisk(run: string): Promise<Disk | undefined> {
 
 /**
  * The summary of a closed step; undefined once one of its groups has expired: a mean over the rest would mislead.
- * `seconds`: how long it took; null: unknown, and so is what the run had cost by then.
+ * `seconds`: how long the step took. Null if that is unknown, for a step that is read later: `usd` is then left out, since today's spending is
+ * not that of the step's end.
  */
 export async function readSummary(
   store: Store,

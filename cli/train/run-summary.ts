@@ -1,4 +1,4 @@
-/** @file The last lines of a finished run: its held-out scores before and after training, and where its files are. */
+/** @file What a finished run prints last: its scores before and after training, and where its files are. One line of JSON without a terminal. */
 import { relative } from "node:path";
 import colors from "picocolors";
 import { openBookEvaluations } from "../../core/monitoring/team-evaluation.ts";

@@ -2,7 +2,10 @@
 import * as z from "zod";
 import { RunName } from "./names.ts";
 
-/** In a record of sums: who has paid, so that a payment that is sent again counts once (core/training/numbered-payments.ts). */
+/**
+ * In a record of sums: the writers that add to it, called payers, and their numbered payments. A payment that is sent again counts once
+ * (core/training/numbered-payments.ts).
+ */
 export const RegisteredPayers = z.object({
   /** How many have registered. A new payer's number is this count plus one. */
   payers: z.int().nonnegative(),

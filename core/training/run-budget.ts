@@ -1,12 +1,13 @@
 /**
  * @file The hard stop. A run that has spent its `budget` is halted; the reason says what it spent and how to continue. Its workers and
- * evaluations stop too. Scheduled ticks check the budget, so a run exceeds it by at most what it spends between two ticks. The budget limits
- * training: a run whose last step has closed is finished, and its last team is still evaluated. Fleets do that only while the budget lasts.
+ * evaluations stop too. Scheduled ticks check the budget, so training can exceed it by what the run spends between two ticks and until its
+ * workers notice the halt. The budget limits training: a run whose last step has closed is finished, and its last team is evaluated whatever
+ * is left of the budget. Only fleets get no more instances for it once the budget is spent.
  *
  *     hours     by the store's clock since start-run (RUN.startedAt). Idle and halted hours count too.
- *     dollars   the cost of tools, judges and agents behind APIs (api-spending.ts), plus the hours of all workers, dead ones included: their
- *               heartbeats, each `heartbeatSeconds` long, at their agent's price. A cloud bill is a little higher: the cost of machines
- *               before a worker registers and after it leaves, and of stores and functions, is not recorded.
+ *     dollars   the cost of tools, judges and agents behind APIs (api-spending.ts), plus the time of all workers, dead ones included, at their
+ *               agent's price. A worker's time is its number of heartbeats times `heartbeatSeconds`. A cloud bill is a little higher: the
+ *               cost of machines before a worker registers and after it leaves, and of stores and functions, is not recorded.
  *
  * The config is immutable, so RUN holds the limits: first the config's, raised only by `--budget-hours` and `--budget-usd`
  * (`raiseBudget` in writes.ts). These give the new limit, not what is added, so that a repeat changes nothing.
@@ -68,7 +69,7 @@ export function shareSpent({ maxHours, maxUsd }: RunLimits, { hours, usd }: Spen
   return Math.max(share(hours, maxHours), share(usd, maxUsd));
 }
 
-/** The total, in dollars. */
+/** Dollars spent on tools, judges and agents behind APIs together. */
 export const apiUsd = ({ toolsUsd, judgesUsd, agentsUsd }: ApiSpending): number => toolsUsd + judgesUsd + agentsUsd;
 
 /** Which limits are reached, and how to continue. Undefined while there is budget left. */
@@ -129,7 +130,7 @@ export function raisedLimits(run: RunRecord, spent: Spending, { hours, usd }: Ra
   };
 }
 
-/** The limit of one setting. Refused: a lower limit, one that is already spent, and any where there is none so far. */
+/** The limit of one setting. Throws if `raised` is below the present limit or not above what is spent, or if the setting has no limit so far. */
 export function raisedLimit(
   run: string,
   setting: string,

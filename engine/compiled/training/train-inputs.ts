@@ -1,4 +1,7 @@
-/** @file One micro-batch as arrays. Row n of B * T holds a token and predicts the next one; only wanted predictions reach the head. */
+/**
+ * @file One micro-batch as arrays. Each of the B * T rows holds a token and predicts the next one, or several where a prefix tree branches. Only
+ * the wanted predictions, padded to at least two, reach the head.
+ */
 import type { Loss, TrainingSequence } from "../../../core/ports.ts";
 import { causalMask, type RotaryTable } from "../../model/positions.ts";
 import {
@@ -18,7 +21,10 @@ import { hiddenIndexOf, type MicroBatch, rowCount } from "./batch-plan.ts";
 export const wantedPredictions = (micro: MicroBatch, sequences: Sequences, wanted: WantedPredictions): Predictions =>
   predictions(micro.members, sequences, hiddenIndexOf(micro), wanted);
 
-/** Indices by which the graph picks the R predicting rows out of B * T = `count`, their inverse, and `picks`, the most predictions from one row. */
+/**
+ * Inputs of `pickRows` (graphs/head.ts): for each of R predictions, its row of the `count` = B * T. `inverseRows` lists for each row the predictions
+ * made from it, padded with R to `picks`, the most that one row has.
+ */
 export function pickFeeds({ row, targets, offsets }: Predictions, count: number): { feeds: Feeds; picks: number } {
   const counts = new Int32Array(count);
   const isRead = (r: number) => offsets[r] !== offsets[r + 1];
