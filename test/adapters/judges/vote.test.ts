@@ -245,12 +245,13 @@ test("settings that cannot work are refused", () => {
   expect(() => judgedRewards({ model: scriptedJudge(() => ({})), config: bare })).toThrow(/judge\.criteria is missing/);
 });
 
-test("a judge's name depends on its model, votes, temperature and criteria, but not on a price, a key or the number of attempts", () => {
+test("a judge's name depends on its model, votes, temperature, maxTokens and criteria, but not on a price, a key or the number of attempts", () => {
   const name = (changes: object, criteria: unknown = "Compare.") => judgeName(judgeConfig(changes), criteria);
   const others = [
     name({}),
     name({ votes: 3 }),
     name({ temperature: 1 }),
+    name({ maxTokens: 9 }),
     name({ model: "openai:http://127.0.0.1:1/v1#other" }),
     name({}, "Look."),
   ];

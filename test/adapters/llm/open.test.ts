@@ -120,14 +120,14 @@ test.each([
 
 test("each attempt at a server that hangs times out, and its usage is reported as unknown", async () => {
   const model = await openModel(["hang"], { attempts: 2, timeoutSeconds: 0.5 });
-  let timeouts = 0;
+  let unknownUsages = 0;
   const onUnknownUsage = () => {
-    timeouts += 1;
+    unknownUsages += 1;
   };
   const error = await failure(model.complete({ ...QUESTION, onUnknownUsage }));
   expect(error).toMatchObject({ code: "endpoint-unavailable", retryable: true });
   expect(error.message).toMatch(/took more than 0.5 s; gave up after 2 attempts/);
-  expect(timeouts).toBe(2);
+  expect(unknownUsages).toBe(2);
 });
 
 test.each<[string, Reply, number]>([
