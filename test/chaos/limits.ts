@@ -1,4 +1,7 @@
-/** @file The time limits of a trial, in seconds. Its runs and processes are configured with them, and the checker reports every longer wait. */
+/**
+ * @file The time limits of a trial, in seconds. Its runs and processes are configured with them. The checker allows
+ * each wait its limit, the slack and the time of whatever hindered it: see waits.ts.
+ */
 import { IDLE_SECONDS } from "../../adapters/aws/clients.ts";
 
 export interface WaitLimits {

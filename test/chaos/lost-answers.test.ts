@@ -109,7 +109,7 @@ interface Views {
   readonly workers: (store: Store) => Store;
 }
 
-/** A whole run. `failures`: errors of events and ticks. */
+/** A whole run. `failures`: errors of ticks, and the errors that events and workers log. */
 async function runWith(judge: Rewards, views: Views) {
   const failures: string[] = [];
   const log = createLog((line) => void (line.includes('"level":"error"') && failures.push(line)));

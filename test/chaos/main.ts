@@ -2,7 +2,7 @@
  * @file `npm run chaos -- --minutes 10 --seed 1`: trials until the time is up, each with the next seed, and a report. A trial that breaks a
  * law is replayed with ever shorter schedules; the shortest one that fails is written to a file. Exit code 1 if any failed. Every trial with
  * a drawn schedule is added to the report, with the commit, when it ends; replays and shrunk schedules are not. A seed that the report
- * already has for this commit and number of steps is skipped.
+ * already has for this commit and number of steps is skipped, unless a tracked file outside results/ differs from the commit.
  *
  *     --minutes n      starts no trial after this time (default 5)
  *     --trials n       runs at most this many (default: no limit)
@@ -30,7 +30,7 @@ const SHRINK_MINUTES = 20;
 
 const git = (...args: string[]) => execFileSync("git", args, { encoding: "utf8" }).trim();
 const head = git("rev-parse", "--short=12", "HEAD");
-/** Marked if a tracked file outside results/ differs from it. */
+/** The commit of HEAD, with `-dirty` if a tracked file outside results/ differs from it. */
 const commit = git("status", "--porcelain", "--untracked-files=no", "--", ":!results") === "" ? head : `${head}-dirty`;
 
 async function main(): Promise<void> {

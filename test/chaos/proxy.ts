@@ -31,7 +31,7 @@ export interface ProxyOptions {
   readonly faults: ReadonlyMap<number, Fault>;
   /** Milliseconds since the trial began. */
   readonly now: () => number;
-  /** Milliseconds by which the time in the target's answers is ahead. Absent: 0. */
+  /** Milliseconds that are added to the date of each answer of the target, as if its clock were ahead. Absent: 0. */
   readonly aheadMs?: () => number;
   /** If the target verifies the dates of requests: turns them back by as much. */
   readonly turnBack?: TurnBack;
@@ -54,7 +54,7 @@ interface Answer {
 export async function openProxy(options: ProxyOptions): Promise<FaultProxy> {
   let requests = 0;
   const closing = new AbortController();
-  // Every request that hangs adds one.
+  // Every request that hangs or is echoed adds a listener.
   setMaxListeners(0, closing.signal);
   const server = createServer((incoming, outgoing) => {
     const fault = options.faults.get(requests++);
@@ -185,7 +185,7 @@ async function forward(
   }
 }
 
-/** The headers of a target whose clock is ahead. */
+/** The headers that the target would send if its clock were ahead. */
 function dated(headers: Answer["headers"], aheadMs: number): Answer["headers"] {
   if (aheadMs === 0 || headers.date === undefined) return headers;
   return { ...headers, date: new Date(Date.parse(headers.date) + aheadMs).toUTCString() };

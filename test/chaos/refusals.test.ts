@@ -12,7 +12,7 @@ import { endpointsOf } from "./stores.ts";
 
 const TOO_MUCH = "x".repeat(400_000);
 
-test("the embedded cloud refuses a write to a full disk with the same status, headers and code", async () => {
+test("the embedded cloud refuses a write to a full disk with the status, content type and error code of `refusal`", async () => {
   const store = await openLocalStore({ maxBytes: 300_000, verifySignatures: false });
   const { AWS_ENDPOINT_URL_DYNAMODB: dynamo, AWS_ENDPOINT_URL_S3: s3, AWS_ACCESS_KEY_ID: id } = store.cloud.environment;
   const authorization = `AWS4-HMAC-SHA256 Credential=${id}/x, SignedHeaders=, Signature=`;

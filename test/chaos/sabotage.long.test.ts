@@ -1,6 +1,6 @@
 /**
- * @file The checker finds what is broken in the program itself: a small trial for each law, with one part replaced by one that breaks it.
- * checker.test.ts breaks histories instead.
+ * @file The checker finds what is broken in the program itself: small trials, each with one part replaced by one that breaks a
+ * law, or several. Together they break every law. checker.test.ts breaks histories instead.
  */
 import { beforeAll, expect, test } from "vitest";
 import { objectKeys, tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";

@@ -16,9 +16,9 @@ export const PROCESSES = ["cloud", "functions", ...WORKERS, "app"] as const;
 export const APP_RUN = "b";
 
 /**
- * What a request travels through: the store's two APIs; `world`, which has the judge, the tool and the model's delay; `events`, from the
- * cloud to the functions; `calls`, to a sub-agent's worker: delegations or, in APP_RUN, the turns and ends of sessions; `app`, attempts from
- * workers to the app; `gateway`, the app's requests to the worker that made the attempt.
+ * What a request travels through: the store's two APIs; `world`, which has the judge, the tool and the model's delay; `events`, events
+ * and ticks from the cloud to the functions; `calls`, to a sub-agent's worker: delegations or, in APP_RUN, the turns and ends of sessions;
+ * `app`, attempts from workers to the app; `gateway`, the app's requests to the worker that made the attempt.
  */
 const CHANNELS = ["dynamo", "s3", "world", "events", "calls", "app", "gateway"] as const;
 export type Channel = (typeof CHANNELS)[number];
@@ -113,7 +113,7 @@ export type Schedule = z.infer<typeof Schedule>;
 /** Default number of steps of each run. */
 export const STEPS = 3;
 
-/** Nothing goes wrong: the reference with which every trial is compared. */
+/** No faults, deaths, sleeps or clocks that are off: with the trial's steps, the reference that it is compared with. */
 export const undisturbed: Schedule = {
   seed: 0,
   steps: STEPS,
@@ -141,15 +141,15 @@ const SILENCES = 0.01;
 /** Share of the table's faults that are full disks. It is small, since each ends a worker, as a death does: see `drawDeaths`. */
 const FULL_TABLES = 0.03;
 
-/** Requests among which faults are drawn, by channel: about as many as a process sends, or the searcher receives, in a trial of `STEPS` steps. */
+/** Requests among which faults are drawn, by channel: about as many as a process sends, or receives on `events` and `calls`, in a trial of `STEPS` steps. */
 const WORKER_REQUESTS = { dynamo: 250, s3: 100, world: 60, events: 0, calls: 30 };
 const FUNCTION_REQUESTS: typeof WORKER_REQUESTS = { dynamo: 800, s3: 330, world: 60, events: 340, calls: 0 };
 const requestsOf = (process: string) => (process === "functions" ? FUNCTION_REQUESTS : WORKER_REQUESTS);
 
-/** What every process but the cloud sends on. */
+/** What the functions and the workers send on. */
 const OUTGOING = ["dynamo", "s3", "world"] as const;
 
-/** The channels that a process sends on, or receives on, apart from those of attempts. */
+/** The channels that a process sends on, or receives on, apart from `app` and `gateway`: see `ATTEMPT_REQUESTS`. */
 function channelsOf(process: string): readonly (keyof typeof WORKER_REQUESTS)[] {
   if (process === "cloud" || process === "app") return [];
   if (process === "functions") return [...OUTGOING, "events"];
@@ -172,7 +172,7 @@ const APP_CLOCK_MINUTES = 4;
 const MAX_DEATHS = 2;
 /** Of each process in a trial of `STEPS` steps: its requests and seconds among which deaths are drawn. */
 const [MORTAL_REQUESTS, MORTAL_SECONDS] = [300, 40];
-/** Stops are short; this share takes LONG_STOP_SECONDS, after which a worker is long dead. */
+/** Stops are short; this share takes LONG_STOP_SECONDS, long enough for a worker to be declared dead. */
 const LONG_STOPS = 0.15;
 const LONG_STOP_SECONDS = 20;
 /** Share of the trials in which the machine sleeps. */
@@ -268,7 +268,7 @@ function drawDeath(random: Random, process: string, part: number): Death {
   return { process, signal, seconds, request: MORTAL_REQUESTS * part + random.integer(MORTAL_REQUESTS), when };
 }
 
-/** How many things go wrong. */
+/** How many parts of the schedule differ from `undisturbed`. */
 export const sizeOf = ({ page, faults, deaths, sleeps, clocks }: Schedule): number =>
   Number(page !== undisturbed.page) +
   faults.length +

@@ -1,6 +1,6 @@
 /**
  * @file The app of a trial, in a process of its own: the relay team's loop behind `rolloutHandler`. It sends a request again as SDKs do, up to
- * twice, after a lost connection or an error of the server; a truncated response makes it throw. Argument: `AppArguments` as JSON.
+ * twice, after a lost connection, a 429 or an error of the server; a truncated response makes it throw. Argument: `AppArguments` as JSON.
  */
 import { readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
@@ -13,7 +13,7 @@ export interface AppArguments {
   readonly port: number;
   readonly secret: string;
   readonly clock: {
-    /** Has the milliseconds by which the store's clock is ahead. It is written when the machine sleeps. */
+    /** Has the milliseconds by which the store's clock is ahead: 0 at first, more after each sleep of the machine. */
     readonly file: string;
     /** By how much the app's own clock is off. */
     readonly minutesOff: number;

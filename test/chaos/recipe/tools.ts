@@ -1,6 +1,7 @@
 /**
  * @file The relay's tool and policy, which depend on the world of the trial. The tool gets its pages there, so it can be slow, fail or hang;
- * the policy waits for it, so it can be slow or hang. Each page has a price. Documents are read in a separate process, which they can crash.
+ * the policy waits for the world before it samples, so it can be slow or hang. Each page has
+ * a price. Documents are read in a separate process, which they can crash.
  */
 import * as z from "zod";
 import { openReader, type Reader } from "../../../adapters/tools/documents/reader.ts";
@@ -13,7 +14,7 @@ import { MAX_CHARACTERS, PAGE_URL, textFor } from "../hostile-pages.ts";
 import { LIMITS } from "../limits.ts";
 import { PAGE_USD, PLAIN } from "../world.ts";
 
-/** Short, since a page that misses it is read a second time, within the tool's time limit. */
+/** Short, since a page that misses it is read a second time, and the run's `toolSeconds` limits both together. */
 const READ_SECONDS = 5;
 
 export const tools: OpenTools = async ({ config, environment, store }) => {
