@@ -24,7 +24,7 @@ export function expressionFault(input: RequestExpressions): string | undefined {
 
 function faultOf(name: keyof RequestExpressions, input: RequestExpressions): string | undefined {
   const text: unknown = input[name];
-  // A request over HTTP may have any JSON value here. Whoever executes it refuses what is not text.
+  // A request over HTTP may have any JSON value here. The code that executes it refuses what is not text.
   if (typeof text !== "string") return undefined;
   const bytes = Buffer.byteLength(text);
   if (bytes > EXPRESSION_BYTES)
