@@ -1,9 +1,9 @@
 /**
- * @file alignment.*: when does it matter how a sub-agent's trajectories are weighted? Trains in each world (alignment/world.ts; d_k is at most 20),
- * with each mode of weighting (alignment/train.ts) and many seeds. One line per world and mode: the score over the whole training (`during`) and at
- * its end (`end`), both as means over rollouts; at the end, the mean over calls (`perCall`) and the score of each kind of task (`kinds`); the
- * standard deviation of `during` between seeds (`betweenSeeds`); and the mean difference of `during` from that of the paper's `resample` on
- * the same seed (`fromResample`), with its 95% interval.
+ * @file alignment.*: when does it matter how a sub-agent's trajectories are weighted? Trains in each world (alignment/world.ts), with each mode of
+ * weighting (alignment/train.ts) and many seeds. By default, a rollout makes at most 20 calls. One line per world and mode: the score over the whole
+ * training (`during`) and at its end (`end`), both as means over rollouts; at the end, the mean over calls (`perCall`) and the score of each task
+ * that `tasksOf` lists, in its order (`kinds`); the standard deviation of `during` between seeds (`betweenSeeds`); and the mean difference of
+ * `during` from that of the paper's `resample` on the same seed (`fromResample`), with its 95% interval.
  *
  *     node dist/bench/alignment.js --lengths unequal [--aggregation token-mean]      reports of unequal length, after `node build.mjs`
  *     node dist/bench/alignment.js --counts 0,2,2,2,5,8,13,20                        other numbers of calls that eight questions need

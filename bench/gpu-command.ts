@@ -28,7 +28,7 @@ export function runCommand(program: string, args: readonly string[], minutes = L
   return { status, noExitReason, stdout: stdout ?? "", stderr: stderr ?? "" };
 }
 
-/** Why a command failed: why it has no exit code, the last line of its stderr or, if that is empty, its exit code. */
+/** Why a command failed: the reason that it has no exit code; if it has one, the last line of its stderr or, if that is empty, the exit code. */
 export function failureOf({ status, noExitReason, stderr }: Omit<CommandResult, "stdout">): string {
   return noExitReason ?? (stderr.trim().split("\n").at(-1) || `exit code ${status}`);
 }

@@ -32,7 +32,7 @@ export function stepArguments(device: Device, run: string, models: string, set: 
 export interface StepFigures {
   readonly seconds: number | null;
   readonly correct: number;
-  /** By agent; null if it had nothing to learn from. */
+  /** By agent; null if it had no trajectory to train on. */
   readonly training: Readonly<Record<string, TrainingStats | AgentStats | null>>;
   readonly workers: Readonly<Record<string, WorkerSeconds>>;
 }

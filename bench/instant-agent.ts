@@ -1,4 +1,7 @@
-/** @file An agent whose policy responds instantly, with the tokenizer of atlas's planner: for benchmarks of the code around a policy. */
+/**
+ * @file An agent whose policy responds instantly, with the tokenizer of atlas's planner, and a gateway in front of it: for benchmarks of the code
+ * around a policy.
+ */
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,7 +39,7 @@ export function openInstantAgent(turns: number) {
   return { agent, config, tokenizer, sampler };
 }
 
-/** Returns the same tokens instantly, so that only the code around the policy is measured. */
+/** Every sample is the same tokens, returned instantly, so that only the code around the policy is measured. */
 function instantSampler({ encodeText, endOfTurn }: Tokenizer): Sampler {
   const content = encodeText("country with borders Cuba, currency Qatari riyal and more").slice(0, REPLY_TOKENS - 1);
   const tokens = [...content, endOfTurn];

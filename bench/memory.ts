@@ -39,7 +39,7 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 const MODEL = { ...QWEN3_06B, layers: 4, vocabulary: 50_000 };
 const NEW_TOKENS = 4;
-/** The sequences of a training step share no prefix. */
+/** The sequences of a training step share no prefix. `planOf` does not resolve `weightPacking`, so packed copies would be missing from the plan. */
 const ENGINE: EngineOptions = { ...OPTIONS, prefixTrees: false, weightPacking: "off" };
 const MEGABYTE = 1e6;
 const EVERY_MILLISECONDS = 100;

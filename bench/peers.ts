@@ -1,6 +1,6 @@
 /**
  * @file peers: one GRPO step of SmolLM2-135M with LoRA against TRL's, and sampling against llama.cpp's, on the same cores. All sides of a part are open
- * at once and alternate; a ratio is the median over the rounds. bench/peers/README.md says what to install first and what is measured.
+ * at once and alternate; a ratio of times is the median over the rounds. bench/peers/README.md says what to install first and what is measured.
  *
  *     npm run bench -- peers                             prints two tables, writes result.json
  *     node dist/bench/peers.js --smoke --folder <path>   shows that every side runs; the peers are installed in <path>, not in .peers

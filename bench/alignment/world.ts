@@ -21,11 +21,11 @@ export type SyntheticWorld = (typeof WORLDS)[number];
 export const LENGTHS = ["equal", "unequal"] as const;
 export type ReportLengths = (typeof LENGTHS)[number];
 
-/** Calls that questions of `alike` and `by-question` need: of question q, entry q modulo their number. */
+/** Calls that the questions of `alike` and `by-question` need. Question q has the entry at q modulo the number of entries. */
 export const COUNTS: readonly number[] = [0, 1, 2, 3, 5, 8, 13, 20];
 /** The largest number of calls that counts as few. */
 const FEW = 3;
-/** Probability that a rollout stops early, before each call after its first. */
+/** Probability that a rollout of `alike` or `by-question` stops early, before each call after its first. */
 const STOP_PROBABILITY = 0.03;
 /** Calls of the rollouts in `by-rollout`: half make few, half make many. */
 const BY_ROLLOUT = { few: 1, many: 20 };
@@ -155,7 +155,7 @@ function drawToken(p: readonly number[], uniform: number): number {
 export const reportScore = ({ kind, tokens }: SampledReport): number =>
   tokens.filter((token) => token === kind).length / tokens.length;
 
-/** The main agent is correct if the first token of every report is, which is rare with 20 calls. */
+/** The main agent is correct if the first token of every report is. With 20 calls, that is rare until the searcher is trained. */
 export const isCorrect = (reports: readonly SampledReport[]): boolean =>
   reports.every(({ kind, tokens }) => tokens[0] === kind);
 

@@ -5,8 +5,9 @@ import type { Peer } from "./peer.ts";
 import type { PeerLaps } from "./table.ts";
 
 /**
- * The first lap of each side warms it up: graphs are traced and caches filled. Rejects with `record-damaged` if a side samples a different number of
- * tokens: it then does different work, and a ratio would mean nothing. `report` is called after every lap.
+ * The first lap of each side warms it up: graphs are traced and caches filled. It is round 0, which the result leaves out. Rejects with
+ * `record-damaged` if a lap samples more or fewer than `sampledTokens`: that side then does different work, and a ratio would mean nothing. `report`
+ * is called after every valid lap, those of round 0 included.
  */
 export async function alternate<Name extends string>(
   peers: Readonly<Record<Name, Pick<Peer, "lap" | "peakBytes">>>,

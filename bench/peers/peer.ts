@@ -45,8 +45,8 @@ export function openPeer(name: string, program: string, args: readonly string[])
       return parseJson(Lap, Buffer.from(value), `an answer from ${name}`);
     },
     peakBytes() {
-      // A program that could not be started has no process id, and 0 would mean the parent of the machine's first
-      // processes.
+      // A program that could not be started has no process id. Process 0 must not stand in for it: as the parent of the
+      // machine's first processes, it would stand for all of them.
       const tree = child.pid === undefined ? [] : processTree(child.pid);
       return tree.reduce((total, { peakBytes }) => total + peakBytes, 0);
     },
