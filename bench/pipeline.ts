@@ -1,6 +1,6 @@
 /**
- * @file pipeline.rollouts: training rollouts per hour of the atlas team at `staleness` 0, 1 and 2, with tools that take seconds, with a long
- * tail (tool-latency.ts), for one worker per agent and for two; pipeline.gain: the rate at 1 and 2, relative to that at 0. Runs at different settings
+ * @file pipeline.rollouts: training rollouts per hour of the atlas team at `staleness` 0, 1 and 2, with one worker per agent and with two. Its tools
+ * take seconds, with a long tail (tool-latency.ts). pipeline.gain: the median rate at 1 and at 2, relative to that at 0. Runs at different settings
  * alternate, because other processes change this machine's speed. Takes about half an hour.
  *
  * MGRPO_TINKER_TEAM=<main's url>,<searcher's url> puts both models on Tinker servers (docs/staleness.md), with one worker per agent. A first
@@ -92,8 +92,8 @@ function writeRecipe(path: string): void {
 }
 
 /**
- * All runs use truncated importance sampling (`algorithm.tisCap`), at staleness 0 too: those with equal `workers`
- * differ in `staleness` alone.
+ * All runs use truncated importance sampling (`algorithm.tisCap`), at staleness 0 too. So runs with equal `workers` differ only in `staleness`, and
+ * in the number of steps after the measured ones.
  */
 function train(cwd: string, { staleness, workers }: Setting, repetition: number | "warm-up"): Report {
   const run = `n${staleness}-w${workers}-${repetition}`;

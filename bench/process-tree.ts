@@ -23,10 +23,14 @@ export function requireProc(command: string): void {
 
 export interface PeakUse {
   readonly bytes: number;
+  /** How many were alive at the peak. */
   readonly processes: number;
 }
 
-/** The most memory that child processes and their descendants hold at once, until all have ended. Rejects if one fails. */
+/**
+ * Samples the memory of child processes and their descendants every `everyMilliseconds` until all children have ended. Returns the largest sum of a
+ * sample. Rejects if a child fails.
+ */
 export async function peakOf(children: readonly ChildProcess[], everyMilliseconds: number): Promise<PeakUse> {
   let peak: PeakUse = { bytes: 0, processes: 0 };
   const timer = setInterval(() => {
@@ -61,7 +65,7 @@ export function processTree(root: number): ProcessUse[] {
 
 function useOf(pid: number): ProcessUse {
   const kilobytes = Number(/^Pss:\s+(\d+) kB/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0);
-  // Only root may list the files of a zombie, which has no memory either.
+  // A zombie has no memory, and only root may list its open files.
   const openFiles = kilobytes > 0 ? (unlessGone(() => readdirSync(`/proc/${pid}/fd`).length) ?? 0) : 0;
   const peak = Number(/^VmHWM:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0);
   const [bytes, peakBytes] = [1024 * kilobytes, 1024 * peak];

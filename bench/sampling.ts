@@ -1,7 +1,7 @@
 /**
  * @file engine.decode: milliseconds to decode one token for each of 8 sequences, on a model of SmolLM2-135M's shape with an adapter of rank 16
- * on base weights in float32, int8 and int4, each packed or not; engine.decode.open: seconds to open the sampler. The six forms alternate, so that
- * other load on the machine affects all equally.
+ * on base weights in float32, int8 and int4, each packed or not; engine.decode.open: seconds to open the sampler. The six forms decode in turn, so
+ * that other load on the machine affects all equally.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -23,7 +23,7 @@ const PARTS: Readonly<Record<"step" | "sampling" | "training", Seconds>> = {
 };
 const MEGABYTE = 1e6;
 
-/** Round by round, so that what slows the machine down for a while slows both. */
+/** Divides round by round: what slows the machine down for a while slows both sides of a round. */
 export function ratioOf(ours: PeerLaps, peer: PeerLaps, seconds: Seconds): Ratio {
   const ratios = ours.laps.map((lap, round) => {
     const other = peer.laps[round];
@@ -49,7 +49,7 @@ export function stepFigures(ours: PeerLaps, trl: PeerLaps) {
   };
 }
 
-/** Per form of ours and per file of llama.cpp: rate, memory, and the ratio of every pair. */
+/** Per form of ours and per file of llama.cpp: rate and peak memory. Per form also: entropy, and the ratio to each file. */
 export function decodingFigures(ours: Readonly<Record<string, PeerLaps>>, llama: Readonly<Record<string, PeerLaps>>) {
   const alone = (side: PeerLaps) => ({ tokensPerSecond: rateOf(side), peakBytes: side.peakBytes });
   const against = (side: PeerLaps) => mapValues(llama, (peer) => ratioOf(side, peer, PARTS.sampling));

@@ -38,7 +38,7 @@ sampled = {"seconds": 0.0, "tokens": 0}
 
 
 def reward(completion_ids, **_):
-    """The share of even tokens, as in work.ts."""
+    """The share of even numbers among the token ids, as in work.ts. Also counts the sampled tokens."""
     sampled["tokens"] += sum(len(ids) for ids in completion_ids)
     return [sum(token % 2 == 0 for token in ids) / len(ids) for ids in completion_ids]
 

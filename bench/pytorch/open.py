@@ -1,5 +1,5 @@
-"""Opens a checkpoint with Hugging Face transformers, and prints the log-prob of each token of the rendered question and the five most probable
-next tokens. Fails if the tokens or log-probs of this program differ.
+"""Opens a checkpoint with Hugging Face transformers. Prints the log-prob of each token of the rendered question (0 for the first) and the five most
+probable next tokens. Fails if this program's tokens differ, or if one of its log-probs differs by more than 1e-4.
 
     python bench/pytorch/open.py runs/<run>/checkpoints/main "What is the capital of Peru?"     (needs torch and transformers >= 5)
 """

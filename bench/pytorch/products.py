@@ -1,5 +1,5 @@
-"""The rate of large matrix products alone, in one process per core, as the engine has one lane per core, and the FLOP of engine.train per
-token. Prints two JSON lines."""
+"""Measures the rate of large matrix products alone, summed over one process per core, as the engine trains in one lane per core. Computes the FLOP of
+engine.train per token. Prints two JSON lines."""
 import json
 import multiprocessing
 import sys

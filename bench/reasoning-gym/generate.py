@@ -9,7 +9,8 @@
 
 Without uv: `pip install reasoning-gym==0.1.25`, then `python` instead of `uv run`. The defaults, seed 45 and 50 entries of each task at the generator's
 default difficulty, are those of the authors' zero-shot evaluation (github.com/open-thought/reasoning-gym-eval), so that scores cover the same questions.
-Entry i of a task is drawn from the seed plus i: seeds that are further apart than the sizes have no entry in common.
+Entry i of a task is drawn with the seed plus i, so if two seeds differ by at least the size, no entry of one file is drawn with the seed of an entry of
+the other. Two draws can still give the same question: easy.jsonl asks for 8 * 7 more than once.
 """
 
 import argparse

@@ -29,9 +29,15 @@ export const MAX_IN_FLIGHT = CONNECTIONS;
 
 /** Sequences that a worker samples together, on a machine for models of a few billion parameters. */
 export const SLOTS = 256;
-/** Index: number of sub-agent calls in a rollout; value: its probability. Roughly as in atlas. */
+/**
+ * Index: number of sub-agent calls in a rollout; value: its probability, roughly as in atlas. A rollout whose first turn is malformed makes no
+ * call.
+ */
 export const CALL_PROBABILITIES = [0.1, 0.55, 0.35] as const;
-/** Probability that an answer after the first turn is correct; one in the first turn always is. Equal rewards would give no gradient. */
+/**
+ * Probability that an answer after the first turn is correct. An answer in the first turn always is. The probability is below 1 because a group
+ * whose rewards are all equal gives no gradient.
+ */
 export const CORRECT_PROBABILITY = 0.6;
 /** Probability of a malformed turn. */
 export const MALFORMED_PROBABILITY = 0.05;
