@@ -15,7 +15,7 @@ export interface Figures extends Load {
   /** The factor from the window's counts to the totals. */
   readonly factor: number;
   readonly workers: number;
-  /** Those closest to their limits first. */
+  /** In order of `share`, the largest first. */
   readonly limits: readonly LimitUse[];
   readonly units: { readonly writes: number; readonly reads: number };
   /** `puts`: without requests that delete, which cost nothing. `reads`: GETs and HEADs. */
@@ -72,7 +72,7 @@ export interface LimitUse {
 const sizeOf = (name: string) =>
   name in EVENT_FUNCTIONS ? EVENT_FUNCTIONS[name as keyof typeof EVENT_FUNCTIONS] : START_RUN;
 
-/** Those closest to their limits first. */
+/** In order of `share`, the largest first. */
 function limitUses(meter: Meter): LimitUse[] {
   const use = (name: keyof typeof LIMITS, used: number, where = ""): LimitUse => {
     const { what, limit } = LIMITS[name];

@@ -2,7 +2,7 @@
 import type { BucketUse } from "./cloud/bucket.ts";
 import type { TableUse } from "./cloud/dynamo.ts";
 
-/** A total, and its busiest second. */
+/** A total, and the part of it in the busiest second. */
 export interface Rate {
   total: number;
   peak: number;
@@ -138,5 +138,5 @@ function countWrite(sizes: Map<string, SizeStatistics>, kind: string, bytes: num
   sizes.set(kind, size);
 }
 
-/** The folder in a key: `outcomes` for `runs/<run>/outcomes/000003/1/2.json`. Of a file directly in the run's folder, its name. */
+/** The folder in a key: `outcomes` for `runs/<run>/outcomes/000003/1/2.json`. Of a file directly in the run's folder, its name without `.json`. */
 const kindOf = (key: string) => key.split("/")[2]?.replace(/\.json$/, "") ?? "";

@@ -76,7 +76,10 @@ export function planOf({ rolloutsPerMinute, runs, agents, set }: Load): Simulati
   };
 }
 
-/** Enough workers for a step's rollouts to end within their share of its duration, if each wave takes as long as a slow rollout. */
+/**
+ * Enough workers for a step's rollouts to end within their share of its duration. They run in waves, each as long as a slow rollout. If not
+ * even one wave fits, enough workers to run all rollouts at once.
+ */
 function workersOf(config: RunConfig, rollouts: number, stepSeconds: number): Record<string, number> {
   const callSeconds = 2 * SECONDS.turn;
   const slowRollout = 1.5 * (2 * SECONDS.turn + callSeconds);

@@ -156,7 +156,7 @@ function scriptedTurn(
   return Array.from({ length: calls }, () => call("delegate", { agent: subs[integer(subs.length)], task })).join("\n");
 }
 
-/** Unique bytes; real weights would only be larger. */
+/** A placeholder for a file of weights or optimizer state: bytes that are unique within the run. */
 function weightsOf(what: string, version: number): Uint8Array {
   return new TextEncoder().encode(`${what} ${version}`);
 }

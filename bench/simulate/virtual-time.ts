@@ -12,7 +12,7 @@ export interface VirtualTime {
   run<T>(until: Promise<T>): Promise<T>;
 }
 
-/** Wall-clock milliseconds at installation: arbitrary and constant. */
+/** `Date.now()` at installation: arbitrary and constant. */
 const EPOCH = Date.UTC(2026, 0, 1);
 
 interface Timer {

@@ -1,5 +1,5 @@
 /**
- * @file Loaded by every process and thread of a soak with `--collect`: collects all garbage twice a minute, so that
+ * @file Loaded by every process and thread of the run that a soak with `--collect` starts: collects all garbage twice a minute, so that
  * memory grows only with what is in use.
  */
 import { setFlagsFromString } from "node:v8";

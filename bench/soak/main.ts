@@ -1,8 +1,8 @@
 /**
  * @file `npm run soak -- --minutes 60`: trains the atlas team for that long, started as a user would start it, and takes a sample once a
- * minute, or more often if the soak is short: the memory and open files of each process, the files on disk, the records in the store,
- * the duration of a step, and the time that `mgrpo show` takes for the run and for one step. Plots each, and prints whether
- * it is flat (trend.ts). Exit code 1 if any grows.
+ * minute, or more often if the soak is short: the memory and open files of each process but the evaluation workers, the files in the run's
+ * folder, the records in its partition of the store, the duration of a step, and the time that `mgrpo show` takes for the run and for one
+ * step. Writes samples.csv and charts, and prints for each quantity whether it is flat (trend.ts). Exit code 1 if any grows.
  * With `--collect`, garbage is collected twice a minute, so that memory grows only with what is in use (collect.ts). Linux only.
  */
 import { spawn } from "node:child_process";

@@ -26,7 +26,7 @@ export interface BucketUse {
 type Command = Parameters<S3Client["send"]>[0];
 
 export interface MemoryBucket {
-  /** `used` is called even if the answer is an error. */
+  /** `used` is also called if a read finds no object, or a PUT finds one. */
   send(command: Command, used: (use: BucketUse) => void): Promise<object>;
 }
 

@@ -32,7 +32,10 @@ const readUnitsOf = (bytes: number, consistent = true) => Math.max(1, Math.ceil(
 const writeUnitsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / 1024));
 
 export interface MemoryTable {
-  /** The API for one caller; `used` is called for each use. */
+  /**
+   * The API for one caller. `used` is called once per key of a batch, and once per other request, even if its condition fails; not for
+   * requests that are refused as invalid.
+   */
   api(used: (use: TableUse) => void): DynamoApi;
   /** Bytes of all items. */
   bytes(): number;

@@ -24,7 +24,7 @@ export function conditionHolds(input: Input, item: ItemAttributes | undefined): 
   return input.ConditionExpression?.split(" AND ").every(holds) ?? true;
 }
 
-/** The updated item, as a copy. */
+/** Returns the updated item. `before` stays as it is. */
 export function applyUpdate(input: Input, before: ItemAttributes): ItemAttributes {
   let item = before;
   const clauses = (input.UpdateExpression ?? "").matchAll(/(SET|ADD|REMOVE) (.+?)(?= (?:SET|ADD|REMOVE) |$)/g);

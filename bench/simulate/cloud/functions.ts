@@ -1,4 +1,4 @@
-/** @file The functions and what invokes them: object created -> (EventBridge) -> queue -> Lambda; and the schedule. */
+/** @file The functions and what invokes them: object created -> (EventBridge) -> queue -> Lambda; the schedule; and direct calls. */
 import type { Rewards } from "../../../core/ports.ts";
 import { EVENT_FUNCTIONS, SCHEDULE } from "../../../stacks/sizes.ts";
 import { SECONDS } from "../assumptions.ts";
@@ -54,7 +54,7 @@ function deliver({ meter, random }: Cloud, rules: readonly EventRule[], key: str
 
 function startSchedule(lambda: Lambda): void {
   const tick = () => void lambda.call("tick", { "detail-type": "Scheduled Event" });
-  // The first tick comes after half an interval, in the middle of a one-minute step: reading everything in flight takes longest then.
+  // The first scheduled tick comes after half an interval: in the middle of a one-minute step, reading everything in flight takes longest.
   setTimeout(() => {
     tick();
     setInterval(tick, SCHEDULE.seconds * 1000);

@@ -64,7 +64,7 @@ export class EventQueue {
     if (this.#inFlight === 0) this.#pollLater();
   }
 
-  /** Other functions use all of the account's concurrency: no batch of this queue will end and poll again. */
+  /** For when other calls use all of the account's concurrency: this queue has no batch in flight whose end would poll again. */
   #pollLater(): void {
     if (this.#willPoll) return;
     this.#willPoll = true;

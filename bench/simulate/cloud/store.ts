@@ -62,7 +62,7 @@ export function openSimulatedStore(
     );
   };
   const records = openTable({ api, name: "simulated", endpoint });
-  // There is no such item: any response has the Date header that the clock needs.
+  // There is no such item: any response, even an empty one, gives the clock the date (`sawDate`, above).
   const clock = openClock(() => records.get({ pk: "CLOCK", sk: "CLOCK" }));
   const objects = openObjectStore({
     // All that the adapter uses of a client, except for multipart uploads.
