@@ -1,5 +1,5 @@
 /**
- * @file An agent whose policy responds instantly, with the tokenizer of atlas's planner, and a gateway in front of it: for benchmarks of the code
+ * @file An agent whose policy responds instantly, with the tokenizer of atlas's planner, behind a gateway: for benchmarks of the code
  * around a policy.
  */
 import { readFileSync } from "node:fs";

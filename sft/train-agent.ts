@@ -152,7 +152,7 @@ function resultFiles(base: CheckpointFiles, parts: BaseParts, best: ReadonlyMap<
   if (!config) return files;
   if (!best.has(ADAPTER_FILE)) throw new RangeError(`the trainer of an adapter did not save ${ADAPTER_FILE}`);
   const own = [...files].filter(([name]) => !isBaseFile(name));
-  // A recipe's engine may open the base itself. Then `base` has no files of it that a pointer could record.
+  // A recipe's engine may open the base itself. Then `base` has no base files that a pointer could record.
   if (!Object.keys(parts).some(isBaseFile)) return new Map(own);
   return new Map([...own, [BASE_FILE, writeBasePointer(recordedBase(config), parts)]]);
 }

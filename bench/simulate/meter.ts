@@ -2,7 +2,7 @@
 import type { BucketUse } from "./cloud/bucket.ts";
 import type { TableUse } from "./cloud/dynamo.ts";
 
-/** A total, and the part of it in the busiest second. */
+/** A total, and the highest amount in one second. */
 export interface Rate {
   total: number;
   peak: number;

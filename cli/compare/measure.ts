@@ -32,7 +32,7 @@ export interface EvaluatedArm {
 
 /**
  * The arm's scores on one suite: before, after, the gain, and the difference from the first arm. A question counts in one of the two differences
- * only if both sides have a counted rollout of it. So a difference need not be exactly that of the two shares shown beside it. The random stream
+ * only if both sides have a counted rollout on this question. So a difference need not be exactly that of the two shares shown beside it. The random stream
  * of each bootstrap is named after the arm, the suite, what is measured and the estimate.
  */
 export function measureArm(

@@ -29,7 +29,7 @@ export function writeAtomically(
 
 /**
  * Another process may have written the file a moment ago: a link does not replace it. Some file systems have no links: there the file is
- * copied, and a kill during the copy leaves a part of it.
+ * copied, and a kill during the copy leaves a partial file.
  */
 function placeNew(from: string, to: string): void {
   try {

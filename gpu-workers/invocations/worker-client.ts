@@ -227,7 +227,7 @@ function withoutTls({ worker, url }: WorkerRecord, code: string): MgrpoError {
   );
 }
 
-/** The failure that the sub-agent's worker reports; undefined when a proxy in front of it answered instead. */
+/** The failure that the sub-agent's worker reports; undefined when a proxy answered instead. */
 function reportedFailure(text: string): MgrpoError | undefined {
   let json: unknown;
   try {

@@ -100,7 +100,7 @@ describe("epochs", () => {
   test("with tisCap, the proximal policy is the one before the first epoch", async () => {
     const trainer = toy(3);
     const batch = batchOf(3, trainer, 0);
-    // A huge first step moves the policy. In the second epoch, ratios are relative to the policy before that step, so many are clipped.
+    // A huge first step moves the policy. In the second epoch, ratios are relative to the policy before that step, and many of them are clipped.
     const { stats } = await trainAlone(trainer, [batch], {
       ...configOf({ tisCap: 2, epochs: 2 }),
       optimizer: { ...optimizer, learningRate: 50 },
