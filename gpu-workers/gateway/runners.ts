@@ -84,7 +84,10 @@ export function httpRunner(
   };
 }
 
-/** Node's fetch gives up after five minutes without a response; a rollout may take longer. */
+/**
+ * Node's fetch gives up after five minutes without a response; a rollout may take longer. Each call has a connection of its own: if an app
+ * answers before it has read the whole body and then closes a kept-alive connection, Node can throw the failed write where nothing catches it.
+ */
 function post(
   url: string,
   body: string,
@@ -98,7 +101,7 @@ function post(
     ...signature,
   };
   return new Promise((resolve, reject) => {
-    const request = send(url, { method: "POST", headers, signal }, resolve);
+    const request = send(url, { method: "POST", headers, signal, agent: false }, resolve);
     request.on("error", (cause) =>
       reject(signal.aborted ? cause : failed(url, `does not answer (${cause.message})`, { cause })),
     );

@@ -190,6 +190,16 @@ test("a call that is too large for the app is not retried, and the error says ho
   });
 });
 
+test("a call has a connection of its own: one that is kept alive can fail, after an early answer, where nothing catches the error", async () => {
+  const connections: (string | null)[] = [];
+  const url = await serve((request) => {
+    connections.push(request.headers.get("connection"));
+    return new Response("no room", { status: 500 });
+  });
+  await expect(run(url)).rejects.toThrow(/answered 500/);
+  expect(connections).toEqual(["close"]);
+});
+
 test("when the attempt is aborted, so is the app's call", async () => {
   const stop = new AbortController();
   let ended = false;
