@@ -15,8 +15,8 @@ const CLOSE_MILLISECONDS = 1_000;
 /** Returns the endpoint's URL. `what` names the server in errors. Rejects with `config-invalid` or `cannot-listen`. */
 export async function listen(server: Server, address: ListenAddress, what: string): Promise<string> {
   const { host, port } = address;
-  server.listen(port, host);
   try {
+    server.listen(port, host);
     await once(server, "listening");
   } catch (cause) {
     throw listenFault(address, what, cause);

@@ -54,9 +54,10 @@ function noApi({ policy }: AgentConfig): never {
 /** A network between the workers in this process. */
 function openNetwork(): WorkerNetwork {
   const apps = new Map<string, Hono>();
+  let ports = 0;
   return {
     async listen(app, host) {
-      const port = apps.size + 1;
+      const port = ++ports;
       const origin = `http://${host}:${port}`;
       apps.set(origin, app);
       return {

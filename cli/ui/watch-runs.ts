@@ -67,14 +67,16 @@ function watchRun(run: string, report: (line: string) => void): Watch<RunPulse> 
       const folder = findRun(run);
       const version = folder && statusVersion(folder);
       if (!isDue && version !== undefined && version === state.version) return;
-      state.version = version;
       const source = await openSource(run);
+      state.version = version;
       const { reason, step: closed } = source;
       const hasNews = known?.closed !== closed || known.state !== source.state;
       // Emitted before the other records are read, so that a page can load the closed step at once.
       if (known && hasNews) emit({ ...known, state: source.state, reason, closed });
       if (hasNews) state.stepSeconds = (folder && readNewestStep(folder)?.seconds) ?? null;
       if (!hasNews && !isDue) return;
+      // Due at the next poll, too, if the records cannot be read now.
+      state.recordsAt = Number.NEGATIVE_INFINITY;
       state.detector ??= new StallDetector(source.config);
       emit(await runPulse(source, state.detector, state.stepSeconds));
       state.recordsAt = performance.now();

@@ -99,6 +99,7 @@ export class Attempt {
         this.#limitMessages.add(error.message);
         this.#hasContinued = false;
       } else if (!until.aborted) {
+        if (isMgrpoError(error, "request-refused")) unanswered?.delete(key);
         this.#faults.set(key, turnFault(agent, error));
       }
       throw error;

@@ -27,6 +27,8 @@ import { groupAddress, rolloutAddress, type StepWork, updateView } from "./step-
 export interface Slots {
   readonly capacity: number;
   inFlight: number;
+  /** Attempts that have started so far. */
+  started: number;
   /** A rollout is running alone, or is about to: nothing else starts. */
   isAlone: boolean;
 }
@@ -101,6 +103,7 @@ export class Attempts {
     const controller = new AbortController();
     view.unclaimable.add(k);
     this.#slots.inFlight += 1;
+    this.#slots.started += 1;
     const done = withAnySignal([this.#work.signal, controller.signal], attempt)
       .catch((error: unknown) => {
         this.#fault ??= { error };

@@ -42,7 +42,7 @@ interface RolloutLoop {
 /** Samples until the signal aborts; then rejects with `canceled`, after giving its claims back. */
 export async function runRollouts(role: RolloutRole, stop: AbortSignal): Promise<void> {
   const pacing = new Pacing(role.run.config.liveness.pollSeconds);
-  const slots = { capacity: role.capacity, inFlight: 0, isAlone: false };
+  const slots = { capacity: role.capacity, inFlight: 0, started: 0, isAlone: false };
   const loop: RolloutLoop = { role, pacing, slots, steps: new Map(), stop };
   role.membership.setRolloutCounter(() => ({ running: slots.inFlight, quarantined: quarantinedCount(loop) }));
   try {
@@ -75,9 +75,9 @@ async function runRound(loop: RolloutLoop, seen: RunSnapshot): Promise<void> {
     await attempts.close();
     attempts.throwFault();
   }
-  const before = slots.inFlight;
+  const before = slots.started;
   const mayFindMore = await claimInOrder(loop, open);
-  pacing.afterRound(slots.inFlight > before);
+  pacing.afterRound(slots.started > before);
   const seconds = mayFindMore ? pacing.seconds : role.run.config.liveness.leaseSeconds / 2;
   const shape = shapeOf(seen);
   await pacing.pause(role.watch, seconds, (now) => shapeOf(now) !== shape, stop);

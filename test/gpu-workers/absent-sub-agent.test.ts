@@ -78,7 +78,7 @@ test("a conversation's delegations are listed as unanswered until they have a re
   ]);
 });
 
-test("an app's requests to sub-agents, not to the main agent, are listed as unanswered until a reply or a reached limit; one that fails stays listed", async () => {
+test("an app's requests to sub-agents, not to the main agent, are listed as unanswered until a reply, a refusal or a reached limit; one that fails stays listed", async () => {
   const unanswered = new Map<string, string>();
   const answers: ((reply: TurnReply | Promise<never>) => void)[] = [];
   const turn = () => new Promise<TurnReply>((resolve) => answers.push(resolve));
@@ -89,18 +89,21 @@ test("an app's requests to sub-agents, not to the main agent, are listed as unan
   const attempt = new Attempt("a", team as never, { ...planOf(0), unanswered });
   const ask = (agent: string, content: string) =>
     attempt.turn(agent, { messages: [{ role: "user", text: content }] } as Partial<TurnRequest> as TurnRequest, never);
-  const [toMain, answered, refused] = [ask("main", "a"), ask("searcher", "a"), ask("searcher", "b")];
+  const [toMain, answered, failed] = [ask("main", "a"), ask("searcher", "a"), ask("searcher", "b")];
   const limited = ask("searcher", "c");
-  expect([...unanswered.values()]).toEqual(["searcher", "searcher", "searcher"]);
+  const refused = ask("searcher", "d");
+  expect([...unanswered.values()]).toEqual(["searcher", "searcher", "searcher", "searcher"]);
   answers[0]?.({} as TurnReply);
   answers[1]?.({} as TurnReply);
   answers[2]?.(Promise.reject(new MgrpoError("deadline", "late")));
   answers[3]?.(Promise.reject(new LimitReached("turn-limit", "too many turns")));
+  answers[4]?.(Promise.reject(new MgrpoError("request-refused", "no such model")));
   await Promise.all([
     toMain,
     answered,
-    expect(refused).rejects.toThrow("late"),
+    expect(failed).rejects.toThrow("late"),
     expect(limited).rejects.toThrow("too many turns"),
+    expect(refused).rejects.toThrow("no such model"),
   ]);
   expect([...unanswered.values()]).toEqual(["searcher"]);
 });

@@ -39,7 +39,7 @@ async function openStep(changes: object, runAttempt: RolloutHost["runAttempt"], 
   const stop = new AbortController();
   const { signal } = stop;
   const work: StepWork = { role, host, step: 0, versions: {}, views: [view], opened: Promise.resolve(), signal };
-  const attempts = new Attempts(work, { capacity, inFlight: 0, isAlone: false }, () => {});
+  const attempts = new Attempts(work, { capacity, inFlight: 0, started: 0, isAlone: false }, () => {});
   const claiming = new Claiming(work, attempts, new Pacing(1));
   const round = () => claiming.round({ groups: ["q"] } as Partial<StepRecord> as StepRecord);
   const claims = async () => (await store.table.get(tableKeys.group(config.run, 0, 0)))?.["claims"];

@@ -176,7 +176,7 @@ async function openAttempts(failure: MgrpoError) {
   };
   const view = newLocalGroupView(0);
   const work: StepWork = { role, host, step: 0, versions: {}, views: [view], opened: Promise.resolve(), signal: never };
-  const attempts: Attempts = new Attempts(work, { capacity: 4, inFlight: 0, isAlone: false }, () => {});
+  const attempts: Attempts = new Attempts(work, { capacity: 4, inFlight: 0, started: 0, isAlone: false }, () => {});
   const address = { run: config.run, step: 0, group: 0 };
   updateView(work, view, (await store.table.update(claimUnclaimedGroup(address, [0, 1], "m"))).item);
   const claims = async () => (await store.table.get(tableKeys.group(config.run, 0, 0)))?.["claims"];

@@ -29,6 +29,12 @@ test.each<[string, string, string, string]>([
   await expect(listening).rejects.toMatchObject({ code, message });
 });
 
+test("so does a port that cannot exist", async () => {
+  const listening = listen(createServer(), { host: "localhost", port: 70_000 }, "S3");
+  const message = expect.stringMatching(/^S3: cannot listen on port 70000 of localhost .*: choose another port/);
+  await expect(listening).rejects.toMatchObject({ code: "cannot-listen", message });
+});
+
 test("the URL has the port that the system chose", async () => {
   const server = createServer((_, response) => response.end("here"));
   const url = await listen(server, { host: "127.0.0.1", port: 0 }, "S3");
