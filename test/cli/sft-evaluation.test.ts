@@ -122,6 +122,10 @@ test("the folder of a run is not an evaluation: the error says to give a run by 
   );
 });
 
+test("a least reward above 1 is refused: an evaluation has no rewards", async () => {
+  await expect(correctConversations(from, 1.2)).rejects.toThrow("--min-reward 1.2: an evaluation records whether");
+});
+
 test("a published benchmark is not trained on", async () => {
   const data = resolve(import.meta.dirname, "../fixtures/benchmarks/gaia");
   const gaia = await evaluated("gaia", "--suite", "gaia", "--data", data, "--attachments", "all", "--runs", "1");
