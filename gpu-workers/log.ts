@@ -15,6 +15,6 @@ export function createLog(write: (line: string) => void, common: Record<string, 
   return { info: line("info"), warn: line("warn"), error: line("error") };
 }
 
-/** The text of an error that may be a bug: its stack, which begins with its message. */
+/** The text of an error that may be a bug: its stack, which begins with its name and message. */
 export const stackOf = (error: unknown): string =>
   error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -1,5 +1,6 @@
 /**
- * @file A rollout that an app runs: what the app is given per attempt, and what it returns. docs/your-own-agents.md is the guide.
+ * @file A rollout that an app runs: what the app is given per attempt, the rewards that it may send meanwhile, and what it returns.
+ * docs/your-own-agents.md is the guide.
  */
 import * as z from "zod";
 import { Reason } from "./bounds.ts";

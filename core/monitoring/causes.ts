@@ -39,7 +39,11 @@ function spentTools({ tools }: RunState): Cause[] {
   const spent = tools && overToolBudgetReason(tools);
   if (spent === undefined) return [];
   return [
-    { what: spent, ends: "the next tool request halts the run, and a resume raises the budget", likelihood: "certain" },
+    {
+      what: spent,
+      ends: "the next tool request halts the run: then resume it with a larger budget",
+      likelihood: "certain",
+    },
   ];
 }
 

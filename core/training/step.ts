@@ -60,7 +60,7 @@ export interface StepSnapshot {
   readonly manifests: ReadonlyMap<string, StoredManifest>;
   /** AGENT records. Needed once a manifest is published. */
   readonly agents: readonly AgentRecord[];
-  /** Per agent, a version whose weights can be deleted. Needed until the next step is planned. */
+  /** Per trained agent, the version whose weights can be deleted, if there is one. Needed until the next step is planned. */
   readonly expired: readonly ExpiredManifest[];
 }
 

@@ -12,7 +12,10 @@ import { countCrash, markDead } from "../../core/training/writes.ts";
 import type { RunContext } from "../run-context.ts";
 
 export interface WorkerObserver {
-  /** Reads the WORKER records, at most once per heartbeat interval unless `force`. */
+  /**
+   * Reads the WORKER records, at most once per heartbeat interval. Reads regardless with `force`, and after the first call of `isDead` for
+   * a worker without a record.
+   */
   refresh(force?: boolean): Promise<void>;
   /** As of the last read. */
   workers(): readonly WorkerRecord[];

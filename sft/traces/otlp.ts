@@ -1,6 +1,6 @@
 /**
- * @file OTLP JSON, as the OpenTelemetry collector's file exporter writes it: spans, and log records that are events of spans. Children are
- * written before their parents, so all files are read before anything is looked up. Unknown fields are ignored, as the protocol requires.
+ * @file OTLP JSON, as the OpenTelemetry collector's file exporter writes it: spans, and log records that are events of spans. A child may be
+ * written before its parent, so all files are read before anything is looked up. Unknown fields are ignored, as the protocol requires.
  */
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
@@ -48,7 +48,7 @@ const KeyValues = z
   .default([])
   .transform((pairs): JsonObject => Object.fromEntries(pairs.map(({ key, value }) => [key, value])));
 
-/** An attribute with an empty value counts as absent. */
+/** An attribute without a value counts as absent; one whose value is an empty string does not. */
 const Attributes = KeyValues.transform(
   (all): JsonObject => Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null)),
 );
@@ -146,8 +146,8 @@ export class Traces {
   }
 
   /**
-   * The score of that name: an attribute or the result of an evaluation, of the span or the nearest span around it that
-   * has one; else an attribute of the resource.
+   * The score called `name`: an attribute, or else the result of an evaluation, of the span or of the nearest span around it
+   * that has either; else an attribute of the resource.
    */
   score(span: OtlpSpan, name: string): JsonValue | undefined {
     for (const { attributes, events } of this.lineage(span)) {

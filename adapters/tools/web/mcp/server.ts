@@ -55,7 +55,7 @@ interface Connection {
 const REFUSALS: readonly (readonly [number, string])[] = [
   ...[401, 403].map((status) => [status, "it refuses the call: check the variables that its headers name"] as const),
   [402, "it requires payment"],
-  // The SDK follows redirects within the server's origin only: another one would receive the secrets of the headers.
+  // The SDK follows redirects within the server's origin only: another origin would receive the secrets in the headers.
   ...[301, 302, 303, 307, 308].map(
     (status) => [status, "it redirects elsewhere: check its url in the settings"] as const,
   ),
