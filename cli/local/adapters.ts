@@ -17,7 +17,7 @@ import {
   readAdapterConfig,
   writeAdapterConfig,
 } from "../../engine/checkpoint/adapter.ts";
-import { BASE_FILE, refuseOtherBase } from "../../engine/checkpoint/base-pointer.ts";
+import { BASE_FILE, readBasePointer, refuseOtherBase } from "../../engine/checkpoint/base-pointer.ts";
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
 import { writeModel } from "../../engine/checkpoint/weights.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
@@ -35,7 +35,7 @@ export async function withBaseModel(
 ): Promise<CheckpointFiles> {
   const adapter = readAdapterConfig(files);
   if (!adapter || files.has("config.json")) return files;
-  const location = baseLocation(folder, adapter);
+  const location = baseLocation(folder, adapter, readBasePointer(files, folder)?.path);
   if (location === undefined) {
     throw new MgrpoError(
       "checkpoint-damaged",
@@ -60,12 +60,13 @@ export async function withBaseModel(
 
 /**
  * Where an adapter's base is: an s3:// prefix, a path (relative to the adapter's or the current folder), or a name on the hub; any other text
- * as it is. Undefined if the adapter does not say.
+ * as it is. A relative path that leads nowhere is the folder that base.json recorded (`recorded`), if it exists. Undefined if the adapter does
+ * not say.
  */
-export function baseLocation(folder: string, { base, revision }: AdapterConfig): string | undefined {
+export function baseLocation(folder: string, { base, revision }: AdapterConfig, recorded?: string): string | undefined {
   if (base === undefined || base === "") return undefined;
   if (base.startsWith("s3://") || base.startsWith(HUB_PREFIX) || isAbsolute(base)) return base;
-  const found = [join(folder, base), base].find((path) => existsSync(path));
+  const found = [join(folder, base), base, recorded].find((path) => path !== undefined && existsSync(path));
   if (found !== undefined) return resolve(found);
   const hub = parseHubModel(`${HUB_PREFIX}${base}${revision === undefined ? "" : `@${revision}`}`);
   return hub ? hubModelName(hub) : base;

@@ -34,6 +34,12 @@ export function writeBasePointer(path: string, files: Readonly<Record<string, Pa
   return new TextEncoder().encode(`${JSON.stringify(pointer, null, 2)}\n`);
 }
 
+/** The pointer beside an adapter in `folder`; undefined: there is none. Throws `checkpoint-damaged` if it is malformed. */
+export function readBasePointer(adapter: CheckpointFiles, folder: string): BasePointer | undefined {
+  const file = adapter.get(BASE_FILE);
+  return file && parseJson(BasePointer, wholeFile(file), `${folder}: ${BASE_FILE}`, "checkpoint-damaged");
+}
+
 /**
  * Rejects with MgrpoError `checkpoint-damaged` if what is read of `baseFiles`, the config and the weights, is not what the adapter's `base.json`
  * names, or if `base.json` is malformed. Further copies of the weights are not compared: other programs may add some to the hub's cache.
@@ -45,9 +51,9 @@ export async function refuseOtherBase(
   baseFiles: CheckpointFiles,
   base: string,
 ): Promise<void> {
-  const pointer = adapter.get(BASE_FILE);
+  const pointer = readBasePointer(adapter, folder);
   if (!pointer) return;
-  const { files } = parseJson(BasePointer, wholeFile(pointer), `${folder}: ${BASE_FILE}`, "checkpoint-damaged");
+  const { files } = pointer;
   const weights = weightFilesOf(baseFiles);
   for (const name of weights.length > 0 ? ["config.json", ...weights] : Object.keys(files)) {
     const file = baseFiles.get(name);

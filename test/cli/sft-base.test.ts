@@ -54,6 +54,14 @@ test("an adapter opens on its base, and on a copy of its base", async () => {
   expect(copied.get("adapter_model.safetensors")).toEqual((await read(trained)).get("adapter_model.safetensors"));
 });
 
+test("an adapter whose relative base leads nowhere from the current folder opens on the folder that base.json recorded", async () => {
+  const folder = join(root, "elsewhere", "main");
+  cpSync(trained, folder, { recursive: true });
+  const config = new TextEncoder().encode(writeAdapterConfig(LORA, "models/base"));
+  await writeCheckpoint(folder, new Map([["adapter_config.json", config]]));
+  expect((await read(folder)).get("model.safetensors")).toEqual(tinyCheckpoint().get("model.safetensors"));
+});
+
 test("another base of the same shape is refused in one line, which says what to do", async () => {
   const folder = await movedTo("other", tinyCheckpoint(TINY, 2));
   await expect(read(folder)).rejects.toMatchObject({
