@@ -2,7 +2,8 @@
  * @file `mgrpo dispatch`: runs the functions without Lambda, on the store named by the environment. It needs no S3 events: it
  * polls the store and does what the events would have done.
  *
- *     poll ──outage──> logged once, polls again      ──an error of one run──> logged once, the other runs continue
+ *     poll ──outage──> logged once, polls again
+ *      '──an error of one run──> logged once, the other runs continue
  *      '──a permanent error (no such table, expired credentials)──> exits with the reason
  */
 import { openAwsStore } from "../adapters/aws/store.ts";

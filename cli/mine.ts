@@ -100,7 +100,7 @@ async function plan(target: string, { suite, train, samples, ...options }: MineO
   return planEvaluation(target, { ...options, set: [training, ...options.set] });
 }
 
-/** Under `--train`, settings of suites are those of the one that asks the training questions. */
+/** With `--train`, refuses settings of suites, except those that apply to the only suite, which asks the training questions. */
 function refuseOtherSuites(set: readonly string[]): void {
   const isOfTraining = (setting: string) =>
     /^evaluation\.suites\.0\.(?:temperature|closedBook|skip|questions)=/.test(setting);
@@ -124,7 +124,10 @@ function refuseHeldOut({ evaluation }: RunConfig): void {
   }
 }
 
-/** Those answered correctly in less than `below` of the attempts, in the order of the set, as lines of a file of questions. */
+/**
+ * Those answered correctly in less than `below` of their attempts, in the order of `asked`, as a file of questions has them. Lost answers do
+ * not count as attempts, so a question whose answers are all lost is left out.
+ */
 export function hardQuestions(
   asked: readonly Question[],
   { questions }: Pick<EvaluationResult, "questions">,

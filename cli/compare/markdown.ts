@@ -148,7 +148,7 @@ function table(titles: readonly string[], rows: readonly (readonly string[])[]):
 const nameOf = ({ suite, temperature }: Pick<Measured, "suite" | "temperature">) =>
   `${suite} (temperature ${temperature})`;
 
-/** By name: an arm sorts its suites by its own temperatures. */
+/** Finds a suite by its name, not its position: each arm sorts its suites by its own temperatures. */
 const ofSuite = <T extends { readonly suite: string }>(all: readonly T[], { suite }: Pick<Measured, "suite">) =>
   all.find((one) => one.suite === suite);
 

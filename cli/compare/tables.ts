@@ -69,7 +69,10 @@ export function evaluationsCsv(arms: readonly ArmRuns[]): string {
   );
 }
 
-/** One line per run, suite and question: how many rollouts and case-study checks it had before and after training, and how many were correct. */
+/**
+ * One line per run, compared suite (`comparedSuites`) and question: how many rollouts and case-study checks it had before and after training, and
+ * how many were correct.
+ */
 export function questionsCsv(arms: readonly ArmRuns[]): string {
   return csv(
     arms.flatMap(({ entry, runs }) =>

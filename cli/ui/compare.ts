@@ -73,7 +73,7 @@ function armsOf(sources: readonly Source[]): LabeledArm[] {
   return arms.map((arm, i) => (arms.findIndex(({ label }) => label === arm.label) === i ? arm : withRunName(arm)));
 }
 
-/** For an arm that would have the label of another: they differ only in settings that labels leave out, or not at all. */
+/** For an arm that would have the label of another: they differ only in what labels leave out or cut, or not at all. */
 const withRunName = ({ label, sources }: LabeledArm): LabeledArm => ({
   label: [label, ...sources.slice(0, 1).map(({ config }) => config.run)].join(", "),
   sources,

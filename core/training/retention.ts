@@ -1,8 +1,8 @@
 /**
  * @file Weights to keep: the latest versions, which include those that steps in flight are sampled from; the first and the last version;
- * evaluated versions; references; and every `keepEvery`-th. Manifests stay forever. Only parts are deleted, and only those that no manifest of kept weights names. Conversations
- * and their scores (outcomes, invocations, GROUP records: nearly all that a long run writes) expire in a deployment's store after
- * 90 days, by the bucket's lifecycle rule and the table's TTL. Scores of evaluations stay.
+ * evaluated versions; references; and every `keepEvery`-th. Manifests stay forever. Only parts are deleted, and only those that no manifest of
+ * kept weights names. Conversations and their scores (outcomes, invocations, GROUP records: nearly all that a long run writes) expire in a
+ * deployment's store after 90 days, by the bucket's lifecycle rule and the table's TTL. Scores of evaluations stay.
  */
 import type { Manifest } from "../contracts/checkpoint.ts";
 import type { RunConfig } from "../contracts/config.ts";
@@ -24,7 +24,7 @@ export const completedAt = (expiresAt: number): number => (expiresAt - CONVERSAT
 
 /**
  * Whether a version is kept forever: the first and the last, those of evaluated teams, references of the KL term, every `keepEvery`-th.
- * `dueTeam`: what `readDueTeam` returns for this version, or for a later one if no team in between is evaluated.
+ * `dueTeam`: what `readDueTeam` returns for this version, or for a later one if no team after this version, up to that one, is evaluated.
  */
 export function isKept(config: RunConfig, version: number, dueTeam: number): boolean {
   const { keepEvery } = config.retention;

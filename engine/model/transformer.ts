@@ -84,7 +84,7 @@ export function decoder(
     const scaled = tf.mul<tf.Tensor2D>(low, lora.alpha / lora.rank);
     return tf.add(biased, multiply(scaled, weight(up) as tf.Tensor2D, "B"));
   };
-  // Attention's 1/sqrt(hd) is applied to the queries' cosines and sines, the smallest arrays that it can be applied to.
+  // Attention's 1/sqrt(hd) is applied to the queries' cosines and sines, which are smaller arrays than the queries.
   const scale = 1 / Math.sqrt(config.headWidth);
   const queryAngles = { cos: tf.mul(angles.cos, scale), sin: tf.mul(angles.sin, scale) };
   const heads = (input: tf.Tensor2D, projection: string, norm: string, count: number, { cos, sin }: RotaryAngles) => {

@@ -37,7 +37,7 @@ const NEVER_CONNECTED = [
   "UND_ERR_CONNECT_TIMEOUT",
 ];
 
-/** Codes of a sub-agent's failures that the caller rethrows. */
+/** Codes of a sub-agent's failures that the caller gets unchanged. Any other becomes `worker-unavailable`. */
 const FORWARDED_CODES = [
   "deadline",
   "tool-backend",

@@ -1,8 +1,9 @@
 /**
  * @file Graphs of layer-by-layer training: of an adapter, or of all weights (layered-passes.ts). The forward pass keeps the input of each layer,
  * the backward pass recomputes a layer before it takes its gradient (gradient checkpointing), and the head processes only the rows that its
- * caller passes. With `gradientCheckpointing: off`, the forward pass also keeps the outputs of a layer's linear layers (y:<weight>), so that the
- * backward pass recomputes no product with a weight except an adapter's A x. The gradients are the same, bit for bit.
+ * caller passes. With `gradientCheckpointing: off`, the forward pass also keeps the outputs of a layer's linear layers (y:<weight>), except the
+ * down projection's, which no gradient needs. The backward pass then recomputes no product with a weight except an adapter's A x. The gradients
+ * are the same, bit for bit.
  *
  *   tokens --forward--> x:0 ... x:L      rows of x:L --head--> loss, logProbs, d loss / d rows      x:0 ... x:L-1, d x:L --backward--> d:<parameters>
  */
