@@ -56,8 +56,8 @@ async function loadWanted({ config, read }: Source, wanted: Address | typeof CAS
 }
 
 /**
- * The same table as `train` shows: each step, followed by the evaluations of its team; then the run's state, what it waits for, the optimizers of
- * servers, the fleets that do not serve it, and its cost. The scores of a step may have expired; evaluations do not expire.
+ * The same table as `train` shows: each step, followed by the evaluations of its team; then the run's state, what it waits for, the
+ * Tinker servers' own optimizers, the fleets that do not serve it, and its cost. The scores of a step may have expired; evaluations do not expire.
  */
 export async function showSteps({ config, state, step, reason, evaluations, summaries, read }: Source): Promise<void> {
   const display = openDisplay(config);

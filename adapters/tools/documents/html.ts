@@ -13,7 +13,7 @@ import { removeHidden } from "./hidden.ts";
 /** Levels of elements. Browsers flatten deeper ones, and libraries take quadratic time for them. */
 const MAX_DEPTH = 512;
 
-/** What browsers do not show as text of the page: scripts and styles, media with their fallback text, other documents, form fields. */
+/** What browsers do not show as text of the page: scripts and styles, media with their fallback text, other documents, inputs of forms. */
 const NO_TEXT = [
   ...["script", "style", "template", "noscript", "link", "meta", "svg", "canvas", "audio", "video"],
   ...["iframe", "object", "embed", "noembed", "noframes", "form input", "datalist"],

@@ -33,7 +33,7 @@ export interface Dialect<R extends ApiRequest = ApiRequest> {
   readonly path: string;
   /** Settings without effect in training, as paths such as `text.verbosity`, where `*` is each element of an array. */
   readonly overridden: readonly string[];
-  /** Throws ApiError with the parameter at fault, as `turn` does. */
+  /** Throws ApiError, as `turn` does. The error names the parameter at fault, if there is one. */
   read(body: string): R;
   /** @param attempt identifies the attempt, whose earlier responses a request may refer to. */
   turn(request: R, attempt: object): RequestedTurn;
