@@ -5,7 +5,7 @@ import { buildProgram } from "./program.ts";
 import { fail } from "./terminal/fail.ts";
 import { failWriting } from "./terminal/fail-writing.ts";
 
-// The SDK is pinned, so its warnings about later releases are of no use to the user.
+// The AWS SDK is pinned, so its warning that later releases need a newer Node.js is of no use to the user.
 process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
 for (const stream of [process.stdout, process.stderr]) stream.on("error", (error) => failWriting(stream, error));
 // All rollouts and requests in flight follow the signal that ends them. Node.js 20 warns of a leak at eleven listeners.

@@ -36,7 +36,7 @@ export interface DamagedRow {
   readonly reason: string;
 }
 
-/** If the store does not answer, the rows of this folder come with the failure. */
+/** If the store cannot be read, the rows of this folder come with the failure. */
 export async function readRows(): Promise<{ rows: (RunsTableRow | DamagedRow)[]; failure?: MgrpoError }> {
   const [stored, local] = await Promise.all([readStoredRows(), Promise.all(runNames().map(localRow))]);
   return { ...stored, rows: [...local, ...stored.rows] };

@@ -31,7 +31,8 @@ export class StallDetector {
   }
 
   /**
-   * @param stepSeconds of the newest closed step; null: unknown. `storeTime` in ms.
+   * @param storeTime in ms.
+   * @param stepSeconds how long a step of this run takes; null: unknown.
    * @param listed the run's entry in the list of runs, which dates progress made before the first call, and a resume.
    */
   look(state: RunState, storeTime: number, stepSeconds: number | null, listed?: ListedRun): Stall | undefined {

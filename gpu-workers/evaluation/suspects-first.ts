@@ -17,7 +17,10 @@ export class RolloutsInFlight {
   #recorded = Promise.resolve();
   #written: string | undefined;
 
-  /** @param record called with all names before each rollout starts, unless already recorded. Absent: nobody else needs to know. */
+  /**
+   * @param record called with all names before each rollout starts and after the last has succeeded, unless it was last called with the same
+   * names. Absent: nobody else needs to know.
+   */
   constructor(record?: (names: readonly string[]) => Promise<void>) {
     this.#record = record;
   }

@@ -27,7 +27,7 @@ export async function showPart(document: TitledText, part: number, context: Tool
   return withHeading(document, isLast && part === 1 ? "" : note, shown);
 }
 
-/** Parts, each short enough for a response with its heading: in characters and, if they are limited, in the agent's tokens. */
+/** Parts, each short enough for a response with its heading: in characters and, with `responseTokens`, in the agent's tokens. */
 function* partsFor(page: TitledText, { responseCharacters, responseTokens }: ToolContext): Iterable<string> {
   const heading =
     Math.min(page.source.length, MAX_HEADING_SOURCE) + Math.min(page.title.length, MAX_HEADING_TITLE) + NOTE_CHARACTERS;
@@ -69,7 +69,10 @@ export function withHeading(
   return `${heading.join("\n")}\n\n${text}`;
 }
 
-/** Parts of at most `characters`. Each is cut after a line, or else a word, that ends in its last fifth, if there is one. */
+/**
+ * Parts of at most `characters`. Each but the last is cut after the last line that ends in the final fifth of that limit, or else after the
+ * last word that does, or else at the limit.
+ */
 export function partsOf(text: string, characters: number): string[] {
   const parts: string[] = [];
   for (let from = 0; from < text.length; ) {

@@ -45,7 +45,10 @@ const MAXIMUM_RETRY_AFTER_SECONDS = 60;
 /** Measured after decompression. V8 has no longer strings, so a larger response could not be parsed. */
 const MAX_RESPONSE_BYTES = 2 ** 29;
 
-/** Throws RetryableFailure on connection failures, timeouts, rate limits and outages, and if the server asks for a retry. */
+/**
+ * Throws RetryableFailure on a connection failure or a timeout, on a rate limit or an outage unless the server advises against a retry, and
+ * whenever the server asks for one. Throws `endpoint-refused` if a response is too large, or a successful one is not JSON.
+ */
 export async function attemptRequest(fetch: Fetch, attempt: RequestAttempt): Promise<HttpAnswer> {
   const { method, url, init, timeoutSeconds, signal } = attempt;
   const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
