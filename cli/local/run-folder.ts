@@ -101,7 +101,7 @@ export function existingRun(run: string, elsewhere?: string): RunFolder {
   const folder = findRun(run);
   if (folder) return folder;
   const known = runNames();
-  const hint = known.length === 0 ? `start one with \`${MGRPO} train\`` : `known: ${known.join(", ")}`;
+  const hint = known.length === 0 ? `start one with \`${MGRPO} train atlas\`` : `known: ${known.join(", ")}`;
   const hints = [hint, elsewhere].filter(Boolean).join("; ");
   throw new MgrpoError("not-found", `no run '${run}' under ${resolve(RUNS)}; ${hints}${didYouMean(run, known)}`);
 }

@@ -1,6 +1,7 @@
 /**
  * @file A run's folder. The status of a running run holds the keys of its cloud: once written, only its owner can read it, whatever the umask. A run's
  * name says its arm and seed, and is its folder's name. A failed write leaves no temporary file. A run is running only while its process lives.
+ * The error for an unknown run says what exists.
  */
 import { spawn } from "node:child_process";
 import {
@@ -19,7 +20,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { startOfProcess } from "../../cli/local/process-identity.ts";
-import { createRunFolder, readConfig, readStatus, runFolder, writeStatus } from "../../cli/local/run-folder.ts";
+import {
+  createRunFolder,
+  existingRun,
+  readConfig,
+  readStatus,
+  runFolder,
+  writeStatus,
+} from "../../cli/local/run-folder.ts";
 import { runNameOf } from "../../cli/local/run-name.ts";
 import { writeAtomically } from "../../cli/local/written-files.ts";
 import { RunName } from "../../core/contracts/names.ts";
@@ -78,6 +86,12 @@ test("a run that another process creates after the check is not overwritten", ()
   expect(() => createRunFolder(config)).toThrow(`run '${config.run}' exists at`);
   expect(readlinkSync(runFolder(config.run).config)).toBe("another run's config");
   expect(readdirSync(runFolder(config.run).path).sort()).toEqual(["config.json", "logs"]);
+});
+
+test("the error for an unknown run names the known ones, or a command that can be copied if there is none", () => {
+  expect(() => existingRun("gone")).toThrow(/no run 'gone' under .*runs; start one with `.* train atlas`$/);
+  createRunFolder(config);
+  expect(() => existingRun("gone")).toThrow(`known: ${config.run}`);
 });
 
 test("a run whose process is gone is stopped, even if another process has its id now", () => {
