@@ -1,7 +1,7 @@
 /**
  * @file Real tokenizers with their chat templates: those of test/fixtures/real-tokenizers, and each folder in the folder MGRPO_REAL_TOKENIZERS,
  * in the Hugging Face layout (weights are not read). They obey the laws of the small tokenizers in test/fixtures, and each family behaves as the
- * table in docs/models.md says. Those in test/fixtures also give what transformers gives.
+ * table in docs/models.md says, Qwen3 also with thinking on and off. Those in test/fixtures also give what transformers gives.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -10,8 +10,9 @@ import { checkTemplate, type TemplateSettings } from "../../cli/local/template-c
 import { isMgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { sha256 } from "../../engine/hash.ts";
+import { openChatLayout } from "../../engine/tokenizer/chat-layout.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
-import type { ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
+import { SENTINEL, type ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
 import { isControlToken, readTokenizerJson } from "../../engine/tokenizer/vocabulary.ts";
 import { REAL_TOKENIZERS, realTokenizer } from "../fixtures/real-tokenizers.ts";
 import { differingTexts } from "./drawn-texts.ts";
@@ -123,4 +124,15 @@ describe.each(REAL_TOKENIZERS)("%s, compared with transformers", (name) => {
     expect(tokenizer.render(messages, tools, addGenerationPrompt)).toBe(text);
     expect(tokenizer.encodeTemplate(text)).toEqual(ids);
   });
+});
+
+test.each<[boolean, string]>([
+  [true, "<|im_start|>assistant\n"],
+  [false, "<|im_start|>assistant\n<think>\n\n</think>\n\n"],
+])("qwen3 with thinking %s: its template is supported and shows the tools; a prompt ends with %j", (thinking, end) => {
+  const { files } = realTokenizer("qwen3");
+  expect(checkTemplate("a", { ...SETTINGS, thinking }, files)).toBe("template");
+  const tokenizer = openTokenizer(files);
+  const layout = openChatLayout(tokenizer, { agent: "a", system: "Be brief.", tools: [SENTINEL], thinking });
+  expect(tokenizer.decode(layout.prompt("Where?")).slice(-end.length)).toBe(end);
 });
