@@ -19,13 +19,13 @@ import { checkCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
 import { readVocabulary, tinkerBase } from "../../engine/tinker/version.ts";
-import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
 import { ENDPOINT_FILE } from "../../gpu-workers/checkpoints.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
 import { MGRPO, quotedPath } from "../terminal/name.ts";
 import { withAdapter, withBaseModel } from "./adapters.ts";
 import { fetchHubModel, isHubModel, pinModel } from "./hub-models.ts";
 import { checkTemplate, noteOnTools } from "./template-check.ts";
+import { checkTokenizer } from "./vocabulary-check.ts";
 
 /** The files of a checkpoint folder that a model may need. */
 export const CHECKPOINT_FILE = /\.(json|safetensors|jinja|txt)$/;
@@ -56,7 +56,7 @@ export async function readBases(
 
 /**
  * What the training of an agent's policy starts from: its base model, with an adapter if it trains one; checked for every agent that shares it.
- * `note`: as in `noteOnTools`.
+ * `note` gets lines about the model, such as that of `noteOnTools`.
  */
 export async function readPolicyBase(config: RunConfig, owner: string, note?: Note): Promise<CheckpointFiles> {
   const agent = policySettings(config.agents, owner);
@@ -135,7 +135,7 @@ function checkBase(
     if (files.has(ADAPTER_CONFIG_FILE)) {
       throw new MgrpoError("config-invalid", "a Tinker server does not load an adapter: set the model to its base");
     }
-    checkVocabulary(files, readVocabulary(files));
+    checkTokenizer(name, files, readVocabulary(files), note);
     checkTools(name, agent, runner, files, note);
     return tinkerBase(
       policy,
@@ -148,7 +148,7 @@ function checkBase(
   checkContext(files, limits.contextTokens);
   const config = checkCheckpoint(files);
   readAdapter(files, config);
-  checkVocabulary(files, config.vocabulary);
+  checkTokenizer(name, files, config.vocabulary, note);
   checkTools(name, agent, runner, files, note);
   return files;
 }

@@ -17,13 +17,13 @@ import { ggufTexts } from "../../engine/gguf/import.ts";
 import { readGguf } from "../../engine/gguf/metadata.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import type { ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
-import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
 import { MGRPO, quotedPath } from "../terminal/name.ts";
 import { withAdapter } from "./adapters.ts";
 import { REQUIRED_FILES, readModel } from "./base-models.ts";
 import type { Check } from "./checks.ts";
 import { memoryChecks } from "./model-needs.ts";
 import { checkTemplate } from "./template-check.ts";
+import { OWN_TOKENIZER, sparseVocabulary } from "./vocabulary-check.ts";
 
 const TOOL_DISPLAY: Readonly<Record<ToolDisplay, string>> = {
   template: "it shows the tools itself",
@@ -51,12 +51,12 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   const trained = lora ? `an adapter of rank ${lora.rank}` : "all weights";
   const config = readModelConfig(files);
   const millions = Number((parameterLayout(config).length / 1e6).toPrecision(3));
-  if (REQUIRED_FILES.every((name) => files.has(name))) checkVocabulary(files, config.vocabulary);
   const found = `${modelFamily(files)}, ${millions} million parameters${suffix}; trained: ${trained}`;
   const folder = quotedPath(model.replace(/\.gguf$/, ""));
   const advice = isGguf && { advice: `to train it: ${MGRPO} import ${quotedPath(model)} --to ${folder}` };
   return [
     { name: "model", state: "ok", found, ...advice },
+    ...tokenizerChecks(files, config.vocabulary),
     ...templateChecks(agent, files),
     ...memoryChecks(agent, files, stored),
   ];
@@ -86,6 +86,12 @@ async function readGgufModel(path: string): Promise<ReadModel> {
   const types = [...new Set(gguf.tensors.map(({ type }) => type.name))].join(", ");
   const bytes = 4 * gguf.tensors.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
   return { files: new Map(texts), stored: { mapped: bytes > LARGE_FILE_BYTES, bytes }, suffix: ` as ${types}` };
+}
+
+function tokenizerChecks(files: CheckpointFiles, rows: number): Check[] {
+  if (!REQUIRED_FILES.every((name) => files.has(name))) return [];
+  const found = sparseVocabulary(files, rows);
+  return found === undefined ? [] : [{ name: "tokenizer", state: "missing", found, advice: OWN_TOKENIZER }];
 }
 
 /** Checks the template with a tool and a system message, which most agents have. */

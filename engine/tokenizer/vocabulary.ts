@@ -46,17 +46,19 @@ export function readTokenizerJson(files: CheckpointFiles): TokenizerJson {
   return { ...json, pre_tokenizer: asInPython(json.pre_tokenizer) };
 }
 
-/** Refuses a tokenizer with tokens beyond the rows of the embedding. */
-export function checkVocabulary(files: CheckpointFiles, rows: number): void {
+/** Refuses a tokenizer with tokens beyond the rows of the embedding. Returns the number of its token ids. */
+export function checkVocabulary(files: CheckpointFiles, rows: number): number {
   const { added_tokens, model } = readTokenizerJson(files);
   const pieces = Array.isArray(model.vocab)
     ? model.vocab.map(([piece], id) => ({ content: piece, id }))
     : Object.entries(model.vocab).map(([content, id]) => ({ content, id }));
-  for (const { content, id } of [...added_tokens, ...pieces]) {
+  const tokens = [...added_tokens, ...pieces];
+  for (const { content, id } of tokens) {
     if (id < rows) continue;
     const fault = `token ${id} (${JSON.stringify(content)}) is beyond the ${rows} rows of the embedding (config.json: vocab_size)`;
     throw damaged(TOKENIZER, `${fault}: it belongs to another model, or the embedding was not resized for it`);
   }
+  return new Set(tokens.map(({ id }) => id)).size;
 }
 
 /** The tokens that end generation, from generation_config.json or, if absent, config.json. */

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
-import { readBases, readModel, refuseLocalFiles } from "../../cli/local/base-models.ts";
+import { readBases, readModel, readPolicyBase, refuseLocalFiles } from "../../cli/local/base-models.ts";
 import { pinModels } from "../../cli/local/hub-models.ts";
 import { checkModel } from "../../cli/local/model-checks.ts";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
@@ -246,6 +246,25 @@ test("doctor says why the system message describes the tools, unless a setting a
   expect(await found(TERSE_TEMPLATE)).toContain("the system message describes the tools, since the template does ");
   const chosen = await found(QWEN_TEMPLATE, ["toolPrompt=system"]);
   expect(chosen).toContain("; the system message describes the tools; ");
+});
+
+test("a tokenizer that leaves much of the embedding unused may be another model's: doctor and training say so", async () => {
+  const model = write("sparse", new Map([...tinyCheckpoint({ ...TINY, vocabulary: 500 }), ...bpeFiles()]));
+  const found = "tokenizer.json has 364 tokens, and the embedding 500 rows";
+  const checks = await checkModel(model, ["limits.contextTokens=16"]);
+  const advice = "check that it is the model's own";
+  expect(checks.find(({ name }) => name === "tokenizer")).toEqual({
+    name: "tokenizer",
+    state: "missing",
+    found,
+    advice,
+  });
+  const notes: string[] = [];
+  await readPolicyBase(configOf(model), "main", (note) => notes.push(note));
+  expect(notes).toContain(`agents.main: ${found}: ${advice}`);
+  const full = write("full", new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]));
+  const names = (await checkModel(full, ["limits.contextTokens=16"])).map(({ name }) => name);
+  expect(names).not.toContain("tokenizer");
 });
 
 test("the template of an agent of an app is checked with a tool, which the app may offer and the config does not name", async () => {
