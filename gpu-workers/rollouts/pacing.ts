@@ -1,6 +1,6 @@
 /**
- * @file The pause between rounds of claiming while the next may find more: the poll interval after a round that started attempts, and a tenth longer
- * after each round that started none, up to ten times the poll interval.
+ * @file The pause before the next round of claiming, if that round may find more: the poll interval after a round that started attempts. Each
+ * round that started none makes the pause a tenth longer, up to ten times the poll interval.
  *
  *     pause   unblocked by: its end, `wake` (an attempt ended), a change of the steps, the stop signal
  */
