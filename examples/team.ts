@@ -41,7 +41,7 @@ const MODELS = "recipes/atlas/models";
 const SEED = 1;
 const QUESTIONS = 16;
 const K = 8;
-/** Aligned searcher trajectories per rollout (eq 11). */
+/** Aligned searcher trajectories per rollout that calls the searcher (eq 11). */
 const D = 4;
 const ENGINE = { threads: 1, slots: 64 };
 const OPTIMIZER = { learningRate: 8e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };

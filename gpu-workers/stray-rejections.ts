@@ -1,7 +1,7 @@
 /**
- * @file Promises of an app or a tool that reject while nothing waits for them, such as the second of two concurrent requests after the first has
- * failed. By default, Node.js ends the process for one, and with it every rollout there; here they are reported instead. Any other unhandled
- * rejection still ends the process.
+ * @file Promises of an app or a tool that reject while nothing waits for them. For example, an app starts two requests and awaits one after the
+ * other: when the first fails, nothing waits for the second. By default, such a rejection ends the Node.js process, and with it every rollout
+ * there; here it is reported instead. Any other unhandled rejection still ends the process.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Tool } from "../core/ports.ts";
@@ -9,7 +9,7 @@ import type { AppRunner } from "./gateway/app-rollout.ts";
 
 const reports = new AsyncLocalStorage<(error: unknown) => void>();
 
-/** @param report called with each stray rejection of the app, even after its call has ended. */
+/** @param report called with each stray rejection of the app and the id of the call's question, even after the call has ended. */
 export function reportingStrays(app: AppRunner, report: (error: unknown, question: string) => void): AppRunner {
   listen();
   return {

@@ -16,7 +16,7 @@ export const CurriculumStage = z.strictObject({
 });
 export type CurriculumStage = z.infer<typeof CurriculumStage>;
 
-/** Stages that contradict each other: path and message. */
+/** What is wrong with the stages; at most one fault is reported. */
 export function curriculumFaults(stages: readonly CurriculumStage[]): ConfigFault[] {
   const [share, step] = ["from (a share of the run)", "fromStep (a step)"];
   const unclear = stages.findIndex(({ from, fromStep }) => (from === undefined) === (fromStep === undefined));

@@ -18,9 +18,8 @@ const ROUNDING = 1e-9;
 
 /**
  * What a step's plan records as `dueTeam`: the team that the step produces if the run's share at its end is the first to reach a multiple of
- * `evaluation.every`, otherwise what the step before recorded, or 0. Of the tokens, those sampled before the step count, since its own are not
- * known yet.
- * Undefined if `every` is not a share of the run.
+ * `evaluation.every`, otherwise what the step before recorded, or 0. Of the sampled tokens, only `sampledBefore` counts: the step's own are not
+ * known yet. Undefined if `every` is not a share of the run.
  */
 export function dueTeamAfter(
   config: RunConfig,

@@ -95,7 +95,7 @@ const WORDINGS = FIELDS.flatMap((field) =>
   [...ofBothSides(CONDITIONS[field]), ...EXTRA_WORDINGS[field]].map((text) => ({ field, text })),
 ).sort((a, b) => b.text.length - a.text.length);
 
-/** The beginnings of conditions. No name contains one, but some contain "and". */
+/** The beginnings of conditions, where a text is split: no name contains one. Splitting at "and" would cut names that contain it. */
 const BEGINNINGS = WORDINGS.map(({ text }) =>
   escapeRegExp(text.split("{value}")[0] as string).replace(/ $/, "\\b"),
 ).join("|");

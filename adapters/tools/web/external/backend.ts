@@ -125,7 +125,7 @@ async function textOf({ body }: Response): Promise<string> {
   return new TextDecoder().decode(bytes);
 }
 
-/** Throws if the key cannot be sent. The error has no cause: its message could contain the key. */
+/** Throws if the key cannot be sent. The error leaves out its cause, whose message could contain the key. */
 function headersOf(request: BackendRequest<unknown>): Headers {
   const { headers, body, keyVariable = "its settings" } = request;
   try {
