@@ -1,6 +1,6 @@
 /**
- * @file Finds one part of a recipe by the recipe's name (`atlas`, `recipes/atlas`) or by the path of its folder, relative to where the
- * process runs or to the user's project (`MGRPO_PROJECT`). Recipes of this repository are imported by literal specifiers, so that a bundler
+ * @file Finds one part of a recipe by the recipe's name (`atlas`, `recipes/atlas`) or by the path of its folder: absolute, or relative to where
+ * the process runs or to the user's project (`MGRPO_PROJECT`). Recipes of this repository are imported by literal specifiers, so that a bundler
  * includes them; any other folder is imported at run time.
  */
 import { existsSync } from "node:fs";

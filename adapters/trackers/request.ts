@@ -1,6 +1,6 @@
 /**
- * @file One request to the server of a tracker. Its response is bounded. Its headers may hold keys of any name, so a redirect is followed only
- * within an origin, or from http to https on the same host, and only if it repeats the request.
+ * @file One request to the server of a tracker. Its response is bounded. The request's headers may hold keys under any name, so a redirect is
+ * followed only within an origin, or from http to https on the same host, and only if it repeats the request.
  */
 import { withAnySignal } from "../../core/any-signal.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -20,7 +20,7 @@ export interface TrackerRequest {
 
 export interface TrackerResponse {
   readonly status: number;
-  /** The media type of the body. */
+  /** The Content-Type header; empty if there is none. */
   readonly type: string;
   readonly body: Uint8Array;
 }
@@ -35,7 +35,7 @@ const [REPEATED, TURNED_INTO_GET] = [
   [301, 302, 303],
 ];
 
-/** Rejects with `tracker-unavailable` if there is no response, or one that is too large or redirects elsewhere. */
+/** Rejects with `tracker-unavailable` if there is no response, if it is too large, or if it is a redirect that is not followed. */
 export async function requestTracker(request: TrackerRequest, signal: AbortSignal): Promise<TrackerResponse> {
   const { server, run } = request;
   try {

@@ -1,6 +1,7 @@
 /**
  * @file The results of a comparison: each arm before and after training, and its difference from the first arm, with 95% intervals over seeds
- * and questions (core/training/bootstrap.ts); every run with Wilson intervals. Pure. The schema is that of results/<name>/summary.json.
+ * and questions (core/training/bootstrap.ts); each run with intervals over questions (core/training/confidence-interval.ts). Pure. The schema
+ * is that of results/<name>/summary.json.
  */
 import * as z from "zod";
 import { Arm } from "../../core/contracts/config.ts";

@@ -60,7 +60,7 @@ export class RunHistory {
       this.metrics.addStep(event.summary);
     }
     this.save("running");
-    // After the status: `mgrpo track` adds the evaluations that the status lists, so with an older status it would add an older score last.
+    // After the status: `mgrpo track` adds the status's evaluations to the metrics. An older status would make it append an outdated score.
     if (event.kind === "evaluation") this.metrics.addEvaluation(event.evaluation);
   }
 

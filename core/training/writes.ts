@@ -24,8 +24,8 @@ type GroupAddress = Pick<GroupRecord, "run" | "step" | "group">;
 const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, step, group);
 
 /**
- * Rollouts that one write may claim or score: DynamoDB accepts expressions of 4,096 bytes and 300 operators. A claim of 50 takes about 3,300
- * bytes and 201 operators.
+ * Rollouts that one write may claim or score: DynamoDB accepts expressions of at most 4,096 bytes and 300 operators. The condition of a claim
+ * of 50 takes about 3,300 bytes and 201 operators.
  */
 const ROLLOUTS_PER_WRITE = 50;
 
@@ -248,7 +248,7 @@ export type RolloutCounts = Required<Pick<WorkerRecord, "running" | "quarantined
 
 type LiveState = Exclude<WorkerRecord["state"], "dead">;
 
-/** A heartbeat: increments the counter, and sets the rollout counts, if given. Fails once the worker is marked dead. */
+/** A heartbeat: increments the counter, and sets the rollout counts, if given. Fails in another state, such as `dead`. */
 export function heartbeat(run: string, worker: string, state: LiveState, counts?: RolloutCounts): TableChange {
   return {
     key: tableKeys.worker(run, worker),
@@ -258,7 +258,7 @@ export function heartbeat(run: string, worker: string, state: LiveState, counts?
   };
 }
 
-/** Names the rollouts that a crash of the worker would be blamed on. Not a heartbeat: budgets count heartbeats. */
+/** Names the rollouts that a crash of the worker would be blamed on. Leaves the counter as it is, since budgets count heartbeats as time. */
 export function setInFlight(run: string, worker: string, state: LiveState, rollouts: readonly string[]): TableChange {
   return { key: tableKeys.worker(run, worker), set: [[["inFlight"], rollouts]], when: [is("state", state)] };
 }

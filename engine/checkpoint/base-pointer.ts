@@ -1,6 +1,6 @@
 /**
- * @file Which base model an adapter was trained on: `base.json`, written beside the adapter, holds the base's location and the SHA-256 of its
- * files. The adapter is opened only on that base, since any base of the same shape would fit.
+ * @file Which base model an adapter was trained on: `base.json`, written beside the adapter, holds the base's location and the SHA-256 of
+ * its config and of each weight file. The adapter is opened only on that base, since any base of the same shape would fit.
  */
 import { resolve } from "node:path";
 import { BasePointer, type Part } from "../../core/contracts/checkpoint.ts";

@@ -11,7 +11,7 @@ export const temporaryName = (prefix: string): string => `${prefix}${hostname()}
 
 /**
  * Deletes this user's files and folders in `parent` with this prefix whose process, on this host, has ended.
- * @param rest matches what follows the host; its first group is the process id.
+ * @param rest matches what follows `<prefix><host>-`; its first group is the process id.
  */
 export function removeLeftovers(parent: string, prefix: string, rest: RegExp = /^(\d+)$/): void {
   const start = `${prefix}${hostname()}-`;

@@ -2,8 +2,8 @@
  * @file Which run an instance of a fleet works on: the oldest one that has a free slot for it (core/training/fleets.ts).
  *
  *     look ──none──> wait, look again ──patience over──> undefined: the instance terminates itself
- *      '───a run with a free slot──> register there as a worker ──> take the slot, by a conditional write
- *                                                                       '── another instance was faster: leave, look again
+ *      '───a run with a free slot──> register there as a worker ──> take a free slot, by a conditional write
+ *                                                                       '── none is free anymore: leave, look again
  *
  *     a free slot   waits for: a run that needs workers, or a worker's death   unblocked by: start-run, the end of a lease, a drain
  *

@@ -39,8 +39,9 @@ function structured(value: JsonValue): JsonValue | undefined {
 }
 
 /**
- * The list that is flattened into attributes such as `llm.input_messages.0.message.role`, without `prefix`. Throws `Unusable` if it lacks an
- * entry: recorders keep a limited number of attributes, and some drop the oldest, so the start of a conversation is lost first.
+ * The list that is flattened into attributes such as `llm.input_messages.0.message.role`, where `prefix` is `llm.input_messages`. Undefined if
+ * there is none. Throws `Unusable` if it lacks an entry: recorders keep a limited number of attributes, and some drop the oldest, so the start of
+ * a conversation is lost first.
  */
 export function listAt(attributes: JsonObject, prefix: string): readonly JsonValue[] | undefined {
   const start = `${prefix}.`;

@@ -10,7 +10,7 @@ import { type Loaded, server, useSource } from "./source.ts";
  * The view at a path of the API.
  * @param keepsPrevious whether the previous view stays while another path loads: for pages that take step and rollout from the view,
  * not from the path.
- * @param revision the view is loaded again when it changes (reloader.ts); until then, and if that fails, the previous one stays.
+ * @param revision the view is loaded again when it changes (reloader.ts); until that succeeds, the previous one stays.
  */
 export function useView<View>(path: string, keepsPrevious = false, revision?: string): Loaded<View> {
   const source = useSource();
