@@ -1,6 +1,6 @@
 /**
- * @file Builds dist/: modules as JavaScript, the scripts of the dashboard's page in two bundles, and copies of the other files (except
- * NOT_SOURCES), each at the path of its source.
+ * @file Builds dist/: modules as JavaScript, the browser's scripts in two bundles (the dashboard's page, the page of an export), and copies of
+ * the other files (except NOT_SOURCES), each at the path of its source.
  * Builds only what has changed, and replaces each file atomically, so that it can run before every command, and at the same time as others.
  * Does not check types (`npm run types` does). With `--fixtures`, it builds the tests' scripted recipe too.
  *
@@ -127,7 +127,7 @@ async function compile(modules) {
   for (const { path, contents } of outputFiles) replace(path, (temporary) => writeFileSync(temporary, contents));
 }
 
-/** When each source changed. The page's two bundles import from all of ui/, so a script of the page has the time of the newest file there. */
+/** When each source changed. The two bundles import from all of ui/, so a script of a page has the time of the newest file there. */
 function timesOf(sources) {
   const newest = Math.max(0, ...sources.filter((path) => path.startsWith(PAGE.folder)).map(timeOf));
   return new Map(sources.map((source) => [source, isOfPage(source) ? newest : timeOf(source)]));

@@ -2,7 +2,7 @@
 
 /**
  * `<path>:<line>:<column>` of each frame, innermost first. Node's own modules have a name such as `node:internal/timers` in place of a path.
- * Frames without a location, and those in a `data:` URL, are left out.
+ * Frames without a location are left out, and so are those in a `data:` URL, in evaluated code, or in a path with parentheses.
  * @param toPath the path that a `file:` URL names, without its query.
  */
 export function framesOf(error: unknown, toPath: (url: string) => string): string[] {

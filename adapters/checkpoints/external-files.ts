@@ -11,7 +11,7 @@ import { fetchHubFile } from "./hub/file.ts";
 import { type HubSettings, hubSettings } from "./hub/settings.ts";
 import { readS3Object } from "./s3.ts";
 
-/** Verifies each file once per process. */
+/** The returned function verifies each file once, and again after a failure. */
 export function openExternalFiles(
   cache: FileCache = openFileCache(),
   hub: () => HubSettings = hubSettings,

@@ -162,7 +162,7 @@ function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: st
   };
   const calls = turn.calls.flatMap((call, i): SpanDraft[] => {
     const response = turn.responses[i];
-    // Calls do not run in the last turn that the limit allows.
+    // In the last turn that the limit allows, calls do not run. An app may also end without answering its last calls.
     if (!response) return [];
     const invocation = response.invocation === undefined ? undefined : traced.invocations.get(response.invocation);
     if (invocation) return delegation(traced, part, invocation, `${id}/${i}`);

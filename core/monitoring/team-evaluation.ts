@@ -11,7 +11,7 @@ export const TeamEvaluation = EvaluationScore.extend({
   suite: z.string(),
   temperature: z.number(),
   closedBook: z.boolean(),
-  /** Absent: the recipe's held-out questions. */
+  /** Absent: the run's held-out questions. */
   benchmark: Benchmark.exactOptional(),
 });
 export type TeamEvaluation = z.infer<typeof TeamEvaluation>;
@@ -23,7 +23,7 @@ export const HeldOut = Score.extend({ greedy: Score.nullable() });
 export const suitePosition = ({ evaluation }: Pick<RunConfig, "evaluation">, suite: string): number =>
   evaluation.suites.findIndex(({ name }) => name === suite);
 
-/** Sorted by team, then in the config's order of suites: a team's first suite above temperature 0 is the one reported. */
+/** Sorted by team, then in the config's order of suites. `openBookEvaluations` takes a team's first suites in this order. */
 export function sortEvaluations<T extends { readonly team: number; readonly suite: string }>(
   config: Pick<RunConfig, "evaluation">,
   evaluations: readonly T[],

@@ -1,10 +1,11 @@
 /**
  * @file A traced graph over a quantized base. A node reads a weight, scale * (code - zero point), in one of two ways:
  *
- *     a product       (sampling) becomes MatMulNBits, which reads codes and scales. Where the session packs them, accuracy_level 4 also
- *                     rounds each row's activations to 8 bits, in blocks of 32, and multiplies integers. Elsewhere the activations stay
- *                     in float32, and the whole matrix is dequantized in every product
- *     another reader  (training) reads the result of DequantizeLinear, a float32 copy that exists only while it is in use
+ *     a sampler's product  becomes MatMulNBits, which reads codes and scales. Where the session packs them, accuracy_level 4 also
+ *                          rounds each row's activations to 8 bits, in blocks of 32, and multiplies integers. Elsewhere the
+ *                          activations stay in float32, and the whole matrix is dequantized in every product
+ *     any other node       (in a trainer, products too) reads the result of DequantizeLinear, a float32 copy that exists only while
+ *                          it is in use
  */
 import { BLOCK, codeBytes } from "../quantization/blocks.ts";
 import type { QuantizedBase, QuantizedTensor } from "../quantization/quantized-base.ts";
