@@ -1,6 +1,6 @@
 /**
- * @file The release that all workers of a run must share: the package's version and a hash of the files that a worker executes, of this package
- * and of the project that MGRPO_PROJECT names. It changes with any of these files, but not with a recipe in any other folder. A checkout and a
+ * @file The release that all workers of a run must share: the package's version and a hash of the files that a worker uses, of this package and
+ * of the project that MGRPO_PROJECT names. It changes with any of these files, but not with a recipe in any other folder. A checkout and a
  * package built from it have the same release, as build.mjs writes the hash with the files.
  */
 import { existsSync, readFileSync } from "node:fs";

@@ -65,7 +65,7 @@ export class Tracking {
 
   /**
    * Sends what is left. `status`: how the run ended; undefined if it continues later. `limit` ends the sending; default: after ten seconds.
-   * Returns the trackers that lack lines, do not know how the run ended, or whose position could not be saved.
+   * Returns the names of the trackers that lack lines, do not know how the run ended, or whose position could not be saved.
    */
   async finish(
     status: "finished" | "failed" | undefined,

@@ -9,7 +9,7 @@ import type { ModelConfig } from "../checkpoint/config.ts";
 import { parameterLayout } from "../checkpoint/parameters.ts";
 import type { QuantizedBase } from "./quantization/quantized-base.ts";
 
-/** Models with more parameters are not replicated. */
+/** Models with more parameters are large: each is trained in one lane. */
 const MAXIMUM_REPLICA_PARAMETERS = 32_000_000;
 
 /** Engine options with the provider and packing resolved; `optionsOfLane` turns those of the engine into those of a lane. */

@@ -214,8 +214,8 @@ async function readOutcome({ store }: RunContext, key: string): Promise<Outcome 
 
 /**
  * The verdict, or `lost` when the judge refuses the text or gives no usable verdict: a failure of the judge never counts as a wrong answer.
- * Rejects with a refusal (`refusalOf`) when the judge's server refuses every request or its outage lasts, which only the user can fix, and
- * with `canceled` when the signal aborts.
+ * Rejects with a refusal (`refusalOf`) when the judge's server refuses every request, its outage lasts, or the recipe's rewards are at fault:
+ * only the user can fix these. Rejects with `config-invalid` when that is why the judge failed, and with `canceled` when the signal aborts.
  */
 async function judge(
   run: RunContext,
@@ -249,7 +249,7 @@ async function judge(
       run.log.warn("judge failed", { question: question.id, error: error.message });
       const decision = decideAfterFailure(run.config, error);
       if (decision.kind === "exclude") return { lost: decision.reason };
-      // The caller halts the run: this error's text can still quote an encrypted question.
+      // The run is not halted here but by the caller: this error can quote an encrypted question until `withEncryption` has redacted it.
       if (decision.kind === "halt")
         throw refusalOf(error) ?? new MgrpoError("judge-failed", decision.halt.reason, { cause: error });
     }

@@ -6,6 +6,7 @@
  *
  * A model's calls, `unload` aside, have sequence numbers from 1, which are idempotency keys: a call whose response was lost is resent but
  * executed once.
+ *
  * SkyRL does not number saves: a save whose response was lost has used up its name, so it is repeated under the next one.
  *
  * Another process can resume a model whose calls were journaled (`BeforeCall`): `resumeSession`, `resumeModel`, then the same calls under the
@@ -44,8 +45,9 @@ export type BeforeCall = (seqId: number, path: string, body: object) => Promise<
 
 /**
  * One server. Sampling needs no session; training does. A call that fails rejects with `endpoint-unavailable`, retryable, if its own retries or
- * its time are exhausted or the server reports a failure that is not the caller's. Otherwise it rejects with `endpoint-refused`; the status of a
- * response that refuses is in the error's `evidence`. An aborted call rejects with its signal's reason.
+ * its time are exhausted or the server reports a failure that is not the caller's. If the server refuses the call or its response is invalid, it
+ * rejects with `endpoint-refused`; the status of a response that refuses is in the error's `evidence`. A sample whose signal aborts rejects with
+ * the signal's reason or an AbortError.
  */
 export interface TinkerClient {
   capabilities(): Promise<Capabilities>;
