@@ -1,4 +1,4 @@
-/** @file The frames of a stack as V8 writes it: paths without queries, names of Node's modules, and none for code in a `data:` URL. */
+/** @file The frames of a stack as V8 writes it: paths without queries, names of Node's modules, and none for evaluated code. */
 import { expect, test } from "vitest";
 import { framesOf } from "../../core/stack-frames.ts";
 
@@ -7,11 +7,21 @@ test("the path, line and column of each frame, innermost first", () => {
   error.stack = `Error: no such key (a:1:2)
     at JSON.parse (<anonymous>)
     at Object.run (file:///my%20team/tools.ts?namespace=own:3:9)
+    at async Object.run [as answer] (file:///team (2)/tools.ts:4:2)
     at /team/world.ts:5:1
+    at /team (2)/world.ts:6:1
+    at eval (eval at run (file:///team/tools.ts:3:9), <anonymous>:1:5)
+    at run (data:text/javascript,throw:1:1)
     at async Promise.all (index 0)
     at data:text/javascript,throw:1:1
     at async node:internal/timers:1:2`;
   const toPath = (url: string) => decodeURI(url.replace("file://", "").replace(/\?.*/, ""));
-  expect(framesOf(error, toPath)).toEqual(["/my team/tools.ts:3:9", "/team/world.ts:5:1", "node:internal/timers:1:2"]);
+  expect(framesOf(error, toPath)).toEqual([
+    "/my team/tools.ts:3:9",
+    "/team (2)/tools.ts:4:2",
+    "/team/world.ts:5:1",
+    "/team (2)/world.ts:6:1",
+    "node:internal/timers:1:2",
+  ]);
   expect(framesOf("no error", toPath)).toEqual([]);
 });
