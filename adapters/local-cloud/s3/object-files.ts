@@ -83,7 +83,10 @@ export class ObjectFiles {
     this.#buckets.delete(bucket);
     this.#shards.clear();
     const folder = this.#folder(bucket);
-    for (const shard of await readdir(folder)) await rmdir(join(folder, shard));
+    for (const entry of await readdir(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      await (entry.isDirectory() ? rmdir(path) : rm(path));
+    }
     await rmdir(folder);
   }
 

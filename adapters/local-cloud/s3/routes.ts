@@ -111,10 +111,14 @@ async function objectRoute(
   send(response, 200, "", { etag: `"${metadata.etag}"`, ...checksumHeaders(received.checksums) });
 }
 
+const UPLOAD_PARAMETERS = new Set([...OBJECT_PARAMETERS, "uploads", "uploadId", "partNumber"]);
+
 async function uploadRoute({ objects, uploads, space }: S3Services, call: S3Request): Promise<void> {
   const { request, response, bucket, key, query } = call;
+  if ([...query.keys()].some((name) => !UPLOAD_PARAMETERS.has(name))) throw unsupported(request);
   const id = query.get("uploadId") ?? "";
   if (request.method === "POST" && query.has("uploads")) {
+    refuseUnsupportedHeaders(request);
     const UploadId = await uploads.begin({ bucket, key, headers: keptHeaders(request.headers) });
     return send(response, 200, toXml("InitiateMultipartUploadResult", { Bucket: bucket, Key: key, UploadId }));
   }

@@ -12,6 +12,7 @@ import {
   GetObjectCommand,
   HeadObjectCommand,
   ListObjectsV2Command,
+  ListPartsCommand,
   PutObjectCommand,
   PutObjectTaggingCommand,
   S3Client,
@@ -256,6 +257,16 @@ test("a subresource of an object and a conditional deletion are refused, and the
     await expect(attempt()).rejects.toMatchObject({ $metadata: { httpStatusCode: 501 } });
   }
   expect(await text(Key)).toBe("body");
+});
+
+test("a multipart upload with encryption, and a listing of its parts by pages, are refused", async () => {
+  const upload = { Bucket, Key: "parts" };
+  const encrypted = new CreateMultipartUploadCommand({ ...upload, SSECustomerAlgorithm: "AES256" });
+  await expect(s3.send(encrypted)).rejects.toMatchObject({ $metadata: { httpStatusCode: 501 } });
+  const { UploadId } = await s3.send(new CreateMultipartUploadCommand(upload));
+  const page = new ListPartsCommand({ ...upload, UploadId, MaxParts: 1 });
+  await expect(s3.send(page)).rejects.toMatchObject({ $metadata: { httpStatusCode: 501 } });
+  expect((await s3.send(new ListPartsCommand({ ...upload, UploadId }))).Parts ?? []).toEqual([]);
 });
 
 test.each([

@@ -34,4 +34,7 @@ test("a file that a file browser left is neither a bucket nor an object", async 
   await objects.commit("mgrpo", { key: "weights", received, headers: {}, onlyIfAbsent: true });
   expect(await objects.buckets()).toEqual(["mgrpo"]);
   expect((await objects.listObjects("mgrpo")).map(({ key }) => key)).toEqual(["weights"]);
+  await objects.delete("mgrpo", "weights");
+  await objects.deleteBucket("mgrpo");
+  expect(await objects.buckets()).toEqual([]);
 });
