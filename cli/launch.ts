@@ -34,7 +34,7 @@ import { preflight } from "./local/preflight.ts";
 import { runNameOf } from "./local/run-name.ts";
 import { startOrResume } from "./local/start-or-resume.ts";
 import { type WorkerSpec, workersOf } from "./local/workers.ts";
-import { readQuestions, refuseEmptyStages, refuseSkippedSuites } from "./questions.ts";
+import { checkRunQuestions, readQuestions } from "./questions.ts";
 import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
 import { storeNames } from "./store-names.ts";
 import { MGRPO, quoted } from "./terminal/name.ts";
@@ -80,8 +80,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
       config,
       () => bases,
       () => {
-        refuseEmptyStages(config, questions);
-        refuseSkippedSuites(config, questions);
+        checkRunQuestions(config, questions);
         return questions;
       },
       raised,

@@ -1,4 +1,6 @@
 /** @file Reads a run's questions, reports those that the team cannot be asked, and refuses suites and curriculum stages without questions. */
+
+import { contentOf, copiesOf } from "../adapters/benchmarks/copies.ts";
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
@@ -39,9 +41,36 @@ export function refuseEmpty({ name, skip = 0 }: EvaluationSuite, available: numb
   throw new MgrpoError("config-invalid", `suite '${name}' asks nothing: ${why}`);
 }
 
-/** Refuses a run with a stage of the curriculum that has no training question, before anything of the run is stored. */
-export function refuseEmptyStages(config: RunConfig, { train }: QuestionSet): void {
+/**
+ * Checks the questions of a run before anything of it is stored. Refuses a stage of the curriculum without training questions, a suite that
+ * skips all of its questions, and a published benchmark whose questions are trained on.
+ */
+export function checkRunQuestions(config: RunConfig, set: QuestionSet): void {
+  refuseEmptyStages(config, set);
+  refuseSkippedSuites(config, set);
+  for (const suite of config.evaluation.suites) reportTrainedQuestions(suite, set);
+}
+
+function refuseEmptyStages(config: RunConfig, { train }: QuestionSet): void {
   for (const stage of config.curriculum.keys()) poolOf(config, train, stage);
+}
+
+/** A suite of the user's own file may ask training questions on purpose: one line says that its score is not held-out. */
+function reportTrainedQuestions({ name, benchmark }: EvaluationSuite, { train, suites }: QuestionSet): void {
+  const asked = suites?.[name]?.questions ?? [];
+  if (asked.length === 0) return;
+  const trained = new Set(train.map(contentOf));
+  const both = asked.filter((question) => copiesOf(question).some((copy) => trained.has(copy)));
+  const [first] = both;
+  if (first === undefined) return;
+  const found = `suite '${name}': ${both.length} of ${counted(asked.length, "question")} are also training questions (such as '${first.id}')`;
+  if (benchmark !== "jsonl") {
+    throw new MgrpoError(
+      "config-invalid",
+      `${found}: remove them from the training questions: a benchmark must not be trained on`,
+    );
+  }
+  console.error(`${found}, so its score is not held-out`);
 }
 
 /**

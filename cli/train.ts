@@ -9,7 +9,7 @@ import { preflight } from "./local/preflight.ts";
 import { checkNewRun, createRunFolder, runFolder } from "./local/run-folder.ts";
 import { freeRunName } from "./local/run-name.ts";
 import { trainLocally } from "./local/train-locally.ts";
-import { readQuestions, refuseEmptyStages, refuseSkippedSuites } from "./questions.ts";
+import { checkRunQuestions, readQuestions } from "./questions.ts";
 import { printOpening } from "./train/opening.ts";
 import { printSummary } from "./train/run-summary.ts";
 import { openDashboard } from "./ui/child.ts";
@@ -41,8 +41,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   });
   findings.settle();
   const questions = await readQuestions(recipe, config);
-  refuseEmptyStages(config, questions);
-  refuseSkippedSuites(config, questions);
+  checkRunQuestions(config, questions);
   const folder = createRunFolder(config);
   const dashboard = await openDashboard(run, options.open);
   printOpening(config, folder, bases, dashboard?.link);

@@ -21,6 +21,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { frozen } from "../../core/frozen.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { openReader, type Reader } from "../tools/documents/reader.ts";
+import { contentOf, copiesOf } from "./copies.ts";
 import { loadGaia } from "./gaia.ts";
 import { loadJsonl } from "./jsonl.ts";
 import { loadReasoningGym } from "./reasoning-gym.ts";
@@ -144,10 +145,7 @@ function refuseHeldOutQuestions(
   heldOut: readonly Question[],
   where: string,
 ): void {
-  const contentOf = ({ prompt, facts }: Pick<Question, "prompt" | "facts">) => canonicalJson({ prompt, facts });
-  const held = new Set(
-    heldOut.flatMap(({ prompt, facts: own }) => [own, {}, null].map((facts) => contentOf({ prompt, facts }))),
-  );
+  const held = new Set(heldOut.flatMap(copiesOf));
   const both = train.find((question) => held.has(contentOf(question)));
   if (both === undefined) return;
   throw new MgrpoError(

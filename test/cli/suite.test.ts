@@ -8,7 +8,7 @@ import { withBenchmarks } from "../../adapters/benchmarks/load.ts";
 import { submissionFiles } from "../../adapters/benchmarks/submission.ts";
 import { loadWebWalkerQa } from "../../adapters/benchmarks/webwalkerqa.ts";
 import { loadXbench } from "../../adapters/benchmarks/xbench.ts";
-import { refuseSkippedSuites } from "../../cli/questions.ts";
+import { checkRunQuestions } from "../../cli/questions.ts";
 import { chooseSuite } from "../../cli/suite/choose.ts";
 import { evaluateSuite } from "../../cli/suite/evaluate.ts";
 import { evaluationId } from "../../cli/suite/identity.ts";
@@ -260,10 +260,34 @@ test("a run is refused if a suite skips all questions of its set, but not if the
   const question = { id: "held-out-0", kind: "any", level: 1, prompt: "?", answer: "!", facts: {} };
   const config = (skip: number) => teamConfig({ evaluation: { suites: [{ name: "all", skip }] } });
   const refusing = (skip: number, heldOut: readonly Question[]) => () =>
-    refuseSkippedSuites(config(skip), { train: [], heldOut: [...heldOut] });
+    checkRunQuestions(config(skip), { train: [{ ...question, id: "trained", prompt: "!" }], heldOut: [...heldOut] });
   expect(refusing(1, [question])).toThrow(
     "suite 'all' asks nothing: it skips 1, and its set has 1 question: lower skip",
   );
   expect(refusing(0, [question])).not.toThrow();
   expect(refusing(0, [])).not.toThrow();
+});
+
+test.each<[NonNullable<EvaluationSuite["benchmark"]>, string | undefined, string | undefined]>([
+  [
+    "reasoning-gym",
+    "suite 'own': 1 of 2 questions are also training questions (such as 'asked-0'): remove them",
+    undefined,
+  ],
+  [
+    "jsonl",
+    undefined,
+    "suite 'own': 1 of 2 questions are also training questions (such as 'asked-0'), so its score is not held-out",
+  ],
+])("a suite of %s that asks a copy of a training question", (benchmark, refusal, line) => {
+  const question = (id: string, prompt: string) => ({ id, kind: "any", level: 1, prompt, answer: "!", facts: null });
+  const asked = [question("asked-0", "What follows?"), question("asked-1", "What else?")];
+  const config = teamConfig({ evaluation: { suites: [{ name: "own", benchmark, data: "file" }] } });
+  const set = { train: [question("trained", "What follows?")], heldOut: [], suites: { own: { questions: asked } } };
+  const written = vi.spyOn(console, "error").mockReturnValue();
+  const check = () => checkRunQuestions(config, set);
+  if (refusal === undefined) check();
+  else expect(check).toThrow(refusal);
+  expect(written.mock.calls).toEqual(line === undefined ? [] : [[line]]);
+  written.mockRestore();
 });
