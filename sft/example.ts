@@ -10,7 +10,7 @@ import type { ShowResponse } from "./shown-response.ts";
 
 export interface Example {
   readonly tokens: readonly number[];
-  /** Half-open spans of the assistant's turns, each with its end-of-turn token. */
+  /** Half-open spans of the turns that are trained on, each with its end-of-turn token. */
   readonly turns: readonly (readonly [start: number, end: number])[];
   /** Length of the prompt, if turns that are context stand between it and the first of `turns`. Absent: the first turn follows it. */
   readonly promptTokens?: number;

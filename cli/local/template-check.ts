@@ -1,7 +1,7 @@
 /**
  * @file Whether training supports a model's chat template: it accepts the agent's settings, shows its system message, and only appends as
- * turns are added. It is rendered turn by turn, with one tool in place of the agent's own, before anything is computed. The refusal of a
- * template that rewrites earlier messages names the first setting that would make it pass, if there is one.
+ * turns are added. It is rendered turn by turn, with one tool in place of the agent's own, before anything is computed. A refusal with
+ * `prefix-drift` names the first of REMEDIES that would make the template pass, if there is one.
  */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -12,7 +12,7 @@ import { SENTINEL, type ToolDisplay } from "../../engine/tokenizer/tool-display.
 
 /** Conversations to render, as the number of tool responses to each turn. */
 const SHAPES: readonly (readonly number[])[] = [[1], [2], [1, 1], [2, 1, 3]];
-/** Settings that may help a template that rewrites earlier messages, best first. */
+/** Changes of settings with which a template that is refused with `prefix-drift` may pass, best first. */
 const REMEDIES: readonly Partial<TemplateSettings>[] = [
   { thinking: false },
   { thinking: true },
