@@ -77,7 +77,10 @@ export function scoresOf(run: EvaluatedRun | undefined, suite: string | undefine
   return run?.heldOut.find((one) => one.suite === suite && one.team === team)?.questions ?? [];
 }
 
-/** Open-book suites evaluated before and after training in any of the runs, those above temperature 0 first. */
+/**
+ * Open-book suites evaluated before and after training in any of the runs, those above temperature 0 first. Of a run whose only evaluated team
+ * is the untrained one, also the suites of that team.
+ */
 export function comparedSuites(runs: readonly EvaluatedRun[]): Suite[] {
   const suites = new Map(runs.flatMap(suitesOf).map((one) => [one.suite, one]));
   return [...suites.values()].sort((a, b) => Number(a.temperature === 0) - Number(b.temperature === 0));

@@ -60,7 +60,13 @@ export const EngineConfig = z.strictObject({
       "Whether the worker has its machine to itself: its threads then spin while they wait for each other, and auto plans with three quarters of the machine's memory instead of a quarter.",
     ),
   slots: z.int().positive().default(32).describe("Sequences that are decoded together: KV-cache slots."),
-  microBatchTokens: z.int().positive().default(4096).describe("Tokens of one training micro-batch, padding included."),
+  microBatchTokens: z
+    .int()
+    .positive()
+    .default(4096)
+    .describe(
+      "Maximum tokens of one training micro-batch, padding included. A longer sequence is a micro-batch of its own.",
+    ),
   gradientCheckpointing: GradientCheckpointing.default("auto").describe(
     "Whether the backward pass recomputes each layer's activations (on), or they are kept (off): faster, more memory. auto: off if the worker's share of the memory allows it (dedicated).",
   ),

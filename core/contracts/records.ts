@@ -1,5 +1,5 @@
 /**
- * @file The DynamoDB records of runs. Each is one small item, changed only by the writes of core/training. The keys (`pk`, `sk`,
+ * @file The DynamoDB records of runs. Each is one item, changed only by the writes of core/training. The keys (`pk`, `sk`,
  * in keys.ts) are not part of the record.
  *
  *     under the run      RUN, STEP, AGENT, WORKER, JOB; FLEET (fleet-record.ts); the spending records TOOLS, JUDGES and AGENTS (spending.ts);

@@ -39,7 +39,9 @@ export type OpenModel = (spec: LanguageModelSpec, environment: ToolsOpening["env
 /**
  * Opens what `config.tools` sets, MCP servers included. Rejects with `config-invalid` for an invalid setting, a missing
  * key, an MCP tool that is missing or cannot be offered, or a model without a price under a dollar limit; with
- * `tool-backend` if an MCP server does not start or list its tools, or a tool's JSON Schema cannot be used.
+ * `tool-backend` if an MCP server does not start or list its tools, or a tool's JSON Schema cannot be used; with
+ * `not-found` if a replay lacks the stored list of a server's tools; with `run-halted` if the request for that list
+ * exceeds the run's budget.
  */
 export async function openWebTools(opening: ToolsOpening, openModel: OpenModel = openDefault): Promise<OpenedTools> {
   const { config } = opening;

@@ -1,6 +1,6 @@
 /**
- * @file One graph per pass of full training (whole-passes.ts): log-probs alone, or loss and gradient. B, T and R vary from run to run. Also the
- * lengths, positions and mask that layered.ts shares.
+ * @file Full training with one graph per pass (whole-passes.ts): log-probs alone, or loss and gradient. B, T and R vary from run to run. Also the
+ * lengths, positions and mask that layer-by-layer training (layered.ts) shares.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../../checkpoint/config.ts";
