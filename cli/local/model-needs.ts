@@ -1,6 +1,6 @@
 /**
  * @file The memory that a worker needs to sample from a model and train it: for one model, part by part, and for a whole team before it
- * trains (preflight). Of the weights, only headers are read.
+ * trains (preflight). Also counts a model's parameters. Of the weights, only headers are read.
  */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";

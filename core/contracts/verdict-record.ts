@@ -8,7 +8,7 @@ export const VerdictRecord = z.strictObject({
   /** SHA-256 of what is judged. */
   subject: z.string().max(64),
   judge: JudgeName,
-  /** Grows with each claim: of two concurrent claims, one wins. */
+  /** A claim adds 1, on condition that the number is still the one it read. So of two concurrent claims, only one succeeds. */
   asks: z.int().nonnegative(),
   /** Identifies the call that made the last claim. Absent: no claim was made. */
   token: z.string().max(64).exactOptional(),

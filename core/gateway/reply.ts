@@ -53,7 +53,7 @@ export function readReply(
   return { thinking, text: calls.length > 0 ? (before + end).trim() : afterThinking, calls, unparsed };
 }
 
-/** A turn's thinking, and the text after it. */
+/** A turn's thinking, and its text: what comes after the thinking or, if the turn was cut while thinking, before it. */
 export function splitThinking(turn: string): { thinking: string; text: string } {
   const end = turn.lastIndexOf(END_OF_THOUGHT);
   if (end >= 0) {
@@ -61,7 +61,6 @@ export function splitThinking(turn: string): { thinking: string; text: string } 
     return { thinking: thought.trim(), text: turn.slice(end + END_OF_THOUGHT.length).trimStart() };
   }
   const start = turn.indexOf("<think>");
-  // Cut while it was thinking: there is no text after it yet.
   return start < 0
     ? { thinking: "", text: turn }
     : { thinking: turn.slice(start + "<think>".length).trim(), text: turn.slice(0, start) };

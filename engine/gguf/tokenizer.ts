@@ -1,7 +1,7 @@
 /**
  * @file A GGUF file's tokenizer as Hugging Face's `tokenizer.json` and `tokenizer_config.json`. GGUF stores the vocabulary, token types, and merges
  * or scores, but only the name of the pre-tokenizer, which llama.cpp implements in code. The pre-tokenizers here match
- * the originals.
+ * those of the original `tokenizer.json` files.
  */
 import * as z from "zod";
 import { MgrpoError } from "../../core/errors.ts";
