@@ -121,7 +121,7 @@ function messageOf(part: ChatPart): LanguageModelV3Message {
   return { role: "assistant", content: [...thoughts, ...words, ...calls.map(callPartOf)] };
 }
 
-/** The arguments of an answered call are valid JSON. */
+/** The arguments of an answered call are valid JSON, or blank, which stands for `{}`. */
 function callPartOf({ id, name, arguments: written, signature }: ApiToolCall) {
   return {
     type: "tool-call" as const,

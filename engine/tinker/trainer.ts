@@ -8,8 +8,8 @@
  * sequence's targets, the weights are scaled by their number; the number of sequences is known only at the step. A step's calls are a function
  * of weights and batch, byte for byte, which lets a successor resume a dead process's step (journal.ts).
  *
- * If a call of a step fails, even the first, part of the gradient, or its update, may be on the server: every later call but `load` and `close`
- * rejects with `replay-failed`.
+ * If a request of `optimizerStep` fails, even the first, part of the gradient, or its update, may be on the server: every later call but `load`
+ * and `close` rejects with `replay-failed`.
  */
 import type { StepOptimizer } from "../../core/contracts/agent-config.ts";
 import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
@@ -239,7 +239,10 @@ function refuseOwnOptimizer({ followsEpsilon, followsBeta1 }: ServerBehavior["op
   );
 }
 
-/** For the server's own optimizer, everything but the learning rate is left to the server. Refuses settings that would make weights NaN. */
+/**
+ * For the server's own optimizer, everything but the learning rate is left to the server. Refuses invalid settings, and gradient clipping on a
+ * server that does not clip.
+ */
 function adamParams(config: StepOptimizer, scale: number, clips: boolean, baseUrl: string): AdamParams {
   if ("kind" in config) {
     checkServerStep(config, scale);

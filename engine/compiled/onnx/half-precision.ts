@@ -1,9 +1,10 @@
 /**
  * @file Half precision in a graph that was traced in float32: weights stored in half precision, and matrix products in bfloat16.
  *
- *     a weight   is cast to float32 in the graph, so that the runtime maps it as stored and holds its float32 copy only while it is in use.
- *                Embedding rows are gathered first and cast afterwards
- *     a product  under `precision: bf16`, unless it is `exact`, reads bfloat16 (a stored bfloat16 weight as it is); its result is cast back
+ *     a weight   is cast to float32 in the graph. Unless the runtime folds the Cast, it maps the weight as stored and holds the float32 copy only
+ *                while it is in use. With `gathersBeforeCast`, embedding rows are gathered first and cast afterward
+ *     a product  under `precision: bf16`, unless it is `exact`, reads bfloat16 (a stored bfloat16 weight as it is), or float32 rounded to it
+ *                if the provider cannot multiply bfloat16; its result is cast back
  */
 import type { Precision } from "../../../core/contracts/engine.ts";
 import { type Attribute, DATA_TYPES, type ExternalTensors, type Graph, type GraphNode } from "./serialize.ts";

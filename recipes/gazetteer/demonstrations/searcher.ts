@@ -1,7 +1,8 @@
 /**
  * @file Demonstrations of the searcher: search for the names in the task, open the titles until a page has the answer, report it. Where no
  * page found has the answer, which is rare, only the first is opened, and the report is `not found`; every other report is correct. Some
- * tasks are those of an imperfect planner: a constraint is missing, the whole question is delegated, or the task is worded as a question.
+ * tasks are those of an imperfect planner: a constraint is missing, the task is worded as a question, or the whole question is delegated. For a
+ * whole question, the page of the country asked about is opened last, even if no page found names that country.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Demonstration, DemonstrationTurn } from "../../../core/recipe.ts";

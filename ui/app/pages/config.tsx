@@ -1,4 +1,4 @@
-/** @file The run's resolved config: each agent's model, tools and system message, then the whole config as JSON. */
+/** @file The run's resolved config: each agent's model, tools, sub-agents and system message, then the whole config as JSON. */
 import { useRoute } from "preact-iso";
 import type { RunView } from "../../views.ts";
 import { useView } from "../load.ts";
