@@ -23,8 +23,8 @@ const CONDITIONS: readonly (readonly [name: string, condition: TableCondition, a
   ["absent, fails", { absent: ["s"] }, false],
   ["equals", { equals: [["map", "x.y"], "a"] }, true],
   ["equals, fails", { equals: [["n"], 2] }, false],
-  ["equals, another type", { equals: [["n"], "1"] }, false],
-  ["equals, absent", { equals: [["z"], "a"] }, false],
+  ["equals, another type, fails", { equals: [["n"], "1"] }, false],
+  ["equals, no such field, fails", { equals: [["z"], "a"] }, false],
 ];
 
 async function insertNew(table: Table, keys: FreshKeys, item: TableItem) {

@@ -90,7 +90,7 @@ export function textsOf(tokens: readonly number[], { decode }: Pick<Tokenizer, "
     if (i - start < WINDOW_TOKENS) return own;
     // The next window includes the tokens of an unfinished character, so that its text ends the same way.
     start = i + 1 - MAX_UNFINISHED_TOKENS;
-    // What the new window's text contains already, without the unfinished character.
+    // The tokens so far have added all of the new window's text except the unfinished character.
     added = decode(tokens.slice(start, i + 1)).length - (text.length - end);
     return own;
   });

@@ -122,7 +122,7 @@ function byPrediction(
   return { offsets, ...sorted };
 }
 
-/** The vectors of `linear` and `clipped-token` (losses.ts), [R]; zeros for the one that is not used. */
+/** The vectors of `linear` and `clipped-token` (losses.ts), [R]. Those that the loss does not use are zeros. */
 export interface LossVectors {
   readonly linearWeights: Float32Array;
   readonly clippedWeights: Float32Array;

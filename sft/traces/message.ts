@@ -119,7 +119,7 @@ const Other = z
   .transform(({ type }): MessagePart => ({ kind: "other", type }));
 
 const PartSchema = z.union([...Texts, ...Calls, ...Responses, Other]);
-/** A string that is a JSON list of content blocks is read as those blocks: span events cannot hold a list. */
+/** A string that is a JSON list of content blocks is read as those blocks: attributes of span events cannot be lists of objects. */
 const Blocks = z.array(z.union([...Texts.slice(1), ...Calls, ...Responses])).min(1);
 const ResponseBlocks = z.array(z.union(Responses)).min(1);
 /** What a string must hold to be read as blocks. Text blocks have only these keys, unlike an answer that is itself a JSON list with `text` keys. */

@@ -51,7 +51,7 @@ async function textOf(pdf: Pdf, maxCharacters: number): Promise<string> {
   return pages.join("\n\n");
 }
 
-/** unpdf comes without the tables of the predefined encodings (CMaps). The library silently leaves out text whose table is missing. */
+/** unpdf comes without the tables of the predefined encodings (CMaps). pdf.js silently leaves out text whose table is missing. */
 function withoutData(onMissingTable: () => void) {
   return class {
     async fetch({ kind }: { readonly kind: string }): Promise<never> {

@@ -25,7 +25,7 @@ let kernelsRegistered = false;
 export const traceGraph = (name: string, build: (scope: TraceScope) => void): TracedGraph => trace(name, build, false);
 
 /**
- * As `traceGraph`, for a large graph: declares the shapes of the values between nodes (`Graph.values`), so that the runtime reuses buffers
+ * As `traceGraph`, for a large graph: declares the shapes of the fp32 values between nodes (`Graph.values`), so that the runtime reuses buffers
  * without a long search. This may change how it fuses operators, and thereby the results' rounding.
  */
 export const traceWithShapes = (name: string, build: (scope: TraceScope) => void): TracedGraph =>
