@@ -5,10 +5,11 @@
  */
 import { openConversationModel } from "../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
+import { requireServer } from "../../adapters/llm/server-check.ts";
 import { checkTrackers } from "../../adapters/trackers/open.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { ignoredSettings } from "../../core/contracts/ignored-settings.ts";
-import { endpointOf, isEndpointPolicy } from "../../core/contracts/language-model.ts";
+import { endpointOf, isEndpointPolicy, LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { ownsPolicy, policySettings } from "../../core/contracts/shared-policy.ts";
 import { openToolbox } from "../../core/conversation/toolbox.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -63,7 +64,8 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
   }
   // Tools that need settings and keys are opened on the machine that uses them.
   const opensHere = site.workers === "here" || typeof module?.tools !== "function";
-  if (module && opensHere) await findings.attempt(() => refuseMissingTools(config, module));
+  if (module && opensHere) await refuseMissingTools(config, module, findings);
+  if (site.workers === "here") await requireServers(config, findings);
   if (site.workers === "here") checkMemory(config, bases, findings);
   await findings.attempt(() => site.checkStore(findings));
   return { findings, bases };
@@ -79,7 +81,8 @@ export async function preflightEvaluation(config: RunConfig): Promise<Bases> {
     await findings.attempt(() => openConversationModel(endpointOf(agent)));
   await findings.attempt(() => refuseMissingApp(config, "here"));
   const module = await findings.attempt(() => openToolsModule(recipe));
-  if (module) await findings.attempt(() => refuseMissingTools(config, module));
+  if (module) await refuseMissingTools(config, module, findings);
+  await requireServers(config, findings);
   const bases = await findings.attempt(() => readBases(config, "evaluate"));
   findings.settle();
   return bases ?? new Map();
@@ -138,12 +141,25 @@ async function checkAgent(
   return base;
 }
 
+/** Refuses model servers that do not answer, each once, all asked at the same time. */
+async function requireServers({ agents, judge }: RunConfig, findings: Findings): Promise<void> {
+  const named = Object.values(agents).flatMap((agent) => (isEndpointPolicy(agent.policy) ? [endpointOf(agent)] : []));
+  // A malformed one is a finding already.
+  const specs = [...named, ...(judge ? [judge.model] : [])].flatMap(
+    (spec) => LanguageModelSpec.safeParse(spec).data ?? [],
+  );
+  const byServer = new Map(specs.map((spec) => [spec.provider === "openai" ? spec.baseUrl : spec.provider, spec]));
+  await Promise.all([...byServer.values()].map((spec) => findings.attempt(() => requireServer(spec))));
+}
+
 /** Refuses tools that the recipe lacks, that no agent could be shown, or whose settings or keys are missing. */
-async function refuseMissingTools(config: RunConfig, module: ToolsModule): Promise<void> {
-  const { tools, close } = await openTools(module, { config, environment: process.env });
+async function refuseMissingTools(config: RunConfig, module: ToolsModule, findings: Findings): Promise<void> {
+  const opened = await findings.attempt(() => openTools(module, { config, environment: process.env }));
+  if (!opened) return;
   try {
-    for (const [name, agent] of Object.entries(config.agents)) openToolbox(name, agent, tools);
+    for (const [name, agent] of Object.entries(config.agents))
+      await findings.attempt(() => openToolbox(name, agent, opened.tools));
   } finally {
-    await close();
+    await opened.close();
   }
 }

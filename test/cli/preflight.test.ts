@@ -2,11 +2,12 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { preflight, preflightEvaluation } from "../../cli/local/preflight.ts";
+import { preflight, preflightEvaluation, type Site } from "../../cli/local/preflight.ts";
 import { checkRunsFolder, createRunFolder, readConfig } from "../../cli/local/run-folder.ts";
 import { withStoredConfig } from "../../cli/team-file.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
+import { serveHttp } from "../fakes/http-server.ts";
 import { RELAY, relaySettings, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
@@ -32,18 +33,20 @@ test("if a runs folder that cannot be written is the only finding, the error has
   expect(() => findings.settle()).toThrow(expect.objectContaining({ code: "storage-unwritable" }));
 });
 
-test("one pass finds a missing model, an unknown tool, an unknown engine and a runs folder that is a file", async () => {
+test("one pass finds a missing model, two unknown tools, an unknown engine and a runs folder that is a file", async () => {
   writeFileSync("runs", "");
   const config = await relay(
     "agents.main.model=nowhere",
     'agents.searcher.tools=["sextant"]',
     "agents.searcher.policy=torch",
+    'agents.main.tools=["abacus"]',
   );
   const { findings } = await preflight(config, site);
   const lines = findings.all.map(({ message }) => message);
-  expect(lines).toHaveLength(4);
+  expect(lines).toHaveLength(5);
   expect(lines.join("\n")).toMatch(/agents\.main\.model: no checkpoint folder 'nowhere'/);
   expect(lines.join("\n")).toMatch(/the recipe's tools\.ts has no tool 'sextant'/);
+  expect(lines.join("\n")).toMatch(/the recipe's tools\.ts has no tool 'abacus'/);
   expect(lines.join("\n")).toMatch(/'torch'/);
   expect(lines.join("\n")).toMatch(/runs cannot be written \(ENOTDIR\): run mgrpo in a folder that you can write to/);
   expect(() => findings.settle()).toThrow(lines.join("\n"));
@@ -87,6 +90,26 @@ test("before an evaluation, one pass finds rewards that cannot be opened and a m
   await expect(evaluation).rejects.toThrow(/rewards\(\) threw Error: no rubric.*no checkpoint folder 'nowhere'/s);
 });
 
+test("a model server that cannot be connected to is found before the run, once; one that answers with 404 is not, and neither is asked for a run elsewhere", async () => {
+  const running = await serveHttp((_, response) => response.writeHead(404).end());
+  const config = await relay(
+    "agents.main.policy=openai:http://127.0.0.1:1/v1",
+    `agents.searcher.policy=openai:${running}/v1`,
+    "agents.main.trained=false",
+    "agents.searcher.trained=false",
+    "judge.model=openai:http://127.0.0.1:1/v1#judge",
+  );
+  const fault =
+    /^model '.*' at http:\/\/127\.0\.0\.1:1\/v1 does not answer \(.+\): check that the server runs, and its URL$/;
+  const found = async (workers: Site["workers"]) => {
+    const { findings } = await preflight(config, { ...site, workers });
+    return findings.all.flatMap(({ message }) => (message.includes("does not answer") ? message : []));
+  };
+  expect(await found("here")).toEqual([expect.stringMatching(fault)]);
+  expect(await found("elsewhere")).toEqual([]);
+  await expect(preflightEvaluation(config)).rejects.toMatchObject({ message: expect.stringMatching(fault) });
+});
+
 test("a tool that cannot be described to an agent is refused: one without a Zod schema, or one whose key is not its name", async () => {
   const own = join(folder, "unshown");
   mkdirSync(own, { recursive: true });
@@ -102,9 +125,9 @@ test("a tool that cannot be described to an agent is refused: one without a Zod 
   expect(await messagesWith("find")).toEqual([
     expect.stringMatching(/tool 'find': its parameters are not a schema of Zod 4: write z\.strictObject/),
   ]);
-  expect(await messagesWith("seek")).toEqual([
-    expect.stringMatching(/has tool 'find' under the key 'seek': use its name as the key/),
-  ]);
+  const misnamed = (agent: string) =>
+    expect.stringMatching(`agents.${agent}.tools: .* has tool 'find' under the key 'seek': use its name as the key`);
+  expect(await messagesWith("seek")).toEqual([misnamed("main"), misnamed("searcher")]);
 });
 
 test("tools that a function opens are opened and closed once, and not at all if the workers are elsewhere", async () => {
