@@ -1,6 +1,6 @@
 /**
- * @file Creates the table, the bucket and its rule that expires abandoned uploads, unless they exist; deletes the table and the bucket. Each is
- * idempotent. `refuseForeignTable` and `refuseForeignBucket` look for other programs' data before a deletion.
+ * @file Creates the table, the bucket and its rule that expires abandoned uploads, unless they exist; deletes the table, single items and the
+ * bucket. Each is idempotent. `refuseForeignTable` and `refuseForeignBucket` look for other programs' data before a deletion.
  */
 import {
   CreateTableCommand,
@@ -38,7 +38,7 @@ export type LifecycleOutcome =
 /** Runs, and the test objects and items of `cloud check`. */
 const OUR_OBJECTS = /^(runs|check)\//;
 const isOurs = (pk: string) => isRunPartition(pk) || pk.startsWith("CHECK#");
-/** Items inspected before a table is deleted: other programs' tables may have the key (pk, sk) too. */
+/** The most items that are inspected before a table is deleted: other programs' tables may have the key (pk, sk) too. */
 const INSPECTED_ITEMS = 1000;
 const CONCURRENT_DELETES = 25;
 /** Days until the parts of an abandoned upload expire, as in a deployment (stacks/storage.ts). */
@@ -183,7 +183,10 @@ export async function refuseForeignBucket(s3: S3Client, bucket: string): Promise
   }
 }
 
-/** Rejects, before anything is deleted, if the table belongs to a deployment, or one of its first `INSPECTED_ITEMS` items is foreign. */
+/**
+ * Rejects, before anything is deleted, if the table belongs to a deployment, or if one of the inspected items is foreign: the first page of a
+ * scan, which has at most `INSPECTED_ITEMS` items and 1 MB.
+ */
 export async function refuseForeignTable(dynamo: DynamoDBClient, table: string): Promise<void> {
   const found = await describeTable(dynamo, table);
   // A table that is being deleted, by an interrupted `cloud destroy`, can no longer be read.

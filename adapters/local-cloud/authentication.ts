@@ -1,4 +1,7 @@
-/** @file How the local cloud authenticates requests: what a verifier reads, and why it refuses a request. */
+/**
+ * @file How the local cloud authenticates requests: what a verifier reads, why it refuses a request, and the verifier that compares only the
+ * access key ID. The one that checks signatures is in signature.ts.
+ */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Credentials } from "./credentials.ts";
 

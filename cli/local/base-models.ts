@@ -80,8 +80,8 @@ function checkSharing(
 }
 
 /**
- * Checks the template, and notes what describes the tools. An app may offer tools to any agent, and the config does not
- * name them.
+ * Checks the template, and notes if the system message describes the tools (`noteOnTools`). With an app, every agent is checked as if it had
+ * tools: the app may offer some to any agent, and the config does not name them.
  */
 function checkTools(
   name: string,

@@ -1,6 +1,6 @@
 /**
- * @file The checks before a run: its team, app, trackers, rewards, keys, tools, engines, base models, memory and store. One pass over the
- * config reports everything that is wrong, so that the user can fix everything at once. The tools module is loaded once, and its tools are
+ * @file The checks before a run: its team, app, trackers, rewards, keys, tools, engines, base models, memory and store. A failed check does not
+ * end the pass: all findings are reported together, so that the user can fix them at once. The tools module is loaded once, and its tools are
  * opened at most once.
  */
 import { openConversationModel } from "../../adapters/llm/converse.ts";

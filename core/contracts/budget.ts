@@ -1,4 +1,7 @@
-/** @file What a run may spend, and the check that workers, agents behind APIs and the judge have a price if there is a limit in dollars. */
+/**
+ * @file What a run may spend, and the checks of its prices. With a limit in dollars, workers, agents behind APIs and the judge must have a price.
+ * Prices of workers are refused without such a limit, and for agents that do not exist.
+ */
 import * as z from "zod";
 import type { ConfigFault } from "./config-fault.ts";
 import { isEndpointPolicy } from "./language-model.ts";

@@ -1,6 +1,6 @@
 /**
- * @file The DEPLOYMENT record, the only record that belongs to no run: bucket, schedule and fleets. The stacks write it. A table without
- * it belongs to no deployment; then no machines are started and there is no schedule to turn on or off.
+ * @file The DEPLOYMENT record, the only record that belongs to no run: bucket, release, schedule and fleets. The stacks write it. A table
+ * without it belongs to no deployment; then no machines are started and there is no schedule to turn on or off.
  */
 import * as z from "zod";
 import { AgentName } from "./names.ts";

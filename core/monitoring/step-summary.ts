@@ -16,9 +16,9 @@ import { ageOf, countSampledTokens } from "../training/step-plan.ts";
 
 export const StepSummary = z.strictObject({
   step: Step,
-  /** Wall-clock seconds; null if the step closed while the run was not followed. */
+  /** Wall-clock seconds; null if the process that makes the summary did not see the step close. */
   seconds: z.number().nullable(),
-  /** Dollars that the whole run had cost when the step closed. Absent: the run was not followed then. */
+  /** Dollars that the whole run had cost when the step closed. Absent if `seconds` is null. */
   usd: z.number().exactOptional(),
   /** Agent -> mean reward (eq 4, eq 5) of its rollouts or invocations; null if none counted. Unknown rewards do not count (`knownCalls`). */
   reward: z.record(AgentName, z.number().nullable()),

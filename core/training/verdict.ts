@@ -167,7 +167,10 @@ interface Asking {
   cost(): number | "unknown";
 }
 
-/** Waits for: the verdict. Unblocked by: the verdict, the deadline, or the caller's signal, whether or not the rewards heed the abort. */
+/**
+ * Waits for: the verdict. Unblocked by: the verdict or the error of the rewards, the deadline, or the caller's signal, whether or not the rewards
+ * heed the abort.
+ */
 function startAsk(clock: Clock, { seconds, question, signal: stop, ask }: VerdictRequest): Asking {
   const cut = new AbortController();
   const wake = new AbortController();

@@ -23,7 +23,7 @@ import {
 /** The most delegations in one turn. */
 export const CALLS_PER_TURN = 4;
 
-/** How often each decision goes wrong. */
+/** How often each decision goes wrong. What is then drawn at random, such as a field or a person, may still be the right one. */
 const PLANNER_ERROR_RATES = { guess: 0.1, stopEarly: 0.12, leaveOut: 0.04, wrongField: 0.03, noCalculation: 0.25 };
 const SEARCHER_ERROR_RATES = { wrongPerson: 0.1, wrongNumber: 0.15, wrongLine: 0.05, shortPage: 0.2 };
 

@@ -50,7 +50,7 @@ function chunksOf(reply: TurnReply, request: ChatCompletionRequest): object[] {
     choices: [{ index: 0, delta, finish_reason: finish, ...more }],
   });
   const content = contentOf(reply);
-  // In one chunk: that of the text, or that of the finish reason if the turn has no text.
+  // One chunk has all log-probs: that of the text, or that of the finish reason if the turn has no text.
   const sampled = logprobs ? { logprobs: logProbsOf(reply) } : {};
   return [
     chunk({ role: "assistant", content: content === null ? null : "" }),
@@ -69,7 +69,7 @@ const envelope = ({ exchange }: TurnReply, model: string, object: string) => ({
   model,
 });
 
-/** Null where a turn consists of calls only. */
+/** Null if the turn has calls and no text. */
 const contentOf = ({ text, calls }: TurnReply) => (text === "" && calls.length > 0 ? null : text);
 
 const callOf = ({ id, name, arguments: written }: TurnReply["calls"][number]) => ({
