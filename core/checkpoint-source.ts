@@ -5,7 +5,7 @@ import type { CheckpointFiles, LocalFile } from "./policy-ports.ts";
 /** Larger weight files stay where they are, and are not copied into a run's store. */
 export const LARGE_FILE_BYTES = 64 * 2 ** 20;
 
-/** A file outside the store. `stamp` (a time or an ETag) changes whenever the file is written, even if its size does not. */
+/** A file outside the store. `stamp` (a time or an ETag) changes when the file's content does, even if its size does not. */
 export interface FileState {
   readonly bytes: number;
   readonly stamp: string;

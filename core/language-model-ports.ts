@@ -21,7 +21,7 @@ export interface CompletionRequest {
   readonly maxTokens?: number;
   /**
    * Called for each attempt whose usage is unknown although its server may charge for it: cut off by its timeout, the signal or the server, or
-   * answered without usage, or with a usage of 0.
+   * answered without usage, or with content and a usage of 0.
    */
   readonly onUnknownUsage?: () => void;
 }

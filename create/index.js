@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * @file `npm create mgrpo <folder>`: copies template/ into a new folder. The project depends on the mgrpo of this package's own version, or
- * on the archive that `--mgrpo` names. Files whose names npm treats specially are kept under other names in the template.
+ * @file `npm create mgrpo <folder>`: copies template/ into a folder that is new or empty. The project depends on the mgrpo of this package's
+ * own version, or on the archive that `--mgrpo` names. Files whose names npm treats specially are kept under other names in the template.
  */
 import { cpSync, existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
@@ -57,7 +57,7 @@ function main() {
   if (name === undefined || positionals.length > 1) throw new Error(USAGE);
   const folder = create(name, values.mgrpo);
   const path = relative(".", folder) || ".";
-  // Shells accept double quotes everywhere.
+  // POSIX shells, cmd and PowerShell all accept double quotes.
   const quoted = /\s/.test(path) ? `"${path}"` : path;
   console.log(`Created ${folder}. Next:\n\n  cd ${quoted}\n  npm install\n  npm start\n`);
 }

@@ -17,7 +17,7 @@ export const EVENT_BYTES = 256 * 1024;
 
 type RequestExpressions = Pick<UpdateItemCommandInput, "UpdateExpression" | "ConditionExpression">;
 
-/** Why AWS would refuse the expressions of a request. Undefined if it would not. */
+/** The error that DynamoDB gives if an expression of the request exceeds these limits. Undefined: none does. */
 export function expressionFault(input: RequestExpressions): string | undefined {
   return faultOf("UpdateExpression", input) ?? faultOf("ConditionExpression", input);
 }

@@ -29,8 +29,8 @@ export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | 
   /** See `OpenModelOptions`. */
   readonly pauseSeconds?: number;
   /**
-   * Called for each request that was sent and then cut off (by `timeoutSeconds`, the caller's signal or the server) or
-   * answered without usage, or with a usage of 0.
+   * Called for each request that was sent and then cut off (by `timeoutSeconds`, the caller's signal or the server), answered without usage, or
+   * answered with content and a usage of 0.
    */
   readonly onUnknownUsage?: () => void;
 }

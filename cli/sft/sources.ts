@@ -21,7 +21,7 @@ import { type AgentDemonstration, correctConversations } from "./correct-rollout
 /** The demonstrations of one agent; at least one. @param tokenizerSha256 that of its tokenizer.json. */
 export type ExampleSource = (target: TargetAgent, tokenizerSha256: string) => readonly ExampleInput[];
 
-/** A demonstration in the agent's own layout, a line of an app's messages, or tokens as they were sampled. */
+/** A demonstration for the agent's own system message and tools, a line of an app's messages, or tokens as they were sampled. */
 export type ExampleInput = PlacedDemonstration | AppLine | PlacedExample;
 
 interface AppLine {
@@ -80,8 +80,8 @@ export async function openDemonstrations(
 }
 
 /**
- * The branches that an app's agent sampled, as examples. Throws `demonstrations-invalid` if there are none, or if their tokens are unknown or of
- * another tokenizer.
+ * The branches that an app's agent sampled, as examples. Throws `demonstrations-invalid` if there are none, if the run did not run the app, or if
+ * their tokens are unknown or of another tokenizer.
  */
 export function asSampled(
   own: readonly AgentDemonstration[],

@@ -58,7 +58,7 @@ function sharedPolicyParts({ agents }: RunConfig, name: string): { readonly text
   return [{ text: `policy of ${owner}` }, { text: `${percent(sharesOf(agents, owner).get(name) ?? 0)} of its loss` }];
 }
 
-/** An agent's model, its size, and what is trained (by default all weights). */
+/** An agent's model, its policy unless it is `compiled`, its size, and what is trained unless all weights are. */
 function partsOf(agent: AgentConfig, base: Parameters<typeof parameterCount>[1] | undefined) {
   const { model, policy, trained, lora } = agent;
   const parameters = base && parameterCount(agent, base);

@@ -208,7 +208,7 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
       recorder.tensor({ name: r, shape: rows }, rows, x.dtype),
     ];
   },
-  /** ONNX's RotaryEmbedding takes the same layout: x [B, T, heads * hd], angles [B, T, hd / 2]. */
+  /** x [B, T, heads * hd], cos and sin [B, T, hd / 2]: the layout that ONNX's RotaryEmbedding takes, too. */
   Rotate: (recorder, inputs, { heads }) => {
     const x = requireInput(inputs, "x");
     const names = ["x", "cos", "sin"].map((name) => recorder.full(requireInput(inputs, name)));

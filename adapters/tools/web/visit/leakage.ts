@@ -26,7 +26,10 @@ const BENCHMARK_PAGES = [
 
 /** In tokens: words, or characters of scripts without spaces. A shorter question may occur on an unrelated page. */
 const GRAM = 8;
-/** Share of the question's n-grams that a page must contain. The rest allows one edit in a long question, none in a short one. */
+/**
+ * Share of the question's n-grams that a page must contain. A changed token is in up to 8 of them, so a page may change any one token of a
+ * question of 87 tokens or more; a shorter question must be complete, except perhaps for tokens at its ends.
+ */
 const COPIED_SHARE = 0.9;
 
 export interface LeakageGuard {
