@@ -1,7 +1,7 @@
 /**
- * @file The ports to language models behind an API. Outages (429, 5xx, timeouts, after retries) are MgrpoError `endpoint-unavailable`,
- * retryable. What a retry cannot fix (401, 402, 404, a completion that does not match the schema) is `endpoint-refused`; if there was a
- * completion, its `usage` is in the evidence.
+ * @file The ports to language models behind an API. An outage that outlasts the retries (a rate limit, most 5xx, a timeout) is MgrpoError
+ * `endpoint-unavailable`, retryable. What a retry cannot fix (401, 402, 404, a completion that does not match the schema) is
+ * `endpoint-refused`; if there was a completion of known usage, the evidence has its `usage`.
  */
 import type { z } from "zod";
 import type { Sampling } from "./contracts/rollout.ts";
@@ -32,7 +32,7 @@ export interface Completion {
   readonly usage: TokenUsage;
 }
 
-/** A model that answers single requests: judges, `reason`, extraction. */
+/** A model that answers single requests: for judges, the tool `reason`, and extraction from pages. */
 export interface LanguageModel {
   complete(request: CompletionRequest, signal?: AbortSignal): Promise<Completion>;
 }

@@ -5,7 +5,7 @@
 #   booting --checks pass--> server, if the fleet has one --it answers--> worker under systemd, one run after another
 #
 #   a boot step fails; the server does not answer; server or worker fails five times in ten minutes: the instance terminates itself and logs the reason
-#   no run needs the worker: the instance terminates itself. In both cases the group starts no replacement
+#   no run needs the worker: the instance terminates itself. In both cases the group, if it can be reached, starts no replacement
 #   spot notice: the worker drains; the group starts another instance
 #   tick sets the group to 0: the worker drains; AWS terminates the instance
 set -euo pipefail
@@ -32,7 +32,8 @@ ship_log() {
   } |
     aws s3 cp --quiet - "s3://$MGRPO_BUCKET/logs/$FLEET/$(metadata instance-id).log"
 }
-# The reason is the last line of the shipped log. If the Auto Scaling group cannot be reached, a shutdown terminates the instance.
+# The reason is the last line of the shipped log. If the Auto Scaling group cannot be reached, a shutdown terminates the instance; the group
+# then replaces it.
 end_instance() {
   printf '{"level":"error","what":"instance ended","fleet":"%s","reason":"%s"}\n' "$FLEET" "$1" > /var/log/mgrpo-end.log
   ship_log || true

@@ -148,7 +148,7 @@ function refuseDecided(set: readonly string[], varied: string | undefined, { fro
   if (found === undefined) return;
   // `--set steps=n`, like --steps, gives every arm the same number.
   const refused = found === "steps" ? "varied" : "set or varied";
-  const instead = "use --name, --arms, --seeds, --steps, --tokens, --from or --questions";
+  const instead = "use <recipe>, --name, --arms, --seeds, --steps, --tokens, --from or --questions";
   throw new MgrpoError(
     "config-invalid",
     `${found} cannot be ${refused}, because the comparison decides it: ${instead}`,

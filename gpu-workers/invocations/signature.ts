@@ -40,10 +40,7 @@ export interface SignedCall {
   readonly headers: Record<string, string>;
   /** Whether a body is a report that answers this call, signed with the same secret. */
   isAuthenticReport(body: string, header: (name: string) => string | null): boolean;
-  /**
-   * Whether so much time has passed since it was signed that a refusal may be for its age: the machine may have slept while it was on its
-   * way.
-   */
+  /** Whether the call was signed so long ago that a refusal may be for its age: the machine may have slept while the call was on its way. */
   isOld(): Promise<boolean>;
 }
 

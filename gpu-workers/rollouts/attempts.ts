@@ -2,7 +2,7 @@
  * @file The attempts of one step: each runs one claimed rollout, and commits its outcome or gives its claim back.
  *
  *     claimed ──start──> running ──> committed                     the outcome object decides; the claim is left in place
- *                          ├──> quarantined ──start alone──> …     its sub-agent's workers died, or an engine thread ended in a retry
+ *                          ├──> quarantined ──start alone──> …     two workers of a sub-agent died, or a retry lost a worker or an engine thread
  *                          └──> released                           aborted, step closed, or run halted
  *
  * Any other error is a fault of this process. It is rethrown to the loop, and the claim of its rollout stays: once this worker counts as dead,
@@ -119,8 +119,8 @@ export class Attempts {
   async #run(view: LocalGroupView, k: number, signal: AbortSignal, isAlone: boolean): Promise<void> {
     const plan = planOf(this.#work, view, k);
     try {
-      // Alongside others, a rollout that may have ended a worker is not retried: it runs alone next. An engine thread that ends takes all
-      // its samples with it, so a rollout that loses its first attempt this way is retried alongside others.
+      // Alongside others, a rollout that two workers died of is not retried: it runs alone next. A worker or an engine thread that ends takes
+      // all its samples with it, so a rollout whose first attempt ends with one of them is retried alongside others.
       const canRetry = (error: MgrpoError, attempt: number) =>
         isAlone || !isMgrpoError(error, "worker-unavailable") || (error.retryable && attempt === 1);
       await this.commit(await attemptRollout(this.#work.host, plan, signal, canRetry));

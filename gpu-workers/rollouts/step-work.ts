@@ -19,7 +19,7 @@ export interface RolloutRole extends Omit<RolloutHost, "hasLiveSubAgents" | "dea
   readonly watch: StepWatch;
   readonly observer: WorkerObserver;
   readonly trajectories: TrajectoryCache;
-  /** Maximum number of conversations in flight. */
+  /** Maximum number of rollouts in flight, of all steps. */
   readonly capacity: number;
 }
 
