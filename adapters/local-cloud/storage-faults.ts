@@ -20,7 +20,10 @@ const NO_DAMAGE = /^LEVEL_LOCKED$|Too many open files|Cannot allocate memory/;
 const isOpenFailure = (error: Error): error is Error & { cause: Error } =>
   (error as { code?: string }).code === "LEVEL_DATABASE_NOT_OPEN" && error.cause instanceof Error;
 
-/** Translates an error of the file system or of LevelDB; any other is returned unchanged. `path` is used if the error names none. */
+/**
+ * Translates an error of the file system or of LevelDB that means a full disk, denied access, a file in the place of a folder, or damage. Any
+ * other error is returned unchanged. `path` is used if the error names none.
+ */
 export function storageFault(path: string, error: unknown): unknown {
   if (isMgrpoError(error) || !(error instanceof Error)) return error;
   const fault = isOpenFailure(error) ? error.cause : error;

@@ -20,10 +20,10 @@ export interface PlannedServing {
   readonly notes: readonly string[];
 }
 
-/** Nothing is trained or evaluated and no rollout runs: only the models and their engine settings matter. */
+/** Nothing is trained or evaluated and no rollout runs. A turn may take up to a day. */
 const SERVING = ["steps=1", "runner=native", "evaluation={}", "budget={}", "limits.turnSeconds=86400"];
 
-/** Caps the context of a model that belongs to no run, because the KV cache is allocated for the whole context. */
+/** Caps the context of a model that belongs to no run, because every slot's KV cache may need memory for the whole context. */
 const MAX_CONTEXT_TOKENS = 4096;
 /** `turnTokens` of such a model is its context divided by this. */
 const TURN_DIVISOR = 4;

@@ -3,7 +3,7 @@
  * attempt into an outcome.
  *
  *     open ──requests──> turns of each agent ──app returns──> ended: branches ──> outcome
- *       └── the app throws (except because of a limit), or its time is up ──> discarded: nothing is recorded
+ *       └── the app throws (except because of a limit), a turn has an outage, or time is up ──> discarded: nothing is recorded
  */
 import { linkSignals } from "../../core/any-signal.ts";
 import type { AgentSession, EndedSession, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
