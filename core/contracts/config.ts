@@ -1,6 +1,7 @@
 /**
  * @file The config of a run. Strict: an unknown key is an error. The defaults are our recommendation and are written only here and in the
- * files of this folder that this one imports. Every setting has a description, available at run time (`schema.description`).
+ * files of this folder that this one imports, directly or indirectly. Every setting has a description, available at run time
+ * (`schema.description`).
  */
 import * as z from "zod";
 import { type AgentConfig, Agents, decayFaults } from "./agent-config.ts";

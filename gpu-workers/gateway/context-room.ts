@@ -1,12 +1,12 @@
 /**
- * @file Finds conversations that cannot fit an agent's context before all of their text is tokenized: a few megabytes take longer than a
- * worker's lease. Only about as much text is tokenized as could fit.
+ * @file Finds conversations that are too long for an agent's context, and tokenizes only part of their text: a few megabytes would take
+ * longer than a worker's lease. Only about as much text is tokenized as could fit.
  */
 import type { AppMessage } from "../../core/contracts/app-chat.ts";
 import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";
 import type { TokenRoom, ToolSchema } from "../../core/ports.ts";
 
-/** Texts with at most this many characters per token of room are not probed: the caller counts the tokens of the whole conversation. */
+/** If all texts together have at most this many characters per token of room, none is probed: the caller counts the conversation's tokens. */
 const PROBE_CHARACTERS_PER_TOKEN = 8;
 
 /** The limit that a conversation exceeds. */
@@ -49,7 +49,7 @@ function textsOf(message: AppMessage): string[] {
   return [message.text, ...calls.map((call) => call.arguments)];
 }
 
-/** Whether texts that are long for the room take more tokens than it has. A long text is probed from its start. */
+/** Whether the texts take more tokens than the room has; false, without counting, if they are short. A long text is probed from its start. */
 function exceeds(texts: readonly string[], { tokens, count }: TokenRoom): boolean {
   const probe = PROBE_CHARACTERS_PER_TOKEN * Math.max(1, tokens);
   if (texts.reduce((sum, { length }) => sum + length, 0) <= probe) return false;

@@ -1,5 +1,5 @@
 /**
- * @file Joins the calls of one conversation: each repeats the history, so the longest contains the others. Conversations that differ in a
+ * @file Joins the LLM calls of one conversation: each repeats the history, so the longest contains the others. Conversations that differ in a
  * message are separate branches and stay separate.
  */
 import { createHash } from "node:crypto";

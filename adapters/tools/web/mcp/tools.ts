@@ -62,7 +62,7 @@ const STORED =
   ", according to the cached list: if the server has changed, use another tools.cache.folder or tools.cache.run";
 
 /**
- * The tools to offer, with what validates their calls. Throws if one does not exist or cannot be offered.
+ * The tools to offer, with what validates their calls. Throws if a tool that the settings name does not exist, or if one cannot be offered.
  * @param origin where the list is from, for the message about a tool that does not exist.
  */
 function selectTools(name: string, { only, without }: McpSettings, all: readonly McpTool[], origin = "") {
