@@ -80,10 +80,12 @@ export function algorithmFaults(team: OverridableTeam): ConfigFault[] {
   if (refreshEvery !== undefined && coefficient === 0) {
     faults.push([["algorithm", "kl", "refreshEvery"], NO_KL]);
   }
-  if (refreshEvery === 1 && coefficient > 0 && minibatches * epochs === 1) {
-    const message =
-      "with one optimizer step per batch, the reference is the version that is trained, so the penalty is 0: set it to 2 or more";
-    faults.push([["algorithm", "kl", "refreshEvery"], message]);
+  if (refreshEvery === 1 && coefficient > 0 && (kl.in === "reward" || minibatches * epochs === 1)) {
+    const cause =
+      kl.in === "reward"
+        ? "in the reward, the penalty is that of the version before the step, which is the reference"
+        : "with one optimizer step per batch, the reference is the version that is trained";
+    faults.push([["algorithm", "kl", "refreshEvery"], `${cause}, so the penalty is 0: set it to 2 or more`]);
   }
   return faults;
 }

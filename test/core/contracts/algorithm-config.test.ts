@@ -32,6 +32,10 @@ test.each<[object, RegExp]>([
     /^algorithm\.kl\.refreshEvery: with one optimizer step per batch, the reference is the version that is trained/,
   ],
   [
+    { kl: { in: "reward", refreshEvery: 1, coefficient: 0.1, estimator: "k1" }, minibatches: 2 },
+    /^algorithm\.kl\.refreshEvery: in the reward, the penalty is that of the version before the step, which is the reference/,
+  ],
+  [
     { turnWeight: 1, ratio: "sequence" },
     /^algorithm\.turnWeight: ratio 'sequence' spreads each turn's advantage over all tokens of 'main': set ratio to token, or turnWeight to 0$/,
   ],
