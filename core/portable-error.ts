@@ -11,7 +11,7 @@ export interface PortableError {
   readonly cause?: PortableError;
 }
 
-/** Causes that are kept: a chain of causes may be circular. */
+/** Maximum number of causes that are kept: a chain of causes may be circular. */
 const CAUSES = 10;
 
 export function toPortable(error: unknown, causes = CAUSES): PortableError {

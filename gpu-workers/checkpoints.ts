@@ -1,9 +1,9 @@
 /**
  * @file Manifests and their parts. Parts are verified against their hashes when they are read; `verifyTeam` verifies manifests. For each
- * agent, the parts of the manifest that was last read or published stay in memory, except Adam's state and the shards that this process has
- * just trained. So a process that has just trained a version, or already samples from it, does not load those parts again. Large parts of a
- * manifest are read and hashed one at a time, so at most one of them is in memory twice. Once read, they are in shared memory, so that the
- * engine's threads need no copy.
+ * agent, the parts of the manifest that was last read or published stay in memory, except Adam's state, the shards that this process has
+ * just trained, and parts outside the store. So a process that has just trained a version, or already samples from it, does not load those
+ * parts again. Large parts of a manifest are read and hashed one at a time, so at most one of them is in memory twice. Once read from the
+ * store, they are in shared memory, so that the engine's threads need no copy.
  */
 import type { OpenExternalPart } from "../core/checkpoint-source.ts";
 import { Manifest, type Part, type TeamManifest } from "../core/contracts/checkpoint.ts";
@@ -38,7 +38,7 @@ export const isWeights = (name: string): boolean =>
 
 /**
  * The SHA-256 that identifies a version's weights: the hash of its adapter (its base does not change), of its single file, of the list of
- * its shards' hashes, or of the endpoint of an agent behind an API.
+ * names and hashes of its shards and their index, or of the file that describes the model of an agent behind an API.
  */
 export function weightsSha256(files: Files): string {
   const adapter = files[ADAPTER];

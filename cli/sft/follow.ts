@@ -52,7 +52,7 @@ export async function followTraining(
   }
 }
 
-/** Draws the losses so far. Each evaluation replaces the file. */
+/** Draws the losses so far, in place of the earlier chart. */
 function writeCurve({ agent, plan, folder }: AgentTraining, progress: TrainingProgress): void {
   mkdirSync(dirname(folder), { recursive: true });
   writeFileSync(`${folder}-loss.svg`, drawLosses(agent, progress, plan.learningRate));

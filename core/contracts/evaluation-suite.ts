@@ -19,7 +19,8 @@ export const BENCHMARK_RUNS = 3;
 
 /**
  * Which questions of GAIA are asked. `readable`: those without a file, and those whose file the tool `read_attachment` can read as text.
- * `none`: those without a file. `all`: every question, for teams whose own tools read the files, by paths on this machine.
+ * `none`: those without a file. `all`: every question; if `read_attachment` cannot read the file, the prompt names its path, for a team's own
+ * tools.
  */
 export const Attachments = z.enum(["readable", "none", "all"]);
 export type Attachments = z.infer<typeof Attachments>;

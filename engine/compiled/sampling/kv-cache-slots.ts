@@ -105,7 +105,7 @@ export class KvCacheSlots {
   branch(entry: SlotEntry, { sequence, sharedTokens: length }: { sequence: string; sharedTokens: number }): void {
     const source = this.#inSlot.get(sequence);
     const parked = this.#parked.get(sequence);
-    // First, since memory may not suffice: then the entry stays empty.
+    // Restored first: if memory does not suffice, the entry stays empty.
     if (parked) this.#storage.restore(entry.slot, parked.kv);
     const { tokens, states } = source ?? parked ?? entry;
     Object.assign(entry, { tokens, states });
@@ -155,7 +155,7 @@ export class KvCacheSlots {
     const slot = this.#freeSlot();
     if (slot === undefined) return undefined;
     const parked = this.#parked.get(sequence);
-    // First, since memory may not suffice: then the sequence stays parked, and the slot free.
+    // Restored first: if memory does not suffice, the sequence stays parked and takes no slot.
     if (parked) this.#storage.restore(slot, parked.kv);
     const { tokens, states } = parked ?? { tokens: [], states: [] };
     const entry = { sequence, tokens, states, slot, isActive: true, isReleased: false, lastUse: 0 };
