@@ -1,6 +1,7 @@
 /**
  * @file One local cloud's random access keys, generated when its directory is first opened. A request with a different access key ID is
- * refused, so a worker of another cloud never writes here by mistake. Only the owner of the file can read it.
+ * refused, so a worker of another cloud never writes here by mistake. Only the owner of the file can read it,
+ * except on Windows, where file modes have no effect.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";

@@ -9,8 +9,9 @@
  *   v_a  truncated importance weight     kl_a KL estimate against the reference; neither masked nor clipped
  *
  * Without `tisCap` the anchor is the behavior policy and v = 1. With it, the two roles of the ratio are separated: the anchor is the
- * trainer's policy before the step (`proximal`), and the constant v = min(exp(proximal - behavior), cap) corrects for the sampler. In
- * the first minibatch r = 1, so with token ratios the derivative of the policy term is - weight * v * A.
+ * trainer's policy before the step (`proximal`), and the constant v = min(ratio of proximal to behavior, cap) corrects for the sampler.
+ * Like r, v is per token or per sequence. In the first minibatch r = 1, so with token ratios the policy term's derivative is
+ * -weight * m * v * A.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import { klTerm } from "./kl.ts";

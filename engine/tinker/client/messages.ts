@@ -1,6 +1,6 @@
 /**
- * @file The wire messages of the Tinker API for training and sampling: JSON, snake_case. N targets: a sequence of N + 1 tokens is
- * sent as N inputs and the N tokens that follow them, and every vector of its loss has N entries. Responses may have more fields. Based
+ * @file The wire messages of the Tinker API for training and sampling: JSON, snake_case. A sequence of N + 1 tokens is sent as N inputs
+ * and N targets, the token after each input, and every vector of its loss has N entries. Responses may have more fields. Based
  * on SDK 0.25.0 and SkyRL a9564572, whose responses are recorded in test/fixtures/tinker-transcript.txt.
  */
 import * as z from "zod";

@@ -1,10 +1,10 @@
 /**
- * @file The stages of every external call of a tool, in order:
+ * @file The stages of an external call of a tool, in order:
  *
  *     rollout's budget ──spent──> text               (context.budget, charged by the tool before any await, so in call order)
- *     cache ──hit──> the answer                      (cache)
+ *     cache ──hit──> the answer                      (cache; `callUncached` skips it)
  *     run's budget ──spent──> the run is halted      (runBudget)
- *     rate limit of the backend, retries             (backends)
+ *     rate limit and retries, if any                 (in `ask`: for JSON services, backend.ts)
  *     answer or error, without the secrets that were sent
  */
 import type { TokenBucket } from "limiter";
