@@ -27,7 +27,7 @@ export function buildProgram(): Command {
   return program.helpCommand(true);
 }
 
-/** After a parse error, names the help of the command that has it. */
+/** Makes each command point to its own help after a parse error. */
 function pointToHelp(command: Command, name: string): void {
   const lists = command.commands.length > 0 ? "commands" : "arguments and options";
   command.showHelpAfterError(`(${name} --help lists the ${lists})`);

@@ -50,12 +50,12 @@ export interface UnknownName {
 const BRAND = Symbol.for("mgrpo.error");
 
 /**
- * An error for its caller to act on: branch on `code`, and repeat the call later only if `retryable`. The message is one line: what happened,
- * where, what to do. `cause` is the foreign error behind it, if there is one.
+ * An error for its caller to act on: branch on `code`, and repeat the call later only if `retryable`. The message says in one line what
+ * happened, where, and what to do; an error that sums up several faults has one line for each. `cause` is the error behind it, if there is one.
  */
 export class MgrpoError extends Error {
   readonly code: ErrorCode;
-  /** True if the same call may succeed later (an outage), false if it cannot (a mistake). */
+  /** True if the same call may succeed later (an outage). False if it cannot, or only once someone has fixed the fault (a mistake, a full disk). */
   readonly retryable: boolean;
   /** The record, key or value that shows what is wrong. Never a secret. */
   readonly evidence: unknown;
@@ -101,8 +101,9 @@ export function errorChain(error: unknown): Error[] {
 
 /**
  * An error that only the user can fix: a service that refuses every request (a wrong key, an empty account, a wrong address), an app that
- * refuses the call or returns something invalid, an error in the recipe's rewards, or a judge that has failed for too long (`judge-failed`
- * that is not retryable). Returns the error itself, or the cause of a judge's failure; undefined for any other error, even a judge's bad answer.
+ * refuses the call or returns something invalid, an error in the recipe's rewards or in the schema of a tool, or a judge that has failed for too
+ * long (`judge-failed` that is not retryable). Returns the error itself, or the cause of a judge's failure; undefined for any other error, even a
+ * judge's bad answer.
  */
 export function refusalOf(error: unknown): MgrpoError | undefined {
   if (isMgrpoError(error, "judge-failed") && !error.retryable) return error;

@@ -1,6 +1,6 @@
 /**
- * @file The size of each function, and the objects whose events call it, as plain data; stacks/functions.ts deploys it and bench/simulate
- * computes with it.
+ * @file The size of each function, the objects whose events call it, and the schedule of tick, as plain data; stacks/ deploys them and
+ * bench/simulate computes with them.
  */
 
 export interface FunctionSize {

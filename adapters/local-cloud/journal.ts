@@ -32,7 +32,7 @@ export interface Journal {
 /** A journal is compacted to its pending events once the lines added since the last compaction reach this many bytes plus what it kept. */
 const COMPACTION_BYTES = 2 ** 20;
 
-/** `onCreated` is called with each event whose object now exists. */
+/** `onCreated` is called with the event of each announced object once the object exists. */
 export async function openJournal(path: string, onCreated: (event: PendingEvent) => void): Promise<Journal> {
   const unhandled = parseJournal(await readFile(path, "utf8").catch(emptyIfMissing));
   const file = new JournalFile(path, unhandled);
@@ -45,7 +45,7 @@ export async function openJournal(path: string, onCreated: (event: PendingEvent)
         try {
           file.handled(event.id);
         } catch {
-          // Without this line, the next start only looks the object up once.
+          // Without this line, the next start looks the object up, and delivers the event again if an object of this name exists.
         }
       };
     },

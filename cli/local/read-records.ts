@@ -44,7 +44,10 @@ export async function readOptimizers(
   });
 }
 
-/** Fleets whose instances refused to serve the run, and why; and evaluation fleets that the run gave up on, which does not halt it. */
+/**
+ * Fleets whose instances refused to serve the run, and why. Unless the run is halted, also evaluation fleets that it gave up on: that does not
+ * halt it.
+ */
 export async function readRefusals(store: Store, run: string) {
   const items = await store.table.query(tableKeys.run(run).pk, tablePrefixes.fleets);
   if (items.length === 0) return [];
