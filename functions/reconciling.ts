@@ -91,8 +91,8 @@ async function keepScheduleOn({ scheduleSwitch }: Pick<ControlledDeployment, "sc
 }
 
 /**
- * Gives each fleet the capacity that the runs need, and adds what it changed to `changes`. Then halts runs that have an agent without a live
- * worker and get no new ones. Returns the failures: one fleet's or run's failure does not stop the rest. Rejects if the
+ * Gives each fleet the capacity that the runs need, and adds what it changed to `changes`. Then halts each run in which a role of a fleet has no
+ * live worker and gets no new one. Returns the failures: one fleet's or run's failure does not stop the rest. Rejects if the
  * capacities cannot be read.
  */
 async function scaleFleets(

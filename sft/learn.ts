@@ -31,7 +31,7 @@ export interface TrainingPlan {
 }
 
 export interface TrainingExamples {
-  /** All training batches, in order, including those already trained on. May be endless. */
+  /** All training batches, in order, including those already trained on. They hold at least the plan's tokens, and may be endless. */
   readonly batches: Iterable<readonly Example[]>;
   readonly heldOut: readonly Example[];
 }

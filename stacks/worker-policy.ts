@@ -38,7 +38,7 @@ export function workerStatements(
   return [
     { actions: dynamodb("GetItem", "BatchGetItem", "Query"), resources: [table] },
     {
-      // Excludes the DEPLOYMENT record and the list of runs.
+      // Excludes the DEPLOYMENT record and the lists of runs.
       actions: dynamodb("PutItem", "UpdateItem"),
       resources: [table],
       conditions: withinPartitions(partitions),

@@ -20,8 +20,8 @@ export type BasePointer = z.infer<typeof BasePointer>;
 /**
  * Statistics of one training step of one agent's policy. Counts, `loss` and `entropy` cover the whole batch. The
  * fractions cover the trajectories that can have a gradient, in all epochs. `kl` and `maxRatioDeviation` cover those
- * that are computed before the first optimizer step: of several minibatches, only the first. `gradientNorm`: the mean
- * over the optimizer steps.
+ * whose gradient is computed before the first optimizer step: of several minibatches, only the first. `gradientNorm`:
+ * the mean over the optimizer steps.
  */
 export const TrainingStats = z.strictObject({
   loss: z.number(),

@@ -61,7 +61,7 @@ interface AgentWithOptimizer {
   readonly optimizer: { readonly kind?: string };
 }
 
-/** Agents that have no server whose optimizer could be used. */
+/** One fault for each agent that asks for a server's optimizer but is not on a Tinker server. */
 export function serverOptimizerFaults(agents: Readonly<Record<string, AgentWithOptimizer>>): ConfigFault[] {
   return Object.entries(agents).flatMap(([name, { policy, optimizer }]): ConfigFault[] => {
     if (optimizer.kind !== "server" || policy.startsWith("tinker:")) return [];

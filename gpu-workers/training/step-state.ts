@@ -113,7 +113,7 @@ export function agentStats(step: StepState, agent: AgentState): AgentStats {
   return { ...statsOf(step, [agent]), gradientNorm: norm, share };
 }
 
-/** Measures a pass, and reports its trajectories to `onTokens`. */
+/** Measures a pass, and reports its named trajectories to `onTokens`. */
 export function measurePass(entries: readonly PreparedEntry[], current: readonly number[][], config: TrainStepConfig) {
   const counts = { clipped: 0, masked: 0, truncated: 0, tokens: 0 };
   let [klSum, maxRatioDeviation] = [0, 0];

@@ -1,6 +1,6 @@
 /**
- * @file The questions: the total of one field over n people, each of whom takes one invocation of the searcher, with n from 0 to 20. Held-out
- * questions are about villages that no training question is about.
+ * @file The questions: the total of one field over n people, each of whom takes one invocation of the searcher, with n up to 20. With n = 0, the
+ * question itself gives the numbers. Held-out questions are about villages that no training question is about.
  */
 import * as z from "zod";
 import type { Question, QuestionSet } from "../../core/contracts/question.ts";

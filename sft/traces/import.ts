@@ -1,6 +1,6 @@
 /**
  * @file Traces of existing agents as demonstrations: recorded model calls, filtered, joined into conversations, and written as OpenAI
- * messages. The report counts every call: taken, contained in a longer one, or skipped for a reason.
+ * messages. The report counts every call: taken, contained in another one, or skipped for a reason.
  */
 import { isModelCall, readCall, refuseCutOff } from "./conventions.ts";
 import { conversationOf, demonstrationLine, type TracedConversation } from "./conversation.ts";
@@ -216,7 +216,10 @@ function scopesOf(candidates: readonly Candidate[]): Candidate[][] {
   return [...scopes.values()];
 }
 
-/** The longest conversations of a scope, with their thinking, if their score is high enough. */
+/**
+ * The longest conversations of a scope, completed with the thinking that only their prefixes recorded. If a score is asked for, skips those
+ * without one and those whose score is too low.
+ */
 function takeScored(scope: readonly Candidate[], { score }: TraceImportOptions, report: ImportReport): Candidate[] {
   return joinAndCount(scope, report).flatMap((joined) => {
     const { longest, contained } = joined;

@@ -48,7 +48,7 @@ const BY_AGENT: Readonly<Record<string, Demonstrator>> = {
   },
 };
 
-/** Half of the demonstrations are the planner's, half the searcher's. */
+/** Draws one of the two roles, each with probability 1/2, and names it in the demonstration. */
 function ofEitherRole<D extends Demonstration | undefined>(random: Random, demonstrate: (role: Demonstrator) => D): D {
   const [agent, role] = random.uniform() < 0.5 ? (["main", main] as const) : (["searcher", searcher] as const);
   const demonstration = demonstrate(role);
