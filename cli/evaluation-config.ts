@@ -196,7 +196,10 @@ function armOf(target: string, { stored, status, endpoint }: FoundTeam, wanted: 
   return wanted ?? stored?.arm ?? (endpoint ? ENDPOINT_ARM : "mgrpo");
 }
 
-/** Evaluating a run's last team with the run's seed reproduces the samples of the run's own evaluation, unless one of these applies. */
+/**
+ * Why sampled scores can differ from those of the run's own evaluation of this team. With none of these reasons, and no `--set` that changes how
+ * answers are sampled, the samples are the same.
+ */
 function scoreDifferences({ seed, agents, evaluation }: RunConfig, status: RunStatus): string[] {
   if (evaluation.suites.every(({ temperature }) => temperature === 0)) return [];
   const remote = Object.keys(agents).find((agent) => samplesElsewhere(agents[agent]?.policy ?? ""));

@@ -78,7 +78,8 @@ function* summary(report: ImportReport, to: string, conversations: number, files
   yield `  from ${count(found, "model call")} (${contained} contained in another) in ${count(files, "file")}`;
   if (otherSpans > 0) yield `  ${count(otherSpans, "other span")}`;
   if (cut > 0) yield `  ${cut} taken up to their second prompt: a demonstration has one`;
-  if (providerTools > 0) yield `  left out: ${count(providerTools, "definition")} of tools that the provider runs`;
+  if (providerTools > 0)
+    yield `  left out: ${count(providerTools, "definition")} of tools that no recipe can have, such as the provider's own`;
   const skipped = skippedOf(report);
   if (skipped.length > 0) yield `  skipped: ${skipped.reduce((sum, one) => sum + one.count, 0)}`;
   for (const { count: skips, why } of skipped) yield `    ${skips}  ${why}`;

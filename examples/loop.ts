@@ -1,8 +1,8 @@
 /**
  * @file GRPO from top to bottom: one model with three tools learns to answer questions about the countries of the world. There is no store, no
  * worker and no config. Each step draws questions, samples K rollouts of each, computes rewards and advantages, takes one optimizer step and
- * prints a line. Change anything. Two parts that GRPO does not depend on come from elsewhere: core/conversation parses turns and opens the
- * toolbox, recipes/atlas has the questions and the tools.
+ * prints a line. Change anything. The equations come from core/mgrpo; the engine samples and trains. Two parts that GRPO does not depend on come
+ * from elsewhere, too: core/conversation parses turns and opens the toolbox, recipes/atlas has the questions and the tools.
  *
  *     npm run example:loop [steps]
  */

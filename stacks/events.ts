@@ -1,7 +1,7 @@
 /**
  * @file The path of an object's event to a function: default event bus -> rule -> queue -> function. Of a batch, only failed events are
  * retried. After five deliveries, or if the rule cannot send it to the queue, an event goes to the dead-letter queue, and a later tick does its
- * work (functions/repair.ts).
+ * work (functions/ticking.ts).
  */
 /// <reference path="../.sst/platform/config.d.ts" />
 

@@ -5,8 +5,8 @@
  *     openai#<model>                  openai#gpt-5-mini                                  OpenAI's own
  *     bedrock[:<region>]#<model>      bedrock:eu-central-1#amazon.nova-pro-v1:0          Amazon Bedrock
  *
- * The part before the `#` is also an agent's `policy`, and the part after it that agent's `model`. API keys are never part of a config,
- * only the names of the environment variables that hold them.
+ * For an agent behind an API, the part before the `#` is its `policy`, where Bedrock requires the region, and the part after it is its `model`.
+ * API keys are never part of a config, only the names of the environment variables that hold them.
  */
 import * as z from "zod";
 import type { ConfigFault } from "./config-fault.ts";

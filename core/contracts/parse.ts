@@ -11,7 +11,7 @@ const REMEDY: Partial<Record<ErrorCode, string>> = {
   "tokenizer-damaged": ": download the file again, or restore it from a backup",
 };
 
-/** Issues that a message lists. All of them are in the error's evidence. */
+/** Maximum number of issues that a message lists. The error's evidence has all issues. */
 const MAX_ISSUES = 5;
 
 /** The parsed value. Throws an error with this code if the value does not match. `what`: names the value in the message. */

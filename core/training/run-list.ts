@@ -21,7 +21,7 @@ import type { Table, TableChange, TableCondition } from "../ports.ts";
 import { expiryOf } from "./retention.ts";
 import { insert, type StoreCommand, update } from "./store-commands.ts";
 
-/** Milliseconds that a run stays listed after its end, for late events and evaluations. */
+/** Milliseconds that a run stays listed once it is recorded as over, for late events and evaluations. */
 const ARCHIVE_AFTER_MILLISECONDS = 3_600_000;
 /** Minimum milliseconds between two writes of a run's progress. */
 const NOTE_EVERY_MILLISECONDS = 60_000;
@@ -79,8 +79,8 @@ export function noteProgress(listed: ListedRun, progress: string, storeTime: num
 }
 
 /**
- * For a run that is halted, or finished with nothing left to evaluate: once all its workers are dead, records that, and archives it an hour
- * later. `workers`: those that still have a WORKER record (past-workers.ts).
+ * For a run that is halted, or finished with nothing left to evaluate: once all its workers are dead, records the status as its progress,
+ * and an hour later archives the run. `workers`: those that still have a WORKER record (past-workers.ts).
  */
 export function archiveRun(
   listed: ListedRun,

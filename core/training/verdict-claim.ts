@@ -70,7 +70,7 @@ interface AskFailure {
   readonly queueSeconds: number;
 }
 
-/** Records a failure and begins the pause. Returns the updated record. */
+/** Records a failure and begins the pause, unless another caller has claimed the verdict since. Returns the claim with this failure either way. */
 export async function recordVerdictFailure(
   { table, clock }: ClaimStore,
   claim: VerdictRecord,

@@ -15,7 +15,7 @@ import type { Sessions } from "./agent-sessions.ts";
 
 export interface SubAgent {
   turn(session: AgentSession, request: TurnRequest, signal: AbortSignal): Promise<TurnReply>;
-  /** Commits the conversations whose replies were delivered, in the order of their tasks. Can be repeated until it succeeds. */
+  /** Commits the conversations whose replies were delivered, numbered in the order of their tasks. Can be repeated until it succeeds. */
   end(session: AgentSession, summary: SessionSummary, signal: AbortSignal): Promise<EndedSession>;
   /** Forgets the session. Best effort. */
   discard(session: Pick<AgentSession, "id">): void;

@@ -4,7 +4,7 @@
  */
 import * as tf from "@tensorflow/tfjs-core";
 
-/** x, available only after all of `earlier`. No gradient flows through it. */
+/** x, available only after all of `earlier`. The kernel has no gradient: call this outside `tf.grads`. */
 export function controlDependency<T extends tf.Tensor>(x: T, earlier: readonly tf.Tensor[]): T {
   if (earlier.length === 0) return x;
   const inputs = Object.fromEntries([x, ...earlier].map((tensor, i) => [i === 0 ? "x" : `earlier${i}`, tensor]));

@@ -1,6 +1,6 @@
 /**
- * @file A parameter's gradient as a graph output: `d:<parameter>` is the input `sum:<parameter>` plus this run's gradient, so that
- * micro-batches are summed while the gradient is still in the CPU cache. Both share one array: each element is read before it is written.
+ * @file A parameter's gradient as a graph output: `d:<parameter>` is the input `sum:<parameter>` plus the gradient of this graph run, so
+ * that micro-batches are summed while the gradient is still in the CPU cache. Both share one array: each element is read before it is written.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { Parameter, ParameterLayout } from "../../checkpoint/parameters.ts";
