@@ -1,12 +1,13 @@
 /**
- * @file What a worker runs, by its agent and role. `startLoops` starts the loops of an incarnation; what another file starts is marked with it.
+ * @file What a worker runs, by its agent and role. `startLoops` starts the loops of an incarnation; a file in parentheses starts the rest.
  *
  *     main agent     rollout   runRollouts
  *     sub-agent      rollout   the invocation server (invocation-service.ts)
  *     any agent      train     runTraining
  *     whole team     eval      runEvaluations (serve.ts)
- *     every worker             the poller (liveness/watch.ts) and writeTelemetry
+ *     every worker             watch.poll and writeTelemetry
  *
+ * If an app runs the rollouts, a worker that runs or evaluates them also has the gateway (gateway/gateway-service.ts).
  * With the train role, a worker whose agent publishes no versions (it is frozen, or shares the policy of another) trains nothing.
  */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";

@@ -2,7 +2,7 @@
  * @file The hard stop. A run that has spent its `budget` is halted; the reason says what it spent and how to continue. Its workers and
  * evaluations stop too. Scheduled ticks check the budget, so training can exceed it by what the run spends between two ticks and until its
  * workers notice the halt. The budget limits training: a run whose last step has closed is finished, and its last team is evaluated whatever
- * is left of the budget. Only fleets get no more instances for it once the budget is spent.
+ * is left of the budget. But once the budget is spent, no fleet instance is requested or kept for that evaluation (fleets.ts).
  *
  *     hours     by the store's clock since start-run (RUN.startedAt). Idle and halted hours count too.
  *     dollars   the cost of tools, judges and agents behind APIs (api-spending.ts), plus the time of all workers, dead ones included, at their

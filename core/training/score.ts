@@ -264,7 +264,7 @@ function isSameRollout(a: RolloutAddress, b: RolloutAddress): boolean {
   return a.run === b.run && a.phase === b.phase && a.step === b.step && a.group === b.group && a.rollout === b.rollout;
 }
 
-/** Whether every planned rollout has a score, so that the group can be finalized. */
+/** Whether every planned rollout is scored or lost, so that the group can be finalized. */
 export function isComplete(group: GroupRecord): boolean {
   return Object.keys(group.rollouts).length >= group.rolloutsPerQuestion;
 }

@@ -1,6 +1,6 @@
 /**
  * @file Delegation over HTTP. The caller picks one of the live workers that serve the agent, and retries every failure that may be transient.
- * A worker that is at fault is passed over for a second. Before each retry, it looks for the result in the store.
+ * A worker that is at fault is passed over for a second. Before each retry, the caller looks for the result in the store.
  *
  *     PUT ──202──> GET ──200──> report      no worker, 503, unreachable     retry with backoff, elsewhere if possible
  *      ^            │ '──404: restarted──┐  409                             retry with backoff

@@ -1,4 +1,4 @@
-/** @file An agent's chat layout with its toolbox: the agent is shown exactly the tools that it can call. */
+/** @file An agent's chat layout with its toolbox. If the prompt describes tools, they are exactly those that the agent can call. */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { openToolbox, type Toolbox } from "../../core/conversation/toolbox.ts";
 import type { Tokenizer, Tool } from "../../core/ports.ts";

@@ -1,4 +1,4 @@
-/** @file Anthropic's `/v1/messages`: an agent's reply as a message of content blocks, or as server-sent events. */
+/** @file Anthropic's `/v1/messages`: an agent's reply as a message of content blocks, or as server-sent events; also errors. */
 import type { TurnReply } from "../../../core/contracts/app-chat.ts";
 import type { Dialect } from "./dialect.ts";
 import type { ApiError } from "./errors.ts";
