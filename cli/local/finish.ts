@@ -142,7 +142,7 @@ export async function writeReport(
   // The charting library is large, so it is loaded only when a run ends.
   const { drawCurve } = await import("../curve.ts");
   writeAtomically(folder.curve, drawCurve({ ...report, agents: Object.keys(config.agents) }));
-  // Last: a run with a report has all of its results, and `resume` writes none again.
+  // Last: a run with a report has all of its results. `resume` writes them again only if steps.jsonl is missing.
   writeAtomically(folder.report, `${JSON.stringify(report, null, 2)}\n`);
   return report;
 }

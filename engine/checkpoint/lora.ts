@@ -8,9 +8,9 @@ import { readModelConfig } from "./config.ts";
 import { writeModel } from "./weights.ts";
 
 /**
- * Adds an adapter to a base checkpoint, so that a trainer trains the adapter alone. Defaults: rank 16, alpha 32, every linear layer.
- * `base` names the base model in PEFT's adapter_config.json. The same seed gives the same adapter. Throws `config-invalid` if a
- * setting of `lora` is invalid, or if the checkpoint has an adapter, which a fresh one would replace.
+ * Adds an adapter to a base checkpoint, so that a trainer trains the adapter alone. Defaults: rank 16, alpha 32, every linear layer
+ * except the output head. `base` names the base model in PEFT's adapter_config.json. The same seed gives the same adapter. Throws
+ * `config-invalid` if a setting of `lora` is invalid, or if the checkpoint has an adapter, which a fresh one would replace.
  */
 export function withLora(
   files: CheckpointFiles,

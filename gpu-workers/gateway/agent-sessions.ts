@@ -101,7 +101,7 @@ export class AgentSessions {
     return { branches, counts: countsOf(branches) };
   }
 
-  /** Forgets the session, if it is open. */
+  /** Closes and forgets the session, if this process has it. */
   discard(id: string): void {
     const open = this.#open.get(id);
     if (!open) return;
