@@ -2,7 +2,7 @@
  * @file `mgrpo/conversation`: conversations of agents as data; depends only on zod. `openToolbox` returns an agent's tools with their JSON
  * schemas, `parseTurn` reads the calls or the answer in a turn, `openConversation` and `advanceConversation` are the reducer that decides
  * what comes next, from texts and token counts. `escapeSpecialTokens` makes role markers and protocol tags in untrusted text harmless;
- * `openToolBudget` tracks the external tool calls and the dollars that a rollout has left.
+ * `openToolBudget` tracks the external tool calls and the dollars that a conversation has left of its rollout's tool budget.
  */
 
 export { parseTurn } from "../core/conversation/parse-turn.ts";

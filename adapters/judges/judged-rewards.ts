@@ -32,7 +32,10 @@ export function judgedRewards(judge: Judge): Rewards {
   };
 }
 
-/** Names a judge. It changes with whatever may change its verdicts (model, votes, sampling, criteria), not with a price or a key. */
+/**
+ * Names a judge by what decides its verdicts: the model and its server, the votes, the sampling and the criteria. Prices, keys, timeouts, attempts
+ * and the way JSON is requested do not change the name.
+ */
 export function judgeName({ model, votes, temperature, maxTokens }: JudgeConfig, criteria: unknown): string {
   const { keyVariable: _, timeoutSeconds: _seconds, attempts: _attempts, json: _json, ...identity } = model;
   const text = canonicalJson({ asked: identity, votes, temperature, maxTokens, criteria });

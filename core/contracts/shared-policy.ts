@@ -3,7 +3,7 @@
  * optimizer, one version per step. Each agent with the policy, the owner included, keeps its own prompts, tools, limits, groups and settings
  * of the algorithm.
  *
- *     owner        its model, lora, optimizer and engine are the policy's; its manifests are the policy's versions; its worker trains it
+ *     owner        its model, lora, trained, optimizer and engine are the policy's; its manifests are the policy's versions; its worker trains it
  *     other agent  its worker only samples, from the owner's versions
  */
 import * as z from "zod";

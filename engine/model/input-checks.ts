@@ -83,7 +83,7 @@ export function checkOptimizerStep(config: OptimizerConfig, scale: number): void
   parse(StepSettings, { ...config, scale }, "optimizerStep", "config-invalid");
 }
 
-/** Of a step by a server's own optimizer: its other settings are the server's. */
+/** Settings of a step by a server's own optimizer. The server chooses the others. */
 const ServerStepSettings = StepSettings.pick({ learningRate: true, scale: true });
 
 export function checkServerStep({ learningRate }: Pick<StepOptimizer, "learningRate">, scale: number): void {

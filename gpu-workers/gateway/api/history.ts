@@ -31,7 +31,10 @@ export class History {
     this.#messages.push({ role: "assistant", text, calls: [...calls] });
   }
 
-  /** Adds a call to the preceding assistant message, or to a new one without text. */
+  /**
+   * Adds a call to the preceding assistant message, unless the message already has it. Starts a new message, without text, if no assistant message
+   * precedes the call, or if responses do and the call is of another turn.
+   */
   call(call: AppToolCall): void {
     const last = this.#messages.at(-1);
     const isSameTurn = this.#responses.length === 0 || turnOf(this.#calls.at(-1)) === turnOf(call);
