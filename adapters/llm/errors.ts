@@ -17,7 +17,10 @@ const MAX_QUOTED = 300;
 /** The server refuses this content; another conversation would pass. */
 export type ContentRefusal = "too-long" | "filtered";
 
-/** The server withholds what its model generated, with status 400: the model ran out of tokens before it answered, or wrote an invalid call or invalid JSON. */
+/**
+ * The server withholds what its model generated, with status 400: the model ran out of tokens before it answered, or wrote an invalid call or
+ * invalid JSON.
+ */
 export type AnswerFault = "unfinished" | "malformed";
 
 interface Details {
@@ -48,7 +51,10 @@ export class EndpointFailure extends MgrpoError {
   }
 }
 
-/** As OpenAI and most servers say it; Anthropic (limit); Amazon Nova; Gemini and Vertex AI; xAI; Kimi; GLM; Qwen; text-generation-inference. */
+/**
+ * Wordings, in this order: of OpenAI, Anthropic (`context limit`) and most servers; Amazon Nova; Gemini and Vertex AI; xAI; Kimi; GLM; Qwen;
+ * text-generation-inference.
+ */
 const TOO_LONG = new RegExp(
   [
     "context_length_exceeded|context (length|window|size|limit)|too (long|many tokens)",
@@ -60,7 +66,7 @@ const TOO_LONG = new RegExp(
 );
 /** OpenAI's 429 for a request of more tokens than the account may use in a minute: it never passes. */
 const TOO_LARGE_FOR_RATE = /request too large .*tokens per min/i;
-/** As most servers say it; OpenAI's reasoning models; Azure; DeepSeek; Qwen; OpenRouter; xAI. */
+/** Wordings, in this order: of most servers; OpenAI's reasoning models; Azure; DeepSeek; Qwen; OpenRouter; xAI. */
 const FILTERED = new RegExp(
   [
     "content_filter|content_policy|invalid_prompt|content management policy",
@@ -68,7 +74,7 @@ const FILTERED = new RegExp(
   ].join("|"),
   "i",
 );
-/** Of OpenAI's reasoning models. */
+/** What OpenAI says if a reasoning model runs out of tokens before it answers. */
 const UNFINISHED = /could not finish the message because max_tokens/i;
 /** The codes of Groq for a call that its model wrote wrongly, and for JSON that does not match the schema. */
 const MALFORMED = /\b(tool_use_failed|json_validate_failed)\b/;
@@ -113,7 +119,7 @@ export function mayBeCharged(error: unknown): boolean {
   if (responseBody === undefined) return true;
   const body = jsonOrUndefined(responseBody);
   if (body === undefined) return !isHtml(responseBody);
-  // An answer in the server's own format.
+  // The body is an answer in the server's own format, not a failure that a gateway reports.
   return errorResponseOf(error).status === 200 && recordOf(body)["choices"] !== undefined;
 }
 
@@ -216,7 +222,7 @@ export const refused = (message: string, status?: number) =>
 export const unavailable = (message: string, status?: number, afterSeconds = 0) =>
   new EndpointFailure("endpoint-unavailable", message, { status, afterSeconds });
 
-/** Of Retry-After. Some servers give milliseconds in their own header. */
+/** The pause that the server asks for, in seconds; 0 if it names none. `retry-after-ms`, which some servers send, is preferred to Retry-After. */
 function secondsOf(headers: Record<string, string> = {}): number {
   const milliseconds = Number(headers["retry-after-ms"]);
   return milliseconds > 0 ? milliseconds / 1000 : retryAfterSeconds(headers["retry-after"]);

@@ -159,7 +159,7 @@ export function unreadable(path: string, cause: unknown): MgrpoError {
   return new MgrpoError("not-found", `${path} cannot be read (${message})${remedy}`, { cause });
 }
 
-/** Refuses a copied or renamed folder: its records carry the run's original name, which another folder may have. */
+/** Refuses a folder whose name is not its run's, such as a renamed copy: its records carry the run's name, which another folder may have. */
 export function readConfig({ path, config: file }: RunFolder): RunConfig {
   const config = parseJson(RunConfig, readText(file), file, "config-invalid");
   if (config.run === basename(path)) return config;

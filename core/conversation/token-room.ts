@@ -46,7 +46,10 @@ export function* partsWithin(text: string, room: TokenRoom, pieceCharacters = In
   if (part !== "") yield part;
 }
 
-/** Not before U+FEFF, which `\s` includes: escaping removes it, so half a million of them would be words without tokens, counted one by one. */
+/**
+ * Before white space, except U+FEFF, although `\s` includes it. Texts are counted as the agent sees them, escaped, and escaping removes
+ * U+FEFF: half a million of them would be words without tokens, counted one by one.
+ */
 const BEFORE_SPACE = /(?=[^\S\ufeff])/;
 
 /** Lines; a line that does not fit is split into words, each with its leading space; a word that does not fit, into fragments. */

@@ -9,7 +9,7 @@ import type { ToolSpendingRecord } from "../contracts/spending.ts";
 export type Likelihood = "certain" | "likely" | "possible";
 
 export interface Cause {
-  /** What is waited for, naming the process. */
+  /** What is waited for, as a clause. It names the worker, if there is one. */
   readonly what: string;
   /** What ends the wait. */
   readonly ends: string;

@@ -8,7 +8,7 @@ import { type MgrpoError, refusalOf } from "../errors.ts";
 import { haltOf } from "./halt-run.ts";
 import type { VerdictFailure } from "./verdict.ts";
 
-/** A judge that has failed without interruption for this long halts the run. */
+/** The run is halted once the requests for one verdict have kept failing for this long. */
 const OUTAGE_SECONDS = 600;
 
 export type JudgeDecision =

@@ -1,6 +1,6 @@
 /**
- * @file Sums in a record that many processes add to: requests and what they cost. Each payment is counted once, however often it is sent: the
- * SDK and the retrying store send it again when its response is lost. So each payer has a number, and numbers its payments:
+ * @file Sums in a record that many processes add to, such as requests and what they cost. Each payment is counted once, however often it is
+ * sent: the SDK and the retrying store send it again when its response is lost. So each payer has a number, and numbers its payments:
  *
  *     register   payers 7 -> 8, payments.8 = 0
  *     add        if payments.8 is 0: payments.8 = 1, and the sums are added
@@ -49,7 +49,10 @@ export class NumberedPayments {
     this.#empty = empty;
   }
 
-  /** Returns the record after the payment. One that lowers a sum is not added if its payer was forgotten. Calls may overlap: if a payment fails, those that wait for it fail too, without being sent. */
+  /**
+   * Returns the record after the payment. A payment that lowers a sum is not added if its payer was forgotten. Calls may overlap: if a
+   * payment fails, those that wait for it fail too, without being sent.
+   */
   add(sums: Sums): Promise<TableItem> {
     const added = this.#last.then(() => this.#send(sums));
     this.#last = added;

@@ -5,7 +5,7 @@ declare module "@joplin/turndown-plugin-gfm" {
   export const gfm: TurndownService.Plugin;
 }
 declare module "html-encoding-sniffer" {
-  /** The label of a document's encoding, per the HTML standard: byte order mark, transport layer, `<meta>`, default. */
+  /** The name of a document's encoding, per the HTML standard: byte order mark, transport layer, `<meta>`, default. */
   // biome-ignore lint/style/noDefaultExport: it is what the package exports
   export default function sniff(
     bytes: Uint8Array,

@@ -34,7 +34,10 @@ export interface CheckedPass {
   /** Whether token t's log-prob is computed, and neither its weight nor its advantage makes its part of the gradient 0. */
   contributes(sequence: TrainingSequence, t: number): boolean;
   plan(batch: readonly TrainingSequence[], options: EngineOptions): readonly MicroBatch[];
-  /** Returns the log-probs, and adds to the gradient, which must depend on them continuously: with and without trees, they differ by rounding. */
+  /**
+   * Returns the log-probs, and adds to the gradient. The gradient must depend continuously on the log-probs, since rounding changes them
+   * slightly between trees and separate sequences.
+   */
   run(
     batch: readonly TrainingSequence[],
     plan: readonly MicroBatch[],
