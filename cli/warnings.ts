@@ -12,7 +12,7 @@ import { MGRPO, quotedPath } from "./terminal/name.ts";
 const WINDOW = 10;
 /** Eq 11: P(d_k <= d) should be about 0.99. */
 const MAX_SHARE_ABOVE_TARGET = 0.01;
-/** Number of consecutive steps without variance that cause a warning. */
+/** Number of consecutive steps without variance, all of one kind (wrong, correct or constant), that cause a warning. */
 const STREAK = 3;
 
 /** A gradient norm of more than this many times the median of the window is a jump. */
@@ -195,7 +195,7 @@ function gradientWarnings({ agents }: RunConfig, { training }: LastSteps): strin
   });
 }
 
-/** One line for each agent when the KL between its sampler and trainer passes the limit, or doubles beyond it. */
+/** One line for each agent when the KL between its sampler and trainer first passes the limit, and each time it has doubled since the last line. */
 function klWarnings(config: RunConfig, { training }: LastSteps): string[] {
   return [...training].flatMap(([agent, { stats, past }]) => {
     const kl = stats?.kl ?? 0;

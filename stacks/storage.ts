@@ -1,4 +1,4 @@
-/** @file The store: one table of small records, and one bucket that sends "Object Created" to EventBridge. */
+/** @file The store: one table of small records, and one bucket that sends its events, such as "Object Created", to EventBridge. */
 /// <reference path="../.sst/platform/config.d.ts" />
 import type { Settings } from "./settings.ts";
 

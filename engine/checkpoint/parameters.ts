@@ -22,7 +22,7 @@ export const EMBEDDING = "model.embed_tokens.weight";
 export const FINAL_NORM = "model.norm.weight";
 export const HEAD = "lm_head.weight";
 
-/** Names of a layer's parameters, as checkpoints write them. */
+/** Names of a layer's weights, as checkpoints write them, whether the family has them or not. `biasOf` names the biases. */
 export function layerNames(layer: number) {
   const at = (name: string) => `model.layers.${layer}.${name}.weight`;
   return {

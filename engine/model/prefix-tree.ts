@@ -38,7 +38,7 @@ export function lexicographicOrder(sequences: Sequences): number[] {
     .map(({ i }) => i);
 }
 
-/** Computed tokens that two sequences share. */
+/** Number of computed tokens in the common prefix of two sequences. */
 export function sharedLength(a: readonly number[], b: readonly number[]): number {
   const length = Math.min(computedLength(a), computedLength(b));
   let t = 0;

@@ -10,7 +10,6 @@ export interface SamplingPlan {
   readonly temperatures?: Readonly<Record<string, number>>;
 }
 
-/** Of training rollouts. */
 export function trainingSampling({ temperature, agents }: Pick<RunConfig, "temperature" | "agents">): SamplingPlan {
   return { sampling: { temperature, topP: 1, topK: 0 }, temperatures: ownTemperatures(agents) };
 }

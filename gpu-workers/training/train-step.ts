@@ -4,7 +4,7 @@
  *
  *   a part ── drop what has no gradient ──┬─ one agent, one minibatch, one epoch, no `advantageScale: batch`: its gradient at once
  *                                         └─ else: buffered until all parts are there, then scaled and split
- *   all parts ──┬─ no gradient ──────────────> trained: false, Adam is not called
+ *   all parts ──┬─ no gradient ──────────────> trained: false, no optimizer step
  *               └─ mean over the questions ──> an optimizer step (one per minibatch and epoch)
  *
  * Each of the agents that share the policy has a loss of its own, over its own questions, and the policy's is their weighted sum; every
@@ -131,7 +131,7 @@ function scaledBy(scale: number, entries: readonly PreparedEntry[]): readonly Pr
   }));
 }
 
-/** Whether entries are buffered until all parts are there: to split or scale the batch, or to train on it more than once. */
+/** Whether the algorithm needs all parts before it trains on any: to split or scale the batch, or to train on it more than once. */
 function needsWholeBatch({ minibatches, epochs, advantageScale }: AlgorithmConfig): boolean {
   return minibatches > 1 || epochs > 1 || advantageScale === "batch";
 }

@@ -12,7 +12,10 @@ export interface TracedConversation {
   readonly isCut: boolean;
 }
 
-/** One system message at most, one turn between responses, and nothing from the second prompt on. Throws `Unusable`. */
+/**
+ * Joins the system messages at the start into one, and successive assistant messages into one turn; cuts off everything from the second prompt on.
+ * Throws `Unusable` if the rest does not start with a single user message, or has a system message after it.
+ */
 export function conversationOf(all: readonly Message[]): TracedConversation {
   const first = all.findIndex(({ role }) => role !== "system");
   const systems = all.slice(0, Math.max(first, 0)).map(({ text }) => text);

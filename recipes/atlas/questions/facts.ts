@@ -5,7 +5,7 @@ import type { Question } from "../../../core/contracts/question.ts";
 export const Facts = z.strictObject({
   /** The number of the world that the question is about. */
   world: z.int().nonnegative(),
-  /** The chain of facts that the question asks for: relations and named entities. */
+  /** The chain of facts that the question asks for: relations and named entities. Only tests read it. */
   chain: z.string(),
   /** The chain as tasks for the searcher, each with its only correct answer. */
   lookUps: z.array(z.strictObject({ task: z.string(), answer: z.string() })),
