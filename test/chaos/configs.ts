@@ -15,7 +15,7 @@ export interface TrialParts {
   readonly app: number;
 }
 
-/** The same settings in every trial with the same number of steps, so that their records can be compared. */
+/** Apart from ports and the recipe's folder, the same in every trial with the same number of steps: the trials' records can be compared. */
 export function configOf(run: string, { recipe, steps, judge, app }: TrialParts): RunConfig {
   return (run === APP_RUN ? appConfig : relayConfig)({
     run,
@@ -39,7 +39,7 @@ export function configOf(run: string, { recipe, steps, judge, app }: TrialParts)
       usdPerMillionTokens: PRICES,
       criteria: { correct: "Compare.", expert: "Look at the work." },
     },
-    // Every version is kept, so that its tokens can be checked at the end.
+    // Every version is kept, so that the tokens sampled from it can be checked at the end.
     retention: { last: steps + 2 },
     evaluation: { every: 2, suites: [{ name: "all", questions: 4 }] },
     liveness: { heartbeatSeconds: 0.2, leaseSeconds: LIMITS.lease, pollSeconds: 0.05 },

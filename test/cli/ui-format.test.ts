@@ -1,6 +1,6 @@
 /**
  * @file Numbers and model names of the dashboard as text: what is rounded up carries into the next unit, small axis numbers stay distinct, and
- * only long paths are abridged.
+ * only long absolute paths are abridged.
  */
 import { expect, test } from "vitest";
 import { amount, axisNumber, duration, shortModel, size } from "../../ui/app/parts/format.ts";

@@ -102,7 +102,7 @@ describe.each<Bits>([4, 8])("int%i", (bits) => {
   );
 
   test.each(SHAPES)(
-    "%i inputs, %i outputs: equal bits in 1 to 130 padded rows, on 1 or 2 threads",
+    "%i inputs, %i outputs: a row has the same bits in batches of 1 to 130 rows, padded as the sampler pads them, on 1 or 2 threads",
     async (...shape) => {
       const subject = product(bits, ...shape);
       const all = await (await openProduct(subject, 1))(MOST_ROWS);

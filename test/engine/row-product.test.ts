@@ -28,7 +28,7 @@ const MOST_ROWS = 400;
 const { uniform } = stream("row products");
 const random = (length: number) => Float32Array.from({ length }, () => uniform() - 0.5);
 
-// The runtime divides products of these numbers of columns among the threads, and rounds them in more than one way.
+// The runtime divides this many columns of a plain product among the threads, so a row's rounding can depend on the number of rows.
 test.each<[Factor, number, number]>([
   ["weight", 64, 2],
   ["weight", 144, 2],

@@ -1,4 +1,4 @@
-/** @file A trainer's state is loaded whole or not at all; gradientNorm starts from zero after a load or a step. */
+/** @file A trainer's state is loaded whole or not at all; after a load or a step, gradientNorm measures the gradient from zero. */
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { OPTIMIZER_FILE } from "../../engine/checkpoint/shards.ts";

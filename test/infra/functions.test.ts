@@ -153,16 +153,16 @@ test("only tick scales the fleets and turns the schedule off; start-run may turn
   expect(without.filter((action) => action.startsWith("autoscaling:"))).toEqual([]);
 });
 
-test("tick sends events only from source mgrpo; functions delete no objects but weights; only tick deletes records, and only those of runs", () => {
+test("tick sends events only from source mgrpo; functions delete no objects but checkpoint parts; only tick deletes records, and only those of runs", () => {
   const allowing = (action: string) => statementsOf(prod).filter(({ statement }) => statement.actions.includes(action));
   const conditions = allowing("events:PutEvents").map(({ statement }) => statement.conditions);
   expect(conditions).toEqual([[{ test: "StringEquals", variable: "events:source", values: ["mgrpo"] }]]);
-  const weights = ["arn:aws:s3:::ObjectsBucket/runs/*/parts/*"];
+  const parts = ["arn:aws:s3:::ObjectsBucket/runs/*/parts/*"];
   const deleting = allowing("s3:DeleteObject").map(({ of, statement }) => [of, statement.resources]);
   expect(Object.fromEntries(deleting)).toEqual({
-    StartRunRole: weights,
-    TickRole: weights,
-    ScoreRolloutRole: weights,
+    StartRunRole: parts,
+    TickRole: parts,
+    ScoreRolloutRole: parts,
   });
   const removing = allowing("dynamodb:DeleteItem").map(({ of, statement }) => [of, statement.conditions]);
   expect(removing).toEqual([["TickRole", withinPartitions([tableKeys.run("*").pk])]]);

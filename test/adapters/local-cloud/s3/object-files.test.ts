@@ -8,7 +8,7 @@ import { openObjectFiles } from "../../../../adapters/local-cloud/s3/object-file
 import { receiveBytes } from "../../../../adapters/local-cloud/s3/receive.ts";
 import { freshDirectory, openLocalStore } from "../../../fakes/local-store.ts";
 
-test("two concurrent deletions of an object return its bytes to the quota once", async () => {
+test("two concurrent deletions of an object do not return its bytes to the quota twice", async () => {
   const store = await openLocalStore({ maxBytes: 300_000 });
   const { objects } = store.cloud.direct;
   expect(await objects.commit("deleted twice", new Uint8Array(200_000))).toBe(true);
