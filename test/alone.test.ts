@@ -22,7 +22,7 @@ const PARTS: Record<string, string> = {
   "}": ")",
 };
 
-/** Of a glob pattern with `**`, `*` and `{a,b}`. */
+/** A glob pattern as a regular expression. Supports `*`, `{a,b}`, and `**` before a slash. */
 function regExpOf(glob: string): RegExp {
   const source = glob.replaceAll(/\*\*\/|\*|\.|[{,}]/g, (part) => PARTS[part] ?? part);
   return new RegExp(`^${source}$`);

@@ -217,7 +217,7 @@ async function storeOf(stage: Stage, process: SmallProcess): Promise<Store> {
   return sabotage.store?.(store, process) ?? store;
 }
 
-/** Calls the app through a proxy. The store is on this machine, so its clock is this process's. */
+/** Starts the app. The runner calls it through a proxy. The store is on this machine, so its clock is this process's. */
 async function openApp(stage: Stage): Promise<AppRunner> {
   const server = createServer(getRequestListener(rolloutHandler(relayApp, { secret: TOKEN })));
   const port = await freePort();

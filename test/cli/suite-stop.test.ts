@@ -1,4 +1,4 @@
-/** @file Ctrl-C while the workers of a complete evaluation are exiting, and the folder in which an evaluation is kept. */
+/** @file Ctrl-C before an evaluation is complete, or while its workers are exiting after that; the folder in which an evaluation is kept. */
 import { basename, join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { evaluateAndKeep } from "../../cli/suite/evaluate.ts";

@@ -52,7 +52,7 @@ test("a survey of a large step reads 16 groups, the least recently read first", 
   expect(new Set(read.flat()).size).toBe(40);
 });
 
-test("workers start with different groups and reach every group once; a lone worker starts with the first", () => {
+test("registered workers start with different groups, and each worker reaches every group once; a lone worker starts with the first", () => {
   const worker = (name: string, changes: Partial<WorkerRecord> = {}) =>
     ({ worker: name, agent: "main", state: "alive", roles: ["rollout", "train"], ...changes }) as WorkerRecord;
   const groups = [0, 1, 2, 3, 4];
@@ -67,7 +67,7 @@ test("workers start with different groups and reach every group once; a lone wor
   ];
   expect(claimOrder("a", "main", others, groups)).toEqual([0, 2, 4, 1, 3]);
   expect(claimOrder("c", "main", others, groups)).toEqual([1, 3, 0, 2, 4]);
-  // A worker that has registered since the last read.
+  // A worker that is not in the list, because it registered after the last read.
   expect(claimOrder("b", "main", others, groups)).toEqual([1, 4, 2, 0, 3]);
   expect(claimOrder("a", "main", others, [])).toEqual([]);
 });

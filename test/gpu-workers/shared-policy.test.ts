@@ -123,7 +123,7 @@ describe("minibatches of agents with batches of different sizes", () => {
 });
 
 describe("the record of a shared step", () => {
-  test("has each agent's loss, gradient norm, entropy and share, and the policy's own", async () => {
+  test("has each agent's share, loss, gradient norm, entropy, KL and trajectories, and the loss, gradient norm and trajectories of all", async () => {
     const trainer = toy(SEED);
     const { stats, perAgent } = await trainStep(trainer, [[...MAIN, ...SEARCHER]], sharing([0.75, 0.25]));
     const alone = {

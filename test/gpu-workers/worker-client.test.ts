@@ -1,4 +1,4 @@
-/** @file What a worker's silence, connection and TLS failures, refusals and oversized responses mean to its caller. */
+/** @file What a worker's silence, connection and TLS failures, refusals, reported failures and oversized responses mean to its caller. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { openCallSigner } from "../../gpu-workers/invocations/signature.ts";
@@ -121,7 +121,7 @@ test("an error asks about the token and the release only where they can be the c
   expect(messageOf(413)).toBe("worker 'w1' refused (413): why");
 });
 
-test("a sub-agent's faulty config is not taken for an outage, which would cost every rollout", () => {
+test("a sub-agent's faulty config is reported as such and may not be retried, since another attempt would meet it again", () => {
   const text = JSON.stringify({ code: "config-invalid", message: "remove the setting 'thinking'" });
   expect(responseFailure(worker, { status: 502, text })).toMatchObject({
     ...{ code: "config-invalid", retryable: false },

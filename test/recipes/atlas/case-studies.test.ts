@@ -19,7 +19,7 @@ function checks(study: string, question: Question, calls: readonly ToolCall[]) {
   return found.checks(question, { conversation, invocations: [] });
 }
 
-/** The calls that the question's chain of look-ups needs, in order. */
+/** The calls that the question needs, in order. */
 const correctCalls = (question: Question) => [
   ...Facts.parse(question.facts).lookUps.map(({ task }) => lookUp(task)),
   ...(question.kind === "compare" ? [calculate] : []),
@@ -54,7 +54,7 @@ describe("delegation", () => {
   const question = ofKind("constraints");
   const [whole = ""] = Facts.parse(question.facts).lookUps.map(({ task }) => task);
   const [first = "", second = ""] = whole.replace("country with ", "").split(", ");
-  test("constraints count in any order; a dropped constraint, an unreadable task and a wrong value are incorrect", () => {
+  test("conditions count in any order; a dropped condition, an unreadable task and a wrong value are incorrect", () => {
     const tasks = [
       whole,
       `country with ${second}, ${first}`,
