@@ -131,7 +131,10 @@ function inOrder(trial: Trial, kind: RegExp, name: string, first: number): strin
   );
 }
 
-/** Every fact of a kind has a cause that was sent before the fact was answered. When each took effect in between is unknown. */
+/**
+ * Every fact of a kind has a cause whose request was sent before the fact's request was answered. This is all that can be checked: a request
+ * takes effect at an unknown time between its sending and its answer.
+ */
 function follows(trial: Trial, kind: RegExp, causeOf: (match: readonly string[]) => string | undefined): string[] {
   const recorded = new Map<string, number>();
   for (const { facts, possible = [], sentAt } of trial.history) {
@@ -148,7 +151,7 @@ function follows(trial: Trial, kind: RegExp, causeOf: (match: readonly string[])
   );
 }
 
-/** In micro-dollars: what the judge's answers that arrived, late or not, cost, and what the runs were charged. */
+/** In micro-dollars: the cost of the judge's answers that arrived, late or not, and what the runs were charged. */
 function judgesBill({ history, runs }: Trial): { readonly paid: number; readonly billed: number } {
   const delivered = history.filter(({ fault }) => fault === undefined || fault === "delay" || fault === "late");
   return {
@@ -157,7 +160,7 @@ function judgesBill({ history, runs }: Trial): { readonly paid: number; readonly
   };
 }
 
-/** A request whose cost stays unknown, because it hung or its caller died, is billed at its maximum: no request of a trial exceeds this. */
+/** A request whose cost stays unknown, for example because it hung, is billed at its maximum. No request of a trial has a higher maximum than this. */
 const MOST_MICRO_USD = 12_000;
 
 /** Requests to the judge that may be under way when a process dies. */

@@ -91,7 +91,7 @@ test("an echoed request reaches its target twice; one whose target dies is in th
     [200, ["commit echoed"], undefined],
     [0, [], ["commit dies"]],
   ]);
-  // Also after a request without an answer: a process may be scheduled to die there.
+  // `onEnd` is called even after a request without an answer: a process may be scheduled to die then.
   expect(onEnd).toHaveBeenCalledTimes(2);
   await proxy.close();
   target.close();

@@ -90,7 +90,7 @@ test("before an evaluation, one pass finds rewards that cannot be opened and a m
   await expect(evaluation).rejects.toThrow(/rewards\(\) threw Error: no rubric.*no checkpoint folder 'nowhere'/s);
 });
 
-test("a model server that cannot be connected to is found before the run, once; one that answers with 404 is not, and neither is asked for a run elsewhere", async () => {
+test("a model server that cannot be connected to is reported once before the run, but one that answers with 404 is not; if the workers are elsewhere, neither is", async () => {
   const running = await serveHttp((_, response) => response.writeHead(404).end());
   const config = await relay(
     "agents.main.policy=openai:http://127.0.0.1:1/v1",

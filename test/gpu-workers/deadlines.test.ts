@@ -42,7 +42,7 @@ test("an aborted conversation ends even if the sampler ignores the signal; its s
   await vi.waitFor(() => expect(released).toHaveBeenCalledOnce(), 60_000);
 });
 
-test("a tool that hangs is canceled at its limit, as an infrastructure failure", async () => {
+test("a tool that hangs is canceled at its limit, and the conversation fails with `deadline`", async () => {
   let seen: AbortSignal | undefined;
   const tools = searchTool((_query, signal) => {
     seen = signal;

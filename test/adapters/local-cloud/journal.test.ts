@@ -39,7 +39,7 @@ test("a journal that always has a pending event does not grow without end, and l
   ]);
 });
 
-test("a journal that cannot be compacted stays as it is", async () => {
+test("a journal that cannot be compacted keeps its old lines and takes new ones", async () => {
   const path = await journalPath();
   const journal = await openJournal(path, () => {});
   await mkdir(`${path}.new`);

@@ -28,7 +28,7 @@ test("a request that waits for a slot is canceled at once", async () => {
   await sampler.close();
 });
 
-test("the model from which a version is sampled is unloaded if its weights cannot be saved for that", async () => {
+test("the model that is created to sample a version is unloaded if its weights cannot be saved for sampling", async () => {
   const { engine, files: base, server } = tinyTinker(SERVER);
   server.injectFaults(({ path }) =>
     path === "save_weights_for_sampler" ? new Response('{"detail": "no space"}', { status: 400 }) : undefined,

@@ -132,7 +132,7 @@ test("a response that is small only while compressed is refused", async () => {
   await backends.close();
 });
 
-test("a key that no header can hold is reported at once, without the key", async () => {
+test("the error for a key that no header can hold is not retryable, and does not show the key", async () => {
   const retries = { retries: 0, minTimeout: 1, factor: 1, randomize: false };
   const backends = openBackends({ sleep: async () => {} }, (text) => text, retries);
   for (const odd of ["\u200B", "\nx"]) {
