@@ -1,5 +1,5 @@
 /**
- * @file What a user does first, with npm's registry: `npx create-mgrpo` in an empty folder, `npm install` of the packed mgrpo, `npm test` and
+ * @file What a user does first, with npm's registry: `npx create-mgrpo` in a new folder, `npm install` of the packed mgrpo, `npm test` and
  * `npm start`. test/package.long.test.ts checks the archives without a registry; test/recipes/documented.long.test.ts trains the recipe for
  * all of its steps.
  */

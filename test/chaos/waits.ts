@@ -109,7 +109,7 @@ function heldSeconds({ seconds }: Extract<LeaseChange, { act: "hold" }>, { lease
   return seconds ?? 2 * lease + 3 * tick;
 }
 
-/** When the leases of a run are no longer needed: at the end of the trial or, if the run has finished, at its last fact, apart from its workers' records. */
+/** When the leases of a run are no longer needed: at the end of the trial or, if the run has finished, at its last fact that is not about a worker's record. */
 function endOf({ runs, history, seconds }: Trial, name: string): number {
   if (runs.find(({ run }) => run === name)?.status !== "finished") return seconds * 1000;
   const ofRun = new RegExp(`[#/]${name}[#/ ]`);

@@ -42,7 +42,7 @@ export function workHere(): string {
   return folder;
 }
 
-/** Options that give the relay team its models in such a folder, and these evaluation suites. */
+/** Options that give the relay team the models of a `projectFolder`, and these evaluation suites. */
 export function relaySettings(...suites: object[]): string[] {
   const settings = [
     "agents.main.model=models/main",

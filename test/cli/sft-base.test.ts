@@ -38,7 +38,7 @@ beforeAll(async () => {
   await train("warm", withLora(await read(base), base, ["test"], LORA));
 });
 
-/** The trained adapter beside another base, which its `adapter_config.json` names. */
+/** A copy of the trained adapter, and beside it a base with these files, which its `adapter_config.json` names. */
 async function movedTo(name: string, files: CheckpointFiles): Promise<string> {
   const folder = join(root, name, "main");
   cpSync(trained, folder, { recursive: true });
@@ -54,7 +54,7 @@ test("an adapter opens on its base, and on a copy of its base", async () => {
   expect(copied.get("adapter_model.safetensors")).toEqual((await read(trained)).get("adapter_model.safetensors"));
 });
 
-test("an adapter whose relative base leads nowhere from the current folder opens on the folder that base.json recorded", async () => {
+test("an adapter whose relative base leads nowhere from its own or the current folder opens on the folder that base.json recorded", async () => {
   const folder = join(root, "elsewhere", "main");
   cpSync(trained, folder, { recursive: true });
   const config = new TextEncoder().encode(writeAdapterConfig(LORA, "models/base"));

@@ -18,8 +18,8 @@ export async function freshDirectory(): Promise<string> {
 }
 
 /**
- * Sets this process's AWS variables until `close`, so only one cloud may be open at a time. Without `directory`, the cloud gets a new one,
- * which `close` removes.
+ * Until `close`, this process's environment variables name the cloud, so only one may be open at a time. Without `directory`, the cloud gets
+ * a new one, which `close` removes.
  */
 export async function openLocalStore(options: Partial<LocalCloudOptions> = {}) {
   const directory = options.directory ?? (await makeDirectory());

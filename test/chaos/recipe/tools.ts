@@ -14,7 +14,7 @@ import { MAX_CHARACTERS, PAGE_URL, textFor } from "../hostile-pages.ts";
 import { LIMITS } from "../limits.ts";
 import { PAGE_USD, PLAIN } from "../world.ts";
 
-/** Short, since a page that misses it is read a second time, and the run's `toolSeconds` limits both together. */
+/** The limit of one read. Short, since a page that takes longer is read a second time, and the run's `toolSeconds` limits both reads together. */
 const READ_SECONDS = 5;
 
 export const tools: OpenTools = async ({ config, environment, store }) => {
