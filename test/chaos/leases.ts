@@ -1,6 +1,6 @@
 /**
- * @file What a write does to a lease: a worker's, which its heartbeats extend until somebody declares it dead, or the claim on a verdict,
- * whose record says how long it is held, also after a failure.
+ * @file What a write does to a lease. A worker's heartbeats extend its lease until the worker is declared dead. The record of a verdict says
+ * until when its claim, or the pause after a failure, lasts.
  */
 import type { LeaseChange } from "./history.ts";
 import type { Attribute, StoreWrite } from "./writes.ts";
@@ -35,7 +35,7 @@ function held(
   if (heldUntil === undefined) return undefined;
   const until = Number(heldUntil.N);
   if (until === 0) return { name, act: "release" };
-  // A write that the machine's sleep or an echo has made late no longer holds anything: its wait begins when it takes effect.
+  // A write can take effect after its hold has ended: the machine slept, or the write is an echo. It then holds for 0 s.
   const seconds = Math.max(0, until - storeTime) / 1000;
   return { name, act: "hold", seconds, ...(isClaim && { claim: { madeAt: storeTime, heldUntil: until } }) };
 }

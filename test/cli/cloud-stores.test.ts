@@ -1,4 +1,4 @@
-/** @file One process reads the stores of several training runs, and leaves its own environment as it is. */
+/** @file One process uses the stores of several training runs, and leaves its own environment as it is. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -41,7 +41,7 @@ test.each([
   expect(batches.map((batch) => batch.rows.length)).toEqual(rows);
 });
 
-// A graph run costs as much as 48 tokens. Together: 8 * 200 + 48 = 1648; separately: 4 * 200 + 4 * 20 + 2 * 48 = 976.
+// Each micro-batch has a fixed cost of 48 tokens. Together: 8 * 200 + 48 = 1648; separately: 4 * 200 + 4 * 20 + 2 * 48 = 976.
 test("short sequences are not padded to the length of long ones where another micro-batch costs less", () => {
   const parts = cut([20, 200, 20, 200, 20, 200, 20, 200], LARGE_LIMITS);
   expect(parts.map(({ rows, tokens }) => [rows.length, tokens])).toEqual([

@@ -117,7 +117,7 @@ test.each<[string, Partial<SampleRequest>]>([
     };
     const [found, expected] = [await sampleNext(true), await sampleNext(false)];
     expect(found.tokens).toEqual(expected.tokens);
-    // What a branch cannot share is computed in other chunks, which round differently.
+    // A branch shares nothing when it is requested again: it computes the shared tokens itself, in other chunks, which round differently.
     expect(found.logProbs).toEqual(expected.logProbs.map((value) => expect.closeTo(value, 4)));
   },
 );
@@ -126,7 +126,7 @@ test.each<[string, Partial<SampleRequest>]>([
 const EDGES = [64, 128, 256].flatMap((edge) => [-2, -1, 0, 1, 2].map((more) => edge + more));
 
 test.each<DecodeMode>(["step", "block", "device"])(
-  "%s: log-probs of tokens near the edge of the cache, or of a prefill chunk, equal the trainer's",
+  "%s: log-probs of tokens near the edge of the cache, or of a prefill chunk, match the trainer's up to rounding",
   async (mode) => {
     const options = { ...OPTIONS, contextTokens: 300, provider: "cpu" } as const;
     const [sampler, trainer] = [

@@ -1,4 +1,7 @@
-/** @file Signed calls between workers: which are accepted, which are refused, and that a proxy in front of a worker changes nothing. */
+/**
+ * @file Signed calls between workers, and the signed reports that answer them: which are accepted, which are refused, and that a proxy in front
+ * of a worker changes nothing.
+ */
 import { afterEach, expect, test } from "vitest";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import {
@@ -198,7 +201,7 @@ test("a report that was changed in transit is requested again and never used", a
   for (const key of objects.keys()) expect(new TextDecoder().decode(await objects.get(key))).not.toContain("FORGED");
 });
 
-test("a run trains through a proxy that has its own path and sometimes responds with 502; no URL or header contains the secret", async () => {
+test("a run trains through a proxy that has its own path and sometimes responds with 502; no request has the secret in its URL or headers", async () => {
   const received: string[] = [];
   await trainThrough({
     path: "/box/searcher",

@@ -40,7 +40,7 @@ test("a worker that did not answer is passed over for one second, even if there 
   expect(await pick("id")).toBe(first);
 });
 
-test("only a live worker of the agent that takes invocations is picked", async () => {
+test("a worker is picked only if it is alive, belongs to the agent and takes invocations", async () => {
   const { pick } = openPool([
     searcher("dead", { state: "dead" }),
     searcher("draining", { state: "draining" }),

@@ -29,7 +29,7 @@ test.each<[string, string, string, string]>([
   await expect(listening).rejects.toMatchObject({ code, message });
 });
 
-test("so does a port that cannot exist", async () => {
+test("a port above 65,535 gives one line that says what to do", async () => {
   const listening = listen(createServer(), { host: "localhost", port: 70_000 }, "S3");
   const message = expect.stringMatching(/^S3: cannot listen on port 70000 of localhost .*: choose another port/);
   await expect(listening).rejects.toMatchObject({ code: "cannot-listen", message });

@@ -147,7 +147,7 @@ describe("reservations of dead callers", () => {
     // One request per ms; each is held for 5 ms, so that 5 are open at any time.
     for (let now = 1; now <= 10_000; now++) {
       await new JudgeCharge(table, "r", { name: `ask${now}`, claimedAt: now, heldUntil: now + 5 }).reserve(0.001);
-      // The last names of each record, and the five open ones.
+      // At most five in each of the sixteen records: a reservation drops the dead names of its record.
       if (now % 500 === 0) expect(Object.keys((await judgesOf(table))?.reserved ?? {}).length).toBeLessThan(100);
     }
     const open = [9996, 9997, 9998, 9999, 10_000].map((now) => [`ask${now}-0`, now + 5]);
