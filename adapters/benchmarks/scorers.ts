@@ -22,7 +22,7 @@ const reasoningGym: Scorer = {
     gymScore(parse(GymTask, kind, `the kind of question '${id}'`), answer, reference),
 };
 
-/** Undefined if `hasOwnScorer` is false: the recipe's rewards score the suite. `openJudge` is called only if a judge is needed. */
+/** Undefined if `hasOwnScorer` is false: the recipe's rewards, or those that an app returns, score the suite. `openJudge` is called only if a judge is needed. */
 export function scorerOf(
   { benchmark }: Pick<EvaluationSuite, "benchmark">,
   criteria: string | undefined,
@@ -39,7 +39,7 @@ function requireCriteria(criteria: string | undefined): string {
   if (criteria !== undefined) return criteria;
   throw new MgrpoError(
     "record-damaged",
-    "questions.json has no criteria for a suite that a model judges: start the run again",
+    "questions.json has no criteria for a suite that a model judges: start the run again under another name",
   );
 }
 

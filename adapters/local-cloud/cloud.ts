@@ -11,7 +11,7 @@
  *     <directory>/owner               the owner's pid
  *     <directory>/credentials.json    the keys
  *
- * The directory contains secret keys: only its owner can access it.
+ * The directory contains secret keys: only the user who made it can access it, except on Windows, where file modes have no effect.
  */
 import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -100,7 +100,7 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
       close: () => closers.closeAll(),
     };
   } catch (error) {
-    // The error that stopped the start says more than one while closing.
+    // If closing fails too, that error is dropped: the one that stopped the start says more.
     await closers.closeAll().catch(() => {});
     throw storageFault(directory, error);
   }
@@ -193,7 +193,7 @@ async function startServers(
 
 /**
  * The unhandled events of earlier processes whose objects exist; the others are marked as handled. All objects are looked up before the first
- * event is delivered: a start that fails must not wait for a handler, which may itself wait for the start.
+ * event is delivered: a start that fails waits for running handlers, and a handler may itself wait for the start.
  */
 async function unhandledEvents({ objects, journal }: StorageServices): Promise<PendingEvent[]> {
   const events: PendingEvent[] = [];

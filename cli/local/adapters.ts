@@ -7,7 +7,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { HUB_PREFIX, hubModelName, parseHubModel } from "../../core/contracts/hub-model.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
 import {
   ADAPTER_CONFIG_FILE,
@@ -42,8 +42,7 @@ export async function withBaseModel(
       `${folder}: ${ADAPTER_CONFIG_FILE}: base_model_name_or_path is missing: set it to the folder or the hub name of the adapter's base model`,
     );
   }
-  const base = await pin(location);
-  const baseFiles = await read(base);
+  const [base, baseFiles] = await openBase(location, folder, read, pin);
   if (baseFiles.has(ADAPTER_CONFIG_FILE)) {
     throw new MgrpoError(
       "engine-unsupported",
@@ -56,6 +55,23 @@ export async function withBaseModel(
   const inherited = [...baseFiles].filter(([name]) => name !== TEMPLATE_FILE || !hasTemplate(own));
   const config = new TextEncoder().encode(writeAdapterConfig(adapter.lora, base));
   return new Map([...inherited, ...own, [ADAPTER_CONFIG_FILE, config]]);
+}
+
+/** An error of the hub does not say why the hub was asked. */
+async function openBase(
+  location: string,
+  folder: string,
+  read: (base: string) => Promise<CheckpointFiles>,
+  pin: (base: string) => Promise<string>,
+): Promise<[base: string, files: CheckpointFiles]> {
+  try {
+    const base = await pin(location);
+    return [base, await read(base)];
+  } catch (error) {
+    if (!isMgrpoError(error, "not-found", "hub-unavailable", "hub-refused")) throw error;
+    const { code, retryable, message, cause } = error;
+    throw new MgrpoError(code, `${location}, the base of the adapter in ${folder}: ${message}`, { retryable, cause });
+  }
 }
 
 /**

@@ -41,7 +41,7 @@ type OnDone = (done: FinishedJob) => void | Promise<void>;
 /** Called at each poll, with all jobs of the evaluation. */
 export type OnPoll = (store: Store, jobs: readonly JobRecord[]) => Promise<void>;
 
-/** The result of each question of the job. */
+/** The score of a job that is done, its lost answers, and the score of each question over all its runs. */
 export const resultOf = ({ job, store }: FinishedJob): Promise<EvaluationResult> => readResult(store, job);
 
 /** `3 answers lost, not counted (why)`; undefined if none is lost. */

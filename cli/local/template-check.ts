@@ -1,6 +1,6 @@
 /**
  * @file Whether training supports a model's chat template: it accepts the agent's settings, shows its system message, and only appends as
- * turns are added. It is rendered turn by turn, with one tool in place of the agent's own, before anything is computed. A refusal with
+ * turns are added. Conversations are rendered turn by turn, with one tool in place of the agent's own, before any model runs. A refusal with
  * `prefix-drift` names the first of REMEDIES that would make the template pass, if there is one.
  */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
@@ -72,6 +72,6 @@ export function noteOnTools(
   if (toolPrompt !== "auto" || display !== "system") return;
   note(
     `agents.${agent}: its chat template does not show tools, or wants calls in another form than <tool_call> JSON, so its system message describes them ` +
-      `(for a model that learned them from demonstrations: agents.${agent}.toolPrompt: "none")`,
+      `(if the model learned its tools from demonstrations, set agents.${agent}.toolPrompt to "none")`,
   );
 }

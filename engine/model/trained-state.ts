@@ -1,6 +1,6 @@
 /**
  * @file What every local trainer trains, all weights or an adapter: the weights, their gradient and Adam's moments, and how they are saved and
- * loaded. The base under an adapter belongs to the engine.
+ * loaded. The frozen base under an adapter is not part of it: each trainer loads its own.
  */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
@@ -95,6 +95,6 @@ function adapterWeights(files: CheckpointFiles, config: ModelConfig, lora: LoraC
     : "no adapter";
   throw new MgrpoError(
     "checkpoint-damaged",
-    `${ADAPTER_FILE}: ${found}, but this trainer was opened with rank ${lora.rank} and alpha ${lora.alpha} on ${lora.targets.join(", ")}: load a version of that adapter`,
+    `${ADAPTER_FILE}: ${found}, but this trainer trains an adapter of rank ${lora.rank} and alpha ${lora.alpha} on ${lora.targets.join(", ")}: load a version of its own adapter`,
   );
 }

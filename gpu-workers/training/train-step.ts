@@ -7,8 +7,8 @@
  *   all parts ──┬─ no gradient ──────────────> trained: false, no optimizer step
  *               └─ mean over the questions ──> an optimizer step (one per minibatch and epoch)
  *
- * Each of the agents that share the policy has a loss of its own, over its own questions, and the policy's is their weighted sum; every
- * optimizer step is taken on the gradient of all of them.
+ * Each of the agents that share the policy has a loss of its own, over its own questions, and the policy's is their weighted sum. An optimizer
+ * step adds up the gradients of the agents that have a minibatch for it: one with few trajectories has fewer minibatches than the others.
  */
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";
@@ -51,7 +51,7 @@ type Reference = Pick<Trainer, "logProbs">;
 /**
  * Trains on a batch that arrives in parts, each with all trajectories of its questions. A trajectory whose gradient is zero by construction
  * (weight 0, or every turn's advantage 0 without a KL term or an entropy bonus) is skipped, but the counts in `stats` include it.
- * `maxRatioDeviation` and `kl` measure what is computed before the first optimizer step; they are only reported, and the caller warns.
+ * `maxRatioDeviation` and `kl` cover only the log-probs that are computed before the first optimizer step, and are only reported: callers warn.
  * `reference` is required when the KL coefficient is positive. `trained`: the agents that share the policy, with one optimizer and the same
  * numbers of minibatches and epochs; each takes the trajectories that name it. A single one takes every trajectory.
  */
@@ -136,7 +136,7 @@ function needsWholeBatch({ minibatches, epochs, advantageScale }: AlgorithmConfi
   return minibatches > 1 || epochs > 1 || advantageScale === "batch";
 }
 
-/** Divides the advantages by the standard deviation of the whole batch, under `advantageScale: batch`. */
+/** Under `advantageScale: batch`, divides the advantages by `batchStd`, the root mean square of the groups' standard deviations. */
 function withBatchScale({ questions, config, buffered }: AgentState): PreparedEntry[] {
   const { advantageScale, epsilon } = config.algorithm;
   if (advantageScale !== "batch") return buffered;
@@ -194,6 +194,6 @@ function prepare({ trajectory, name, group, advantage, tokenWeight, turns }: Tra
 /** Halts the run instead of publishing NaN: the last version stays intact. */
 function refuseNonFinite(value: number, what: string): void {
   if (Number.isFinite(value)) return;
-  const message = `training step: ${what} is ${value}: lower the learning rate or bound the ratio (ratio: token, ratioMask)`;
+  const message = `training step: ${what} is ${value}: lower the learning rate, set algorithm.ratio to token, or set algorithm.ratioMask`;
   throw new MgrpoError("run-halted", message);
 }

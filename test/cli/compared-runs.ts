@@ -1,4 +1,4 @@
-/** @file Options of a comparison on the relay, and finished runs whose values can be worked by hand. */
+/** @file Options of a comparison on the fixture recipe `relay`, and finished runs whose statistics can be worked out by hand. */
 import { expect } from "vitest";
 import { type CompareOptions, entriesOf } from "../../cli/compare/plan.ts";
 import type { FinishedRun } from "../../cli/compare/records.ts";

@@ -63,7 +63,7 @@ test("more concurrent rollouts than the default limit of listeners cause no warn
   expect(ended).toMatchObject({ code: 0, stderr: expect.not.stringContaining("MaxListeners") });
 });
 
-test("dev samples the same group as the first step of training", async () => {
+test("dev prints the rewards of the first group of training", async () => {
   const [main = expect.fail()] = linesOf(await printedJson("dev", RELAY, ...withApp), "agent");
   const step = ["--steps", "1", "--set", "questionsPerStep=1", "--set", "rolloutsPerQuestion=4"];
   expect(await mgrpo(folder, "train", RELAY, "--run", "same", ...withApp, ...step)).toMatchObject({ code: 0 });
@@ -101,7 +101,7 @@ test("an app that throws: its error is shown, and warnings say that no rollout h
   expect(main).toMatch(/^'main' was never called/);
 });
 
-test("rewards that throw: the rollouts so far are shown, then the error, and no further rollout begins", async () => {
+test("rewards that throw: dev ends with their error, and prints rollouts only, and not all of them", async () => {
   const recipe = recipeWith("unrewarded", 'return { answer: "amber" };');
   const rewards = 'export const rewards = { correct() { throw new TypeError("no such field"); }, expert: () => 0 };\n';
   writeFileSync(join(recipe, "rewards.mjs"), rewards);
@@ -113,7 +113,7 @@ test("rewards that throw: the rollouts so far are shown, then the error, and no 
   expect(shown.map(({ kind }) => kind)).toEqual(shown.map(() => "rollout"));
 });
 
-test("if a tool's promise is rejected after its call, dev and ask continue, and report it", async () => {
+test("if a tool's promise is rejected after its call, dev continues, and dev and ask report it", async () => {
   const recipe = recipeWith("stray", "");
   const original = JSON.stringify(join(RELAY, "tools.js"));
   const run =

@@ -4,7 +4,7 @@ import { pollUntil } from "../../cli/dispatch.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 
-test("a permanent error stops the functions, and is thrown; Ctrl-C stops them too", async () => {
+test("a permanent error stops the functions, and is thrown; an abort of the signal stops them too", async () => {
   const { clock } = memoryStore();
   const controller = new AbortController();
   let stops = 0;

@@ -195,6 +195,14 @@ describe("a model from the hub", () => {
     );
   });
 
+  test("that is the base of an adapter, and that the hub does not have, is refused with the adapter's folder", async () => {
+    const folder = write("adapters/baseless", adapterOf("owner/none"));
+    await expect(readModel(folder, "--model")).rejects.toMatchObject({
+      code: "not-found",
+      message: expect.stringMatching(/^hf:owner\/none, the base of the adapter in .*baseless: /),
+    });
+  });
+
   test("stays at its commit in a run that has started, if the name has no revision", async () => {
     const recorded = `hf:owner/tiny@${"b".repeat(40)}`;
     const pinned = (model: string) => pinModels(configOf(model), configOf(recorded));

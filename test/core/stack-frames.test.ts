@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { framesOf } from "../../core/stack-frames.ts";
 
-test("the path, line and column of each frame, innermost first", () => {
+test("the path, line and column of each frame in a file or a module of Node, innermost first; other frames are left out", () => {
   const error = new Error("no such key (a:1:2)");
   error.stack = `Error: no such key (a:1:2)
     at JSON.parse (<anonymous>)

@@ -94,33 +94,36 @@ test("device and host caches give the same probabilities after prefills, copies 
   });
 });
 
-test.each(["run", "cache growth"])("after a failed %s, a decode writes only to its own slots", async (failing) => {
-  const names = Array.from({ length: TINY.layers }, (_, layer) => cacheNames(layer));
-  const newRows = () => new Float32Array(MINIMUM_SLOTS * TINY.kvHeads * TINY.headWidth).fill(1);
-  let isBroken = true;
-  const session = {
-    async run() {
-      if (isBroken) throw new Error("out of memory");
-      return Object.fromEntries(
-        names.flatMap(({ newKeys, newValues }) => [newKeys, newValues].map((name) => [name, newRows()])),
-      );
-    },
-  } as unknown as GraphSession;
-  const decoder = new HostDecoder(session, TINY, {}, SLOTS, CONTEXT);
-  // Slot 2, at position 0, reserves a single token: this fails, after slot 1's reservation has succeeded.
-  decoder.cache.reserve = (tokens) => {
-    if (isBroken && failing === "cache growth" && tokens === 1) throw new Error("out of memory");
-  };
-  const decode = async (count: number, ...placed: [slot: number, position: number][]) => {
-    for (const [slot, position] of placed) decoder.place(slot, 5, position, 1);
-    await decoder.decode(count);
-  };
-  await expect(decode(3, [1, 3], [2, 0])).rejects.toThrow("out of memory");
-  isBroken = false;
-  await decode(1, [0, 0]);
-  const isWritten = (slot: number) => decoder.cache.park(slot, 4).arrays.some((array) => array.some((x) => x !== 0));
-  expect([isWritten(0), isWritten(1)]).toEqual([true, false]);
-});
+test.each(["graph run", "cache growth"])(
+  "after a decode whose %s failed, the next one writes only to its own slots",
+  async (failing) => {
+    const names = Array.from({ length: TINY.layers }, (_, layer) => cacheNames(layer));
+    const newRows = () => new Float32Array(MINIMUM_SLOTS * TINY.kvHeads * TINY.headWidth).fill(1);
+    let isBroken = true;
+    const session = {
+      async run() {
+        if (isBroken) throw new Error("out of memory");
+        return Object.fromEntries(
+          names.flatMap(({ newKeys, newValues }) => [newKeys, newValues].map((name) => [name, newRows()])),
+        );
+      },
+    } as unknown as GraphSession;
+    const decoder = new HostDecoder(session, TINY, {}, SLOTS, CONTEXT);
+    // Slot 2, at position 0, reserves a single token: this fails, after slot 1's reservation has succeeded.
+    decoder.cache.reserve = (tokens) => {
+      if (isBroken && failing === "cache growth" && tokens === 1) throw new Error("out of memory");
+    };
+    const decode = async (count: number, ...placed: [slot: number, position: number][]) => {
+      for (const [slot, position] of placed) decoder.place(slot, 5, position, 1);
+      await decoder.decode(count);
+    };
+    await expect(decode(3, [1, 3], [2, 0])).rejects.toThrow("out of memory");
+    isBroken = false;
+    await decode(1, [0, 0]);
+    const isWritten = (slot: number) => decoder.cache.park(slot, 4).arrays.some((array) => array.some((x) => x !== 0));
+    expect([isWritten(0), isWritten(1)]).toEqual([true, false]);
+  },
+);
 
 test("after a failed decode on the device, the next one still reorders the slots", async () => {
   const orders: number[][] = [];

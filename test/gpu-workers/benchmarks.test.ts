@@ -66,10 +66,10 @@ async function evaluation(suite: object) {
 const judgedBy = (model: LanguageModel): Scorer =>
   scorerOf({ benchmark: "xbench" }, "Compare.", () => ({ model, config: judgeConfig() })) ?? expect.fail();
 
-test("a judged suite without criteria is refused: the run must be started again", () => {
+test("a judged suite without criteria is refused: the run must be started again under another name", () => {
   const judge = () => ({ model: scriptedJudge(referenceVerdict), config: judgeConfig() });
   expect(() => scorerOf({ benchmark: "xbench" }, undefined, judge)).toThrow(
-    /^questions.json has no criteria for a suite that a model judges: start the run again$/,
+    /^questions.json has no criteria for a suite that a model judges: start the run again under another name$/,
   );
 });
 

@@ -104,7 +104,7 @@ test.each([
     // At most one for each conversation in progress.
     expect(service.requests).toBeLessThanOrEqual(4);
     expect(await store.table.get(tableKeys.run("relay"))).toMatchObject({ status: "halted", reason: why });
-    // They have left; they have not crashed.
+    // A worker that leaves is marked dead at once; one that crashed would stay alive until its lease expires.
     for (const { state } of await workersOf(store)) expect(state).toBe("dead");
     // Rollouts that had ended are scored a moment later.
     await vi.waitFor(async () => {
@@ -260,7 +260,7 @@ test("when a started run's questions are missing from the bucket, the error says
   );
 });
 
-test("a worker is refused while a worker of another release is alive", async () => {
+test("a worker waits for a worker of another release to leave, and is refused if it does not", async () => {
   const { config, store } = await openRun(log, {
     liveness: { heartbeatSeconds: 0.05, leaseSeconds: 0.2, pollSeconds: 0.02 },
   });
@@ -271,7 +271,7 @@ test("a worker is refused while a worker of another release is alive", async () 
   await expect(startWorker(store, config.run, searcher, never, log, { run })).rejects.toThrow(
     /release 0\.0\.0.*9\.9\.9/s,
   );
-  // A worker that is stopped while it waits has not failed.
+  // Stopped during that wait, it ends without an error.
   const impatient = new AbortController();
   const waiting = startWorker(store, config.run, searcher, impatient.signal, log, { run });
   impatient.abort();

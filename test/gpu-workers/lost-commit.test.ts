@@ -13,7 +13,7 @@ import { openRun, recordsOf, startWorker } from "../fixtures/relay/world.ts";
 
 const WINNER = "of the winner";
 
-/** The store of a worker whose commits to contested keys lose: another worker has committed the same conversation there, but any answer is WINNER. */
+/** The store of a worker whose commits to contested keys lose: another worker has committed the same conversation there, with WINNER as its answer if it has one. */
 function losingStore(store: Store, isContested: (key: string) => boolean): Store {
   const asWinner = (body: Uint8Array) => {
     const record = JSON.parse(new TextDecoder().decode(body));

@@ -54,7 +54,7 @@ test("heartbeats report how many rollouts run and how many wait to run alone", a
   expect(await beating).toBe("stopped");
 });
 
-test("a write that takes less than a period does not delay the next heartbeat: the run's budget counts heartbeats as time", async () => {
+test("a heartbeat whose write takes less than heartbeatSeconds does not delay the next one: the run's budget counts heartbeats as time", async () => {
   const { config, store } = await openRun(log, { liveness: { heartbeatSeconds: 1 } });
   let now = 0;
   const stop = new AbortController();

@@ -18,7 +18,7 @@ test("a reason that members of a union share is given once", () => {
   );
 });
 
-test("only the members of a union that have the type of the value say what is wrong inside it", () => {
+test("if members of a union find a fault inside the value, the message gives only their reasons", () => {
   const facts = { world: 7, hint: undefined };
   const line =
     /^facts: hint: Invalid input: expected string, received undefined, or .*expected null, received undefined/;

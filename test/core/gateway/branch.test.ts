@@ -51,7 +51,7 @@ function sampled(id: string, tokens: readonly number[], turn: Partial<SampledTur
   return { ...{ id, parent: undefined, depth: 0, variant: "" }, ...{ added: [], messages: [], turn: own } };
 }
 
-test("a turn that branches share is trained on and counted once, in the first; a branch without other turns has no trajectory", () => {
+test("a turn that branches share is trained on once, in the first of them, and counted once; a branch without a turn of its own has no trajectory", () => {
   const trunk = sampled("trunk", [1, 2], { isCut: true, unparsed: 1 });
   const branches = [[trunk, sampled("left", [1, 2, 3, 4])], [trunk, sampled("right", [1, 2, 5, 6])], [trunk]];
   const about = { agent: "main", version: 3 };

@@ -84,7 +84,7 @@ test("a reply that its client did not wait for is not continued", () => {
   expect(continues([user("go"), assistant("yes"), user("on")])).toBe(false);
 });
 
-test("a reply that was not delivered is recorded only within a branch that a delivered one ends", () => {
+test("an undelivered reply is recorded only if a delivered one continues it, directly or later in its branch", () => {
   const { reply, branches } = openTree();
   const first = [user("go")];
   const second = [...first, assistant("one"), user("on")];
