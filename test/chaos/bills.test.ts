@@ -12,7 +12,7 @@ const request = (process: string, path = "/page?word=amber"): Entry => {
 /** Of two requests of run `a`'s tool, one by each worker of the run that has tools, and requests that the run does not pay for. */
 function trialOf(toolsMicroUsd: number, starts: Trial["starts"] = {}): Trial {
   const run: RunResult = {
-    ...{ run: "a", status: "finished", records: {}, judgesMicroUsd: 0, foreignTrajectories: [] },
+    ...{ run: "a", status: "finished", records: {}, judgesMicroUsd: 0, agentsMicroUsd: 0, foreignTrajectories: [] },
     toolsMicroUsd,
   };
   const history = [
@@ -22,7 +22,7 @@ function trialOf(toolsMicroUsd: number, starts: Trial["starts"] = {}): Trial {
     request("searcher-b"),
     request("functions", "/v1/chat/completions"),
   ];
-  return { isTimely: true, seconds: 1, runs: [run], history, log: [], strikes: [], limits: LIMITS, starts };
+  return { isTimely: true, seconds: 1, runs: [run], history, log: [], strikes: [], limits: LIMITS, starts, ends: [] };
 }
 
 test("each request of a run's tool costs its price, once", () => {

@@ -11,11 +11,12 @@ import { PAGE_USD } from "./world.ts";
 export async function readBills(
   table: Pick<Table, "get" | "query">,
   run: string,
-): Promise<Pick<RunResult, "judgesMicroUsd" | "toolsMicroUsd">> {
-  const { judgesUsd, toolsUsd } = await readApiSpending(table, run);
+): Promise<Pick<RunResult, "judgesMicroUsd" | "toolsMicroUsd" | "agentsMicroUsd">> {
+  const { judgesUsd, toolsUsd, agentsUsd } = await readApiSpending(table, run);
   return {
     judgesMicroUsd: Math.round(judgesUsd * MICRO_PER_USD),
     toolsMicroUsd: Math.round(toolsUsd * MICRO_PER_USD),
+    agentsMicroUsd: Math.round(agentsUsd * MICRO_PER_USD),
   };
 }
 

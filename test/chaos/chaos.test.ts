@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Built } from "../kill/build.ts";
 import { check } from "./checker.ts";
 import type { Trial } from "./history.ts";
-import { APP_RUN, drawSchedule, type Schedule, undisturbed } from "./schedule.ts";
+import { APP_RUN, drawSchedule, referenceOf, type Schedule } from "./schedule.ts";
 import { buildTrials, runTrial } from "./trial.ts";
 import { HOSTILE_WORD } from "./world.ts";
 
@@ -29,7 +29,7 @@ function schedule(): Schedule {
 }
 
 test("lost responses, deaths, throttling and wrong clocks do not change a run", { timeout: 600_000 }, async () => {
-  const reference = patient(await runTrial(built, { ...undisturbed, steps: STEPS }, DEADLINE_SECONDS));
+  const reference = patient(await runTrial(built, referenceOf(schedule()), DEADLINE_SECONDS));
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
   expect(reference.history.map(({ path }) => path)).toContain(`/page?word=${HOSTILE_WORD}`);
   expect(reference.runs.find(({ run }) => run !== APP_RUN)?.toolsMicroUsd).toBeGreaterThan(0);

@@ -73,13 +73,14 @@ const run: RunResult = {
   records: { steps: [{ groups: [{ rollouts: { 0: rollout(0.002) } }] }], weights: { main: ["one", "two"] } },
   judgesMicroUsd: 2000,
   toolsMicroUsd: 1000,
+  agentsMicroUsd: 0,
   foreignTrajectories: [],
 };
 
 function trialOf(history: readonly Entry[], more: Partial<Trial> = {}): Trial {
   return {
-    ...{ isTimely: true, seconds: 20, runs: [run], history, log: [], strikes: [], limits: LIMITS, starts: {} },
-    ...more,
+    ...{ isTimely: true, seconds: 20, runs: [run], history, log: [], strikes: [], limits: LIMITS },
+    ...{ starts: {}, ends: [], ...more },
   };
 }
 

@@ -24,7 +24,7 @@ const answered = (sentAt: number, more: Partial<Entry> = {}): Entry =>
   entry({ sentAt, channel: "world", verdictMicroUsd: 2000, ...more });
 
 const trialOf = (history: readonly Entry[]): Trial => ({
-  ...{ isTimely: true, seconds: 20, runs: [], history, log: [], strikes: [], limits: LIMITS, starts: {} },
+  ...{ isTimely: true, seconds: 20, runs: [], history, log: [], strikes: [], limits: LIMITS, starts: {}, ends: [] },
 });
 
 test("a claim is reported if the one before it has not expired, unless the error of the clocks explains it", () => {

@@ -2,8 +2,12 @@
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { appConfig, relayConfig } from "../fixtures/relay/start.ts";
 import { LIMITS } from "./limits.ts";
+import { priced } from "./priced-model.ts";
 import { APP_RUN } from "./schedule.ts";
 import { PRICES } from "./world.ts";
+
+/** More than any run of a trial spends. */
+export const MOST_USD = 1e9;
 
 export interface TrialParts {
   /** The folder of the recipe. */
@@ -13,15 +17,21 @@ export interface TrialParts {
   readonly judge: number;
   /** The port of the app. */
   readonly app: number;
+  /** The port of the API of run `a`'s searcher. Absent: it is trained. */
+  readonly api?: number | undefined;
 }
 
-/** Apart from ports and the recipe's folder, the same in every trial with the same number of steps: the trials' records can be compared. */
-export function configOf(run: string, { recipe, steps, judge, app }: TrialParts): RunConfig {
+/**
+ * Apart from ports and the recipe's folder, the same in every trial with the same number of steps and the same kind of searcher: the trials'
+ * records can be compared.
+ */
+export function configOf(run: string, { recipe, steps, judge, app, api }: TrialParts): RunConfig {
   return (run === APP_RUN ? appConfig : relayConfig)({
     run,
     recipe,
     seed: run === "a" ? 7 : 8,
     steps,
+    ...(run !== APP_RUN && api !== undefined && { agents: withPricedSearcher(api) }),
     // One of the two runs trains asynchronously, on rollouts of an app.
     ...(run === APP_RUN && {
       staleness: 1,
@@ -51,6 +61,14 @@ export function configOf(run: string, { recipe, steps, judge, app }: TrialParts)
       toolSeconds: 15,
       attempts: 50,
     },
-    budget: { usd: 1000, usdPerWorkerHour: { "*": 0 } },
+    budget: { usd: MOST_USD, usdPerWorkerHour: { "*": 0 } },
   });
+}
+
+/** The agents of a run whose searcher is behind the API at this port. */
+export function withPricedSearcher(api: number, timeoutSeconds?: number): RunConfig["agents"] {
+  const { agents } = relayConfig();
+  const { searcher } = agents;
+  if (!searcher) throw new Error("the relay has no searcher");
+  return { ...agents, searcher: priced(searcher, api, timeoutSeconds) };
 }

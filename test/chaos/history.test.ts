@@ -1,5 +1,5 @@
 /**
- * @file What the history records of a write: its facts, and what it does to a lease. The requests are those that the program's store adapter
+ * @file What the history records of a write: its facts, what it does to a lease, and what it pays for an agent behind an API. The requests are those that the program's store adapter
  * sends for the program's own writes.
  */
 import { once } from "node:events";
@@ -11,9 +11,12 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { AgentRecord, RunRecord, StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import type { VerdictRecord } from "../../core/contracts/verdict-record.ts";
 import type { TableChange, TableItem } from "../../core/ports.ts";
+import { agentPayments } from "../../core/training/api-spending.ts";
 import * as writes from "../../core/training/writes.ts";
+import { memoryStore } from "../fakes/memory-store.ts";
 import { factsOf } from "./history.ts";
 import { leaseChange } from "./leases.ts";
+import { paymentOf } from "./payments.ts";
 import { endpointsOf } from "./stores.ts";
 import { type StoreRequest, writeOf } from "./writes.ts";
 
@@ -220,4 +223,23 @@ describe("leases", () => {
     const commit = ({ objects }: AwsStore) => objects.commit(verdict, new TextEncoder().encode("{}"));
     expect(await leaseAfter(commit)).toEqual({ name: VERDICT, act: "end" });
   });
+});
+
+test("a payment for an agent behind an API has the number that its payer gave it; registering is no payment", async () => {
+  const changes: TableChange[] = [];
+  const { table } = memoryStore();
+  const update: typeof table.update = (change) => {
+    changes.push(change);
+    return table.update(change);
+  };
+  const pay = agentPayments({ insert: table.insert, update }, "a");
+  await pay(0.25);
+  await pay(0.5);
+  const writes = [];
+  for (const change of changes) writes.push(await written((sent) => sent.table.update(change)));
+  expect(writes.flatMap((write) => (write && paymentOf(write)) ?? [])).toEqual([
+    { run: "a", name: "1.1", microUsd: 250_000 },
+    { run: "a", name: "1.2", microUsd: 500_000 },
+  ]);
+  expect(changes.length).toBeGreaterThan(2);
 });

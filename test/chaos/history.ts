@@ -3,6 +3,7 @@
  * answer. The checker reads only what `Trial` has.
  */
 import type { WaitLimits } from "./limits.ts";
+import type { Payment } from "./payments.ts";
 import type { Channel, Death, FaultKind } from "./schedule.ts";
 import type { Attribute, StoreWrite } from "./writes.ts";
 
@@ -31,6 +32,23 @@ export interface Entry {
   readonly possibleLease?: LeaseChange;
   /** What the judge's answer cost, if it is one. */
   readonly verdictMicroUsd?: number;
+  /** What the answer of the priced searcher's API cost, if it is one. */
+  readonly answerMicroUsd?: number;
+  /** Of a request to that API. */
+  readonly exchange?: Exchange;
+  /** What a write that took effect paid for that API. */
+  readonly payment?: Payment;
+  /** The same for a write whose target died during it. */
+  readonly possiblePayment?: Payment;
+}
+
+/** What the proxy saw of the caller. Times as in `Entry`. */
+export interface Exchange {
+  readonly receivedAt: number;
+  /** When the answer was passed on, if it was. */
+  readonly deliveredAt?: number;
+  /** When the connection was closed, if this was the last request on it. */
+  readonly closedAt?: number;
 }
 
 export interface Hold {
@@ -75,6 +93,13 @@ export interface Strike extends Pick<Death, "process" | "signal" | "seconds"> {
   readonly at: number;
 }
 
+/** The end of a process that was started again. */
+export interface End {
+  readonly process: string;
+  /** Milliseconds since the trial began. */
+  readonly at: number;
+}
+
 /** The result of a trial. */
 export interface Trial {
   /** False: it had not ended at its deadline, or a process was crash-looping. */
@@ -89,6 +114,8 @@ export interface Trial {
   readonly limits: WaitLimits;
   /** How often each process was started. */
   readonly starts: Readonly<Record<string, number>>;
+  /** In order. */
+  readonly ends: readonly End[];
 }
 
 export interface RunResult {
@@ -98,6 +125,8 @@ export interface RunResult {
   readonly records: unknown;
   readonly judgesMicroUsd: number;
   readonly toolsMicroUsd: number;
+  /** For its agents behind an API. */
+  readonly agentsMicroUsd: number;
   /** The trajectories that another version sampled, each with the reason. */
   readonly foreignTrajectories: readonly string[];
 }

@@ -23,7 +23,7 @@ function workerChange(write: Exclude<StoreWrite, { kind: "put" }>): LeaseChange 
   const name = write.key;
   if (write.kind === "insert") return { name, act: "hold" };
   if (write.set.get("state")?.S === "dead") return { name, act: "end" };
-  return write.added.includes("counter") ? { name, act: "hold" } : undefined;
+  return write.added.has("counter") ? { name, act: "hold" } : undefined;
 }
 
 function held(

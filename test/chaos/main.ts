@@ -19,7 +19,7 @@ import { isMgrpoError } from "../../core/errors.ts";
 import { check, verdictsOf } from "./checker.ts";
 import type { Trial } from "./history.ts";
 import { type ChaosOptions, type Line, readOptions, readSchedule, readTrials, reportIn } from "./options.ts";
-import { drawSchedule, type Schedule, sizeOf, undisturbed } from "./schedule.ts";
+import { drawSchedule, referenceOf, type Schedule, sizeOf } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
 import { buildTrials, runTrial } from "./trial.ts";
 
@@ -41,12 +41,8 @@ async function main(): Promise<void> {
   const built = await buildTrials();
   try {
     const run: Run = (schedule) => runTrial(built, schedule, DEADLINE_SECONDS_PER_STEP * steps, chosen.store);
-    const reference = await run({ ...undisturbed, steps });
-    const violations = check({ trial: reference, reference });
-    if (violations.length > 0)
-      throw new Error(`the undisturbed trial breaks a law: ${violations[0]}\n${reference.log.join("\n")}`);
-    process.stdout.write(`undisturbed: ${describe(reference)}\n`);
-    const attempt = (schedule: Schedule) => runAndCheck(run, schedule, reference);
+    const referenceFor = openReferences(run);
+    const attempt = async (schedule: Schedule) => runAndCheck(run, schedule, await referenceFor(schedule));
     const lines: Line[] = [];
     const until = performance.now() + chosen.minutes * 60_000;
     for (const schedule of replayed ? [replayed] : drawnSchedules(chosen, recorded)) {
@@ -63,6 +59,23 @@ async function main(): Promise<void> {
   } finally {
     built.remove();
   }
+}
+
+/** The undisturbed trial of each kind of searcher, which runs when a schedule first needs it. */
+function openReferences(run: Run): (schedule: Schedule) => Promise<Trial> {
+  const known = new Map<Schedule["searcher"], Trial>();
+  return async (schedule) => {
+    const { searcher } = schedule;
+    const found = known.get(searcher);
+    if (found) return found;
+    const reference = await run(referenceOf(schedule));
+    const violations = check({ trial: reference, reference });
+    if (violations.length > 0)
+      throw new Error(`the undisturbed trial breaks a law: ${violations[0]}\n${reference.log.join("\n")}`);
+    process.stdout.write(`undisturbed, searcher ${searcher}: ${describe(reference)}\n`);
+    known.set(searcher, reference);
+    return reference;
+  };
 }
 
 function describe(trial: Trial): string {
@@ -90,6 +103,7 @@ async function runAndCheck(run: Run, schedule: Schedule, reference: Trial): Retu
     commit,
     seed: schedule.seed,
     steps: schedule.steps,
+    searcher: schedule.searcher,
     size: sizeOf(schedule),
     deaths: trial.strikes.length,
     faultsMet: trial.history.filter(({ fault }) => fault !== undefined).length,
@@ -100,8 +114,8 @@ async function runAndCheck(run: Run, schedule: Schedule, reference: Trial): Retu
   return { line, trial };
 }
 
-const textOf = ({ seed, size, deaths, faultsMet, requests, seconds, violations }: Line) =>
-  `seed ${seed}: ${violations.length === 0 ? "passes" : "FAILS"}, ${seconds} s, ${size} disturbances planned, ${deaths} kills and stops, ${faultsMet} of ${requests} requests disturbed` +
+const textOf = ({ seed, searcher, size, deaths, faultsMet, requests, seconds, violations }: Line) =>
+  `seed ${seed} (searcher ${searcher}): ${violations.length === 0 ? "passes" : "FAILS"}, ${seconds} s, ${size} disturbances planned, ${deaths} kills and stops, ${faultsMet} of ${requests} requests disturbed` +
   violations.map((violation) => `\n    ${violation}`).join("");
 
 async function reportFailure(

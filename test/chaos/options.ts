@@ -44,11 +44,12 @@ export function readSchedule(path: string): Schedule {
   return parseJson(Schedule, readFileSync(path), path);
 }
 
-/** A trial in the report. Early lines lack the commit and the number of steps. */
+/** A trial in the report. Early lines lack the commit, the number of steps and the searcher. */
 const Line = z.object({
   commit: z.string().optional(),
   seed: z.int(),
   steps: z.int().optional(),
+  searcher: z.string().optional(),
   size: z.int(),
   deaths: z.int(),
   faultsMet: z.int(),

@@ -5,6 +5,7 @@
 import { Manifest } from "../../core/contracts/checkpoint.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
+import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { RunRecord, StepRecord } from "../../core/contracts/records.ts";
 import { type AnyTrajectory, Invocation, mainTrajectories, Outcome } from "../../core/contracts/rollout.ts";
@@ -22,9 +23,11 @@ export async function foreignTrajectories({ table, objects }: Store, config: Run
     const plan = StepRecord.parse(await table.get(tableKeys.step(run, step)));
     for (const group of plan.groups.keys()) {
       for (let rollout = 0; rollout < K; rollout++) {
-        for (const trajectory of await trajectoriesOf(objects, { run, phase: "train", step, group, rollout })) {
+        const address = { run, phase: "train", step, group, rollout } as const;
+        for (const trajectory of await trajectoriesOf(objects, address)) {
           const name = `${run} ${step}/${group}/${rollout} ${trajectory.agent}`;
           if (trajectory.version !== plan.policy[trajectory.agent]) foreign.push(`${name}: not the pinned version`);
+          else if (isFrozenApi(config, trajectory)) continue;
           else if (!(await isSampledBy(objects, run, trajectory))) foreign.push(`${name}: other weights`);
         }
       }
@@ -32,6 +35,9 @@ export async function foreignTrajectories({ table, objects }: Store, config: Run
   }
   return foreign;
 }
+
+/** An API returns no tokens to check. */
+const isFrozenApi = ({ agents }: RunConfig, { agent }: AnyTrajectory) => isEndpointPolicy(agents[agent]?.policy ?? "");
 
 async function trajectoriesOf(objects: Objects, address: Outcome["address"]): Promise<AnyTrajectory[]> {
   const key = objectKeys.outcome(address);

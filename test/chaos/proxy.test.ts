@@ -1,9 +1,10 @@
 /** @file What a proxy does to requests, and that the history has each of them. */
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { Agent, createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test, vi } from "vitest";
 import type { Entry } from "./history.ts";
+import { callerOf } from "./priced-model.ts";
 import { openProxy } from "./proxy.ts";
 import type { Fault, FaultKind } from "./schedule.ts";
 
@@ -169,6 +170,49 @@ test("if the target's clock is ahead, answers carry its time, and leases are cou
   expect(history.map(({ lease }) => lease)).toEqual([
     { name: "VERDICT#a#0f JUDGE#judge", act: "hold", seconds: 51, claim },
   ]);
+  await proxy.close();
+  target.close();
+});
+
+test("of a channel that several processes call, the history has the caller, what its answer cost and when its connection was closed", async () => {
+  const target = createServer(
+    (_request, response) => void response.writeHead(200, { "x-answer-micro-usd": "7" }).end(),
+  );
+  target.listen(0, "127.0.0.1");
+  await once(target, "listening");
+  const history: Entry[] = [];
+  const onRequest = vi.fn(() => () => {});
+  let now = 0;
+  const proxy = await openProxy({
+    process: "api",
+    channel: "api",
+    callerOf,
+    target: () => (target.address() as AddressInfo).port,
+    faults: new Map([[2, { process: "api", channel: "api", request: 2, kind: "drop", seconds: 0 }]]),
+    now: () => now,
+    record: (entry) => history.push(entry),
+    onRequest,
+  });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const send = async (name: string) => {
+    now += 100;
+    const headers = { authorization: `Bearer ${name}` };
+    const sent = request({ agent, host: "127.0.0.1", port: proxy.port, headers }).end();
+    const [response] = (await once(sent, "response")) as [IncomingMessage];
+    await once(response.resume(), "end");
+  };
+  await send("searcher-a");
+  await send("eval-a");
+  await expect(send("eval-a")).rejects.toThrow();
+  await vi.waitFor(() => expect(history[2]?.exchange?.closedAt).toBe(300), 60_000);
+  expect(onRequest.mock.calls).toEqual([["searcher-a"], ["eval-a"], ["eval-a"]]);
+  // All three use one connection, which is closed after the third.
+  expect(history.map(({ process, answerMicroUsd, exchange }) => [process, answerMicroUsd, exchange])).toEqual([
+    ["searcher-a", 7, { receivedAt: 100, deliveredAt: 100 }],
+    ["eval-a", 7, { receivedAt: 200, deliveredAt: 200 }],
+    ["eval-a", undefined, { receivedAt: 300, closedAt: 300 }],
+  ]);
+  agent.destroy();
   await proxy.close();
   target.close();
 });

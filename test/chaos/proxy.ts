@@ -13,10 +13,12 @@ import {
   type Server,
   type ServerResponse,
 } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Entry, factsOf } from "./history.ts";
+import { type Entry, type Exchange, factsOf } from "./history.ts";
 import { leaseChange } from "./leases.ts";
+import { paymentOf } from "./payments.ts";
+import { COST_HEADER } from "./priced-model.ts";
 import { refusal } from "./refusals.ts";
 import type { Channel, Fault } from "./schedule.ts";
 import type { TurnBack } from "./store-clock.ts";
@@ -25,6 +27,8 @@ import { writeOf } from "./writes.ts";
 export interface ProxyOptions {
   /** The process whose requests these are; for `calls`, `events`, `app` and `gateway`, the one that receives them. */
   readonly process: string;
+  /** For `api`, which several processes call: the one that sent a request, by its headers. The history has their exchanges. */
+  readonly callerOf?: (headers: IncomingMessage["headers"]) => string;
   readonly channel: Channel;
   /** The port that requests are passed on to. */
   readonly target: () => number;
@@ -36,8 +40,13 @@ export interface ProxyOptions {
   /** If the target verifies the dates of requests: turns them back by as much. */
   readonly turnBack?: TurnBack;
   readonly record: (entry: Entry) => void;
-  /** Called before each request. What it returns is called when the request is over. A process can die at both points. */
-  readonly onRequest: () => () => void;
+  /** Called before each request, with its process. What it returns is called when the request is over. A process can die at both points. */
+  readonly onRequest: (process: string) => () => void;
+}
+
+/** A request on its way. */
+interface Passage extends ProxyOptions {
+  readonly exchange?: { -readonly [key in keyof Exchange]: Exchange[key] };
 }
 
 export interface FaultProxy {
@@ -56,9 +65,12 @@ export async function openProxy(options: ProxyOptions): Promise<FaultProxy> {
   const closing = new AbortController();
   // Every request that hangs or is echoed adds a listener.
   setMaxListeners(0, closing.signal);
+  const exchangeOf = openExchanges(options.now);
   const server = createServer((incoming, outgoing) => {
     const fault = options.faults.get(requests++);
-    void handle(options, incoming, outgoing, fault, closing.signal).catch(() => outgoing.destroy());
+    const process = options.callerOf?.(incoming.headers) ?? options.process;
+    const passage = { ...options, process, ...(options.callerOf && { exchange: exchangeOf(incoming.socket) }) };
+    void handle(passage, incoming, outgoing, fault, closing.signal).catch(() => outgoing.destroy());
   });
   server.keepAliveTimeout = 60_000;
   server.listen(0, "127.0.0.1");
@@ -66,15 +78,26 @@ export async function openProxy(options: ProxyOptions): Promise<FaultProxy> {
   return { port: (server.address() as AddressInfo).port, close: () => closeServer(server, closing) };
 }
 
+/** The exchange of each new request. Of a connection's exchanges, only the last one is told when it is closed. */
+function openExchanges(now: () => number): (socket: Socket) => NonNullable<Passage["exchange"]> {
+  const last = new WeakMap<Socket, NonNullable<Passage["exchange"]>>();
+  return (socket) => {
+    const exchange: NonNullable<Passage["exchange"]> = { receivedAt: now() };
+    if (!last.has(socket)) socket.once("close", () => Object.assign(last.get(socket) ?? {}, { closedAt: now() }));
+    last.set(socket, exchange);
+    return exchange;
+  };
+}
+
 async function handle(
-  options: ProxyOptions,
+  options: Passage,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   fault: Fault | undefined,
   closing: AbortSignal,
 ): Promise<void> {
   const body = await bodyOf(incoming);
-  const onEnd = options.onRequest();
+  const onEnd = options.onRequest(options.process);
   try {
     if (fault?.kind === "delay") await pause(fault.seconds * 1000);
     if (fault && (await withhold(options, incoming, outgoing, fault, closing))) return;
@@ -83,6 +106,7 @@ async function handle(
     if (fault?.kind === "echo") void echo(options, incoming, body, fault, closing).catch(() => {});
     const [answer] = await Promise.all(answers);
     if (fault?.kind === "late") await pause(fault.seconds * 1000);
+    if (options.exchange) options.exchange.deliveredAt = options.now();
     if (answer) deliver(answer, outgoing, fault);
   } finally {
     onEnd();
@@ -103,7 +127,7 @@ async function echo(
 
 /** False: the request is to be passed on. One that hangs is withheld until its caller gives up, or the proxy is closed. */
 async function withhold(
-  options: ProxyOptions,
+  options: Passage,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   { kind }: Fault,
@@ -124,6 +148,7 @@ async function withhold(
     fault: kind,
     status: refused?.status ?? 0,
     facts: [],
+    ...(options.exchange && { exchange: options.exchange }),
   });
   if (refused) outgoing.writeHead(refused.status, refused.headers).end(method === "HEAD" ? undefined : refused.body);
   else if (kind === "drop") drop(options.channel, outgoing);
@@ -151,7 +176,7 @@ function deliver({ status, headers, body }: Answer, outgoing: ServerResponse, fa
 }
 
 async function forward(
-  { process, channel, target, now, aheadMs = () => 0, turnBack, record }: ProxyOptions,
+  { process, channel, target, now, aheadMs = () => 0, turnBack, record, exchange }: Passage,
   { method = "GET", url: path = "/", headers: received }: IncomingMessage,
   body: Buffer,
   fault: Fault | undefined,
@@ -160,7 +185,8 @@ async function forward(
   const request = { channel, method, path, headers: received, body };
   const write = writeOf(request);
   const facts = write ? factsOf(write) : [];
-  const entry = { sentAt, process, channel, method, path, fault: fault?.kind };
+  const payment = write && paymentOf(write);
+  const entry = { sentAt, process, channel, method, path, fault: fault?.kind, ...(exchange && { exchange }) };
   try {
     const headers = turnBack ? await turnBack(request, aheadMs()) : received;
     const sent = httpRequest({ host: "127.0.0.1", port: target(), method, path, headers, agent: false });
@@ -173,13 +199,15 @@ async function forward(
     };
     const tookEffect = answer.status < 300;
     const lease = tookEffect && write && leaseChange(write, Date.parse(answer.headers.date ?? ""));
-    const took = { facts: tookEffect ? facts : [], ...(lease && { lease }) };
+    const paid = tookEffect && payment && { payment };
+    const took = { facts: tookEffect ? facts : [], ...(lease && { lease }), ...paid };
     record({ ...entry, answeredAt: now(), status: answer.status, ...took, ...priceOf(answer) });
     return answer;
   } catch (error) {
     // The target died during the request, perhaps after it took effect.
     const lease = write && leaseChange(write, Number.NaN);
-    const may = { possible: facts, ...(lease && { possibleLease: lease }) };
+    const paid = payment && { possiblePayment: payment };
+    const may = { possible: facts, ...(lease && { possibleLease: lease }), ...paid };
     record({ ...entry, answeredAt: now(), status: 0, facts: [], ...may });
     throw error;
   }
@@ -191,10 +219,11 @@ function dated(headers: Answer["headers"], aheadMs: number): Answer["headers"] {
   return { ...headers, date: new Date(Date.parse(headers.date) + aheadMs).toUTCString() };
 }
 
-/** The judge states the cost of its answer in a header. */
-function priceOf({ headers }: Answer): Pick<Entry, "verdictMicroUsd"> {
-  const price = headers["x-micro-usd"];
-  return typeof price === "string" ? { verdictMicroUsd: Number(price) } : {};
+/** The judge and the priced searcher's API state the cost of an answer in a header. */
+function priceOf({ headers }: Answer): Pick<Entry, "verdictMicroUsd" | "answerMicroUsd"> {
+  const [verdict, answer] = [headers["x-micro-usd"], headers[COST_HEADER]];
+  if (typeof verdict === "string") return { verdictMicroUsd: Number(verdict) };
+  return typeof answer === "string" ? { answerMicroUsd: Number(answer) } : {};
 }
 
 async function bodyOf(incoming: IncomingMessage): Promise<Buffer> {

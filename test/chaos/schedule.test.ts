@@ -11,6 +11,13 @@ test("a seed always draws the same schedule, another seed draws another, and a s
   expect(Schedule.parse(JSON.parse(JSON.stringify(drawSchedule(3))))).toEqual(drawSchedule(3));
 });
 
+test("about every second searcher is priced; a schedule that names none has a trained one, as when there was no other", () => {
+  const drawn = Array.from({ length: 500 }, (_, seed) => drawSchedule(seed).searcher === "priced");
+  expect(drawn.filter(Boolean).length).toBe(249);
+  const { searcher: _, ...older } = undisturbed;
+  expect(Schedule.parse(older)).toEqual(undisturbed);
+});
+
 test("schedules disturb every channel in every way, and kill and stop every process", () => {
   const drawn = Array.from({ length: 100 }, (_, seed) => drawSchedule(seed));
   const kinds = new Set(drawn.flatMap(({ faults }) => faults.map(({ channel, kind }) => `${channel} ${kind}`)));

@@ -18,9 +18,10 @@ export const APP_RUN = "b";
 /**
  * What a request travels through: the store's two APIs; `world`, which has the judge, the tool and the model's delay; `events`, events
  * and ticks from the cloud to the functions; `calls`, to a sub-agent's worker: delegations or, in APP_RUN, the turns and ends of sessions;
- * `app`, attempts from workers to the app; `gateway`, the app's requests to the worker that made the attempt.
+ * `app`, attempts from workers to the app; `gateway`, the app's requests to the worker that made the attempt; `api`, requests to the API of
+ * a priced searcher, by its worker and the evaluation worker.
  */
-const CHANNELS = ["dynamo", "s3", "world", "events", "calls", "app", "gateway"] as const;
+const CHANNELS = ["dynamo", "s3", "world", "events", "calls", "app", "gateway", "api"] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 const FaultKind = z.enum([
@@ -61,7 +62,7 @@ const DeathParts = z.strictObject({
 });
 const Death = z.union([
   DeathParts.extend({
-    /** Which of its requests to the store and the world, from 0; for the cloud, which request to the store; for the app, to the gateway. */
+    /** Which of its requests to the store, the world and the API, from 0; for the cloud, which request to the store; for the app, to the gateway. */
     request: z.int().nonnegative(),
     /** Before the request is passed on, or when it is over. */
     when: z.enum(["before", "after"]),
@@ -97,11 +98,15 @@ const HostilePage = z.enum([
 ]);
 export type HostilePage = z.infer<typeof HostilePage>;
 
+/** The searcher of run `a`: trained, or frozen behind an API with prices. */
+const Searcher = z.enum(["trained", "priced"]);
+
 export const Schedule = z.strictObject({
   seed: z.int().nonnegative(),
   /** Steps of each run. */
   steps: z.int().positive(),
   page: HostilePage,
+  searcher: Searcher.default("trained"),
   /** Minutes by which a process's wall clock is off. */
   clocks: z.record(z.string(), z.number()),
   faults: z.array(Fault),
@@ -118,11 +123,15 @@ export const undisturbed: Schedule = {
   seed: 0,
   steps: STEPS,
   page: "farCell",
+  searcher: "trained",
   clocks: {},
   faults: [],
   deaths: [],
   sleeps: [],
 };
+
+/** The undisturbed trial that a schedule's trial is compared with. */
+export const referenceOf = ({ steps, searcher }: Schedule): Schedule => ({ ...undisturbed, steps, searcher });
 
 /** What a fault is drawn from, by channel; a kind listed twice is drawn twice as often. `kindOf` draws two rare ones. */
 export const KINDS: Record<Channel, readonly FaultKind[]> = {
@@ -133,6 +142,7 @@ export const KINDS: Record<Channel, readonly FaultKind[]> = {
   calls: ["delay", "late", "drop", "lose", "duplicate", "echo", "error", "cut"],
   app: ["delay", "late", "drop", "lose", "duplicate", "echo", "error", "throttle", "cut", "hang"],
   gateway: ["delay", "late", "drop", "lose", "duplicate", "echo", "error", "throttle", "cut", "hang"],
+  api: ["delay", "late", "drop", "lose", "error", "throttle", "cut", "hang"],
 };
 
 const STORE: readonly Channel[] = ["dynamo", "s3"];
@@ -162,6 +172,9 @@ const ATTEMPT_REQUESTS: readonly (readonly [process: string, channel: Channel, r
   [`main-${APP_RUN}`, "gateway", 50],
   [`eval-${APP_RUN}`, "gateway", 50],
 ];
+/** Share of the trials whose searcher is priced, and the requests to its API among which faults are drawn. */
+const PRICED = 0.5;
+const API_REQUESTS = 60;
 /** Share of a session's requests that hang: each takes as long as the attempt may. */
 const SESSION_HANGS = 0.01;
 
@@ -190,12 +203,16 @@ export function drawSchedule(seed: number, steps = STEPS): Schedule {
   const random = stream(seed, "chaos");
   // A stream of its own, so that the app's faults do not change those of the others.
   const ofApp = stream(seed, "chaos", "app");
+  // The same for the priced searcher.
+  const ofApi = stream(seed, "chaos", "api");
+  const searcher = ofApi.uniform() < PRICED ? "priced" : "trained";
   const scale = steps / STEPS;
   // Squared, so that most trials have few faults and some have many.
   const rate = MIN_RATE + (MAX_RATE - MIN_RATE) * random.uniform() ** 2;
   return {
     seed,
     steps,
+    searcher,
     page: HostilePage.options[random.integer(HostilePage.options.length)] ?? undisturbed.page,
     clocks: Object.fromEntries([
       ...[...WORKERS, "functions"].map((name) => [name, Math.round((2 * random.uniform() - 1) * CLOCK_MINUTES)]),
@@ -211,6 +228,7 @@ export function drawSchedule(seed: number, steps = STEPS): Schedule {
         drawFaults(ofApp, process, channel, rate, requests * scale),
       ),
       ...drawSessionHangs(ofApp, WORKER_REQUESTS.calls * scale),
+      ...(searcher === "priced" ? drawFaults(ofApi, "api", "api", rate, API_REQUESTS * scale) : []),
     ],
     deaths: PROCESSES.flatMap((process) => drawDeaths(process === "app" ? ofApp : random, process, scale)),
     sleeps:

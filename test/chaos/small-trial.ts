@@ -1,7 +1,7 @@
 /**
  * @file A small trial within this process: one run of two steps on an embedded cloud, with the real functions, workers and store adapters,
- * and fault proxies (proxy.ts) in front of the store, the judge, the tool and, if an app runs the rollouts, the app. Events and requests
- * between workers pass no proxy. A test can break the parts that `Sabotage` lists, such as the wire, and the checker must notice.
+ * and fault proxies (proxy.ts) in front of the store, the judge, the tool, the app, if one runs the rollouts, and the API of the searcher, if
+ * it is priced. Events and requests between workers pass no proxy. A test can break the parts that `Sabotage` lists, such as the wire, and the checker must notice.
  *
  *     cloud <── proxies <── wire <── store <── functions, main, searcher        judge, tool <── proxies <── functions, searcher
  */
@@ -12,10 +12,14 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { getRequestListener } from "@hono/node-server";
 import { openAwsStore } from "../../adapters/aws/store.ts";
+import { openConversationModel } from "../../adapters/llm/converse.ts";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
+import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
-import { RunRecord } from "../../core/contracts/records.ts";
+import { endpointOf } from "../../core/contracts/language-model.ts";
+import { RunRecord, type WorkerRole } from "../../core/contracts/records.ts";
+import type { ChatModel } from "../../core/language-model-ports.ts";
 import type { CloudHandlers, PolicyEngine, Store } from "../../core/ports.ts";
 import type { OpenedTools } from "../../core/recipe.ts";
 import { composeFunctions } from "../../functions/compose.ts";
@@ -30,8 +34,10 @@ import { relayEngine } from "../fixtures/relay/policy.ts";
 import { appConfig, relayConfig } from "../fixtures/relay/start.ts";
 import { begin, recordsOf, startWorker, TOKEN } from "../fixtures/relay/world.ts";
 import { readBills } from "./bills.ts";
+import { MOST_USD, withPricedSearcher } from "./configs.ts";
 import type { Entry, Trial } from "./history.ts";
 import type { WaitLimits } from "./limits.ts";
+import { callerOf, KEY_VARIABLE } from "./priced-model.ts";
 import { foreignTrajectories } from "./provenance.ts";
 import { type FaultProxy, openProxy } from "./proxy.ts";
 import { rewards } from "./recipe/rewards.ts";
@@ -74,6 +80,11 @@ export interface Sabotage {
   readonly faults?: readonly Pick<Fault, "kind" | "request">[];
   /** An app runs the rollouts, and each call to it hangs. Changes how the main worker calls it. */
   readonly hungApp?: (runner: AppRunner) => AppRunner;
+  /** The searcher is behind an API with prices, whose requests meet these faults. Can change the client of the API. */
+  readonly priced?: {
+    readonly faults?: readonly Pick<Fault, "kind" | "request">[];
+    readonly client?: (model: ChatModel) => ChatModel;
+  };
   /** Seconds after which a trial that has not ended is stopped. */
   readonly deadlineSeconds?: number;
   /** Whether what has happened so far breaks the law: the trial ends early. `now`: milliseconds since the trial began. */
@@ -122,7 +133,8 @@ export async function runSmallTrial(sabotage: Sabotage = { isWhole: true }): Pro
   const opened = { proxies: [], closers: [], history: [], log: [], now: () => performance.now() - startedAt };
   const stage: Stage = { sabotage, limits, environment, ports, world, ...opened };
   try {
-    const config = configOf(await proxyFor(stage, "functions", "world", world.port), stage);
+    const judge = await proxyFor(stage, "functions", "world", world.port);
+    const config = configOf(stage, judge, await proxyFor(stage, "searcher", "api", world.port));
     const isTimely = await playRun(stage, config, instances);
     await Promise.all(stage.proxies.map((proxy) => proxy.close()));
     return await resultOf(stage, config, direct, isTimely);
@@ -135,10 +147,11 @@ export async function runSmallTrial(sabotage: Sabotage = { isWhole: true }): Pro
   }
 }
 
-function configOf(judge: number, { sabotage, limits }: Stage): RunConfig {
+function configOf({ sabotage, limits }: Stage, judge: number, api: number): RunConfig {
   return (sabotage.hungApp ? appConfig : relayConfig)({
     run: RUN,
     steps: 2,
+    ...(sabotage.priced && { agents: withPricedSearcher(api, limits.judge) }),
     judge: {
       model: {
         provider: "openai",
@@ -158,7 +171,7 @@ function configOf(judge: number, { sabotage, limits }: Stage): RunConfig {
       verdictSeconds: sabotage.isWhole ? 60 : 8,
       attempts: 50,
     },
-    budget: { usd: 1000, usdPerWorkerHour: { "*": 0 } },
+    budget: { usd: MOST_USD, usdPerWorkerHour: { "*": 0 } },
   });
 }
 
@@ -182,8 +195,10 @@ async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers
     const store = await storeOf(stage, agent);
     const opened = await openTools(stage, config, store, agent);
     const runner = sabotage.hungApp && agent === "main" && sabotage.hungApp(await openApp(stage));
-    const parts = { tools: opened.tools, engineOf: () => engine, ...(runner && { runner }) };
-    await startWorker(store, RUN, { agent }, stop.signal, createLog(write), parts).finally(opened.close);
+    const apiOf = (config: AgentConfig) => clientOf(sabotage, config);
+    const parts = { tools: opened.tools, engineOf: () => engine, apiOf, ...(runner && { runner }) };
+    const roles: readonly WorkerRole[] = sabotage.priced && agent === "searcher" ? ["rollout"] : ["rollout", "train"];
+    await startWorker(store, RUN, { agent, roles }, stop.signal, createLog(write), parts).finally(opened.close);
   });
   const over = untilOver(stage, stop.signal);
   const isTimely = await Promise.race([Promise.all(workers).then(() => true), over]).catch(async (error: unknown) => {
@@ -195,6 +210,12 @@ async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers
   await Promise.allSettled(workers);
   await Promise.all(opened.map(({ functions }) => functions.stop()));
   return isTimely;
+}
+
+function clientOf({ priced }: Sabotage, agent: AgentConfig): ChatModel {
+  const environment = { [KEY_VARIABLE]: `searcher-${RUN}` };
+  const client = openConversationModel(endpointOf(agent), { environment, pauseSeconds: 0.05 });
+  return priced?.client?.(client) ?? client;
 }
 
 /** Resolves to false at the deadline or once `isEnough` holds. Rejects when the trial has stopped. */
@@ -235,10 +256,12 @@ async function openTools(stage: Stage, config: RunConfig, store: Store, agent: S
 async function proxyFor(stage: Stage, process: SmallProcess, channel: Channel, target: number): Promise<number> {
   const { sabotage, history, now, proxies } = stage;
   const ofJudge = process === "functions" && channel === "world" ? (sabotage.faults ?? []) : [];
-  const faults = channel === "app" ? EVERY_CALL_HANGS : ofJudge;
+  const ofApi = channel === "api" ? (sabotage.priced?.faults ?? []) : ofJudge;
+  const faults = channel === "app" ? EVERY_CALL_HANGS : ofApi;
   const proxy = await openProxy({
     process: process === "functions" ? process : `${process}-${RUN}`,
     channel,
+    ...(channel === "api" && { callerOf }),
     target: () => target,
     faults: new Map(faults.map((fault) => [fault.request, { ...fault, process, channel, seconds: 0 }])),
     now,
@@ -259,5 +282,5 @@ async function resultOf(stage: Stage, config: RunConfig, store: Store, isTimely:
     foreignTrajectories: await foreignTrajectories(store, config),
   };
   const seconds = now() / 1000;
-  return { isTimely, seconds, runs: [result], history, log, strikes: [], limits, starts: {} };
+  return { isTimely, seconds, runs: [result], history, log, strikes: [], limits, starts: {}, ends: [] };
 }

@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import type { Strike } from "./history.ts";
+import type { End, Strike } from "./history.ts";
 import type { Death, Sleep } from "./schedule.ts";
 
 export interface ProcessSpec {
@@ -18,7 +18,7 @@ export interface ProcessSpec {
 /** After this many short lives in a row, a process is crash-looping. */
 const MAX_SHORT_LIVES = 40;
 const SHORT_LIFE_SECONDS = 10;
-const RESTART_MS = 100;
+export const RESTART_MS = 100;
 /** How long a sleep stops the processes, in real time. The store's clock jumps ahead by the minutes of the sleep. */
 const SLEEP_SECONDS = 2;
 
@@ -51,6 +51,8 @@ export class Supervisor {
   readonly #timers = new Set<NodeJS.Timeout>();
   /** In order. */
   readonly strikes: Strike[] = [];
+  /** In order. */
+  readonly ends: End[] = [];
   #isOver = false;
 
   constructor(options: SupervisorOptions) {
@@ -137,6 +139,7 @@ export class Supervisor {
     found.done = code === 0;
     const lifeSeconds = (this.#options.now() - found.startedAt) / 1000;
     found.shortLives = !found.done && lifeSeconds < SHORT_LIFE_SECONDS ? found.shortLives + 1 : 0;
+    if (!found.done) this.ends.push({ process: name, at: this.#options.now() });
     if (found.done || isCrashLooping(found)) return;
     this.#later(() => {
       found.startedAt = this.#options.now();

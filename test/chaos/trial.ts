@@ -25,6 +25,7 @@ import { readBills } from "./bills.ts";
 import { configOf } from "./configs.ts";
 import type { Entry, Trial } from "./history.ts";
 import { LIMITS } from "./limits.ts";
+import { callerOf, KEY_VARIABLE } from "./priced-model.ts";
 import type { AppArguments } from "./processes/app.ts";
 import type { FunctionsArguments } from "./processes/functions.ts";
 import { foreignTrajectories } from "./provenance.ts";
@@ -132,8 +133,10 @@ async function startProcesses(stage: Stage, deadlineSeconds: number): Promise<vo
   const { built, store, functionsPort, supervisor, world, schedule } = stage;
   const judge = await proxyFor(stage, "functions", "world", () => world.port);
   const app = await startApp(stage);
+  const isPriced = schedule.searcher === "priced";
+  const api = isPriced ? await proxyFor(stage, "api", "api", () => world.port) : undefined;
   const recipe = dirname(built.path("chaos/recipe/tools"));
-  const configs = RUNS.map((run) => configOf(run, { recipe, steps: schedule.steps, judge, app }));
+  const configs = RUNS.map((run) => configOf(run, { recipe, steps: schedule.steps, judge, app, api }));
   stage.configs.push(...configs);
   await store.start(await proxyFor(stage, "functions", "events", () => functionsPort));
   await untilReachable(stage, store.ports.dynamo, deadlineSeconds);
@@ -147,8 +150,11 @@ async function startProcesses(stage: Stage, deadlineSeconds: number): Promise<vo
   await untilReachable(stage, functionsPort, deadlineSeconds);
   await untilReachable(stage, stage.appPort, deadlineSeconds);
   for (const run of RUNS) {
-    for (const agent of ["main", "searcher"])
-      await startWorker(stage, run, `${agent}-${run}`, ["--agent", agent, "--roles", "rollout,train"]);
+    for (const agent of ["main", "searcher"]) {
+      const isFrozen = isPriced && run !== APP_RUN && agent === "searcher";
+      const roles = isFrozen ? "rollout" : "rollout,train";
+      await startWorker(stage, run, `${agent}-${run}`, ["--agent", agent, "--roles", roles]);
+    }
     await startWorker(stage, run, `eval-${run}`, ["--agent", "*", "--roles", "eval"]);
   }
   stage.log.push(`clocks: ${JSON.stringify(schedule.clocks)}`);
@@ -189,6 +195,7 @@ async function environmentOf(stage: Stage, name: string): Promise<Record<string,
     MGRPO_WORKER_TOKEN: TOKEN,
     MGRPO_RUNNER_SECRET: SECRET,
     MGRPO_RELEASE: "bundled",
+    [KEY_VARIABLE]: name,
     MGRPO_CHAOS_WORLD: `http://127.0.0.1:${await proxyFor(stage, name, "world", () => world.port)}`,
     ...(minutes !== 0 && { NODE_OPTIONS: `--import=${clock}`, CLOCK_OFF_MINUTES: String(minutes) }),
   };
@@ -208,8 +215,9 @@ async function proxyFor(stage: Stage, process: string, channel: Channel, target:
     aheadMs: () => (isStore ? clock.aheadMs : 0),
     ...(isStore && stage.store.turnBack && { turnBack: stage.store.turnBack }),
     record: (entry) => history.push(entry),
-    onRequest() {
-      const mortal = [...(callers[channel] ?? [process]), ...(isStore ? ["cloud"] : [])];
+    ...(channel === "api" && { callerOf }),
+    onRequest(caller) {
+      const mortal = [...(callers[channel] ?? [caller]), ...(isStore ? ["cloud"] : [])];
       const ends = mortal.map((name) => supervisor.onRequest(name));
       return () => {
         for (const end of ends) end();
@@ -267,8 +275,8 @@ async function resultOf(stage: Stage, isTimely: boolean): Promise<Trial> {
       })),
     );
     const seconds = (performance.now() - startedAt) / 1000;
-    const { strikes } = supervisor;
-    return { isTimely, seconds, runs, history, log, strikes, limits: LIMITS, starts: supervisor.starts() };
+    const { strikes, ends } = supervisor;
+    return { isTimely, seconds, runs, history, log, strikes, limits: LIMITS, starts: supervisor.starts(), ends };
   } finally {
     store.close();
   }

@@ -5,11 +5,11 @@ import { overdueWaits } from "./waits.ts";
 
 const limits = { lease: 2, tick: 1, rollout: 30, invocation: 20, judge: 5, tool: 2, store: 30, slack: 10 };
 
-const run = { run: "a", records: {}, judgesMicroUsd: 0, toolsMicroUsd: 0, foreignTrajectories: [] };
+const run = { run: "a", records: {}, judgesMicroUsd: 0, toolsMicroUsd: 0, agentsMicroUsd: 0, foreignTrajectories: [] };
 
 function trialOf(history: readonly Entry[], more: Partial<Trial> = {}, status = "running"): Trial {
   const runs = [{ ...run, status }];
-  return { isTimely: true, seconds: 100, runs, history, log: [], strikes: [], limits, starts: {}, ...more };
+  return { isTimely: true, seconds: 100, runs, history, log: [], strikes: [], limits, starts: {}, ends: [], ...more };
 }
 
 function entry(from: number, to: number, more: Partial<Entry> = {}): Entry {

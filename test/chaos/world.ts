@@ -1,13 +1,14 @@
 /**
- * @file What the agents and the functions of a trial call outside the store: an OpenAI-compatible judge, a page for every word, and
- * `/think`, an empty response that the sampler waits for, so that the fault proxy can delay sampling. Every answer is a function of the
- * request and of the kind of hostile page.
+ * @file What the agents and the functions of a trial call outside the store: an OpenAI-compatible judge, a page for every word, the API of
+ * a priced searcher (priced-model.ts), and `/think`, an empty response that the sampler waits for, so that the fault proxy can delay
+ * sampling. Every answer is a function of the request and of the kind of hostile page; only the costs of the API's also depend on their order.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { follows } from "../fixtures/relay/questions.ts";
 import { hostileDocuments } from "./hostile-pages.ts";
+import { API_PATH, COST_HEADER, openPricedModel, type PricedAnswer } from "./priced-model.ts";
 import type { HostilePage } from "./schedule.ts";
 
 /** Tokens of every verdict, and the prices that the config states, in USD per million tokens. */
@@ -28,8 +29,10 @@ export interface World {
 
 export async function openWorld(hostilePage: HostilePage): Promise<World> {
   const { type, bytes } = hostileDocuments[hostilePage];
-  const served = { type, bytes: bytes() };
+  const served: Served = { hostilePage: { type, bytes: bytes() }, pricedModel: openPricedModel() };
   const server = createServer((request, response) => void answer(served, request, response));
+  // As on the proxies: no caller closes a connection soon after an answer because the connection is idle.
+  server.keepAliveTimeout = 60_000;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
@@ -48,12 +51,22 @@ interface Page {
   readonly bytes: Uint8Array;
 }
 
-async function answer(hostilePage: Page, request: IncomingMessage, response: ServerResponse): Promise<void> {
+interface Served {
+  readonly hostilePage: Page;
+  readonly pricedModel: (request: string) => PricedAnswer;
+}
+
+async function answer(
+  { hostilePage, pricedModel }: Served,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   let text = "";
   for await (const piece of request.setEncoding("utf8")) text += piece;
   const { pathname, searchParams } = new URL(request.url ?? "/", "http://world");
   if (pathname === "/page") sendPage(response, pageOf(searchParams.get("word") ?? "", hostilePage));
   else if (pathname === "/think") response.end();
+  else if (pathname.startsWith(API_PATH)) sendAnswer(response, pricedModel(text));
   else judge(JSON.parse(text), response);
 }
 
@@ -62,6 +75,9 @@ const pageOf = (word: string, hostilePage: Page): Page =>
 
 const sendPage = (response: ServerResponse, { type, bytes }: Page): unknown =>
   response.writeHead(200, { "content-type": type }).end(bytes);
+
+const sendAnswer = (response: ServerResponse, { microUsd, body }: PricedAnswer): unknown =>
+  response.writeHead(200, { "content-type": "application/json", [COST_HEADER]: String(microUsd) }).end(body);
 
 interface ChatRequest {
   readonly messages: readonly { readonly content: string }[];

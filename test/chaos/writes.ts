@@ -20,12 +20,12 @@ export type StoreWrite =
   /** An object. `isCommit`: it is written only if there is none. */
   | { readonly kind: "put"; readonly key: string; readonly isCommit: boolean }
   | { readonly kind: "insert"; readonly key: string; readonly item: Readonly<Record<string, Attribute>> }
-  /** `set`: path -> value, in order. `added`: attributes that are added to. */
+  /** `set`: path -> value, in order. `added`: attribute -> what is added to it. */
   | {
       readonly kind: "update";
       readonly key: string;
       readonly set: ReadonlyMap<string, Attribute>;
-      readonly added: readonly string[];
+      readonly added: ReadonlyMap<string, Attribute>;
     };
 
 /** Undefined if the request is not a write to the store, or if it deletes. */
@@ -66,6 +66,8 @@ function changesOf(input: UpdateInput) {
   const [, additions = ""] = /\bADD (.*?)(?: REMOVE |$)/.exec(UpdateExpression) ?? [];
   return {
     set: new Map([...assigned].map(([, path = "", value = ""]) => [named(path), values[value] ?? {}])),
-    added: [...additions.matchAll(/(#\d+) :\d+/g)].map(([, path = ""]) => named(path)),
+    added: new Map(
+      [...additions.matchAll(/(#\d+) (:\d+)/g)].map(([, path = "", value = ""]) => [named(path), values[value] ?? {}]),
+    ),
   };
 }

@@ -1,0 +1,174 @@
+/**
+ * @file The laws on the bill of a priced searcher. Every answer of its API has a cost of its own, so a payment names the answer that it pays
+ * for. A turn is paid once, when its last request has ended:
+ *
+ *     answered                                       the answer's cost
+ *     broken off, given up, never answered           the maximum, on top, for each such request of the turn
+ *     dropped, refused, lost before the response     nothing
+ *
+ * A turn holds one of its process's slots until it is paid. So the end of a process leaves at most that many turns unpaid; nothing else
+ * leaves any. An answer may be billed at the maximum only if its caller may have given up before it read it.
+ */
+import type { Entry, Trial } from "./history.ts";
+import type { Payment } from "./payments.ts";
+import { API_ATTEMPTS, API_SLOTS, MOST_INPUT_MICRO_USD, MOST_OUTPUT_MICRO_USD } from "./priced-model.ts";
+import { RESTART_MS } from "./supervisor.ts";
+
+type ApiLaw = (trial: Trial) => string[];
+
+export const apiLaws: Readonly<Record<string, ApiLaw>> = {
+  "the bill of agents behind APIs has each of their payments once": (trial) =>
+    trial.runs.flatMap(({ run, agentsMicroUsd }) => recordErrors(trial, run, agentsMicroUsd)),
+
+  "every answer of an API is billed once": (trial) =>
+    accountsOf(trial).flatMap((account) => answerErrors(trial, account)),
+
+  "a request to an API is billed at its maximum if its cost is unknown, and only then": (trial) =>
+    accountsOf(trial).flatMap((account) => unknownErrors(trial, account)),
+};
+
+/** Exact, unless the table's process died during a payment that nobody repeated. */
+function recordErrors({ history }: Trial, run: string, billed: number): string[] {
+  const ofRun = (payments: readonly (Payment | undefined)[]) => payments.filter((payment) => payment?.run === run);
+  const counted = ofRun(history.map(({ payment }) => payment)).flatMap((payment) => payment ?? []);
+  const possible = ofRun(history.map(({ possiblePayment }) => possiblePayment)).flatMap((payment) => payment ?? []);
+  const names = new Set(counted.map(({ name }) => name));
+  const twice = counted.length - names.size;
+  const sum = counted.reduce((total, { microUsd }) => total + microUsd, 0);
+  const sums = new Set([sum]);
+  for (const { name, microUsd } of uniqueOf(possible))
+    if (!names.has(name)) for (const other of [...sums]) sums.add(other + microUsd);
+  return [
+    ...(twice > 0 ? [`run ${run}: ${twice} payments counted twice`] : []),
+    ...(sums.has(billed) ? [] : [`run ${run}: billed ${billed} micro-dollars, payments of ${[...sums].join(" or ")}`]),
+  ];
+}
+
+const uniqueOf = (payments: readonly Payment[]) => [...new Map(payments.map((one) => [one.name, one])).values()];
+
+/** What one process asked of the API, and paid for. */
+interface Account {
+  readonly process: string;
+  readonly requests: readonly Entry[];
+  readonly paid: readonly Paid[];
+}
+
+/** A payment, taken apart. */
+interface Paid {
+  readonly microUsd: number;
+  /** What the answer cost. Absent: the turn has none. */
+  readonly answer?: number;
+  /** Requests that are billed at their maximum. */
+  readonly unknown: number;
+  /** The process of the table died during it. */
+  readonly isPossible: boolean;
+}
+
+function accountsOf({ history }: Trial): Account[] {
+  const ofApi = history.filter(({ channel }) => channel === "api");
+  const payers = history.flatMap((entry) => (entry.payment || entry.possiblePayment ? [entry.process] : []));
+  const processes = new Set([...ofApi.map(({ process }) => process), ...payers]);
+  return [...processes].map((process) => {
+    const requests = ofApi.filter((entry) => entry.process === process);
+    const costs = requests.flatMap(({ answerMicroUsd }) => answerMicroUsd ?? []);
+    return { process, requests, paid: paidBy(history, process, costs) };
+  });
+}
+
+function paidBy(history: Trial["history"], process: string, costs: readonly number[]): Paid[] {
+  const own = history.filter((entry) => entry.process === process);
+  const counted = uniqueOf(own.flatMap(({ payment }) => payment ?? []));
+  const names = new Set(counted.map(({ name }) => name));
+  const possible = uniqueOf(own.flatMap(({ possiblePayment }) => possiblePayment ?? []));
+  return [
+    ...counted.map(({ microUsd }) => takenApart(microUsd, costs, false)),
+    ...possible.filter(({ name }) => !names.has(name)).map(({ microUsd }) => takenApart(microUsd, costs, true)),
+  ];
+}
+
+/** The output of an unknown request is worth more than any answer, and a token of an answer's more than all unknown inputs of a turn. */
+function takenApart(microUsd: number, costs: readonly number[], isPossible: boolean): Paid {
+  const unknown = Math.floor(microUsd / MOST_OUTPUT_MICRO_USD);
+  const rest = microUsd - unknown * MOST_OUTPUT_MICRO_USD;
+  const answer = costs.find((cost) => cost <= rest && rest <= cost + unknown * MOST_INPUT_MICRO_USD);
+  return { microUsd, unknown, isPossible, ...(answer !== undefined && { answer }) };
+}
+
+function answerErrors(trial: Trial, { process, requests, paid }: Account): string[] {
+  const wrong = paid.filter(
+    ({ microUsd, answer, unknown }) =>
+      answer === undefined && microUsd > unknown * (MOST_OUTPUT_MICRO_USD + MOST_INPUT_MICRO_USD),
+  );
+  const billed = paid.filter(({ isPossible }) => !isPossible).flatMap(({ answer }) => answer ?? []);
+  const twice = billed.filter((cost, i) => billed.indexOf(cost) !== i);
+  const named = new Set(paid.map(({ answer }) => answer));
+  const unread = requests.filter((entry) => named.has(entry.answerMicroUsd ?? -1) && !isDelivered(entry));
+  const missing = requests.filter((entry) => isCertain(trial, entry) && !named.has(entry.answerMicroUsd));
+  return [
+    ...wrong.map(({ microUsd }) => `${process} paid ${microUsd} micro-dollars, the cost of none of its turns`),
+    ...twice.map((cost) => `${process} paid twice for the answer of ${cost} micro-dollars`),
+    ...unread.map(({ answerMicroUsd }) => `${process} paid for the answer of ${answerMicroUsd}, which it did not get`),
+    ...unpaidErrors(trial, process, missing),
+  ];
+}
+
+/** By the lives of the process: one that ended leaves as many turns unpaid as it has slots. */
+function unpaidErrors(trial: Trial, process: string, missing: readonly Entry[]): string[] {
+  const ends = endsOf(trial, process);
+  const lifeOf = ({ exchange }: Entry) => ends.filter((at) => at + RESTART_MS < (exchange?.receivedAt ?? 0)).length;
+  return [...ends, undefined].flatMap((end, life) => {
+    const unpaid = missing.filter((entry) => lifeOf(entry) === life);
+    if (unpaid.length <= (end === undefined ? 0 : API_SLOTS)) return [];
+    const costs = unpaid.map(({ answerMicroUsd }) => answerMicroUsd).join(", ");
+    return [`life ${life} of ${process} did not pay for answers of ${costs} micro-dollars`];
+  });
+}
+
+/**
+ * Every request that was answered, broken off or given up is paid, once, with its cost or its maximum. So is one that a stopped process gave
+ * up before it sent it.
+ */
+function unknownErrors(trial: Trial, { process, requests, paid }: Account): string[] {
+  const due = requests.filter((entry) => isDelivered(entry) || entry.fault === "cut" || entry.fault === "hang");
+  const stops = trial.strikes.filter((strike) => strike.process === process && strike.signal === "stop").length;
+  const perhaps =
+    requests.filter((entry) => !due.includes(entry) && mayHaveGivenUp(trial, entry)).length + stops * API_SLOTS;
+  const unpaid = endsOf(trial, process).length * API_SLOTS * API_ATTEMPTS;
+  const countOf = (payments: readonly Paid[]) =>
+    payments.reduce((sum, { answer, unknown }) => sum + unknown + (answer === undefined ? 0 : 1), 0);
+  const least = countOf(paid.filter(({ isPossible }) => !isPossible));
+  const most = countOf(paid);
+  if (least <= due.length + perhaps && most >= due.length - unpaid) return [];
+  const expected = rangeText(due.length - unpaid, due.length + perhaps);
+  return [`${process} paid for ${rangeText(least, most)} requests, instead of ${expected}`];
+}
+
+const endsOf = ({ ends }: Trial, name: string): number[] =>
+  ends.filter(({ process }) => process === name).map(({ at }) => at);
+
+const rangeText = (least: number, most: number) => (least === most ? `${least}` : `${least} to ${most}`);
+
+const isDelivered = ({ answerMicroUsd, fault }: Entry): boolean =>
+  answerMicroUsd !== undefined && fault !== "cut" && fault !== "lose";
+
+/** Its caller read the whole answer. */
+const isCertain = (trial: Trial, entry: Entry): boolean => isDelivered(entry) && !mayHaveGivenUp(trial, entry);
+
+/** A caller that closes its connection this soon after the answer may not have read it. */
+const READ_MS = 5000;
+/** A caller that is stopped this soon after the answer may not have read it, and its time may be up when it continues. */
+const STOP_MS = 1000;
+
+/** Whether the caller may have canceled the request, or its time may have been up, before it read the answer. */
+function mayHaveGivenUp({ strikes }: Trial, { process, exchange, answeredAt }: Entry): boolean {
+  if (!exchange) return false;
+  const { receivedAt, deliveredAt = answeredAt, closedAt = Number.POSITIVE_INFINITY } = exchange;
+  const isStopped = strikes.some(
+    (strike) =>
+      strike.process === process &&
+      strike.signal === "stop" &&
+      strike.at < deliveredAt + STOP_MS &&
+      strike.at + 1000 * strike.seconds > receivedAt,
+  );
+  return isStopped || closedAt < deliveredAt + READ_MS;
+}
