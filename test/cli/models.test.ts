@@ -199,7 +199,7 @@ describe("a model from the hub", () => {
     const folder = write("adapters/baseless", adapterOf("owner/none"));
     await expect(readModel(folder, "--model")).rejects.toMatchObject({
       code: "not-found",
-      message: expect.stringMatching(/^hf:owner\/none, the base of the adapter in .*baseless: /),
+      message: expect.stringMatching(/^hf:owner\/none@main, the base of the adapter in .*baseless: /),
     });
   });
 

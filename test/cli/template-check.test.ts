@@ -19,7 +19,9 @@ test("a note says that the system message describes the tools, if the config lea
   const note = (message: string) => notes.push(message);
   noteOnTools("a", { toolPrompt: "auto" }, "system", note);
   expect(notes).toEqual([
-    expect.stringMatching(/^agents\.a: its chat template does not show tools, .*toolPrompt: "none"\)$/),
+    expect.stringMatching(
+      /^agents\.a: its chat template does not show tools, .*set agents\.a\.toolPrompt to "none"\)$/,
+    ),
   ]);
   noteOnTools("a", { toolPrompt: "system" }, "system", note);
   noteOnTools("a", { toolPrompt: "auto" }, "template", note);

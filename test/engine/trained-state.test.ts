@@ -46,7 +46,7 @@ test.each([
     "an adapter with another alpha",
     tinyAdapter(),
     tinyAdapter(TINY, { ...LORA, alpha: 6 }),
-    /: an adapter of rank 3 and alpha 6 on .*, but this trainer was opened with rank 3 and alpha 5 on /,
+    /: an adapter of rank 3 and alpha 6 on .*, but this trainer trains an adapter of rank 3 and alpha 5 on /,
   ],
   ["another model", tinyCheckpoint(), tinyCheckpoint(UNTIED), /^config\.json: it describes a different model/],
 ])("files of %s are refused, and leave the state as it is", async (_name, files, others, message) => {
