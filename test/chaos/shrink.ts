@@ -1,6 +1,7 @@
 /**
- * @file Shrinks a failing schedule (delta debugging, Zeller and Hildebrandt 2002): leaves out ever smaller parts as long as what is left
- * still fails. Trials are not deterministic, so `fails` should try a schedule several times before it counts as passing.
+ * @file Shrinks a failing schedule (delta debugging, Zeller and Hildebrandt 2002): tries to leave out ever smaller pieces, each of one or more
+ * parts, and drops a piece if the rest still fails. Trials are not deterministic, so `fails` should try a schedule several times before it
+ * counts as passing.
  */
 import { type Schedule, sizeOf, undisturbed } from "./schedule.ts";
 

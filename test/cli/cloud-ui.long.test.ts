@@ -1,4 +1,4 @@
-/** @file `mgrpo cloud serve --ui-port`: the dashboard of the served store, at a link that lasts as long as the store's keys. */
+/** @file `mgrpo cloud serve --ui-port`: the dashboard of the served store. The key in its link stays the same after a restart. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";

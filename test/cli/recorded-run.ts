@@ -1,4 +1,4 @@
-/** @file A finished or halted run on disk, written from records: what `mgrpo ui` and `mgrpo show` read without a process that trains it. */
+/** @file Writes a finished or halted run to disk, from records, for tests of commands that read a run, such as `mgrpo ui` and `mgrpo show`. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";

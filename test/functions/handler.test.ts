@@ -1,4 +1,4 @@
-/** @file How functions are called, by events, in batches, directly and by the local cloud: which failures are delivered again, rethrown and logged. */
+/** @file How functions are called, by events, in batches, directly and by the local cloud: what is logged, rethrown or delivered again after a failure. */
 import { expect, test } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
 import { composeFromEnvironment } from "../../functions/compose.ts";
@@ -65,7 +65,7 @@ test("called directly or by the schedule: every failure is rethrown, so that the
   ]);
 });
 
-test("the local cloud routes by key, ignores other keys, and logs failures that cannot be retried", async () => {
+test("the local cloud routes by key and ignores other keys; a failure that cannot be retried is only logged, a retryable one rejects", async () => {
   const { lines, log } = recorder();
   const calls: string[] = [];
   const note = (name: string) => async (request?: object) =>

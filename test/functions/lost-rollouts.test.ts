@@ -7,7 +7,7 @@ import { openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 import { bytes, playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
-test("the losses of successive steps add up: the run is halted once they exceed limits.lostFraction of ten steps", async () => {
+test("the losses of successive steps add up: the run is halted once they exceed limits.lostFraction of the rollouts of ten steps", async () => {
   // 5% of ten steps of three rollouts is 1.5.
   const config = teamConfig({ questionsPerStep: 1, limits: { lostFraction: 0.05 }, evaluation: { suites: [] } });
   const store = memoryStore();

@@ -14,7 +14,7 @@ test.each([
   expect(httpOrigin(host, 7800)).toBe(origin);
 });
 
-test("a sub-agent that listens on an IPv6 address registers a URL that its callers can parse", async () => {
+test("a sub-agent that listens on an IPv6 address has a URL that its callers can parse", async () => {
   const network: WorkerNetwork = { ...httpNetwork, listen: async () => ({ port: 7800, close: async () => {} }) };
   const service = await openInvocationService({
     ...{ network, run: { name: "relay", store: memoryStore(), config: relayConfig({}) }, agent: { name: "searcher" } },

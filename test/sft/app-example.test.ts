@@ -1,4 +1,7 @@
-/** @file A line of an app's messages has the tokens that the gateway records when the app sends the same messages and gets the same replies. */
+/**
+ * @file A line of an app's messages has the tokens that the gateway records when the app sends the same messages and gets the same replies.
+ * Malformed lines are refused.
+ */
 import { expect, test } from "vitest";
 import type { AppMessage, TurnRequest } from "../../core/contracts/app-chat.ts";
 import { offeredTool } from "../../core/conversation/offered-tool.ts";
