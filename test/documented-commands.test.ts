@@ -9,8 +9,10 @@ import { expect, test } from "vitest";
 import { buildProgram } from "../cli/program.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
+/** Without recipes/small-models, which has no README, and docs/cli.md, which is generated from the program. */
 const DOCUMENTS = [
   ...["README.md", "CONTRIBUTING.md", "create/README.md", "create/template/README.md", "results/README.md"],
+  "bench/peers/README.md",
   ...readdirSync(join(ROOT, "docs")).flatMap((name) => (name.endsWith(".md") ? [`docs/${name}`] : [])),
   ...readdirSync(join(ROOT, "recipes")).flatMap((name) => (name.includes(".") ? [] : [`recipes/${name}/README.md`])),
 ].filter((document) => !/small-models|docs\/cli\.md/.test(document));

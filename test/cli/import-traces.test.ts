@@ -59,8 +59,9 @@ test("nothing is overwritten, and nothing is written if no conversation can be t
     /^none of 1 model calls can be taken; 1: no content: set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT.*no-content.jsonl:1\)$/,
   );
   expect(() => readFileSync(to)).toThrow(/ENOENT/);
-  writeFileSync(to, "");
+  writeFileSync(to, "kept");
   await expect(printed("import-traces", trace("openai.jsonl"), "--to", to)).rejects.toThrow(/exists: name a file that/);
+  expect(readFileSync(to, "utf8")).toBe("kept");
 });
 
 test.each<[string, JsonValue[], RegExp]>([

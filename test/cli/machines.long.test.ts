@@ -1,6 +1,7 @@
 /**
  * @file Several machines without shared files: `mgrpo cloud serve` or `mgrpo dispatch` in one process, a run from
- * `mgrpo launch`, and workers in other processes, each in a folder of its own and with environment variables alone.
+ * `mgrpo launch`, and workers in other processes, each in a folder of its own and with environment variables alone. Also which stored
+ * configs `mgrpo launch` accepts, and how a worker reports a certificate that it does not trust.
  */
 import type { ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";

@@ -1,4 +1,4 @@
-/** @file One small step as records, for the tests of what the command line shows: two questions, two rollouts of each, one searcher. */
+/** @file A small finished run of one step, as records: two questions, two rollouts of each, one searcher. */
 import type { Manifest } from "../../core/contracts/checkpoint.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";

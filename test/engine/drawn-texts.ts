@@ -3,10 +3,9 @@ import { sha256 } from "../../engine/hash.ts";
 
 export interface DrawnTexts {
   readonly seed: number;
+  /** A text is the prefix and 1 to 13 pairs of a separator and a word. */
   readonly separators: readonly string[];
-  /** What texts are drawn from. */
   readonly words: readonly string[];
-  /** The start of every text. */
   readonly prefix: string;
   /** For each text, the first 8 hex digits of the SHA-256 of its token ids. */
   readonly hashes: readonly string[];

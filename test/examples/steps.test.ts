@@ -1,4 +1,7 @@
-/** @file Two steps of each example: rewards and weights are numbers, and the weights change. examples.long.test.ts tests that rewards rise. */
+/**
+ * @file Two steps of examples/loop.ts and of examples/team.ts: rewards and weights are numbers, and the weights change.
+ * examples.long.test.ts tests that rewards rise.
+ */
 import { expect, test } from "vitest";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { type CheckpointFiles, readCheckpoint } from "../../engine/index.ts";

@@ -6,8 +6,9 @@ import type { TrainingEntry } from "../../gpu-workers/training/train-step.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
 import { trainAlone } from "./train-alone.ts";
 
-/** All logits are 0, so the trainer gives every token this probability. */
+/** The size of the vocabulary. */
 const V = 5;
+/** All logits are 0, so the trainer gives every token this probability. */
 const P = 1 / V;
 
 /** The ratio trainer / sampler of each token: six of one trajectory, four of the other. */

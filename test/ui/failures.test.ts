@@ -12,7 +12,7 @@ inBrowser("a comparison whose runs cannot be read says why", async () => {
 
 inBrowser("a list of runs that gets no updates shows the runs it has, and says so", async () => {
   const page = await open("/");
-  // The browser logs that the updates failed.
+  // The browser logs an error when the updates fail: it must not count as a fault of the page.
   page.removeAllListeners("console");
   await page.route("**/api/events", (route) => route.fulfill({ body: "gone" }));
   await page.reload();

@@ -21,7 +21,7 @@ test("a step's metrics have the values of its summary, and are logged at the num
   expect(metrics["rollout/searcher/calls"]).toBe(calls.reduce((sum, count, i) => sum + i * count, 0) / total);
 });
 
-test("with staleness, each agent has the age of its rollouts, and an agent that was trained the shares of masked and truncated tokens", () => {
+test("with staleness, the metrics include the age of each agent's rollouts and, for an agent that was trained, the shares of masked and truncated tokens", () => {
   const algorithm = { tisCap: 2, ratioMask: { low: 0.5, high: 2 } };
   const stale = RunConfig.parse({ ...config, staleness: 2, algorithm });
   const measured = { kl: 0.002, maskedFraction: 0.03, truncatedFraction: 0.01 };

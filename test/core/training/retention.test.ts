@@ -127,7 +127,7 @@ test("rollouts of an evaluation are addressed by their team's number, counted fr
   expect(addressStep(teamConfig({ evaluation: { firstTeam: 40 } }), 3)).toBe(43);
 });
 
-test("versions are kept if they are evaluated (0, 4, 8), every third (3, 6) or one of the last two", async () => {
+test("a version is kept if it is evaluated (0, 4, 8), a multiple of `keepEvery` (3, 6) or one of the last two", async () => {
   const config = teamConfig({
     ...{ steps: 8, evaluation: { every: 4, suites: [{ name: "all" }] }, retention: { keepEvery: 3 } },
   });
@@ -151,7 +151,7 @@ test("staleness keeps the versions that steps in flight are sampled from", async
     const config = teamConfig({ steps: 20, staleness, algorithm: { tisCap: 2 }, evaluation: { suites: [] } });
     for (let newest = 1; newest < 20; newest++) {
       const deleted = await expired(config, newest);
-      // When version v is published, step v - 1 is sampled: steps v to v + n are sampled from versions v - n to v.
+      // With staleness n, step s is sampled from version s - n. When version v is published, steps v to v + n may be in flight.
       for (let step = newest; step <= newest + staleness; step++)
         expect(deleted).not.toContain(policyAt(config, Math.max(0, step - staleness))["main"]);
       expect(deleted).not.toContain(newest - 1);

@@ -1,4 +1,4 @@
-/** @file When a watched checkpoint is complete, and when two evaluations are the same job. */
+/** @file When a watched checkpoint is complete, when its fingerprint changes, and when two evaluations are the same job. */
 import { expect, test } from "vitest";
 import { WatchedTeam } from "../../../core/contracts/watched-team.ts";
 import {

@@ -1,6 +1,6 @@
 /**
- * @file The client and the engine against the real server at MGRPO_TINKER_URL. If it has several models, MGRPO_TINKER_MODEL names one; if it
- * needs a key, TINKER_API_KEY is sent. Only tokens below 30 are used, so any vocabulary will do.
+ * @file The client and the engine against the real server at MGRPO_TINKER_URL. MGRPO_TINKER_MODEL names the model, by default the
+ * first that the server lists. TINKER_API_KEY is sent if it is set. Only tokens below 30 are sent, so any vocabulary will do.
  */
 import { describe, expect, test } from "vitest";
 import { describeOptimizer } from "../../../core/contracts/server-optimizer.ts";

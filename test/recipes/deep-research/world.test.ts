@@ -199,7 +199,7 @@ test("a run on two Qwen3 folders with random weights, one thinking, one not, pub
     expect(Object.keys((await manifest(agent, 1)).files), agent).toContain("adapter_model.safetensors");
 });
 
-/** The responses of tools in all conversations, given lines of JSON; without the text that models wrote. */
+/** The responses to tool calls and delegations in lines of JSON, without the turns that models wrote. */
 function responsesIn(lines: string): string {
   const responses: unknown[] = [];
   const collect = (key: string, value: unknown) => {
