@@ -6,8 +6,8 @@ import { join } from "node:path";
 const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
 
 /**
- * Removes a folder's temporary files, except those that were written to in the last day. `isTemporary`: whether a file is temporary, by its path
- * in the folder. `recursive`: also those in its subfolders.
+ * Removes a folder's temporary files, except those that were written to in the last day, and never a folder. `isTemporary`: whether a file
+ * is temporary, by its path in the folder. `recursive`: also those in its subfolders.
  */
 export async function removeAbandoned(
   folder: string,
@@ -19,7 +19,7 @@ export async function removeAbandoned(
     const path = join(folder, name);
     // Another process may have removed or renamed it.
     const age = await stat(path).then(
-      ({ mtimeMs }) => Date.now() - mtimeMs,
+      (stats) => (stats.isFile() ? Date.now() - stats.mtimeMs : 0),
       () => 0,
     );
     if (age > ABANDONED_MILLISECONDS) await rm(path, { force: true });

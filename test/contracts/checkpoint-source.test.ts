@@ -152,7 +152,7 @@ test("a file that a killed process left in the cache is removed a day later, by 
   const foreign = join("partial-folder", "old");
   for (const name of ["partial-old", "partial-new", "old", foreign]) writeFileSync(join(cache, name), "wei");
   const dayAgo = Date.now() / 1000 - 24 * 3600 - 60;
-  for (const name of ["partial-old", "old", foreign]) utimesSync(join(cache, name), dayAgo, dayAgo);
+  for (const name of ["partial-old", "old", foreign, "partial-folder"]) utimesSync(join(cache, name), dayAgo, dayAgo);
   const { sha256: hash } = await readS3Object("s3://mgrpo/ours/step-1/model.safetensors", openFileCache(cache).add);
   expect(readdirSync(cache).sort()).toEqual([hash, "old", "partial-folder", "partial-new"].sort());
   expect(readdirSync(join(cache, "partial-folder"))).toEqual(["old"]);
