@@ -1,4 +1,7 @@
-/** @file A simulation from its command: the program's own functions and workers, in virtual time, and what it reports about a load. */
+/**
+ * @file A simulation from its command: the program's own functions and workers, in virtual time, and what it reports about a load. Also its
+ * options, and the plan of a load.
+ */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { beforeAll, expect, test } from "vitest";

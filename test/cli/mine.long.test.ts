@@ -13,7 +13,7 @@ const mining = (file: string, results: string) => [
   ...["mine", ...relay, ...often, "--to", file, "--results", results, "--train"],
 ];
 
-/** Objects that `mine` stores before it is killed: the run's own, and some of 36 answers. */
+/** Objects that `mine` stores before it is killed: the run's own, and those of some of its 36 rollouts. */
 const STORED_BEFORE_KILL = 30;
 const killed = {
   NODE_OPTIONS: `--import=${new URL("../fixtures/killed-at-link.mjs", import.meta.url).href}`,

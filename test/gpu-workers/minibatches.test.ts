@@ -1,4 +1,4 @@
-/** @file Several optimizer steps per batch, on a toy policy. */
+/** @file Several optimizer steps per batch, and advantages scaled over the whole batch, on a toy policy. */
 import { describe, expect, test } from "vitest";
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";

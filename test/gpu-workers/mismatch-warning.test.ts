@@ -22,10 +22,10 @@ const shifted = (shift: number): PolicyEngine => ({
 
 const STALE = { staleness: 1, algorithm: { tisCap: 2 } };
 test.each([
-  ["above 0.001, each step has one", 2e-3, {}, [0, 1, 2, 3]],
-  ["below 0.001, there is none", 5e-4, {}, []],
-  ["above 0.001, a step that is sampled from an older version has none", 2e-3, STALE, [0]],
-])("for a ratio that deviates from 1 by a number %s", async (_what, shift, changes, warned) => {
+  ["by more than 0.001, each step has a warning", 2e-3, {}, [0, 1, 2, 3]],
+  ["by less than 0.001, no step has a warning", 5e-4, {}, []],
+  ["by more than 0.001, a step that is sampled from an older version has no warning", 2e-3, STALE, [0]],
+])("if the ratio deviates from 1 %s", async (_what, shift, changes, warned) => {
   const lines: string[] = [];
   const log = createLog((line) => void lines.push(line));
   const { config, store } = await openRun(log, { steps: 4, ...changes });

@@ -1,4 +1,4 @@
-/** @file The recipe's defaults: the paper's settings, what an LLM gets, what the user's own questions and judges change, and what is refused. */
+/** @file The recipe's defaults: the paper's settings, what an LLM gets, what the user's own questions, judge and tools change, and what is refused. */
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
