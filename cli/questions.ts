@@ -42,7 +42,7 @@ export function refuseEmpty({ name, skip = 0 }: EvaluationSuite, available: numb
 }
 
 /**
- * Checks the questions of a run before anything of it is stored. Refuses a stage of the curriculum without training questions, a suite that
+ * Checks the questions of a run before the run is stored. Refuses a stage of the curriculum without training questions, a suite that
  * skips all of its questions, and a published benchmark whose questions are trained on.
  */
 export function checkRunQuestions(config: RunConfig, set: QuestionSet): void {

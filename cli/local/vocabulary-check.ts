@@ -1,4 +1,4 @@
-/** @file Whether a tokenizer may be another model's: refused if its tokens lie beyond the embedding, described if they leave much of it unused. */
+/** @file Whether a tokenizer may be another model's: it is if a token lies beyond the embedding, and may be if many rows have no token. */
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
 
