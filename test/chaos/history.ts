@@ -127,6 +127,6 @@ export interface RunResult {
   readonly toolsMicroUsd: number;
   /** For its agents behind an API. */
   readonly agentsMicroUsd: number;
-  /** The trajectories that another version sampled, each with the reason. */
+  /** The trajectories that were not sampled by the version that their step pins, each with the reason. */
   readonly foreignTrajectories: readonly string[];
 }

@@ -1,4 +1,7 @@
-/** @file Checkpoint folders that cannot be read, that hold other files or weights, or that are written to while they are read. */
+/**
+ * @file Checkpoint folders: what is read from one, and what is refused. Also that a reader keeps the files that it opened while a checkpoint is
+ * written over them, that a failed write leaves the earlier checkpoint, and that what killed processes left is deleted.
+ */
 import { mkdir, mkdtemp, open, readdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";

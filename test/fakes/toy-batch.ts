@@ -22,7 +22,7 @@ export interface ToyEntry extends TrainingEntry {
   readonly weight: number;
 }
 
-/** Trajectories of two questions, off policy by up to `noise` / 2 in log-prob. The prompt is tokens 0 and 1; token 4 is a tool response. */
+/** Trajectories of two questions, off policy by up to `noise` / 2 in log-prob. Positions 0 and 1 are the prompt, position 4 is a tool response. */
 export function batchOf(
   seed: number,
   policy: ToyTrainer,

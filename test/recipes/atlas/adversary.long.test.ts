@@ -1,4 +1,7 @@
-/** @file A scripted adversary: 10,000 attacks on the bounds that recipes/atlas/rewards.ts states. */
+/**
+ * @file A scripted adversary: 10,000 attacks on the bounds that recipes/atlas/rewards.ts states. Also that correct work earns the full reward, and
+ * that the order of a task's conditions does not matter.
+ */
 import { expect, test } from "vitest";
 import { ATTACKS, changedByOrder, overRewarded } from "../attacks.ts";
 import { drawCase, honest, reversed, rewardOf } from "../cases.ts";

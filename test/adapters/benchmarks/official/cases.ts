@@ -1,6 +1,6 @@
 /**
- * @file Cases for the comparison with the benchmarks' official code, drawn from a fixed seed: README.md. An answer is usually a small change
- * of the reference, so that right and wrong are both frequent.
+ * @file Cases for the comparison with the benchmarks' official code (README.md), drawn from a fixed seed. An answer is usually a small change
+ * of the reference, so that right and wrong answers are both frequent.
  */
 import { encrypt } from "../../../../core/contracts/encryption.ts";
 import { type Random, stream } from "../../../../core/random.ts";
