@@ -1,6 +1,6 @@
 /**
  * @file Resuming a run in its store. A run whose budget is spent is refused before anything is written, a raised budget resumes it, and the same
- * raise again changes nothing. An edited config is refused. Evaluations that lost answers are reopened, and fleets are reset.
+ * raise again changes nothing. An edited config is refused. A run stays halted if an evaluation cannot be reopened. Fleets are reset.
  */
 import { expect, test } from "vitest";
 import { refuseEdited, resumeInStore } from "../../cli/local/resume-in-store.ts";

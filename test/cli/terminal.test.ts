@@ -42,7 +42,7 @@ test("a step in which no agent learned shows no clip fraction and no KL", () => 
   expect(Object.fromEntries(shown)).toMatchObject({ clip: "-", kl: "-", "mask/cut": "-/-" });
 });
 
-test("with staleness, a wide terminal shows the age of the rollouts and the largest shares of masked and truncated tokens", () => {
+test("with staleness, a wide terminal shows the largest age of the rollouts and the largest shares of masked and truncated tokens", () => {
   const main = {
     ...(summary.training["main"] ?? expect.fail()),
     kl: 0.002,
@@ -220,7 +220,7 @@ test("an accuracy is shown with its interval, and with the number of runs if the
   expect(accuracy(scoreOf(0, 0))).toBe("-");
 });
 
-test("without a terminal, each event except rollout progress is one line of JSON, and a wait is printed each time it begins", () => {
+test("without a terminal, a step is one line of JSON, and so is a wait for workers each time it begins; rollout progress is not printed", () => {
   const lines: string[] = [];
   const output = { isTTY: false, write: (line: string) => lines.push(line) > 0 } as unknown as NodeJS.WriteStream;
   const display = openDisplay(config, [], output);

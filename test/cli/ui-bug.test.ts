@@ -1,4 +1,4 @@
-/** @file A bug in the dashboard: what its page shows, and what its terminal does. */
+/** @file A bug in the dashboard: what its page can show, and what its terminal shows. */
 import { expect, test, vi } from "vitest";
 import { dashboardApp } from "../../cli/ui/app.ts";
 import { openRunWatcher } from "../../cli/ui/watch-runs.ts";

@@ -79,11 +79,12 @@ test("a stored bfloat16 weight is multiplied as it is, a float16 weight is cast,
   expect(nodes.find(({ op }) => op === "Add")?.inputs).toEqual(["fp16Weight:float32", "bf16Weight:float32"]);
 });
 
-test("a matmul's inputs and result are rounded to bfloat16, unless the result is a single row", async () => {
+test("a matmul's inputs and result are rounded to bfloat16, unless the result is a single row or column", async () => {
   const traced = traceGraph("rounded", (scope) => {
     const [a, b] = [scope.input<tf.Tensor2D>("a", [4, 32]), scope.input<tf.Tensor2D>("b", [5, 32])];
     scope.output("product", tf.matMul(a, b, false, true));
     scope.output("row", tf.matMul(tf.slice2d(a, [0, 0], [1, 32]), b, false, true));
+    scope.output("column", tf.matMul(a, tf.slice2d(b, [0, 0], [1, 32]), false, true));
   });
   const row = (length: number, phase: number) => Float32Array.from({ length }, (_, i) => Math.sin(3 * i + phase));
   const [a, b] = [row(128, 1), row(160, 2)];
@@ -100,6 +101,10 @@ test("a matmul's inputs and result are rounded to bfloat16, unless the result is
   expect(found["row"]).toHaveLength(5);
   found["row"]?.forEach((value, j) => {
     expect(value).toBeCloseTo(dot(a, b, 0, j), 5);
+  });
+  expect(found["column"]).toHaveLength(4);
+  found["column"]?.forEach((value, i) => {
+    expect(value).toBeCloseTo(dot(a, b, i, 0), 5);
   });
 });
 

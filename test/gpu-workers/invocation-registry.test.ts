@@ -53,7 +53,7 @@ test("an invocation that is being admitted when the worker drains is refused, an
   expect(running.size).toBe(0);
 });
 
-test("an invocation that takes longer than the drain is canceled, and the drain ends once it has ended", async () => {
+test("an invocation that takes longer than the drain's time limit is canceled, and the drain ends once it has ended", async () => {
   const { registry, running, put, stateOf } = openWorld();
   await put("slow", 0);
   await registry.drain(0.01);

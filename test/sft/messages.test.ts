@@ -78,8 +78,18 @@ test.each<[string, readonly unknown[], object, string]>([
   ["a system message after the prompt", [USER, { role: "system", content: "Hi." }, ANSWER], {}, "not of role 'system'"],
   ["two answers", [USER, ANSWER, ANSWER], {}, "turn 1 is an answer"],
   ["no prompt", [ANSWER], {}, "must be the user's"],
-  ["another system message", [{ role: "system", content: "Hi." }, USER, ANSWER], {}, "agents.searcher.system"],
-  ["another tool", [USER, ANSWER], { tools: [{ function: { name: "visit" } }] }, "its tool 'visit'"],
+  [
+    "a system message other than the agent's",
+    [{ role: "system", content: "Hi." }, USER, ANSWER],
+    {},
+    "agents.searcher.system",
+  ],
+  [
+    "a list of tools that the agent does not have",
+    [USER, ANSWER],
+    { tools: [{ function: { name: "visit" } }] },
+    "its tool 'visit'",
+  ],
   ["a setting that would be ignored", [USER, { ...ANSWER, weight: 0 }], {}, "weight"],
   [
     "a special token of the chat template",

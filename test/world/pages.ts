@@ -7,7 +7,7 @@ import { stream } from "../../core/random.ts";
 export interface WorldPage {
   readonly path: string;
   readonly title: string;
-  /** One fact per line; `[name]` links to the page of that title. */
+  /** One paragraph per line; `[name]` links to the page of that title. */
   readonly lines: readonly string[];
 }
 

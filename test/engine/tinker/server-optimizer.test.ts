@@ -1,6 +1,6 @@
 /**
- * @file A server with an optimizer of its own is refused unless the config declares it. Then it trains with exactly that optimizer, at the
- * config's learning rate, and what the probe measured is reported.
+ * @file A server with an optimizer of its own is refused unless the config declares it, and always if it ignores the learning rate it is sent.
+ * A declared one trains with exactly its own optimizer, at the config's learning rate, and what the probe measured is reported.
  */
 import { expect, test } from "vitest";
 import { OptimizerConfig, type StepOptimizer } from "../../../core/contracts/agent-config.ts";
@@ -123,7 +123,7 @@ test("version 0 can be sampled on a server that does not sample its base model",
   expect(server.models.loaded).toEqual([]);
 });
 
-test("an agent's trainer records what the probe measured when it opens", async () => {
+test("when an agent's trainer opens, it records what the probe measured", async () => {
   const { engine, files: base } = tiny({ ...SKYRL_JAX, adam: "own" });
   const store = memoryStore();
   const agents = { main: { model: "m", policy: POLICY, optimizer: "server" as const } };

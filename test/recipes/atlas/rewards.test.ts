@@ -76,7 +76,7 @@ test("expert: a correct look-up scores 1", () => {
   expect(scoreOf("capital of Jordan", "Jordan", "Jordan", "Amman")).toBe(1);
   expect(scoreOf(both, "Iraq, Jordanian dinar", "Jordan", "Jordan")).toBe(1);
 });
-test("expert: a constraint dropped from the query costs half of the search", () => {
+test("expert: a query with one of the task's two conditions earns half of the credit for the search", () => {
   // The query has one of two terms, 0.2 * 1/2; Iraq's page shows one condition, 0.3 * 1/2; Syria meets only one, so the report earns 0.
   expect(scoreOf(both, "Iraq", "Iraq", "Syria")).toBeCloseTo(0.25);
 });
