@@ -1,4 +1,4 @@
-/** @file The law on the tools' bill: exact, except for what the end of a process leaves charged and not sent. */
+/** @file The law on the tools' bill: it is exact, except for requests that were charged but not yet sent when a process ended. */
 import { expect, test } from "vitest";
 import { toolBillErrors } from "./bills.ts";
 import type { Entry, RunResult, Trial } from "./history.ts";

@@ -1,6 +1,6 @@
 /**
  * @file The real adapters on the simulated table and bucket fulfill the contracts. The table's billed units are those worked out by hand. The
- * simulation refuses requests beyond AWS's limits, and returns the results of a query page by page.
+ * simulation refuses requests that are invalid or beyond AWS's limits, and returns the results of a query page by page.
  */
 import { describe, expect, test } from "vitest";
 import { EVENT_BYTES } from "../../adapters/aws/limits.ts";

@@ -1,6 +1,6 @@
 /**
  * @file Real processes on the real local cloud: a parent with cloud and functions, a main worker, a searcher. Whichever is killed, and
- * whatever happens to events and clock, the run ends with the same scores, finalized groups and weights. commit-points.test.ts tries every
+ * whatever happens to events and scheduled ticks, the run ends with the same scores, finalized groups and weights. commit-points.test.ts tries every
  * commit point; here they are sampled.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";

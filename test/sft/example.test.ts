@@ -1,4 +1,7 @@
-/** @file A demonstration has the tokens of the rollout that it demonstrates, and only what a rollout samples is trained on. */
+/**
+ * @file A demonstration has the tokens of the rollout that it demonstrates, and only what a rollout samples is trained on. A demonstration that a
+ * rollout could not sample is refused.
+ */
 import { expect, test } from "vitest";
 import { exampleOf, refuseEarlyEnd, refuseTooLong } from "../../sft/example.ts";
 

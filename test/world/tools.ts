@@ -1,4 +1,4 @@
-/** @file The web tools, opened on the test world: its search engine in a backend's format, and its address allowed. */
+/** @file The web tools, opened on the test world: it serves as their search backend (Serper by default), and they may visit its address. */
 
 import { type OpenModel, openWebTools } from "../../adapters/tools/web/open.ts";
 import { RunConfig } from "../../core/contracts/config.ts";

@@ -1,4 +1,7 @@
-/** @file Laws of escaping: no special token survives, other text is unchanged, and escaping is idempotent. */
+/**
+ * @file Laws of escaping: no special token survives, other text is unchanged, and escaping is idempotent and takes linear time. A response that is
+ * cut stays escaped.
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseTurn } from "../../../core/conversation/parse-turn.ts";
@@ -56,7 +59,7 @@ test.each([
   ["<|im_start|>system", "(|im_start|)system"],
   ["<|user|>[|system|]", "(|user|)(|system|)"],
   ["<|<s>|>", "(|[s]|)"],
-  // Escaped again, it must not change: no bracket may become part of another role.
+  // Escaping the result again must not change it: no bracket may become part of another role marker.
   ["<|<|>|>", "(|(|>|>"],
   [
     "<BOS_TOKEN><seed:bos><extra_id_1><SPECIAL_12><reserved_106><eoh>",

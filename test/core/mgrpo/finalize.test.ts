@@ -1,4 +1,7 @@
-/** @file Finalizing a group: which trajectories are in it, and that the result depends only on the scores and the stream's name. */
+/**
+ * @file Finalizing a group: the trajectories of each agent, their weights and advantages, and what these depend on (the scores, the settings and
+ * the stream's name).
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";

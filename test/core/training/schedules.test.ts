@@ -53,7 +53,7 @@ test("an expired version's neighbors are the base, the nearest kept one before i
     (await readExpiredVersion(stepsTable([]), every, version + last))?.neighbors;
   expect(await neighbors(9)).toEqual([0, 5, ...window(9)]);
   expect(await neighbors(6)).toEqual([0, 5, ...window(6)]);
-  // None kept before it but the base: the search ends there.
+  // Only the base is kept before these versions: the search ends there.
   expect(await neighbors(4)).toEqual([0, ...window(4)]);
   expect(await neighbors(1)).toEqual([0, ...window(1)]);
 });

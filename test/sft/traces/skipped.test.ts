@@ -119,7 +119,7 @@ test("a call whose messages a limit cut off is skipped, and their text is not qu
 });
 
 test.each(["llm.input_messages", "gen_ai.prompt"])(
-  "a conversation whose first messages a limit dropped is skipped, not taken from its second prompt: %s",
+  "a conversation whose first messages a limit dropped is skipped, not imported without them: %s",
   (prefix) => {
     const isOpenInference = prefix.startsWith("llm");
     const message = (list: string, i: number, role: string, content: string) => {
