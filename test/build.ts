@@ -11,7 +11,7 @@ export function setup(): (() => void) | undefined {
   if (basename(tmpdir()).startsWith(FOLDER)) return undefined;
   execFileSync(process.execPath, ["build.mjs", "--fixtures"], { stdio: "inherit" });
   const folder = mkdtempSync(join(tmpdir(), FOLDER));
-  // `tmpdir()` reads them, in the tests and in the processes that they start.
+  // `tmpdir()` reads these variables, in the tests and in the processes that they start.
   for (const name of ["TMPDIR", "TEMP", "TMP"]) process.env[name] = folder;
   return () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }

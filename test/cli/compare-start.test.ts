@@ -52,7 +52,7 @@ function writeFolder(folder: string, agents: readonly string[], text: string): v
   }
 }
 
-test("each arm's models are those of its own folder, and their hashes are the bases in its provenance", async () => {
+test("each arm's models come from the folder that --from gives it, and their hashes are the bases in its provenance", async () => {
   writeFolder("warm/team", ["main", "searcher"], "team");
   writeFolder("warm/single", ["main"], "single");
   const arms = ["mgrpo", "main-only", "single-agent"] as const;

@@ -1,4 +1,7 @@
-/** @file Pretraining: the loss falls, the folder is a complete checkpoint, and the same settings give the same bytes. One that cannot be completed has no weights file. */
+/**
+ * @file Pretraining: the loss falls, the folder is a complete checkpoint, and the same settings give the same bytes. A folder that cannot be
+ * written completely has no weights file. Also the errors for faulty recipes, the choice of base models and folders, and the progress line.
+ */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

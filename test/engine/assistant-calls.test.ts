@@ -29,9 +29,13 @@ const occurrences = (tokens: readonly number[], part: readonly number[]) =>
   tokens.filter((_, at) => part.every((token, i) => tokens[at + i] === token)).length;
 
 test.each([
-  ["a byte-level BPE", bpeFiles(), "<|im_end|>"],
-  ["atlas's, whose tokens span tags and JSON", filesOf("recipes/atlas/models/main"), "<|im_end|>"],
-  ["Mistral's, whose control tokens have no <", filesOf("test/fixtures/tokenizers/mistral"), "[INST]"],
+  ["a byte-level BPE tokenizer", bpeFiles(), "<|im_end|>"],
+  [
+    "atlas's tokenizer, which has tokens for whole tags and for pieces of JSON",
+    filesOf("recipes/atlas/models/main"),
+    "<|im_end|>",
+  ],
+  ["Mistral's tokenizer, which has control tokens without <", filesOf("test/fixtures/tokenizers/mistral"), "[INST]"],
 ])("calls have the tokens that the model samples, and no control token in their arguments: %s", (_, files, control) => {
   const tokenizer = openTokenizer(files);
   const settings = { agent: "main", system: "", tools: [] };

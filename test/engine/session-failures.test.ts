@@ -1,4 +1,4 @@
-/** @file An upload whose graph session could not be opened opens it again the next time: the failure is not cached. */
+/** @file After an upload whose graph session could not be opened, the next upload tries to open it again: the failure is not cached. */
 import { expect, test } from "vitest";
 import type { ExecutionProvider } from "../../core/contracts/engine.ts";
 import { tensor } from "../../engine/compiled/graph-session.ts";

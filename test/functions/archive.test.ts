@@ -15,8 +15,8 @@ const MINUTE = 60_000;
 const config = (run: string) => teamConfig({ run, evaluation: { suites: [] } });
 
 /**
- * A store with these runs. `minutes` moves the clock, with one tick a minute, then reconciles. `requests`: how many the last tick and the
- * reconciliation made to the table.
+ * A store with these runs. `minutes` moves the clock, with one tick a minute, then reconciles. `requests`: how many gets,
+ * queries and updates of the table the last tick and the reconciliation made.
  */
 async function started(...runs: string[]) {
   const store = memoryStore();
