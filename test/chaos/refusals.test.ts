@@ -1,4 +1,4 @@
-/** @file A full disk is refused as by the embedded cloud, and neither the SDK nor a worker repeats the request. */
+/** @file On a full disk, the proxy refuses a write as the embedded cloud does, and neither the SDK nor a worker repeats it. */
 import { expect, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { createLog } from "../../gpu-workers/log.ts";

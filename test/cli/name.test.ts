@@ -34,7 +34,7 @@ test("an installed program is named alone where the shell finds it, and with npx
   expect(commandName({ PATH: bin, npm_command: "exec" }, folder, entry)).toBe("npx mgrpo");
 });
 
-test("the quoted words of a command can be copied into a shell, quotes included", () => {
+test("the quoted words of a command can be copied into a POSIX shell, even words that contain quotes", () => {
   const words = ["a", "x=1,2", "*", "it's", '$HOME `b` "c"', ""];
   const script = `printf '%s\\n' ${words.map(quoted).join(" ")}`;
   expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(`${words.join("\n")}\n`);

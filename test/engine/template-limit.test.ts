@@ -32,7 +32,7 @@ test("a template that has exceeded its time limit is refused at once from then o
   expect(process.cpuUsage(before).user / 1e6).toBeLessThan(20);
 });
 
-test("a conversation that is too long to render is refused, with its first ten roles, and others are rendered as before", () => {
+test("a conversation that is too long to render is refused, and the error names its first ten roles; others are rendered as before", () => {
   const { render } = openTemplate(new Map(), configOf(`{% if messages|length > 100 %}${LOOP}{% endif %}hello`), 200);
   const long = Array.from({ length: 40_000 }, () => MESSAGES[0]);
   const roles = Array.from({ length: 10 }, () => "user").join(", ");

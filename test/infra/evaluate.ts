@@ -26,8 +26,8 @@ interface Pulumi {
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const PLATFORM = join(ROOT, ".sst/platform");
-/** The key of the wrapper objects by which Pulumi marks secrets. */
-const SECRET_KEY = "4dabf18193072939515e22adb298388d";
+/** Pulumi marks its wrapper objects with this key: those of secrets, which have a `value`, and those of assets and archives. */
+const WRAPPER_KEY = "4dabf18193072939515e22adb298388d";
 const [stage = ""] = process.argv.slice(2);
 if (!existsSync(PLATFORM)) throw new Error("there is no .sst/platform: npm run test:infra installs it");
 const pulumi = createRequire(join(PLATFORM, "package.json"))("@pulumi/pulumi") as Pulumi;
@@ -101,7 +101,7 @@ function recordResource(args: Resource) {
 function reveal(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(reveal);
   if (typeof value !== "object" || value === null) return value;
-  if (SECRET_KEY in value && "value" in value) return reveal(value.value);
+  if (WRAPPER_KEY in value && "value" in value) return reveal(value.value);
   return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, reveal(entry)]));
 }
 

@@ -98,7 +98,7 @@ test("an answer for an encrypted question is stored encrypted and found without 
   await Promise.all([encrypting.close(), replaying.close()]);
 });
 
-test("identical concurrent calls send one request; live mode sends every call; a folder shares its answers", async () => {
+test("identical concurrent calls send one request; live mode sends a repeated call again; a folder shares its answers", async () => {
   const shared = join(folder, "shared");
   const first = await openWorldTools(world, { cache: { folder: shared } });
   const start = world.searches();
@@ -191,7 +191,7 @@ describe("budgets", () => {
     await close();
   });
 
-  test("a run's budget counts sent requests over all workers; one too many halts the run, and the user can raise the budget", async () => {
+  test("a run's budget counts uncached requests over all workers, refused ones too; one too many halts the run, and the user can raise the budget", async () => {
     const store = memoryStore();
     await store.table.insert({ pk: "RUN#web", sk: "RUN" }, runRecord({ run: "web" }));
     const budget = { run: { calls: 2 } };

@@ -1,6 +1,6 @@
 /**
  * @file The visit tool on a world with hostile sites: it returns what is readable, and otherwise the reason, and withholds pages of benchmarks. Then
- * end to end: a page that is fetched, extracted and tokenized for a model stays data.
+ * end to end, with the tool `reason` too: what a page or a model says stays data.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { partsOf } from "../../../../adapters/tools/documents/parts.ts";
@@ -136,7 +136,7 @@ describe("gives the reason", () => {
       "the site answers HTTP 500",
       expect.stringMatching(/^the site cannot be reached \(\w+\)$/),
     ]);
-    expect(world.asked("/broken")).toBe(3);
+    for (const path of ["/broken", "/cut"]) expect(world.asked(path)).toBe(3);
   });
 
   test.each([
@@ -237,7 +237,7 @@ test.each([
   expect(text).not.toMatch(/<\|im_|<\/?tool_|<\/?answer/);
 });
 
-test("the extracting model gets goal and page as data; each request is billed once, and nothing stored holds a key", async () => {
+test("the extracting model gets goal and page as data; each request is billed once, and no stored object holds the search key", async () => {
   const request = requests.find(({ messages }) => messages[1]?.content.startsWith("Goal: towns"));
   expect(request?.messages[1]?.content).toMatch(
     /^Goal: towns\n\nThe page, as a JSON string:\n"Towns\\nhttp.*You are free now/,
