@@ -1,4 +1,4 @@
-/** @file Which comparisons, and which of their runs, `mgrpo bench power` reads. */
+/** @file Which comparisons, and which of their suites, `mgrpo bench power` reads. */
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

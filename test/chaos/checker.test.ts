@@ -35,7 +35,7 @@ const claimed = (madeAt: number): Entry => {
   return wrote("", { facts: [], lease: { name: CLAIM, act: "hold", seconds: HELD_MS / 1000, claim } });
 };
 
-/** The first holder of the claim did not ask, or the answer was lost. */
+/** Once the first claim has expired, the verdict is claimed again and the judge is asked again. */
 const askedAgain = (): Entry[] => [claimed(HELD_MS + 1), asked()];
 
 /** A request to the judge that is never answered. */

@@ -48,7 +48,7 @@ export async function buildTrials(): Promise<Built> {
     "chaos/recipe/tools": "test/chaos/recipe/tools.ts",
     "chaos/recipe/rewards": "test/chaos/recipe/rewards.ts",
   });
-  // The processes that read documents start from here: see built-module.ts.
+  // The processes that read documents are started from `adapters/` beside the bundle: see built-module.ts.
   symlinkSync(fileURLToPath(builtModule("adapters")).replace(/\.js$/, ""), join(dirname(built.worker), "adapters"));
   return built;
 }

@@ -254,7 +254,7 @@ test("weights that a later version still names, since its step trained nothing, 
   expect(kept).toEqual([true, true, true, true, false]);
 });
 
-test("a direct tick of an unknown run is refused", async () => {
+test("a thorough tick of an unknown run is refused", async () => {
   const { tick } = await started();
   await expect(tick("other", true)).rejects.toThrow("no run 'other' in this store");
 });

@@ -1,6 +1,6 @@
 /**
  * @file A bucket's lifecycle rules: ours is added only if the bucket has none, existing rules stay, and a store that
- * supports no lifecycle rules is not an error. A table that is being deleted is recreated once it is gone, and is not
+ * refuses lifecycle rules is not an error. A table that is being deleted is recreated once it is gone, and is not
  * searched for foreign data.
  */
 import { CreateTableCommand, DescribeTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb";

@@ -256,7 +256,7 @@ test("a signed condition cannot be removed in transit", async () => {
   expect(await cloud.objects.get("once")).toEqual(new TextEncoder().encode("some bytes"));
 });
 
-test("bodies that no signature covers are refused", async () => {
+test("a request whose signature does not cover the hash of its body is refused", async () => {
   for (const value of [
     "UNSIGNED-PAYLOAD",
     "STREAMING-UNSIGNED-PAYLOAD-TRAILER",

@@ -1,4 +1,4 @@
-/** @file Rewards of a rollout of three levels, worked by hand; turn rewards; and every inconsistency that makes an outcome damaged. */
+/** @file Rewards of rollouts with nested calls, worked by hand; masks, penalties and turn rewards; and every inconsistency that makes an outcome damaged. */
 import { expect, test } from "vitest";
 import type { Conversation, StopReason, ToolResponse } from "../../../core/contracts/conversation.ts";
 import { digestOf } from "../../../core/contracts/names.ts";
@@ -84,7 +84,7 @@ function deepTree() {
 }
 
 test("each call inherits from the call that made it, however deep, and whatever the numbers of the calls", () => {
-  // The searcher passes on (0.4*1 + 0.5*1) / 0.9 = 1; reader 0, with expert 0, (0.4*1 + 0) / 0.9 = 0.444444; reader 10 1.
+  // The searcher and reader 10 each pass on (0.4*1 + 0.5*1) / 0.9 = 1. Reader 0, with expert 0, passes on (0.4*1 + 0) / 0.9 = 0.444444.
   // Their readers: 0.1 + 0.4*0.444444 + 0.5*1 = 0.777778, and 0.1 + 0.4*1 + 0.5*1 = 1
   const rewards = [0.5, 0.777778, 1, 1];
   expect(rewardsOf(deepTree(), 1, [1, 0, 1, 1, 1]).reader).toEqual(rewards.map((reward) => [reward, undefined]));
@@ -278,13 +278,11 @@ test("an outcome of another question, or a trajectory of another agent or versio
   expect(faultIn({ ...outcome, trajectory: planner }, [sub])).toBe("main sampled from version 2, planned 0");
 });
 
-test("a group is complete once each of its K rollouts has a score", () => {
+test("a group is complete once each of its K rollouts is scored or lost", () => {
   const group = (rollouts: object) => ({ rolloutsPerQuestion: 2, rollouts }) as GroupRecord;
-  expect([{}, { 1: {} }, { 0: {}, 1: {} }].map((rollouts) => isComplete(group(rollouts)))).toEqual([
-    false,
-    false,
-    true,
-  ]);
+  expect(
+    [{}, { 1: {} }, { 0: { excluded: "judge: away" }, 1: {} }].map((rollouts) => isComplete(group(rollouts))),
+  ).toEqual([false, false, true]);
 });
 
 test("an outcome without an invocation that another one names, or with one that no caller names, is damaged", () => {
