@@ -67,7 +67,11 @@ export function openDashboard(folder: () => string = () => inject("project")): O
 function recordFaults(page: Page, origin: string, add: (fault: string) => void): void {
   page.on("pageerror", (error) => add(`${page.url()}: ${error.message}`));
   page.on("console", (message) => message.type() === "error" && add(`${page.url()}: ${message.text()}`));
-  page.on("dialog", (dialog) => add(`${page.url()} opened a dialog: ${dialog.message()}`));
+  page.on("dialog", async (dialog) => {
+    add(`${page.url()} opened a dialog: ${dialog.message()}`);
+    // An open dialog blocks the page.
+    await dialog.dismiss();
+  });
   page.on("request", (request) => {
     const url = request.url();
     if (!url.startsWith(`${origin}/`) && !url.startsWith("data:")) add(`${page.url()} asked for ${url}`);
