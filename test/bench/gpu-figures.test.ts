@@ -13,7 +13,7 @@ import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe } from "../../recipes/gazetteer/recipe.ts";
 import { config, groups, manifests, step } from "../cli/records.ts";
 
-test.each(DEVICES)("a step on $name runs both agents on that device", (device) => {
+test.each(DEVICES)("the arguments of a step on $name put both agents on that device", (device) => {
   const args = stepArguments(device, "gpu", "models/gazetteer", ["questionsPerStep=2"]);
   const set = args.flatMap((argument, i) => (args[i - 1] === "--set" ? [argument] : []));
   const resolved = resolveConfig(recipe, { run: "gpu", seed: 1, arm: "mgrpo", set });

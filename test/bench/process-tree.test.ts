@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { peakOf, processTree } from "../../bench/process-tree.ts";
 
 test.skipIf(process.platform !== "linux")("a child that has exited and is not reaped yet is left out", async () => {
-  // `exec` replaces the shell by a process that does not wait for the shell's child.
+  // `exec` replaces the shell with a process that does not wait for the shell's child.
   const parent = spawn("sh", ["-c", "sleep 600 & exec sleep 600"], { stdio: "ignore" });
   const { pid = 0 } = parent;
   const programs = () => processTree(pid).map((use) => use.arguments[0]);

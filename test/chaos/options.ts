@@ -44,7 +44,7 @@ export function readSchedule(path: string): Schedule {
   return parseJson(Schedule, readFileSync(path), path);
 }
 
-/** A trial in the report. Early lines lack the commit, the number of steps and the searcher. */
+/** A trial in the report. Lines of older versions lack the searcher, and some also the commit and the number of steps. */
 const Line = z.object({
   commit: z.string().optional(),
   seed: z.int(),

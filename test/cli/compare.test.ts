@@ -106,7 +106,7 @@ test("the first arm trains for its configured steps; the others until they have 
   );
 });
 
-test("every arm asks harder questions after the same share of the run, although all but the first take more steps", () => {
+test("every arm asks harder questions after the same share of the run, although all but the first may take more steps", () => {
   const staged = [
     { fromStep: 0, levels: [1] },
     { fromStep: 20, levels: [1, 2] },
@@ -138,7 +138,7 @@ test("every arm asks harder questions after the same share of the run, although 
   expect(planRun(kept, first, 1, undefined).set).toEqual([`curriculum=${shares}`]);
 });
 
-test("every arm is evaluated after the same shares of the run, although all but the first take more steps", () => {
+test("every arm is evaluated after the same shares of the run, although all but the first may take more steps", () => {
   const [first = expect.fail(), other = expect.fail()] = entriesOf({ arms: ["mgrpo", "main-only"], vary: [] });
   const everyOf = (every: number, entry: typeof first, budget?: number) => {
     const set = ['evaluation.suites=[{"name":"all"}]', `evaluation.every=${every}`];

@@ -1,4 +1,4 @@
-/** @file The temporary folder of an evaluation: deleted afterward, except for the logs that an error names. */
+/** @file The temporary folder of an evaluation: deleted afterward. If the error names a worker's log, the logs stay. */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test, vi } from "vitest";

@@ -1,7 +1,7 @@
 /**
- * @file The contract suites on external endpoints, skipped unless MGRPO_TEST_ENDPOINTS is set. It holds one URL for both DynamoDB and S3, or
- * DynamoDB's and S3's, separated by a comma. The standard AWS variables hold the credentials and the region. The suite creates its own table
- * and bucket, and deletes them.
+ * @file The contract suites of objects, the table and the clock on external endpoints, skipped unless MGRPO_TEST_ENDPOINTS is set. It holds
+ * one URL for both DynamoDB and S3, or DynamoDB's and S3's, separated by a comma. The standard AWS variables hold the credentials and the
+ * region. The tests create their own table and bucket, and delete them.
  */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -76,7 +76,7 @@ test("a decode whose mask cannot be widened does not change the mask of the next
   decoder.place(1, 5, 3, 1);
   await decoder.decode(2);
   const [mask] = masks;
-  // 128 cached positions, of which the first 2 and 3 are visible, and the new token.
+  // Of the 128 cached positions, the first row sees the first 2, the second row the first 3. Both see the new token, at 128.
   const row = (visible: number) => Array.from({ length: 129 }, (_, t) => (t < visible || t === 128 ? 0 : MASK_VALUE));
   expect(mask?.dims).toEqual([2, 1, 1, 1, 129]);
   expect(Array.from(mask?.data as Float32Array)).toEqual([2, 3].flatMap(row).map(Math.fround));

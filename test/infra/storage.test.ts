@@ -1,4 +1,4 @@
-/** @file The table and the bucket: keys, recovery, encryption, no public access, and expiry. */
+/** @file The table and the bucket: keys, recovery, encryption, no public access, expiry, events, and which data outlives its stack. */
 import { expect, inject, test } from "vitest";
 import { isConversationKey, objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
@@ -24,7 +24,7 @@ test("the table has the keys of the table contract, pay-per-request billing, poi
   expect(finalizeGroupRecord({ run: "r", step: 0, group: 0 }, {}, 1).set).toContainEqual([[ttl.attributeName], 1]);
 });
 
-test("everything is encrypted at rest, and objects in transit", () => {
+test("the table, objects, queues and parameters are encrypted at rest, and objects also in transit", () => {
   // Without this block, DynamoDB encrypts a table with a key that AWS owns.
   expect(only("Table").serverSideEncryption).toBeUndefined();
   const [rule] = only("BucketServerSideEncryptionConfiguration").rules;
@@ -48,7 +48,7 @@ test("nothing is public", () => {
     expect(ofKind(prod, kind), kind).toEqual([]);
 });
 
-test("only conversations, after 90 days, and worker logs expire; unfinished uploads are aborted after two days", () => {
+test("only conversations and telemetry, after 90 days, and worker logs expire; unfinished uploads are aborted after two days", () => {
   const { rules } = only("BucketLifecycleConfiguration");
   const expiring = rules.filter(({ expiration }) => expiration);
   expect(expiring.map(({ filter }) => filter)).toEqual([
@@ -61,7 +61,14 @@ test("only conversations, after 90 days, and worker logs expire; unfinished uplo
     abortIncompleteMultipartUpload: { daysAfterInitiation: 2 },
   });
   const address = { run: "r", phase: "train", step: 0, group: 0, rollout: 0 };
-  expect(isConversationKey(objectKeys.outcome(address))).toBe(true);
+  const expired = [
+    objectKeys.outcome(address),
+    objectKeys.outcome({ ...address, phase: "eval:job" }),
+    objectKeys.invocation("r", 0, "0"),
+    objectKeys.stepTelemetry("r", 0, "main-1"),
+    objectKeys.trainedTokens("r", 0, "main"),
+  ];
+  expect(expired.filter((key) => !isConversationKey(key))).toEqual([]);
   const kept = [
     objectKeys.config("r"),
     objectKeys.questions("r"),

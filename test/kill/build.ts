@@ -57,7 +57,7 @@ export async function buildProcesses(more: Readonly<Record<string, string>> = {}
     ],
     logLevel: "error",
   });
-  // A worker's watchdog starts from here: see built-module.ts.
+  // A bundled worker looks for its watchdog's module in gpu-workers/ of this folder: see built-module.ts.
   symlinkSync(fileURLToPath(builtModule("gpu-workers")).replace(/\.js$/, ""), join(outdir, "gpu-workers"));
   const path = (entry: string) => join(outdir, `${entry}.mjs`);
   return {
