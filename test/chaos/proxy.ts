@@ -27,7 +27,7 @@ import { writeOf } from "./writes.ts";
 export interface ProxyOptions {
   /** The process whose requests these are; for `calls`, `events`, `app` and `gateway`, the one that receives them. */
   readonly process: string;
-  /** For `api`, which several processes call: the one that sent a request, by its headers. The history has their exchanges. */
+  /** For `api`, which several processes call: the one that sent a request, by its headers. The history then has each request's exchange. */
   readonly callerOf?: (headers: IncomingMessage["headers"]) => string;
   readonly channel: Channel;
   /** The port that requests are passed on to. */
@@ -37,7 +37,7 @@ export interface ProxyOptions {
   readonly now: () => number;
   /** Milliseconds that are added to the date of each answer of the target, as if its clock were ahead. Absent: 0. */
   readonly aheadMs?: () => number;
-  /** If the target verifies the dates of requests: turns them back by as much. */
+  /** For a target that verifies the dates of requests: signs a request again, as if it had been sent `aheadMs` earlier. */
   readonly turnBack?: TurnBack;
   readonly record: (entry: Entry) => void;
   /** Called before each request, with its process. What it returns is called when the request is over. A process can die at both points. */
@@ -78,7 +78,7 @@ export async function openProxy(options: ProxyOptions): Promise<FaultProxy> {
   return { port: (server.address() as AddressInfo).port, close: () => closeServer(server, closing) };
 }
 
-/** The exchange of each new request. Of a connection's exchanges, only the last one is told when it is closed. */
+/** Begins the exchange of each new request. When a connection is closed, only its last exchange gets a `closedAt`. */
 function openExchanges(now: () => number): (socket: Socket) => NonNullable<Passage["exchange"]> {
   const last = new WeakMap<Socket, NonNullable<Passage["exchange"]>>();
   return (socket) => {
@@ -155,14 +155,14 @@ async function withhold(
   return true;
 }
 
-/** A dropped event is gone; any other dropped request breaks its connection. */
+/** A dropped event is lost for good, since the cloud gets a success; any other dropped request breaks its connection. */
 function drop(channel: Channel, outgoing: ServerResponse): void {
   if (channel === "events") outgoing.writeHead(200).end();
   else outgoing.destroy();
 }
 
 function deliver({ status, headers, body }: Answer, outgoing: ServerResponse, fault: Fault | undefined): void {
-  // Of an answer without a body, as to a PUT or HEAD, there is nothing to cut but the head.
+  // An answer with almost no body, as to a PUT or HEAD, cannot be cut in half: the caller gets none of it.
   if (fault?.kind === "lose" || (fault?.kind === "cut" && body.length < 2)) {
     outgoing.destroy();
     return;

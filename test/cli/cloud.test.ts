@@ -1,6 +1,6 @@
 /**
- * @file `mgrpo cloud setup` and `destroy`: another program's table or bucket is refused. (What stores refuse: bad-store.test.ts.)
- * `serve` on a port in use: it ends, instead of waiting. (A `serve` that works: machines.long.test.ts.)
+ * @file `mgrpo cloud setup` and `destroy`: another program's table or bucket, and a deployment's table, are refused.
+ * (What stores refuse: bad-store.test.ts.) `serve` on a port in use: it ends, instead of waiting. (A `serve` that works: machines.long.test.ts.)
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -49,7 +49,7 @@ test("setup creates or finds table and bucket; destroy requires the name to be r
   expect((await s3.send(new ListBucketsCommand())).Buckets?.map(({ Name }) => Name)).toEqual(["mgrpo"]);
 });
 
-test("a table with other keys and a bucket with other objects are refused, and nothing is lost", async () => {
+test("another program's table, objects or items are refused, and so is a deployment's table; nothing is deleted", async () => {
   Object.assign(process.env, { MGRPO_TABLE: "orders", MGRPO_BUCKET: "photos" });
   await dynamo.send(
     new CreateTableCommand({
@@ -82,6 +82,7 @@ test("a table with other keys and a bucket with other objects are refused, and n
     await expect(printedJson("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(why);
     await dynamo.send(new DeleteItemCommand({ TableName: "mgrpo", Key: key }));
   }
+  expect((await dynamo.send(new ListTablesCommand())).TableNames).toEqual(expect.arrayContaining(["mgrpo", "orders"]));
 });
 
 test("a deployment is found even if the first page of a scan does not reach its item", async () => {

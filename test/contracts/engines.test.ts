@@ -1,4 +1,4 @@
-/** @file Every engine fulfills the contracts of Sampler and Trainer. */
+/** @file Every engine, run on the CPU, fulfills the contracts of Sampler and Trainer. */
 import { describe } from "vitest";
 import type { LoraConfig } from "../../core/contracts/lora.ts";
 import type { PolicyEngine } from "../../core/ports.ts";

@@ -1,4 +1,7 @@
-/** @file Chat templates with {% break %} or {% continue %}: those whose text the renderer would drop are refused, all others render. */
+/**
+ * @file Chat templates with {% break %} or {% continue %}: a template is refused if such a tag may come after text of its iteration, since the
+ * renderer would drop that text. All others render.
+ */
 import { Template } from "@huggingface/jinja";
 import { expect, test } from "vitest";
 import { openTemplate, TokenizerConfig } from "../../engine/tokenizer/chat-template.ts";
@@ -16,7 +19,7 @@ test.each([
   ["break", "{% for n in messages %}{{ n.role }}{% endfor %}{% break %}"],
   ["continue", "{% macro f() %}{% for n in messages %}x{% continue %}{% endfor %}{% endmacro %}{{ f() }}"],
   ["break", "{% filter upper %}x{% break %}{% endfilter %}"],
-])("a %s after text of its iteration is refused: %s", (tag, body) => {
+])("a %s that may come after text of its iteration is refused: %s", (tag, body) => {
   expect(() => open(body)).toThrow(
     expect.objectContaining({
       code: "tokenizer-damaged",

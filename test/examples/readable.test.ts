@@ -1,4 +1,4 @@
-/** @file The examples stay short, since researchers read and change them first, and the apps stay independent of mgrpo. */
+/** @file The examples stay short, since researchers read and change them first, and the TypeScript apps stay independent of mgrpo. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ const APPS = readdirSync(join(ROOT, "examples"))
   .map((name) => `examples/${name}/app.ts`)
   .filter((file) => existsSync(join(ROOT, file)));
 
-test("there are apps on three frameworks", () => expect(APPS).toHaveLength(3));
+test("there are three apps in TypeScript", () => expect(APPS).toHaveLength(3));
 
 test.each(APPS)("%s does not refer to mgrpo", (file) => {
   expect(readFileSync(join(ROOT, file), "utf8")).not.toMatch(/mgrpo|core\/recipe/);

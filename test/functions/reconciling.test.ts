@@ -280,7 +280,7 @@ test("a run with damaged records gets no machines and keeps the schedule on; the
   expect([plane.capacities.get("g-main"), plane.clock]).toEqual([0, "on"]);
 });
 
-test("without a deployment nothing is scaled, and the metrics are the same", async () => {
+test("without a deployment nothing is scaled, and the metrics are still returned", async () => {
   const store = memoryStore();
   const functions = openFunctions(
     openContext(store, {

@@ -1,4 +1,4 @@
-/** @file The scheduled tick on AWS: what one run's failure does to the others, to the fleets, and to the log. */
+/** @file The scheduled tick on AWS: fleets are reconciled even if runs fail, and every failure is logged or thrown. */
 import { afterEach, expect, test, vi } from "vitest";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Functions } from "../../functions/functions.ts";

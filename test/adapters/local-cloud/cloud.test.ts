@@ -21,7 +21,7 @@ import { freshDirectory, openLocalStore } from "../../fakes/local-store.ts";
 const WRITER = join(import.meta.dirname, "../../fixtures/cloud-writer.mjs");
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-/** A cloud that records the keys of its events. */
+/** A cloud whose handlers record the keys of its events, and each tick. `failures`: how many of the first deliveries fail. */
 async function listening(options: Partial<LocalCloudOptions> & { failures?: number } = {}) {
   const keys: string[] = [];
   let failures = options.failures ?? 0;
@@ -257,11 +257,14 @@ test("an unknown access key is refused; a missing server is an outage that names
   await store.close();
   const disconnected = openAwsStore({ table: "mgrpo", bucket: "mgrpo" }, environment);
   const outage = { code: "store-unreachable", retryable: true };
-  await expect(disconnected.objects.get("a")).rejects.toMatchObject({
+  const outageAt = (endpoint: string) => ({
     ...outage,
-    message: expect.stringContaining(environment["AWS_ENDPOINT_URL_S3"] ?? "none"),
+    message: expect.stringContaining(environment[endpoint] ?? "none"),
   });
-  await expect(disconnected.table.get({ pk: "a", sk: "b" })).rejects.toMatchObject(outage);
+  await expect(disconnected.objects.get("a")).rejects.toMatchObject(outageAt("AWS_ENDPOINT_URL_S3"));
+  await expect(disconnected.table.get({ pk: "a", sk: "b" })).rejects.toMatchObject(
+    outageAt("AWS_ENDPOINT_URL_DYNAMODB"),
+  );
   await expect(disconnected.clock.storeTime()).rejects.toMatchObject(outage);
   disconnected.close();
 });

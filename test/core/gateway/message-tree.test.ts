@@ -93,6 +93,7 @@ test("an undelivered reply is recorded only if a delivered one continues it, dir
   const c = reply(asking([...second, assistant("two"), user("on")]), "three");
   expect(branches(a)).toEqual([[a]]);
   expect(branches(b)).toEqual([[a, b]]);
+  expect(branches(c)).toEqual([[a, b, c]]);
   expect(branches(a, c)).toEqual([[a, b, c]]);
   expect(branches()).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** @file The scores of an evaluation whose rollouts an app runs: its own rewards, or those of a benchmark's own rules. */
+/** @file The scores of an evaluation whose rollouts an app runs: the app's own rewards, unless the benchmark has rules of its own. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
