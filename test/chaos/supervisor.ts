@@ -1,6 +1,6 @@
 /**
- * @file Starts the processes of a trial and restarts those that die. As the schedule says, it kills or stops each at a given request or time,
- * and stops all of them while the machine sleeps.
+ * @file Starts the processes of a trial and restarts those that die. As the schedule says, it kills or stops processes at given requests or
+ * times, and stops all of them while the machine sleeps.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

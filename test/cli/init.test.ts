@@ -63,7 +63,7 @@ test("the output names the packages to install, unless the project already has t
   expect(await initWith("mgrpo", "zod", "tsx", "typescript")).not.toContain("npm install");
 });
 
-test("the output names the line that .npmrc lacks, and .npmrc stays as it is", async () => {
+test("init names the line that .npmrc lacks, and creates no .npmrc", async () => {
   const line = "Add ignore-scripts=true to .npmrc, unless a package of yours needs its install script: ";
   const project = mkdtempSync(join(folder, "project-"));
   expect(await initIn(project)).toContain(line);

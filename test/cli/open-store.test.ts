@@ -1,4 +1,4 @@
-/** @file Reading a run whose process is gone changes nothing in its store; a read waits while the process is ending. */
+/** @file Reading a run whose process is gone consumes none of its events; a read waits while the process is ending or the store is about to close. */
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { recordRun } from "./recorded-run.ts";
 import { RUN } from "./records.ts";
 
 const project = workHere();
-/** How long a read may wait; these tests act half a second after it begins. */
+/** How long a read may wait; the tests of waiting act half a second after it begins. */
 const PATIENCE_SECONDS = 100;
 
 test("a read does not consume an event that a killed process did not handle: the next process with handlers gets it", async () => {

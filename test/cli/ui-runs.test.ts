@@ -15,7 +15,7 @@ test("a run of this folder hides one of the same name in the store", async () =>
   writeFileSync(join(folder, "runs", RUN, "config.json"), JSON.stringify(config));
   const store = await openLocalStore();
   try {
-    // Listed without records: its row says "damaged", unless it is hidden.
+    // Each is listed without records, so its row says "damaged", unless it is hidden.
     for (const run of [RUN, "elsewhere"]) await store.table.insert(tableKeys.listed(run), { run });
     expect(await runsView()).toMatchObject({
       runs: [

@@ -55,7 +55,7 @@ test("a mapped base needs its stored bytes, in half precision also two float32 m
   expect(totalBytes(planMemory(QWEN3_06B, null, options, stored(4)))).toBeGreaterThan(10 * weights);
 });
 
-test("the part `saving` has the next sampler's weights and the larger of two: a version's files in flight, or both moments", () => {
+test("with at most two lanes, the part `saving` has the next sampler's weights and the larger of two: a version's files in flight, or both moments", () => {
   const weights = 4 * 596_049_920;
   expect(planMemory(QWEN3_06B, null, options, stored(4)).saving).toBe(3 * weights);
   const small = parameterLayout(TINY).length;

@@ -65,7 +65,7 @@ test("a recipe's ids take at most 80 bytes in UTF-8; a file accepts ids of that 
   expect(train.map(({ id }) => id)).toEqual([`jsonl:${longest}`]);
 });
 
-test("two different questions of a recipe with one id are refused; a repeated question is not", async () => {
+test("two different questions of a recipe with one id are refused; a repeated training question is not", async () => {
   const [first = expect.fail()] = trainQuestions;
   const recipe = (...train: Question[]) => ({ name: "mine", questions: () => ({ train, heldOut: heldOutQuestions }) });
   expect((await questionsOf(recipe(first, first), sources())).train).toHaveLength(2);

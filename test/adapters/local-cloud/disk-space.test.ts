@@ -56,7 +56,7 @@ test("a quota counts the files that are there, and what is being written", async
   const space = await openDiskSpace(directory, 1000);
   for (let write = 0; write < 3; write++) {
     const { end } = await space.reserve(400);
-    // Replaced, without a release.
+    // From the second write on, this replaces the file, and its old bytes are not released.
     await writeFile(join(directory, "file"), Buffer.alloc(400));
     end();
   }

@@ -61,17 +61,20 @@ test.each<[what: string, answer: () => unknown, microUsd: number]>([
   ["return no verdict", () => null, 100_000],
   ["crash their thread", () => Promise.reject(new Failure("judge-failed", "the thread crashed")), 100_000],
   ["report that no request was answered", () => Promise.reject(new Failure("endpoint-unavailable", "HTTP 503")), 0],
-])("rewards that reserve money and %s are billed in full, or at 0 if unanswered", async (_what, answer, microUsd) => {
-  const { ask, bill } = world();
-  const asked = ask({
-    async ask(context) {
-      await context.reserve(0.1);
-      return (await answer()) as Judgment;
-    },
-  });
-  expect(await failed(asked)).toMatchObject({ code: "judge-failed" });
-  expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
-});
+])(
+  "rewards that reserve money and %s are billed at what was reserved, or at 0 if no request was answered",
+  async (_what, answer, microUsd) => {
+    const { ask, bill } = world();
+    const asked = ask({
+      async ask(context) {
+        await context.reserve(0.1);
+        return (await answer()) as Judgment;
+      },
+    });
+    expect(await failed(asked)).toMatchObject({ code: "judge-failed" });
+    expect(await bill()).toMatchObject({ verdicts: 0, microUsd });
+  },
+);
 
 test.each<[says: string, evidence: object, microUsd: number]>([
   ["reports what all its attempts cost", { cost: cost(0.3) }, 300_000],

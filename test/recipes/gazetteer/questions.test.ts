@@ -160,7 +160,7 @@ test("a scripted team answers every held-out question, and 400 training question
   expect(wrong).toEqual([]);
 });
 
-test("a look-up parses from its question on either side, and from its task, for every country", () => {
+test("a look-up parses from its question in a training and in a held-out phrasing, and from its task, for every country", () => {
   const random = stream("read-task");
   for (const { name, capital, currency, borders, languages } of countries) {
     const where = [

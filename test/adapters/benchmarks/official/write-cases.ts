@@ -1,4 +1,4 @@
-/** @file Writes the cases as files for run.py: README.md. */
+/** @file Writes the cases to the files that run.py reads (README.md). */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { submissionFiles } from "../../../../adapters/benchmarks/submission.ts";

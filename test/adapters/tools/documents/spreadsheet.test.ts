@@ -1,6 +1,7 @@
 /**
  * @file Workbooks whose archive is refused: for its number of parts or its declared size before anything is inflated, or because a part exceeds
- * its declared size. One cell without a valid value is no reason to refuse a workbook, and neither is a sheet without cells.
+ * its declared size. One cell without a valid value is no reason to refuse a workbook, and neither is the calculation chain or a sheet without
+ * cells. Large parts are inflated without threads.
  */
 import { unzipSync, zipSync } from "fflate";
 import { expect, test } from "vitest";
