@@ -118,7 +118,7 @@ export type Schedule = z.infer<typeof Schedule>;
 /** Default number of steps of each run. */
 export const STEPS = 3;
 
-/** No faults, deaths, sleeps or clocks that are off: with the trial's steps, the reference that it is compared with. */
+/** No faults, deaths, sleeps or clocks that are off. */
 export const undisturbed: Schedule = {
   seed: 0,
   steps: STEPS,
@@ -159,7 +159,7 @@ const requestsOf = (process: string) => (process === "functions" ? FUNCTION_REQU
 /** What the functions and the workers send on. */
 const OUTGOING = ["dynamo", "s3", "world"] as const;
 
-/** The channels that a process sends on, or receives on, apart from `app` and `gateway`: see `ATTEMPT_REQUESTS`. */
+/** The channels on which a process meets faults, apart from `app` and `gateway` (see `ATTEMPT_REQUESTS`) and `api` (see `API_REQUESTS`). */
 function channelsOf(process: string): readonly (keyof typeof WORKER_REQUESTS)[] {
   if (process === "cloud" || process === "app") return [];
   if (process === "functions") return [...OUTGOING, "events"];
@@ -286,7 +286,7 @@ function drawDeath(random: Random, process: string, part: number): Death {
   return { process, signal, seconds, request: MORTAL_REQUESTS * part + random.integer(MORTAL_REQUESTS), when };
 }
 
-/** How many parts of the schedule differ from `undisturbed`. */
+/** The number of disturbances: a page other than that of `undisturbed`, and each fault, death, sleep and clock that is off. */
 export const sizeOf = ({ page, faults, deaths, sleeps, clocks }: Schedule): number =>
   Number(page !== undisturbed.page) +
   faults.length +

@@ -104,9 +104,12 @@ test.each([
   ['{"task":"?","report":"a","score":2}', /labels\.jsonl, line 1: score: /],
   [`{"task":"?","report":"a","score":1}\n${JSON.stringify(LABELS[0])}`, /labels\.jsonl, line 2: task: /],
   ['{"question":"?","reference":"a","answer":"b"}', /labels\.jsonl, line 1: correct: /],
-])("a file without labels is refused, and a bad label with its line: %j", async (text, line) => {
-  await expect(check(text)).rejects.toThrow(line);
-});
+])(
+  "a file without labels or with a bad label is refused; the error for a bad label gives its line: %j",
+  async (text, line) => {
+    await expect(check(text)).rejects.toThrow(line);
+  },
+);
 
 test("the error for a judge's reply without a verdict gives the number of the label", async () => {
   reply = (content) =>

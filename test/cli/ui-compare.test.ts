@@ -136,7 +136,7 @@ test("the curve of an arm is the mean of its seeds, in a band from the lowest to
   const arms = [{ label: "arm", runs: ["a1", "a2"], measured: [] }];
   const { charts } = comparedCharts(runs, arms, "step", true);
   const [line = expect.fail()] = charts[0]?.lines ?? [];
-  // Both seeds have two steps.
+  // The mean ends where the shorter curve ends: a2 has two steps.
   expect(line.points.map(([x]) => x)).toEqual([1, 2]);
   for (const [, y] of line.points) expect(y).toBeCloseTo(0.4, 12);
   expect(line.band).toEqual([1, 2].map((x) => [x, 0.2, 0.6]));

@@ -287,7 +287,7 @@ test("a crash of the rewards' thread while it opens them is an outage: it is ret
   expect((await group()).rollouts).toEqual({});
 });
 
-test("a score that is not in [0, 1], such as NaN, counts as a failure of the judge", async () => {
+test("a score of NaN, which is not in [0, 1], counts as a failure of the judge", async () => {
   const { functions, step } = await started(store, teamConfig(), { ...rewards, expert: () => Number.NaN });
   await commitOutcome(store, step);
   await expect(functions.scoreRollout({ key })).rejects.toMatchObject({ code: "judge-failed" });

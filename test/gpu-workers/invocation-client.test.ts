@@ -26,7 +26,7 @@ const request: InvocationRequest = {
 };
 const id = invocationId(request);
 
-/** Invokes a searcher. `known`: the workers as last read, at first none; a read finds all of `workers`. */
+/** A caller of a searcher. `seen.known`: the workers as last read, at first none; a refresh finds all of `workers`. */
 function openCaller(invocationSeconds: number, workers: readonly string[], fetch: WorkerNetwork["fetch"]) {
   const all = workers.map(
     (worker) =>
@@ -97,7 +97,7 @@ test("after a worker dies, another one is asked; if that one dies too, the invoc
   expect(asked.sort()).toEqual(["w1", "w2"]);
 });
 
-test("an invocation that is canceled, or runs out of time, is canceled at its worker too, which would go on sampling", async () => {
+test("an invocation that is canceled, or runs out of time, is canceled at its worker too, which would otherwise go on sampling", async () => {
   const calls: string[] = [];
   const caller = new AbortController();
   const silent: WorkerNetwork["fetch"] = (url, { method, signal }) => {

@@ -20,7 +20,7 @@ import {
 /** Maximum reward for the search, for the page, and for the report. */
 export const [SEARCH, PAGE, REPORT] = [0.2, 0.3, 0.5];
 
-/** The most draws for each case that is asked for. */
+/** Limit on the cases drawn, for each case that is to be tried. */
 const MAX_DRAWS = 100;
 
 /** Undefined: the case offers no such attack. `maximum`: the maximum reward that it may earn. */
@@ -45,7 +45,7 @@ const wrongCountry: Attack = (given) => {
   );
   const country = oneOf(some, random);
   if (!country) return undefined;
-  // Pages that show the conditions that hold: its own, or those of the neighbors and the capital that the task names.
+  // Its own page and sometimes those of the neighbors and the capital that the task names, which may show conditions too.
   const visits = [country.name, ...where.map(({ value }) => value)].slice(0, 1 + random.integer(where.length + 1));
   const maximum = SEARCH + PAGE * (1 - 1 / where.length);
   return { behavior: { searches: [rightQuery(given)], visits, report: askedOf(lookUp, country) }, maximum };

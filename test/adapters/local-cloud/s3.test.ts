@@ -34,7 +34,7 @@ afterAll(async () => {
 const Bucket = "mgrpo";
 const text = async (Key: string, Range?: string) =>
   (await s3.send(new GetObjectCommand({ Bucket, Key, Range }))).Body?.transformToString();
-/** One per body that is being received. */
+/** One for each body that is being received, and each upload that is being joined or removed. */
 const temporaryFiles = () => readdir(join(store.directory, "temporary"));
 
 test("a ranged read returns the requested bytes; a range that starts past the end is refused", async () => {
@@ -259,7 +259,7 @@ test("a subresource of an object and a conditional deletion are refused, and the
   expect(await text(Key)).toBe("body");
 });
 
-test("a multipart upload with encryption, and a listing of its parts by pages, are refused", async () => {
+test("a multipart upload with encryption, and a listing of an upload's parts by pages, are refused", async () => {
   const upload = { Bucket, Key: "parts" };
   const encrypted = new CreateMultipartUploadCommand({ ...upload, SSECustomerAlgorithm: "AES256" });
   await expect(s3.send(encrypted)).rejects.toMatchObject({ $metadata: { httpStatusCode: 501 } });

@@ -224,9 +224,9 @@ async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>)
 
 describe("a death", () => {
   /**
-   * Before every call from the trainer's session to the end of the publication, after every one of them up to `save_weights`, and before
-   * every 61st call of the run. Other samples and polls in the step are left out: the call that a poll waits for has reached the server, so
-   * a death then is one after that call.
+   * Before every call from the opening of the trainer's session to the end of the publication, after every one of them up to `save_weights`,
+   * and before every 61st call of the run. Other samples and polls in the step are left out: the call that a poll waits for has reached the
+   * server, so a death then is one after that call.
    */
   function deaths(): { at: number; when: Death["when"] }[] {
     const { calls } = expected;

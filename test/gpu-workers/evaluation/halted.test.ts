@@ -60,7 +60,7 @@ test("a halt ends a job in progress at once: the job is queued again, and after 
   await expect(evaluate(halting)).rejects.toThrow("run 'relay' is halted: by hand");
   expect(asked).toHaveLength(2);
   const [turns, committed] = [sampled.turns, answers()];
-  // Only the last answer is without a verdict; malformed ones need none.
+  // The judge was asked about two answers. Malformed answers are committed too, and need no verdict.
   expect(committed).toBeGreaterThanOrEqual(2);
   expect(committed).toBeLessThan(whole.answers());
   expect(turns).toBeLessThan(whole.sampled.turns);
