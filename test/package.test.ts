@@ -1,7 +1,8 @@
 /**
- * @file What npm would publish of both packages. Every file that exports, modules or pages name is packed, and npm has nothing to correct. A
- * link of a page leads to a packed file, or into a folder that docs/README.md says only the repository has. No registry is contacted. The
- * JavaScript is that of dist/, without declarations; test/package.long.test.ts builds and checks those.
+ * @file What npm would publish of both packages. Every file that exports, commands, imports or the headers of exported modules name is
+ * packed, and npm has nothing to correct. A link of a page leads to a packed file, or into a folder that docs/README.md says only the
+ * repository has. No registry is contacted. The JavaScript is that of dist/, without declarations; test/package.long.test.ts builds and
+ * checks those.
  */
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** @file The gain of a run on held-out questions: worked by hand, paired by question, by kind. */
+/** @file The gain of a run on held-out questions, worked by hand. It is paired by question, and comes with counts by kind of question. */
 import { expect, test } from "vitest";
 import { heldOutGains } from "../../cli/held-out-gains.ts";
 import type { HeldOutScores } from "../../cli/held-out-scores.ts";

@@ -1,4 +1,7 @@
-/** @file `mgrpo import` converts a GGUF file into a checkpoint folder, overwrites nothing, refuses a missing file, and deletes what a killed import left. */
+/**
+ * @file `mgrpo import` converts a GGUF file into a checkpoint folder, overwrites nothing, refuses a folder or a missing file, and deletes what a
+ * killed import left.
+ */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";

@@ -70,7 +70,7 @@ test("Mistral's template, which moves the system message to the last user messag
   expect(checkTemplate("a", { ...searcher, toolPrompt: "none" }, files)).toBe("none");
 });
 
-test("a template that rewrites earlier messages only while thinking is on is refused, with the advice to set thinking to false", () => {
+test("a template that rewrites earlier messages unless thinking is false is refused, with the advice to set thinking to false", () => {
   const rewriting = TERSE_TEMPLATE.replace(
     "{{- '<|im_start|>' + message.role",
     "{{- ('' if loop.last or enable_thinking is defined and not enable_thinking else 'past ') + '<|im_start|>' + message.role",

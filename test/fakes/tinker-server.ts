@@ -17,7 +17,7 @@ export interface FakeTinkerOptions {
   readonly rules?: TinkerRules;
   readonly baseModel?: string;
   readonly maxContextLength?: number;
-  /** For how many milliseconds a poll is held open at most. */
+  /** The longest that a poll is held open. */
   readonly pollMilliseconds?: number;
 }
 

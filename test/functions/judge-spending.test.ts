@@ -1,4 +1,7 @@
-/** @file A paid judge is asked once per trajectory, by one process at a time; its maximum cost is charged before it answers. */
+/**
+ * @file A paid judge is asked by one process at a time, and once per trajectory unless that process is killed. Its maximum cost is charged before
+ * it answers. Its verdict and its actual cost are recorded, and the cost counts toward budget.usd.
+ */
 import { beforeEach, expect, test } from "vitest";
 import type { Judgment } from "../../core/contracts/judge.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";

@@ -112,7 +112,10 @@ test("an encrypted benchmark leaves no prompt, answer or verdict in plain text i
   expect((await Promise.all(verdicts)).map((bytes) => new TextDecoder().decode(bytes)).join("\n")).toContain(reason);
 });
 
-/** Sleeps of half a second or more take a hundredth of their time, and the store's clock skips the rest. A timer that fires late is not scaled up. */
+/**
+ * Sleeps of half a second or more take a hundredth of their time, and the store's clock skips the rest. If a timer fires late, its delay counts
+ * once, not a hundredfold.
+ */
 function speedUp({ clock }: ReturnType<typeof memoryStore>): void {
   const { sleep } = clock;
   let skipped = 0;

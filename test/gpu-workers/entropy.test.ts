@@ -48,7 +48,7 @@ test("while a bonus's scheduled coefficient is 0, a batch whose advantages are a
   expect(trainer.calls).toEqual([]);
 });
 
-/** Sum over action tokens of weight * H, divided by the two questions. */
+/** Sum over action tokens of weight * H, divided by the number of questions, 2. */
 function meanEntropy(policy: ToyTrainer, batch: readonly TrainingEntry[]): number {
   const entropyAfter = (previous: number) => {
     const p = Array.from({ length: V }, (_, token) =>

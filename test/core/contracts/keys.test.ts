@@ -1,4 +1,4 @@
-/** @file Keys: parsing inverts naming, and nothing else parses; which objects expire, and which items are a run's; canonical JSON. */
+/** @file Keys: parsing inverts naming, and nothing else parses; which objects expire; which items belong to a run or a list of runs; canonical JSON. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
@@ -79,7 +79,7 @@ test("only outcomes, invocations and telemetry expire; config, questions, weight
   expect(kept.map(isConversationKey)).toEqual(kept.map(() => false));
 });
 
-test("every item of the table except the deployment is in the partition of a run or of a list of runs", () => {
+test("isRunPartition accepts the partition key of every item except the deployment, and no similar key", () => {
   const makers = Object.entries({ ...tableKeys, deployment: () => tableKeys.deployment });
   const keys = makers.map(([name, make]) => [
     name,

@@ -1,6 +1,7 @@
 /**
  * @file Training and sampling through a server give the local engine's numbers, whether the server sums or averages the loss. Settings
- * that a server would ignore or get wrong are refused in one line.
+ * that a server would ignore or get wrong are refused in one line. Also: lost and unloaded models, the name of the base model, and the files of
+ * a version.
  */
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
@@ -22,7 +23,7 @@ import { errorOf, POLICY, tinyTinker } from "./tiny-tinker.ts";
 const files = bigramFiles(30);
 const tiny = (rules: TinkerRules = HOSTED) => tinyTinker({ engine: bigramEngine, files, options: OPTIONS, rules });
 
-/** Six rollouts in two groups, sampled from a version; the advantage depends on their length. */
+/** Six rollouts in two groups, sampled from a version; a rollout's advantage depends on its length and index. */
 async function rollOut(
   sampler: Sampler,
   version: number,
@@ -169,6 +170,7 @@ test.each([HOSTED, SKYRL_JAX])(
     await step();
     const trained = await trainer.logProbs([[1, 2, 3, 4]], 1);
     expect(await generate(one)).toEqual(before);
+    // The learning rate is negligible: the step only empties the trainer's cache, so that the server computes the log-probs again.
     await trainer.optimizerStep({ ...OptimizerConfig.parse({ learningRate: 1e-12 }), maxGradientNorm: null });
     expect((await trainer.logProbs([[1, 2, 3, 4]], 1))[0]?.[1]).toBeCloseTo(trained[0]?.[1] ?? Number.NaN, 5);
     await Promise.all([one.close(), trainer.close()]);

@@ -1,4 +1,7 @@
-/** @file Document readers in /proc: the ids of a process's readers, their CPU time, and their total memory. Without /proc, no process is found. */
+/**
+ * @file Document readers in /proc: the ids of a process's readers, whether one is running, its CPU time, and the peak of their total memory.
+ * Without /proc, no process is found.
+ */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 /** Ids of the children of `parent` that run a document reader. */
@@ -7,9 +10,10 @@ export function childrenOf(parent: number): number[] {
   return ids.map(Number).filter((id) => statusOf(id, "PPid") === parent && commandOf(id).includes("reader-child"));
 }
 
+/** False for a process in state Z: it has exited, but its parent has not collected it. */
 export const isRunning = (id: number): boolean => !["", "Z"].includes(read(`/proc/${id}/stat`).split(" ")[2] ?? "");
 
-/** CPU time of all threads of a process, in seconds. Linux counts it in hundredths. 0 if the process has exited. */
+/** CPU time of all threads of a process, in seconds. Linux counts it in hundredths. 0 if there is no such process. */
 export function cpuSeconds(id: number): number {
   const fields = read(`/proc/${id}/stat`).split(" ");
   return (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) / 100;
@@ -32,7 +36,7 @@ const statusOf = (id: number, field: string): number =>
 
 const commandOf = (id: number): string => read(`/proc/${id}/cmdline`);
 
-/** Empty if the process has exited. */
+/** Empty if there is no such process. */
 function read(path: string): string {
   try {
     return readFileSync(path, "utf8");
