@@ -1,4 +1,4 @@
-/** @file `mgrpo mine`: which questions are hard, the count of stored answers, and files that a run can train on. */
+/** @file `mgrpo mine`: which questions are hard, the file of them, the progress line, and which options are refused. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";

@@ -1,4 +1,4 @@
-/** @file `mgrpo eval --suite`: a team on a benchmark, the results folder, submission files, and options that cannot work. */
+/** @file `mgrpo eval --suite`: a team on a benchmark, the results folder, submission files, and which options, files and suites are refused. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test, vi } from "vitest";
@@ -220,7 +220,7 @@ test("the command writes scores by level, the result and submissions to a folder
   vi.restoreAllMocks();
 });
 
-test("an evaluation keeps its folder when its question files move or its agents' prices change; other questions, settings or tool prices begin another", async () => {
+test("an evaluation keeps its folder when its question files move or its agents' prices change; other questions, settings or tools begin another", async () => {
   const agent = (usd: number) => ({
     ...{ policy: "openai:http://127.0.0.1:1", model: "planner", trained: false },
     endpoint: { usdPerMillionTokens: { input: usd, output: usd } },
@@ -279,15 +279,18 @@ test.each<[NonNullable<EvaluationSuite["benchmark"]>, string | undefined, string
     undefined,
     "suite 'own': 1 of 2 questions are also training questions (such as 'asked-0'), so its score is not held-out",
   ],
-])("a suite of %s that asks a copy of a training question", (benchmark, refusal, line) => {
-  const question = (id: string, prompt: string) => ({ id, kind: "any", level: 1, prompt, answer: "!", facts: null });
-  const asked = [question("asked-0", "What follows?"), question("asked-1", "What else?")];
-  const config = teamConfig({ evaluation: { suites: [{ name: "own", benchmark, data: "file" }] } });
-  const set = { train: [question("trained", "What follows?")], heldOut: [], suites: { own: { questions: asked } } };
-  const written = vi.spyOn(console, "error").mockReturnValue();
-  const check = () => checkRunQuestions(config, set);
-  if (refusal === undefined) check();
-  else expect(check).toThrow(refusal);
-  expect(written.mock.calls).toEqual(line === undefined ? [] : [[line]]);
-  written.mockRestore();
-});
+])(
+  "a benchmark that asks a copy of a training question is refused; for a user's own file, a line says that its score is not held-out: %s",
+  (benchmark, refusal, line) => {
+    const question = (id: string, prompt: string) => ({ id, kind: "any", level: 1, prompt, answer: "!", facts: null });
+    const asked = [question("asked-0", "What follows?"), question("asked-1", "What else?")];
+    const config = teamConfig({ evaluation: { suites: [{ name: "own", benchmark, data: "file" }] } });
+    const set = { train: [question("trained", "What follows?")], heldOut: [], suites: { own: { questions: asked } } };
+    const written = vi.spyOn(console, "error").mockReturnValue();
+    const check = () => checkRunQuestions(config, set);
+    if (refusal === undefined) check();
+    else expect(check).toThrow(refusal);
+    expect(written.mock.calls).toEqual(line === undefined ? [] : [[line]]);
+    written.mockRestore();
+  },
+);

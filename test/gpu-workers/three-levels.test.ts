@@ -1,4 +1,7 @@
-/** @file A sub-agent that delegates: three workers that call each other over HTTP, and an evaluator that hosts all three agents. */
+/**
+ * @file A sub-agent that delegates: main calls the searcher, and the searcher the reader. Each agent has a worker, which the caller's worker
+ * reaches over HTTP; an evaluator hosts all three agents.
+ */
 import { beforeAll, expect, test } from "vitest";
 import { loadTrees } from "../../cli/show/load.ts";
 import { drawText } from "../../cli/show/text.ts";

@@ -1,4 +1,4 @@
-/** @file Text that a page hides from its readers does not reach agents. */
+/** @file Text that a page hides from its readers does not reach agents; text that it shows, or may reveal, does. */
 import { expect, test } from "vitest";
 import { extractHtml } from "../../../../adapters/tools/documents/html.ts";
 

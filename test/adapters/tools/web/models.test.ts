@@ -1,6 +1,6 @@
 /**
- * @file Models behind tools: what a call may cost is known before the model is asked, and no page makes it cost more. Also: what a
- * call costs or tells the agent if its requests are cut off, or if its answer is withheld or unfinished.
+ * @file Models behind tools: what a call may cost is known before the model is asked, and no page makes it cost more. Also: models that
+ * refuse temperature 0, and what a call costs or tells the agent if its requests are cut off, or if its answer is withheld or unfinished.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { OpenModel } from "../../../../adapters/tools/web/open.ts";
@@ -114,7 +114,7 @@ test.each([
   },
 );
 
-test("an extraction reserves the price of the longest page until the turn ends, since its own is not known yet", async () => {
+test("an extraction reserves the price of the longest page until the turn ends, since the length of its own page is not known yet", async () => {
   const { call, close } = await openTools();
   // 63,000 tokens at 1 micro-dollar for the longest page, about 1200 for the rest of the prompt and the answer.
   const { budget } = withMicroUsd(65_000);
