@@ -2,50 +2,26 @@
  * @file Every kind of model name that the command line accepts: a PEFT folder brings its base; a hub name brings its files and commit; and
  * `doctor --model` describes each.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
-import { readBases, readModel, readPolicyBase, refuseLocalFiles } from "../../cli/local/base-models.ts";
+import { readBases, readModel, refuseLocalFiles } from "../../cli/local/base-models.ts";
 import { pinModels } from "../../cli/local/hub-models.ts";
 import { checkModel } from "../../cli/local/model-checks.ts";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
-import { RunConfig } from "../../core/contracts/config.ts";
-import type { CheckpointFiles } from "../../core/ports.ts";
-import { readAdapterConfig, writeAdapterConfig } from "../../engine/checkpoint/adapter.ts";
+import type { RunConfig } from "../../core/contracts/config.ts";
+import { readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { importGguf } from "../../engine/gguf/import.ts";
-import { LORA, TINY, tinyAdapter, tinyCheckpoint } from "../engine/tiny.ts";
+import { TINY, tinyCheckpoint } from "../engine/tiny.ts";
 import { setEnvironment } from "../fakes/environment.ts";
 import { COMMIT, startHub, TOKEN } from "../fakes/hub-server.ts";
-import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
+import { bpeFiles, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
+import { adapterOf, configOf, modelFolders, ROOMY } from "./model-folders.ts";
 import { printedJson } from "./printed.ts";
 
-const root = mkdtempSync(join(tmpdir(), "mgrpo-models-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
-
-/** With at least one embedding row for every token of the tokenizer. */
-const ROOMY = { ...TINY, vocabulary: 400 };
-
-function write(name: string, files: CheckpointFiles): string {
-  const folder = join(root, name);
-  mkdirSync(folder, { recursive: true });
-  for (const [file, bytes] of files) writeFileSync(join(folder, file), wholeFile(bytes));
-  return folder;
-}
-
-const adapterOf = (base: string): CheckpointFiles =>
-  new Map([
-    ...[...tinyAdapter()].filter(([name]) => name === "adapter_model.safetensors"),
-    ["adapter_config.json", new TextEncoder().encode(writeAdapterConfig(LORA, base))],
-  ]);
-
-function configOf(model: string, settings: object = {}): RunConfig {
-  const agent = { model, lora: LORA, limits: { contextTokens: 16, turnTokens: 8 }, ...settings };
-  return RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents: { main: agent } });
-}
+const { root, write } = modelFolders();
 
 test("an adapter's folder opens with the base that it names relative to itself", async () => {
   const base = write("base", new Map([...tinyCheckpoint(), ...bpeFiles()]));
@@ -244,37 +220,6 @@ test("a large file from the hub has an origin that remote workers can open; one 
   expect(() => refuseLocalFiles("main", local)).toThrow(/67 MB\) is too large .* or name a model of the hub$/);
 });
 
-test("doctor says why the system message describes the tools, unless a setting asks for it", async () => {
-  const found = async (template: string, settings: readonly string[] = []) => {
-    const model = write(`described-${template.length}`, new Map([...tinyCheckpoint(ROOMY), ...bpeFiles(template)]));
-    const checks = await checkModel(model, ["limits.contextTokens=16", ...settings]);
-    return checks.find(({ name }) => name === "template")?.found;
-  };
-  expect(await found(QWEN_TEMPLATE)).toContain("; it shows the tools itself; ");
-  expect(await found(TERSE_TEMPLATE)).toContain("the system message describes the tools, since the template does ");
-  const chosen = await found(QWEN_TEMPLATE, ["toolPrompt=system"]);
-  expect(chosen).toContain("; the system message describes the tools; ");
-});
-
-test("a tokenizer that leaves much of the embedding unused may be another model's: doctor and training say so", async () => {
-  const model = write("sparse", new Map([...tinyCheckpoint({ ...TINY, vocabulary: 500 }), ...bpeFiles()]));
-  const found = "tokenizer.json has 364 tokens, and the embedding 500 rows";
-  const checks = await checkModel(model, ["limits.contextTokens=16"]);
-  const advice = "check that it is the model's own";
-  expect(checks.find(({ name }) => name === "tokenizer")).toEqual({
-    name: "tokenizer",
-    state: "missing",
-    found,
-    advice,
-  });
-  const notes: string[] = [];
-  await readPolicyBase(configOf(model), "main", (note) => notes.push(note));
-  expect(notes).toContain(`agents.main: ${found}: ${advice}`);
-  const full = write("full", new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]));
-  const names = (await checkModel(full, ["limits.contextTokens=16"])).map(({ name }) => name);
-  expect(names).not.toContain("tokenizer");
-});
-
 test("the template of an agent of an app is checked with a tool, which the app may offer and the config does not name", async () => {
   const refusing = TERSE_TEMPLATE.replace(
     "{%- if message",
@@ -288,16 +233,6 @@ test("the template of an agent of an app is checked with a tool, which the app m
     /refuses the system message that describes its tools: set agents\.main\.toolPrompt to "user"/,
   );
   expect((await read("recipe", { toolPrompt: "user" })).has("main")).toBe(true);
-});
-
-test("doctor refuses LoRA settings other than those of the adapter in the folder", async () => {
-  write("roomy", new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]));
-  const folder = write("adapters/four", adapterOf("../../roomy"));
-  const [model] = await checkModel(folder, ["limits.contextTokens=16"]);
-  expect(model?.found).toMatch(/ with its adapter; trained: an adapter of rank 3$/);
-  await expect(checkModel(folder, ["limits.contextTokens=16", "lora.rank=4"])).rejects.toThrow(
-    /^agents\.<name>\.lora: .*four is an adapter with {"rank":3,.*: write the same$/,
-  );
 });
 
 describe("a GGUF file", () => {
