@@ -2,11 +2,11 @@
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
 
-type Content = Pick<Question, "prompt" | "facts">;
+type PromptAndFacts = Pick<Question, "prompt" | "facts">;
 
 /** Prompt and facts (a world or an attachment) as one string. */
-export const contentOf = ({ prompt, facts }: Content): string => canonicalJson({ prompt, facts });
+export const contentOf = ({ prompt, facts }: PromptAndFacts): string => canonicalJson({ prompt, facts });
 
 /** The contents of the question's copies. A copy may leave the facts out. */
-export const copiesOf = ({ prompt, facts: own }: Content): string[] =>
+export const copiesOf = ({ prompt, facts: own }: PromptAndFacts): string[] =>
   [own, {}, null].map((facts) => contentOf({ prompt, facts }));
