@@ -39,10 +39,11 @@ export interface OpenAiServer {
   close(): Promise<void>;
 }
 
-/** @param reply answers the n-th request, counted from 0. */
+/** Lists no models. @param reply answers the n-th POST request, counted from 0. */
 export async function startOpenAiServer(reply: (request: ChatRequest, n: number) => Reply): Promise<OpenAiServer> {
   const requests: ChatRequest[] = [];
   const server = createServer(async (incoming, response) => {
+    if (incoming.method === "GET") return send(response, json(200, { object: "list", data: [] }));
     const request = await read(incoming);
     requests.push(request);
     send(response, reply(request, requests.length - 1));
