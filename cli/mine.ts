@@ -125,8 +125,8 @@ function refuseHeldOut({ evaluation }: RunConfig): void {
 }
 
 /**
- * Those answered correctly in less than `below` of their attempts, in the order of `asked`, as a file of questions has them. Lost answers do
- * not count as attempts, so a question whose answers are all lost is left out.
+ * The questions that were answered correctly in less than `below` of their attempts, in the order of `asked` and in the format of a file of
+ * questions. Lost answers do not count as attempts, so a question whose answers are all lost is left out.
  */
 export function hardQuestions(
   asked: readonly Question[],

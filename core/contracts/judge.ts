@@ -3,9 +3,9 @@ import * as z from "zod";
 import { LanguageModelSpec, TokenPrices } from "./language-model.ts";
 
 /**
- * The judge's model, and how it judges: each verdict combines the scores of `votes` votes, in [0, 1], by majority or median. If failed votes leave
- * a tie, one more vote decides. Prices are in US dollars per million tokens. The schema refuses an even number of votes, and several votes at
- * temperature 0.
+ * The judge's model, and how it judges: `votes` is the number of votes per verdict, whose scores in [0, 1] are combined by majority or median. If
+ * failed votes leave a tie, one more vote decides. Prices are in US dollars per million tokens. The schema refuses an even number of votes, and
+ * several votes at temperature 0.
  */
 export const JudgeConfig = z
   .strictObject({
@@ -46,7 +46,7 @@ export type JudgeConfig = z.infer<typeof JudgeConfig>;
 
 /**
  * Tokens as the judge's server counted them. Dollars at the config's prices; null without prices. An attempt that the server may charge for, but
- * whose token counts are unknown, adds no tokens, but the most that a vote can cost in dollars.
+ * whose token counts are unknown, adds the maximum cost of one vote to the dollars, and nothing to the tokens.
  */
 export const JudgeCost = z.strictObject({
   inputTokens: z.int().nonnegative(),
@@ -86,7 +86,7 @@ export type Judgment = number | Verdict;
 const JudgeFault = z.enum(["refused-text", "unusable-answer", "outage"]);
 export type JudgeFault = z.infer<typeof JudgeFault>;
 
-/** What a failed verdict has cost, from the error's evidence. Undefined: nothing. */
+/** What a failed verdict has cost, from the error's evidence. Undefined: the evidence has no cost. */
 export function costOfFailure(error: unknown): JudgeCost | undefined {
   return z.object({ cost: JudgeCost }).safeParse(evidenceOf(error)).data?.cost;
 }

@@ -9,7 +9,7 @@ import type { ToolSpendingRecord } from "../contracts/spending.ts";
 export type Likelihood = "certain" | "likely" | "possible";
 
 export interface Cause {
-  /** What is waited for, as a clause. It names the worker, if there is one. */
+  /** What is waited for, as a clause, such as `no worker of 'main' can train`. */
   readonly what: string;
   /** What ends the wait. */
   readonly ends: string;

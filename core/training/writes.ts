@@ -248,7 +248,7 @@ export type RolloutCounts = Required<Pick<WorkerRecord, "running" | "quarantined
 
 type LiveState = Exclude<WorkerRecord["state"], "dead">;
 
-/** A heartbeat: increments the counter, and sets the rollout counts, if given. Fails in another state, such as `dead`. */
+/** A heartbeat: increments the counter, and sets the rollout counts, if given. Fails if the worker is in another state, such as `dead`. */
 export function heartbeat(run: string, worker: string, state: LiveState, counts?: RolloutCounts): TableChange {
   return {
     key: tableKeys.worker(run, worker),

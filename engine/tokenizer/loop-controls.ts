@@ -19,7 +19,7 @@ interface TemplateNode {
 
 /**
  * Calls `onLoss` at each tag that may drop text.
- * @param written whether the iteration may have written text before `nodes`. @returns whether it may have written any by their end.
+ * @param written whether the iteration may have written text before `nodes`. @returns whether it may have written text by the end of `nodes`.
  */
 export function visitLoopControls(
   nodes: readonly TemplateNode[],

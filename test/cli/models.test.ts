@@ -171,7 +171,7 @@ describe("a model from the hub", () => {
     );
   });
 
-  test("that is the base of an adapter, and that the hub does not have, is refused with the adapter's folder", async () => {
+  test("that an adapter names as its base, but that does not exist, is refused; the error names the adapter's folder", async () => {
     const folder = write("adapters/baseless", adapterOf("owner/none"));
     await expect(readModel(folder, "--model")).rejects.toMatchObject({
       code: "not-found",

@@ -88,7 +88,7 @@ test("a run that another process creates after the check is not overwritten", ()
   expect(readdirSync(runFolder(config.run).path).sort()).toEqual(["config.json", "logs"]);
 });
 
-test("the error for an unknown run names the known ones, or a command that can be copied if there is none", () => {
+test("the error for an unknown run names the known runs; if there are none, it has a command that starts one", () => {
   expect(() => existingRun("gone")).toThrow(/no run 'gone' under .*runs; start one with `.* train atlas`$/);
   createRunFolder(config);
   expect(() => existingRun("gone")).toThrow(`known: ${config.run}`);

@@ -25,7 +25,7 @@ test("with reliable events and no scheduled ticks, the run finishes, no question
   ]);
 });
 
-test("evaluation.every 0.5: a team halfway through the run, by steps or sampled tokens, is evaluated, also with unreliable events", async () => {
+test("with evaluation.every 0.5, the team halfway through the run, by steps or sampled tokens, is evaluated, even if events are unreliable", async () => {
   const byShare = teamConfig({ steps: 4, evaluation: { every: 0.5, suites: [{ name: "all" }] } });
   const byTokens = { ...byShare, steps: 50, sampledTokens: 60 };
   for (const shared of [byShare, byTokens]) {

@@ -32,8 +32,8 @@ export class History {
   }
 
   /**
-   * Adds a call to the preceding assistant message, unless the message already has it. Starts a new message, without text, if no assistant message
-   * precedes the call, or if responses do and the call is of another turn.
+   * Adds a call to the preceding assistant message, unless the message already has it. Starts a new message without text if no assistant message
+   * precedes the call, or if responses stand between them and the call belongs to another turn.
    */
   call(call: AppToolCall): void {
     const last = this.#messages.at(-1);

@@ -85,7 +85,7 @@ function deepTree() {
 
 test("each call inherits from the call that made it, however deep, and whatever the numbers of the calls", () => {
   // The searcher and reader 10 each pass on (0.4*1 + 0.5*1) / 0.9 = 1. Reader 0, with expert 0, passes on (0.4*1 + 0) / 0.9 = 0.444444.
-  // Their readers: 0.1 + 0.4*0.444444 + 0.5*1 = 0.777778, and 0.1 + 0.4*1 + 0.5*1 = 1
+  // The readers that readers 0 and 10 call: 0.1 + 0.4*0.444444 + 0.5*1 = 0.777778, and 0.1 + 0.4*1 + 0.5*1 = 1
   const rewards = [0.5, 0.777778, 1, 1];
   expect(rewardsOf(deepTree(), 1, [1, 0, 1, 1, 1]).reader).toEqual(rewards.map((reward) => [reward, undefined]));
 });

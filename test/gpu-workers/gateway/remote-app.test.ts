@@ -190,7 +190,7 @@ test("a call that is too large for the app is not retried, and the error says ho
   });
 });
 
-test("a call has a connection of its own: one that is kept alive can fail, after an early answer, where nothing catches the error", async () => {
+test("each call has a connection of its own: after an early answer, a kept-alive connection could fail where nothing catches the error", async () => {
   const connections: (string | null)[] = [];
   const url = await serve((request) => {
     connections.push(request.headers.get("connection"));

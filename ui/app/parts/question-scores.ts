@@ -4,7 +4,7 @@ import type { EvaluationView } from "../../views.ts";
 export interface QuestionScores {
   readonly id: string;
   readonly kind: string;
-  /** The share of correct answers in each evaluation; null: none of the question's rollouts there has a score. */
+  /** The share of correct answers in each evaluation; null: no rollout of the question has a score in that evaluation. */
   readonly shares: readonly (number | null)[];
   /** The last share minus the first; 0 if either is null. */
   readonly gain: number;

@@ -19,7 +19,7 @@ test("two concurrent deletions of an object do not return its bytes to the quota
   await store.close();
 });
 
-test("a file that a file browser left is neither a bucket nor an object", async () => {
+test("a file that a file browser left is neither a bucket nor an object, and its bucket can be deleted", async () => {
   const directory = await freshDirectory();
   const space = await openDiskSpace(directory);
   const journal = await openJournal(join(directory, "events"), () => {});
