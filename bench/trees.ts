@@ -2,8 +2,8 @@
  * @file engine.train.trees: how many times faster the gradient of one step is in prefix trees than with a row per sequence. engine.train.kept:
  * how many times faster it is in trees with activations kept than with each layer recomputed. Each round times all
  * three forms. engine.train.check: the duration of a trainer's first gradient, which includes the check of its trees,
- * relative to that of a later one. engine.train.open: processor time of the process's first trainer, which opens, computes
- * the gradient of one sequence and closes: mostly to trace the graphs, open their sessions and read the weights.
+ * relative to that of a later one. engine.train.open: processor time in which the process's first trainer opens, computes
+ * the gradient of one sequence and closes, which includes tracing the graphs, opening their sessions and reading the weights.
  * The model has SmolLM2-135M's shape and an adapter of rank 16. The 8 rollouts of a question share a prompt of 300 tokens, of which all
  * questions share 150; each has two turns of 24 tokens with its own tool response between them.
  */

@@ -1,5 +1,7 @@
-/** @file Reads a run's questions, reports those that the team cannot be asked, and refuses suites and curriculum stages without questions. */
-
+/**
+ * @file Reads a run's questions and reports those that the team cannot be asked. Refuses suites and curriculum stages without questions, and
+ * published benchmarks that the run trains on.
+ */
 import { contentOf, copiesOf } from "../adapters/benchmarks/copies.ts";
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";

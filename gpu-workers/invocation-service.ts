@@ -22,8 +22,8 @@ export interface InvocationService {
   /** Where other workers reach it. */
   readonly url: string;
   /**
-   * Accepts no new work, and cancels invocations that have not begun. Resolves when the others have ended, and the ends of sessions that are in
-   * progress are committed or have failed. After `seconds`, it cancels the invocations that still run, and no longer waits for the sessions.
+   * Accepts no new work, and cancels invocations that have not begun. Resolves when the others have ended, and every session that is ending is
+   * committed or has failed. After `seconds`, it cancels the invocations that still run, and no longer waits for the sessions.
    */
   drain(seconds: number): Promise<void>;
   close(): Promise<void>;

@@ -1,5 +1,5 @@
 /**
- * @file What a worker runs, by its agent and role. `startLoops` starts the loops of an incarnation; a file in parentheses starts the rest.
+ * @file What a worker runs, by its agent and role. `startLoops` starts these, except where parentheses name the file that does.
  *
  *     main agent     rollout   runRollouts
  *     sub-agent      rollout   the invocation server (invocation-service.ts)
@@ -7,7 +7,7 @@
  *     whole team     eval      runEvaluations (serve.ts)
  *     every worker             watch.poll and writeTelemetry
  *
- * If an app runs the rollouts, a worker that runs or evaluates them also has the gateway (gateway/gateway-service.ts).
+ * If an app runs the rollouts, the main agent's rollout workers and the eval workers also have the gateway (gateway/gateway-service.ts).
  * With the train role, a worker whose agent publishes no versions (it is frozen, or shares the policy of another) trains nothing.
  */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";

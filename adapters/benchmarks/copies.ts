@@ -1,4 +1,4 @@
-/** @file Whether a question is a copy of another, under whatever id. */
+/** @file Whether two questions are copies, whatever their ids: they have the same prompt and facts, or one leaves its facts out. */
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { Question } from "../../core/contracts/question.ts";
 
@@ -7,6 +7,6 @@ type PromptAndFacts = Pick<Question, "prompt" | "facts">;
 /** Prompt and facts (a world or an attachment) as one string. */
 export const contentOf = ({ prompt, facts }: PromptAndFacts): string => canonicalJson({ prompt, facts });
 
-/** The contents of the question's copies. A copy may leave the facts out. */
+/** The `contentOf` of every copy: with the question's own facts, or with none. */
 export const copiesOf = ({ prompt, facts: own }: PromptAndFacts): string[] =>
   [own, {}, null].map((facts) => contentOf({ prompt, facts }));

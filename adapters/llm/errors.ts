@@ -52,8 +52,8 @@ export class EndpointFailure extends MgrpoError {
 }
 
 /**
- * Wordings, in this order: of OpenAI, Anthropic (`context limit`) and most servers; Amazon Nova; Gemini and Vertex AI; xAI; Kimi; GLM; Qwen;
- * text-generation-inference.
+ * How these servers word it, in this order: OpenAI, Anthropic (`context limit`) and most others; Amazon Nova; Gemini and Vertex AI; xAI; Kimi;
+ * GLM; Qwen; text-generation-inference.
  */
 const TOO_LONG = new RegExp(
   [
@@ -66,7 +66,7 @@ const TOO_LONG = new RegExp(
 );
 /** OpenAI's 429 for a request of more tokens than the account may use in a minute: it never passes. */
 const TOO_LARGE_FOR_RATE = /request too large .*tokens per min/i;
-/** Wordings, in this order: of most servers; OpenAI's reasoning models; Azure; DeepSeek; Qwen; OpenRouter; xAI. */
+/** How these servers word it, in this order: most; OpenAI, for reasoning models; Azure; DeepSeek; Qwen; OpenRouter; xAI. */
 const FILTERED = new RegExp(
   [
     "content_filter|content_policy|invalid_prompt|content management policy",
@@ -119,7 +119,7 @@ export function mayBeCharged(error: unknown): boolean {
   if (responseBody === undefined) return true;
   const body = jsonOrUndefined(responseBody);
   if (body === undefined) return !isHtml(responseBody);
-  // The body is an answer in the server's own format, not a failure that a gateway reports.
+  // True for an answer in a format of the server's own, false for a failure that a gateway reports with status 200.
   return errorResponseOf(error).status === 200 && recordOf(body)["choices"] !== undefined;
 }
 

@@ -11,7 +11,7 @@ Without uv: `pip install reasoning-gym==0.1.25`, then `python` instead of `uv ru
 default difficulty, are those of the authors' zero-shot evaluation (github.com/open-thought/reasoning-gym-eval), so that scores cover the same questions.
 Entry i of a task is drawn with the seed plus i, so if two seeds differ by at least the size, no entry of one file is drawn with the seed of an entry of
 the other. Two draws can still give the same question: easy.jsonl asks for 8 * 7 more than once. So `--without` leaves out the questions of a file of
-entries: of the 2,800 above, six, all `products`.
+entries: in the second command, 6 of 2,800, all of them `products`.
 """
 
 import argparse

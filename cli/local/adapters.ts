@@ -57,7 +57,7 @@ export async function withBaseModel(
   return new Map([...inherited, ...own, [ADAPTER_CONFIG_FILE, config]]);
 }
 
-/** An error of the hub does not say why the hub was asked. */
+/** The name to record for an adapter's base, and its files. An error of the hub does not name the adapter, so this adds it. */
 async function openBase(
   location: string,
   folder: string,
@@ -76,8 +76,8 @@ async function openBase(
 
 /**
  * Where an adapter's base is: an s3:// prefix, a path (relative to the adapter's or the current folder), or a name on the hub; any other text
- * as it is. A relative path that leads nowhere is the folder that base.json recorded (`recorded`), if it exists. Undefined if the adapter does
- * not say.
+ * as it is. If a relative path is in neither folder, the base is the folder that base.json names (`recorded`), if it exists. Undefined if the
+ * adapter names no base.
  */
 export function baseLocation(folder: string, { base, revision }: AdapterConfig, recorded?: string): string | undefined {
   if (base === undefined || base === "") return undefined;

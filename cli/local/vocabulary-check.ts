@@ -1,4 +1,4 @@
-/** @file Whether a tokenizer may be another model's: it is if a token lies beyond the embedding, and may be if many rows have no token. */
+/** @file Detects another model's tokenizer: certainly if a token lies beyond the embedding, possibly if many rows have no token. */
 import type { CheckpointFiles } from "../../core/ports.ts";
 import { checkVocabulary } from "../../engine/tokenizer/vocabulary.ts";
 
@@ -7,7 +7,7 @@ const LEAST_SHARE_OF_ROWS = 0.9;
 
 export const OWN_TOKENIZER = "check that it is the model's own";
 
-/** Undefined, or how few of the embedding's rows have a token. Throws `tokenizer-damaged` if a token lies beyond them. */
+/** A message if few of the embedding's rows have a token, otherwise undefined. Throws `tokenizer-damaged` if a token lies beyond them. */
 export function sparseVocabulary(files: CheckpointFiles, rows: number): string | undefined {
   const tokens = checkVocabulary(files, rows);
   return tokens < LEAST_SHARE_OF_ROWS * rows

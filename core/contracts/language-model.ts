@@ -5,7 +5,7 @@
  *     openai#<model>                  openai#gpt-5-mini                                  OpenAI's own
  *     bedrock[:<region>]#<model>      bedrock:eu-central-1#amazon.nova-pro-v1:0          Amazon Bedrock
  *
- * For an agent behind an API, the part before the `#` is its `policy`, where Bedrock requires the region, and the part after it is its `model`.
+ * An agent behind an API has the part before the `#` as its `policy` (for Bedrock with the region) and the part after it as its `model`.
  * API keys are never part of a config, only the names of the environment variables that hold them.
  */
 import * as z from "zod";

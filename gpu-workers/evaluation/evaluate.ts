@@ -215,7 +215,8 @@ async function readOutcome({ store }: RunContext, key: string): Promise<Outcome 
 /**
  * The verdict, or `lost` when the judge refuses the text or gives no usable verdict: a failure of the judge never counts as a wrong answer.
  * Rejects with a refusal (`refusalOf`) when the judge's server refuses every request, its outage lasts, or the recipe's rewards are at fault:
- * only the user can fix these. Rejects with `config-invalid` when that is why the judge failed, and with `canceled` when the signal aborts.
+ * only the user can fix these. Rejects with `config-invalid` if the judge failed because of the config, and with `canceled` when the signal
+ * aborts.
  */
 async function judge(
   run: RunContext,

@@ -119,8 +119,8 @@ export class Attempts {
   async #run(view: LocalGroupView, k: number, signal: AbortSignal, isAlone: boolean): Promise<void> {
     const plan = planOf(this.#work, view, k);
     try {
-      // Alongside others, a rollout that two workers died of is not retried: it runs alone next. A worker or an engine thread that ends takes
-      // all its samples with it, so a rollout whose first attempt ends with one of them is retried alongside others.
+      // Alongside others, a rollout during which two workers died is not retried: it runs alone next. A worker or an engine thread that ends
+      // loses all its samples, so a rollout whose first attempt fails this way is retried alongside others.
       const canRetry = (error: MgrpoError, attempt: number) =>
         isAlone || !isMgrpoError(error, "worker-unavailable") || (error.retryable && attempt === 1);
       await this.commit(await attemptRollout(this.#work.host, plan, signal, canRetry));

@@ -122,7 +122,7 @@ test("the folder of a run is not an evaluation: the error says to give a run by 
   );
 });
 
-test("a least reward above 1 is refused: an evaluation has no rewards", async () => {
+test("a --min-reward above 1 is refused, since an evaluation has no rewards", async () => {
   await expect(correctConversations(from, 1.2)).rejects.toThrow("--min-reward 1.2: an evaluation records whether");
 });
 

@@ -152,7 +152,7 @@ async function startRun(config: RunConfig): Promise<StepRecord> {
 
 /**
  * Sends a batch with duplicate, reordered, malformed and foreign events, one whose outcome is missing, and some whose
- * judge fails. Once the judge answers again, these are sent again, and the step becomes ready. Returns their message ids.
+ * judge fails. Sends those again once the judge answers, and the step becomes ready. Returns the ids of the messages whose judge failed.
  */
 async function scoreOutcomes(config: RunConfig, step: StepRecord): Promise<string[]> {
   const { run } = config;

@@ -121,7 +121,7 @@ test("an error asks about the token and the release only where they can be the c
   expect(messageOf(413)).toBe("worker 'w1' refused (413): why");
 });
 
-test("a sub-agent's faulty config is reported as such and may not be retried, since another attempt would meet it again", () => {
+test("a sub-agent's faulty config is reported as `config-invalid` and is not retryable, since every attempt would fail", () => {
   const text = JSON.stringify({ code: "config-invalid", message: "remove the setting 'thinking'" });
   expect(responseFailure(worker, { status: 502, text })).toMatchObject({
     ...{ code: "config-invalid", retryable: false },

@@ -211,7 +211,7 @@ test.each<[Record<string, string>, RegExp]>([
   expect(error).toMatchObject({ message: expect.not.stringContaining("Basic") });
 });
 
-test("a user and password in the address become the Authorization header, unless a variable sets that header, in any case of its name", async () => {
+test("a user and password in the address become the Authorization header, unless a variable sets that header, in upper or lower case", async () => {
   const rollouts = await readTracedRollouts(await storeOfFinishedRun(), config, 0);
   for (const OTEL_EXPORTER_OTLP_HEADERS of ["", "Authorization=Bearer%20key"]) {
     const [tracker] = openTrackers(

@@ -3,8 +3,8 @@
  *
  *     a rollout's   counts its agents' requests at their price, cached or not, so that a repeated run behaves the same. All its conversations
  *                   share it (core/conversation/tool-budget.ts). Once it is spent, tool responses say so: the agent's failure, not an outage.
- *     the run's     counts the calls of all workers that reach backends or are refused for it (core/training/tool-spending.ts), each once
- *                   (numbered-payments.ts). A call beyond it halts the run.
+ *     the run's     counts the calls of all workers to backends (core/training/tool-spending.ts), each once (numbered-payments.ts). A call
+ *                   beyond it is counted but not sent, and halts the run.
  */
 
 import { tableKeys } from "../../../../core/contracts/keys.ts";
