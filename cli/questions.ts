@@ -79,6 +79,6 @@ function reportTrainedQuestions({ name, benchmark }: EvaluationSuite, { train, s
  * Refuses a run with a suite that skips all of its questions. Without `skip`, a suite may have no questions: a recipe need
  * not have held-out ones.
  */
-export function refuseSkippedSuites({ evaluation }: RunConfig, set: QuestionSet): void {
+function refuseSkippedSuites({ evaluation }: RunConfig, set: QuestionSet): void {
   for (const suite of evaluation.suites) if (suite.skip) refuseEmpty(suite, availableQuestions(suite, set).length);
 }
