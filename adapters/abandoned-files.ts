@@ -6,8 +6,8 @@ import { join } from "node:path";
 const ABANDONED_MILLISECONDS = 24 * 3600 * 1000;
 
 /**
- * Removes a folder's temporary files, except those that were written to in the last day, and never a folder. `isTemporary`: whether a file
- * is temporary, by its path in the folder. `recursive`: also those in its subfolders.
+ * Removes a folder's temporary files, except those that were written to in the last day. Folders stay, whatever their names. `isTemporary`:
+ * whether a file is temporary, by its path in the folder. `recursive`: also those in its subfolders.
  */
 export async function removeAbandoned(
   folder: string,

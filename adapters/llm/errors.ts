@@ -234,9 +234,10 @@ function quote(text: string): string {
   return line.length > MAX_QUOTED ? `${line.slice(0, MAX_QUOTED)}…` : line;
 }
 
-function innermostMessage(error: unknown): string {
-  const inner = errorChain(error).at(-1);
-  return inner ? inner.message || inner.name : String(error);
+/** An error for several addresses of a host (`AggregateError`) has a code, but no message. */
+export function innermostMessage(error: unknown): string {
+  const inner: NodeJS.ErrnoException | undefined = errorChain(error).at(-1);
+  return inner ? inner.message || inner.code || inner.name : String(error);
 }
 
 const isHtml = (text: string) => /^\s*</.test(text);

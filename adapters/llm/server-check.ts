@@ -1,13 +1,15 @@
-/** @file Whether a model server answers at all, asked once before a run, so that a mistyped port is found before any question is asked. */
+/** @file Checks before a run that a model server answers at all, so that a wrong port is found before any work begins. */
 import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
-import { errorChain, MgrpoError } from "../../core/errors.ts";
+import { MgrpoError } from "../../core/errors.ts";
+import { innermostMessage } from "./errors.ts";
 
-/** Long enough for `fetch` itself to give up on a host that drops packets, after ten seconds. */
+/** Longer than the ten seconds after which `fetch` itself gives up on a host that drops packets. */
 const TIMEOUT_MILLISECONDS = 15_000;
 
 /**
- * Rejects with `endpoint-unavailable` if the server of an OpenAI-compatible model cannot be connected to. Any response shows that it runs: not
- * every server lists its models, and a key is not sent. A server that has not answered after 15 seconds is busy. Bedrock is not asked.
+ * Rejects with `endpoint-unavailable` if the server of an OpenAI-compatible model cannot be connected to. Any response shows that the server
+ * runs, even an error: no key is sent, and not every server lists its models. A server that accepts the connection but has not answered after
+ * 15 seconds is taken to be busy. Bedrock is not checked.
  */
 export async function requireServer(spec: LanguageModelSpec): Promise<void> {
   if (spec.provider !== "openai") return;
@@ -17,8 +19,7 @@ export async function requireServer(spec: LanguageModelSpec): Promise<void> {
     await response.body?.cancel();
   } catch (error) {
     if (signal.aborted) return;
-    const cause = errorChain(error).at(-1);
-    const message = `model '${spec.model}' at ${spec.baseUrl} does not answer (${cause?.message}): check that the server runs, and its URL`;
-    throw new MgrpoError("endpoint-unavailable", message, { cause, retryable: true });
+    const message = `model '${spec.model}' at ${spec.baseUrl} does not answer (${innermostMessage(error)}): check that the server runs, and its URL`;
+    throw new MgrpoError("endpoint-unavailable", message, { retryable: true });
   }
 }

@@ -45,7 +45,7 @@ export async function openJournal(path: string, onCreated: (event: PendingEvent)
         try {
           file.handled(event.id);
         } catch {
-          // Without this line, the next start looks the object up, and delivers the event again if an object of this name exists.
+          // Without this line, the next start looks for the object, and delivers the event if an object of this name exists.
         }
       };
     },

@@ -56,7 +56,7 @@ export async function readBases(
 
 /**
  * What the training of an agent's policy starts from: its base model, with an adapter if it trains one; checked for every agent that shares it.
- * `note` gets lines about the model, such as that of `noteOnTools`.
+ * `note` is called with remarks about the model, such as the one in `noteOnTools`.
  */
 export async function readPolicyBase(config: RunConfig, owner: string, note?: Note): Promise<CheckpointFiles> {
   const agent = policySettings(config.agents, owner);

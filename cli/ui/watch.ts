@@ -36,7 +36,7 @@ export class Watch<View> {
     this.#options = options;
   }
 
-  /** Sends the listener the newest view, and the current failure if there is one; later, every change. */
+  /** Sends the listener the newest view and the current failure, if there are any, and then every change. */
   add(listener: Listener<View>): void {
     this.#listeners.add(listener);
     if (this.#newest !== undefined) listener.show(this.#newest);

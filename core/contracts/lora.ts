@@ -1,4 +1,4 @@
-/** @file A low-rank adapter: rank, scale and target layers. The layers have the names of Hugging Face's models. */
+/** @file A low-rank adapter: rank, scale and target layers. Layers are named as in Hugging Face's models. */
 import * as z from "zod";
 
 /** Linear layers of a decoder that can have an adapter. */

@@ -1,6 +1,6 @@
 /**
- * @file Finds conversations that are too long for an agent's context, and tokenizes only part of their text: a few megabytes would take
- * longer than a worker's lease. Only about as much text is tokenized as could fit.
+ * @file Finds conversations that are too long for an agent's context. Only about as much of their text is tokenized as could fit: to tokenize
+ * a few megabytes would take longer than a worker's lease.
  */
 import type { AppMessage } from "../../core/contracts/app-chat.ts";
 import { escapeSpecialTokens } from "../../core/conversation/special-tokens.ts";

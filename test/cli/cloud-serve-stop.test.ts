@@ -12,7 +12,7 @@ vi.mock("../../cli/ui/child.ts", () => ({
 
 const folder = workHere();
 
-test("Ctrl-C while the dashboard starts ends the command without an error; a dashboard that does not start by itself is an error that names --ui-port", async () => {
+test("Ctrl-C while the dashboard starts ends the command without an error; without Ctrl-C, a dashboard that does not start is an error that names --ui-port", async () => {
   const print = vi.spyOn(console, "log").mockImplementation(() => {});
   const options = { host: "127.0.0.1", port: 0, dir: join(folder, "cloud"), uiPort: 7430 };
   await serveCloud(options);

@@ -101,7 +101,7 @@ test("an app that throws: its error is shown, and warnings say that no rollout h
   expect(main).toMatch(/^'main' was never called/);
 });
 
-test("rewards that throw: dev ends with their error, and prints rollouts only, and not all of them", async () => {
+test("rewards that throw: dev ends with their error, and before that prints nothing but rollouts, and not all of them", async () => {
   const recipe = recipeWith("unrewarded", 'return { answer: "amber" };');
   const rewards = 'export const rewards = { correct() { throw new TypeError("no such field"); }, expert: () => 0 };\n';
   writeFileSync(join(recipe, "rewards.mjs"), rewards);

@@ -9,7 +9,7 @@ import { writeAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { LORA, TINY, tinyAdapter } from "../engine/tiny.ts";
 
-/** With at least one embedding row for every token of the tokenizer. */
+/** A tiny model with an embedding row for every token of `bpeFiles`, and few more. */
 export const ROOMY = { ...TINY, vocabulary: 400 };
 
 /** A temporary folder, removed after the file's tests. `write` makes a folder in it from files, and returns its path. */
@@ -25,7 +25,7 @@ export function modelFolders() {
   return { root, write };
 }
 
-/** An adapter's folder that names this base. */
+/** The files of an adapter that names this base. */
 export const adapterOf = (base: string): CheckpointFiles =>
   new Map([
     ...[...tinyAdapter()].filter(([name]) => name === "adapter_model.safetensors"),

@@ -8,6 +8,7 @@ import { withStoredConfig } from "../../cli/team-file.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { serveHttp } from "../fakes/http-server.ts";
+import { freePort } from "../fakes/proxies.ts";
 import { RELAY, relaySettings, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
@@ -90,17 +91,19 @@ test("before an evaluation, one pass finds rewards that cannot be opened and a m
   await expect(evaluation).rejects.toThrow(/rewards\(\) threw Error: no rubric.*no checkpoint folder 'nowhere'/s);
 });
 
-test("a model server that cannot be connected to is reported once before the run, but one that answers with 404 is not; if the workers are elsewhere, neither is", async () => {
+test("a model server that does not run is reported once before the run, but one that answers 404 is not; if the workers are elsewhere, none is", async () => {
   const running = await serveHttp((_, response) => response.writeHead(404).end());
+  const stopped = `http://127.0.0.1:${await freePort()}/v1`;
   const config = await relay(
-    "agents.main.policy=openai:http://127.0.0.1:1/v1",
+    `agents.main.policy=openai:${stopped}`,
     `agents.searcher.policy=openai:${running}/v1`,
     "agents.main.trained=false",
     "agents.searcher.trained=false",
-    "judge.model=openai:http://127.0.0.1:1/v1#judge",
+    `judge.model=openai:${stopped}#judge`,
   );
-  const fault =
-    /^model '.*' at http:\/\/127\.0\.0\.1:1\/v1 does not answer \(.+\): check that the server runs, and its URL$/;
+  const fault = new RegExp(
+    `^model '.*' at ${stopped} does not answer \\(.*ECONNREFUSED.*\\): check that the server runs, and its URL$`,
+  );
   const found = async (workers: Site["workers"]) => {
     const { findings } = await preflight(config, { ...site, workers });
     return findings.all.flatMap(({ message }) => (message.includes("does not answer") ? message : []));

@@ -1,4 +1,4 @@
-/** @file The frames of a stack as V8 writes it: paths without queries, names of Node's modules, and none for evaluated code. */
+/** @file The frames of a stack as V8 writes it: paths without queries, and names of Node's modules; no frames of `data:` URLs or evaluated code. */
 import { expect, test } from "vitest";
 import { framesOf } from "../../core/stack-frames.ts";
 

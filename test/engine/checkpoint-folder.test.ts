@@ -1,6 +1,6 @@
 /**
- * @file Checkpoint folders: what is read from one, and what is refused. Also that a reader keeps the files that it opened while a checkpoint is
- * written over them, that a failed write leaves the earlier checkpoint, and that what killed processes left is deleted.
+ * @file Checkpoint folders: what is read from one, and what is refused. A reader keeps the files that it opened, even if a checkpoint is written
+ * over them; a failed write leaves the earlier checkpoint; what killed processes left is deleted.
  */
 import { mkdir, mkdtemp, open, readdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";

@@ -117,7 +117,7 @@ test.each<[string, Partial<SampleRequest>]>([
     };
     const [found, expected] = [await sampleNext(true), await sampleNext(false)];
     expect(found.tokens).toEqual(expected.tokens);
-    // A branch shares nothing when it is requested again: it computes the shared tokens itself, in other chunks, which round differently.
+    // A branch that is requested again copies nothing from the cache: it computes all its tokens, in other chunks, which round differently.
     expect(found.logProbs).toEqual(expected.logProbs.map((value) => expect.closeTo(value, 4)));
   },
 );

@@ -24,7 +24,7 @@ const CONVERSATION: readonly AppMessage[] = [
   { role: "user", text: "What is the capital of Paris?" },
 ];
 
-test("a conversation is laid out as Mistral's template renders it, apart from spaces: with the system message in the last question", () => {
+test("apart from spaces, a conversation is laid out as Mistral's template renders it: with the system message in the last question", () => {
   const names = ["tokenizer.json", "tokenizer_config.json"];
   const files = names.map((name) => [name, read(`tokenizers/mistral/${name}`)] as const);
   const tokenizer = openTokenizer(new Map([...files, ["chat_template.jinja", read("templates/mistral-nemo.jinja")]]));

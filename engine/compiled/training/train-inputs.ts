@@ -23,7 +23,7 @@ export const wantedPredictions = (micro: MicroBatch, sequences: Sequences, wante
 
 /**
  * Inputs of `pickRows` (graphs/head.ts): for each of R predictions, its row of the `count` = B * T. `inverseRows` lists for each row the predictions
- * made from it, padded with R to `picks`, the most that one row has. Predictions that no token reads are left out.
+ * made from it, except those that no token reads, padded with R to `picks`, the most that one row has.
  */
 export function pickFeeds({ row, targets, offsets }: Predictions, count: number): { feeds: Feeds; picks: number } {
   const counts = new Int32Array(count);

@@ -1,6 +1,6 @@
-/** @file The failure of a request to a model, if its chain of causes is a cycle. */
+/** @file The failure of a request to a model, if its chain of causes is a cycle or ends with an error without a message. */
 import { expect, test } from "vitest";
-import { translateEndpointError } from "../../../adapters/llm/errors.ts";
+import { innermostMessage, translateEndpointError } from "../../../adapters/llm/errors.ts";
 import { openEndpoint } from "../../../adapters/llm/provider.ts";
 import { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 
@@ -11,4 +11,11 @@ test("an error that is among its own causes is translated", () => {
   expect(translateEndpointError(error, endpoint).message).toBe(
     "model 'served' at http://a.test could not be called: no answer",
   );
+});
+
+test("if no address of a host accepts a connection, the code says why, since the error has no message", () => {
+  const refused = Object.assign(new AggregateError([new Error("connect ECONNREFUSED ::1:8000")]), {
+    code: "ECONNREFUSED",
+  });
+  expect(innermostMessage(new TypeError("fetch failed", { cause: refused }))).toBe("ECONNREFUSED");
 });
