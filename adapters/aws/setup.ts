@@ -184,8 +184,8 @@ export async function refuseForeignBucket(s3: S3Client, bucket: string): Promise
 }
 
 /**
- * Rejects, before anything is deleted, if the table belongs to a deployment, or if one of the inspected items is foreign: the first page of a
- * scan, which has at most `INSPECTED_ITEMS` items and 1 MB.
+ * Rejects, before anything is deleted, if the table belongs to a deployment, or if an item on the first page of a scan is foreign. The page
+ * has at most `INSPECTED_ITEMS` items and 1 MB.
  */
 export async function refuseForeignTable(dynamo: DynamoDBClient, table: string): Promise<void> {
   const found = await describeTable(dynamo, table);

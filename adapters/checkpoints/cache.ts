@@ -1,8 +1,8 @@
 /**
  * @file A cache of large remote files, named by the SHA-256 of their content: in $MGRPO_CACHE, or mgrpo/ in $XDG_CACHE_HOME, or
- * ~/.cache/mgrpo. A file gets its name once its last byte is written, so a process that is killed leaves no incomplete file under
- * a name; a power failure may, since nothing is synced. Two processes that fetch the same file both
- * write it; the last rename wins, with the same bytes.
+ * ~/.cache/mgrpo. A file gets its name once its last byte is written, so a process that is killed leaves no incomplete file with that name.
+ * A power failure may leave one, since nothing is synced. Two processes that fetch the same file both write it; the last rename wins, with the
+ * same bytes.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";

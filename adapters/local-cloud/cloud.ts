@@ -193,7 +193,7 @@ async function startServers(
 
 /**
  * The unhandled events of earlier processes whose objects exist; the others are marked as handled. All objects are looked up before the first
- * event is delivered: a start that fails waits for running handlers, and a handler may itself wait for the start.
+ * event is delivered. Otherwise a start that fails could hang: it waits for running handlers, and a handler may itself wait for the start.
  */
 async function unhandledEvents({ objects, journal }: StorageServices): Promise<PendingEvent[]> {
   const events: PendingEvent[] = [];

@@ -1,6 +1,6 @@
 /**
- * @file Loaded by every process and thread of the run that a soak with `--collect` starts, except watchdog threads, whose environment is empty.
- * Collects all garbage twice a minute, so that memory grows only with what is in use.
+ * @file Loaded by every process and thread of the run that a soak with `--collect` starts, except those with an empty environment: watchdog
+ * threads, and processes that read documents. Collects all garbage twice a minute, so that memory grows only with what is in use.
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";

@@ -78,8 +78,8 @@ export function scoresOf(run: EvaluatedRun | undefined, suite: string | undefine
 }
 
 /**
- * Open-book suites evaluated before and after training in any of the runs, those above temperature 0 first. Of a run whose only evaluated team
- * is the untrained one, also the suites of that team.
+ * Open-book suites evaluated before and after training in any of the runs, those above temperature 0 first. If a run has evaluated only its
+ * untrained team so far, that team's suites are included.
  */
 export function comparedSuites(runs: readonly EvaluatedRun[]): Suite[] {
   const suites = new Map(runs.flatMap(suitesOf).map((one) => [one.suite, one]));

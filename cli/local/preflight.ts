@@ -1,7 +1,7 @@
 /**
- * @file The checks before a run: its team, app, trackers, rewards, keys, tools, engines, base models, memory and store. A failed check does not
- * end the pass: all findings are reported together, so that the user can fix them at once. The tools module is loaded once, and its tools are
- * opened at most once.
+ * @file The checks before a run: its team, app, trackers, rewards, keys, tools, engines, base models, model servers, memory and store. A failed
+ * check does not end the pass: all findings are reported together, so that the user can fix them at once. The tools module is loaded once, and
+ * its tools are opened at most once.
  */
 import { openConversationModel } from "../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
@@ -141,10 +141,10 @@ async function checkAgent(
   return base;
 }
 
-/** Refuses model servers that do not answer, each once, all asked at the same time. */
+/** Refuses model servers that cannot be connected to. Each is asked once, all of them at the same time. */
 async function requireServers({ agents, judge }: RunConfig, findings: Findings): Promise<void> {
   const named = Object.values(agents).flatMap((agent) => (isEndpointPolicy(agent.policy) ? [endpointOf(agent)] : []));
-  // A malformed one is a finding already.
+  // A malformed spec is already a finding.
   const specs = [...named, ...(judge ? [judge.model] : [])].flatMap(
     (spec) => LanguageModelSpec.safeParse(spec).data ?? [],
   );

@@ -80,7 +80,7 @@ function correctRollouts({ rollouts }: GroupRecord, minReward: number): number[]
 
 async function ofEvaluation(folder: string, minReward: number): Promise<AgentDemonstration[]> {
   if (minReward > 1) {
-    const message = `--min-reward ${minReward}: an evaluation records whether answers are correct, in [0, 1], not rewards: give at most 1`;
+    const message = `--min-reward ${minReward}: an evaluation records whether answers are correct (0 to 1), not rewards: give at most 1`;
     throw new MgrpoError("config-invalid", message);
   }
   // Without handlers, unhandled events wait for the command that resumes the evaluation.

@@ -6,7 +6,7 @@ const FORBIDDEN = /^(EACCES|EPERM|EROFS)$/;
 /** A path that cannot be what the command takes it for. */
 const MISPLACED = /^(ENOTDIR|EISDIR|ENOTEMPTY|ENAMETOOLONG|ELOOP)$/;
 
-/** Translates such a fault; any other error is returned as it is. Node.js's message names the path, except that of a failed read or write. */
+/** Translates such a fault; any other error is returned as it is. Node.js names the path in its message, except after a failed read or write. */
 export function fileFault(error: unknown): unknown {
   if (isMgrpoError(error) || !(error instanceof Error)) return error;
   const { code = "", syscall, message } = error as NodeJS.ErrnoException;

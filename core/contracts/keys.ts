@@ -30,7 +30,7 @@ export const objectKeys = {
     `runs/${run}/telemetry/${padded(step)}/tokens/${agent}.safetensors`,
 };
 
-/** Whether the object is an outcome or invocation, of training or an evaluation, or telemetry: these expire (core/training/retention.ts). */
+/** Whether the object is an outcome or invocation (of training or an evaluation) or telemetry. All of these expire (core/training/retention.ts). */
 export function isConversationKey(key: string): boolean {
   return /^runs\/[^/]+\/(?:outcomes|invocations|telemetry|evaluations\/[^/]+\/rollouts)\//.test(key);
 }

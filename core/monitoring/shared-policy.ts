@@ -6,7 +6,7 @@ import type { StepSummary } from "./step-summary.ts";
 
 /** Steps in each of the two windows that are compared: the latest, and the one before it. */
 const WINDOW = 10;
-/** Nearly all of the gradient: more than this part of the sum of the gradient norms of the agents that share the policy. */
+/** Nearly all of the gradient is an agent's own if its part of the sum of the sharing agents' gradient norms is larger than this. */
 const DOMINANT_PART = 0.9;
 /** Another agent gets worse if its mean reward falls by more than this. */
 const REWARD_FALL = 0.05;

@@ -8,7 +8,7 @@
  *     hangs, or is       its memory                        the worker itself if it still can; otherwise as if it had died
  *     declared dead
  *
- * The first worker of a job does not write them into its WORKER record, so its death makes no suspects.
+ * The first worker of a job does not write this list into its WORKER record, so its death makes no suspects.
  */
 import type { JobRecord } from "../contracts/records.ts";
 

@@ -24,7 +24,8 @@ export const completedAt = (expiresAt: number): number => (expiresAt - CONVERSAT
 
 /**
  * Whether a version is kept forever: the first and the last, those of evaluated teams, references of the KL term, every `keepEvery`-th.
- * `dueTeam`: what `readDueTeam` returns for this version, or for a later one if no team after this version, up to that one, is evaluated.
+ * `dueTeam`: what `readDueTeam` returns for this version. Its result for a later version serves too, unless a team after this version, up to the
+ * later one, is evaluated.
  */
 export function isKept(config: RunConfig, version: number, dueTeam: number): boolean {
   const { keepEvery } = config.retention;

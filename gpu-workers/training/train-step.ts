@@ -8,7 +8,7 @@
  *               └─ mean over the questions ──> an optimizer step (one per minibatch and epoch)
  *
  * Each of the agents that share the policy has a loss of its own, over its own questions, and the policy's is their weighted sum. An optimizer
- * step adds up the gradients of the agents that have a minibatch for it: one with few trajectories has fewer minibatches than the others.
+ * step adds up the gradients of the agents that have a minibatch for it: an agent with very few trajectories has fewer minibatches than others.
  */
 import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { Trajectory } from "../../core/contracts/rollout.ts";

@@ -70,7 +70,7 @@ test("with unequal lengths, reports have 40 tokens where one to three calls are 
 
 test("a world's tasks have the shares worked out by hand, and the shares of rollouts and of calls sum to 1", () => {
   expect(tasksOf("alike", "equal")).toEqual([{ kind: 0, length: 8, ofRollouts: 1, ofCalls: 1 }]);
-  // Of the seven numbers of calls above 0, three are at most 3. Without early stops, rollouts with these make 1 + 2 + 3 of 52 calls.
+  // Of the seven numbers of calls above 0, three are at most 3. Without early stops, these make up 1 + 2 + 3 of 52 calls.
   expect(tasksOf("by-question", "equal")).toEqual([
     { kind: 0, length: 8, ofRollouts: 4 / 7, ofCalls: 46 / 52 },
     { kind: 1, length: 8, ofRollouts: 3 / 7, ofCalls: 6 / 52 },

@@ -1,9 +1,9 @@
 /** @file Texts drawn at random, for comparing token ids with those that a Python script got for the same texts. */
 import { sha256 } from "../../engine/hash.ts";
 
+/** A text is the prefix, followed by 1 to 13 pairs of a separator and a word. */
 export interface DrawnTexts {
   readonly seed: number;
-  /** A text is the prefix and 1 to 13 pairs of a separator and a word. */
   readonly separators: readonly string[];
   readonly words: readonly string[];
   readonly prefix: string;

@@ -72,7 +72,7 @@ describe.each([...fixtures, ...ofUser])("$name", ({ name, read }) => {
     expect(tokenizer.decode(tokenizer.encodeText(text))).toBe(text);
   });
 
-  test("what spells a control token becomes that token in a template, but no control token in other text", () => {
+  test("the spelling of a control token becomes that token in a template, and no control token in other text", () => {
     const json = readTokenizerJson(files);
     const control = json.added_tokens.filter((token) => isControlToken(token, json.model.unk_token ?? undefined));
     expect(control.map(({ id }) => id)).toContain(tokenizer.endOfTurn);

@@ -78,7 +78,7 @@ test("a worker says that it drains, finishes work for others, ends its loops, st
   const note = (event: string) => async () => void events.push(event);
   const membership: Partial<Membership> = {
     drain: note("draining"),
-    // Heartbeats stop before `leave`: a heartbeat between its read and its write would make the write fail.
+    // Heartbeats stop before `leave`: a heartbeat between the read and the write of `leave` would make that write fail.
     beat: async (signal) => {
       await untilAborted(signal);
       events.push("heartbeats stopped");

@@ -25,7 +25,8 @@ test("the rollout is lost after five crashes, three of them while it runs alone,
     { team: 1, state: "done", n: 6 },
   ];
   expect(records, log.join("\n")).toMatchObject({ status: "finished", evaluations });
-  // The first crash makes no suspects. The second makes every rollout in flight a suspect. The deadly one causes three more while it runs alone.
+  // The first crash makes no suspects. The second makes every rollout in flight a suspect. The deadly rollout then runs alone, and crashes its
+  // worker three more times.
   expect(started["eval"]).toBe(6);
   expect(log.filter((line) => line.includes("rollout given up"))).toHaveLength(1);
 });

@@ -83,10 +83,10 @@ export class ObjectFiles {
     this.#buckets.delete(bucket);
     this.#shards.clear();
     const folder = this.#folder(bucket);
-    for (const entry of await readdir(folder, { withFileTypes: true })) {
-      const path = join(folder, entry.name);
-      await (entry.isDirectory() ? rmdir(path) : rm(path));
+    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+      if (entry.isFile() && !OBJECT_NAME.test(entry.name)) await rm(join(entry.parentPath, entry.name));
     }
+    for (const shard of await readdir(folder)) await rmdir(join(folder, shard));
     await rmdir(folder);
   }
 

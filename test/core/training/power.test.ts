@@ -86,7 +86,7 @@ test.each([
 ])(
   "with %i seeds and no other variance, %d standard deviations are detectable, as by Student's t test",
   (S, deviations) => {
-    // P(|t| > q) = 0.8, where q is the 97.5% quantile of Student's t with S - 1 degrees of freedom, and t is noncentral, with as many degrees of
+    // P(|t| > q) = 0.8, where q is the 97.5% quantile of Student's t with S - 1 degrees of freedom, and t is noncentral, with the same degrees of
     // freedom and the noncentrality sqrt(S) * deviations.
     expect(detectableDifference({ seed: 1, question: 0, noise: 1e-9 }, S, 64)).toBeCloseTo(deviations, 3);
   },

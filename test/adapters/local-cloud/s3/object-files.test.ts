@@ -1,5 +1,5 @@
 /** @file Objects as files: concurrent deletions, and foreign files in their folders. */
-import { rmSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openDiskSpace } from "../../../../adapters/local-cloud/disk-space.ts";
@@ -29,9 +29,11 @@ test("a file that a file browser left is neither a bucket nor an object, and its
   });
   const objects = await openObjectFiles({ directory, space, journal });
   await objects.createBucket("mgrpo");
-  for (const folder of [objects.root, join(objects.root, "mgrpo")]) writeFileSync(join(folder, ".DS_Store"), "");
   const received = await receiveBytes(new TextEncoder().encode("one"), objects.temporary, space);
   await objects.commit("mgrpo", { key: "weights", received, headers: {}, onlyIfAbsent: true });
+  const bucket = join(objects.root, "mgrpo");
+  const [shard = expect.fail()] = readdirSync(bucket);
+  for (const folder of [objects.root, bucket, join(bucket, shard)]) writeFileSync(join(folder, ".DS_Store"), "");
   expect(await objects.buckets()).toEqual(["mgrpo"]);
   expect((await objects.listObjects("mgrpo")).map(({ key }) => key)).toEqual(["weights"]);
   await objects.delete("mgrpo", "weights");
