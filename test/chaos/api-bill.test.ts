@@ -24,7 +24,7 @@ function answered(n: number, more: Partial<Entry> = {}, process = "searcher-a"):
   return entry(process, { answerMicroUsd: cost(n), exchange, ...more });
 }
 
-/** A request whose target sent no answer. */
+/** A request that gets no whole answer. */
 const faulty = (fault: Entry["fault"], n = 50) =>
   entry("searcher-a", { fault, status: 0, exchange: { receivedAt: 1000 * n } });
 
@@ -60,7 +60,7 @@ function trialOf(history: readonly Entry[], agentsMicroUsd = SUM, more: Partial<
 
 const broken = (trial: Trial) =>
   Object.entries(apiLaws).flatMap(([name, law]) => (law(trial).length === 0 ? [] : [name]));
-/** The laws that break if the history has these entries, too, and the record their payments. */
+/** The laws that are broken if these entries are added to the history, and their payments to the run's bill. */
 function brokenBy(added: readonly Entry[], more: Partial<Trial> = {}, history = story()): string[] {
   const all = [...history, ...added];
   const sum = all.reduce((total, one) => total + (one.payment?.microUsd ?? 0), 0);
@@ -68,7 +68,7 @@ function brokenBy(added: readonly Entry[], more: Partial<Trial> = {}, history = 
 }
 const without = (name: string) => story().filter(({ payment: one }) => one?.name !== name);
 
-test("every answer at its cost, every response that is cut at the maximum, and nothing for what was lost", () => {
+test("the laws allow a bill with each answer at its cost, each response that is cut at the maximum, and nothing for what was lost", () => {
   expect(broken(trialOf(story()))).toEqual([]);
 });
 
@@ -85,20 +85,25 @@ const wrong: [string, readonly string[], readonly Entry[]][] = [
   ["an answer that is paid twice", [ANSWERS, UNKNOWN], [paid("1.4", cost(1))]],
   ["an answer that is paid by another process, too", [ANSWERS], [paid("2.2", cost(1), "eval-a")]],
   ["an answer that was lost and is paid", [ANSWERS, UNKNOWN], [paid("1.4", cost(4))]],
-  ["an answer that is paid with a token of input more", [ANSWERS, UNKNOWN], [answered(6), paid("1.4", cost(6) + 1)]],
+  [
+    "an answer that is paid with one token of input too many",
+    [ANSWERS, UNKNOWN],
+    [answered(6), paid("1.4", cost(6) + 1)],
+  ],
   ["an answer that is paid at the maximum", [ANSWERS], [answered(6), paid("1.4", MOST)]],
   ["an answer beside a maximum that nothing explains", [UNKNOWN], [answered(6), paid("1.4", MOST + cost(6))]],
   ["a response that is cut and not paid", [UNKNOWN], [faulty("cut")]],
+  ["a response that is cut and paid at its cost", [ANSWERS], [answered(6, { fault: "cut" }), paid("1.4", cost(6))]],
   ["a request that is never answered and not paid", [UNKNOWN], [faulty("hang")]],
   ["a response that is cut and paid twice", [UNKNOWN], [faulty("cut"), paid("1.4", 2 * MOST)]],
   ["a refused request that is paid", [UNKNOWN], [faulty("throttle"), paid("1.4", MOST)]],
 ];
 
-test.each(wrong)("%s breaks the law", (_what, expected, added) => {
+test.each(wrong)("%s breaks the laws that forbid it, and no other", (_what, expected, added) => {
   expect(brokenBy(added)).toEqual(expected);
 });
 
-test("the end of a process leaves as many turns unpaid as it has slots, and only its own, before its end", () => {
+test("a process that ends may leave a turn unpaid for each of its slots: only turns of its own, from before its end", () => {
   const end = (at: number, process = "searcher-a") => ({ ends: [{ process, at }] });
   const unpaid = Array.from({ length: API_SLOTS }, (_, i) => answered(6 + i));
   const [first = expect.fail()] = unpaid;
@@ -125,7 +130,7 @@ test("an answer is paid at its cost or at the maximum if its caller closed its c
   for (const more of [{}, stop("eval-a")]) expect(brokenBy([late, paid("1.4", MOST)], more)).toEqual([ANSWERS]);
 });
 
-test("a payment during which the table's process died counts or does not, and its repetition counts once", () => {
+test("a payment during which the table's process died may count or not, and its repetition counts once", () => {
   const maybe = [...without("1.3"), unanswered("1.3", cost(5))];
   for (const sum of [SUM, SUM - cost(5)]) expect(broken(trialOf(maybe, sum))).toEqual([]);
   expect(broken(trialOf(maybe, SUM - 1))).toEqual([RECORD]);

@@ -6,8 +6,8 @@
  *     broken off, given up, never answered           the maximum, on top, for each such request of the turn
  *     dropped, refused, lost before the response     nothing
  *
- * A turn holds one of its process's slots until it is paid. So the end of a process leaves at most that many turns unpaid; nothing else
- * leaves any. An answer may be billed at the maximum only if its caller may have given up before it read it.
+ * A turn holds one of its process's slots until it is paid. So a process that ends leaves at most one turn unpaid for each of its slots;
+ * nothing else leaves any. An answer may be billed at the maximum only if its caller may have given up before reading it.
  */
 import type { Entry, Trial } from "./history.ts";
 import type { Payment } from "./payments.ts";
@@ -27,11 +27,13 @@ export const apiLaws: Readonly<Record<string, ApiLaw>> = {
     accountsOf(trial).flatMap((account) => unknownErrors(trial, account)),
 };
 
-/** Exact, unless the table's process died during a payment that nobody repeated. */
+/**
+ * Exact, except for payments during which the table's process died and of which no repetition took effect: the bill may or may not have each.
+ */
 function recordErrors({ history }: Trial, run: string, billed: number): string[] {
-  const ofRun = (payments: readonly (Payment | undefined)[]) => payments.filter((payment) => payment?.run === run);
-  const counted = ofRun(history.map(({ payment }) => payment)).flatMap((payment) => payment ?? []);
-  const possible = ofRun(history.map(({ possiblePayment }) => possiblePayment)).flatMap((payment) => payment ?? []);
+  const isOfRun = (payment: Payment) => payment.run === run;
+  const counted = history.flatMap(({ payment }) => payment ?? []).filter(isOfRun);
+  const possible = history.flatMap(({ possiblePayment }) => possiblePayment ?? []).filter(isOfRun);
   const names = new Set(counted.map(({ name }) => name));
   const twice = counted.length - names.size;
   const sum = counted.reduce((total, { microUsd }) => total + microUsd, 0);
@@ -46,21 +48,21 @@ function recordErrors({ history }: Trial, run: string, billed: number): string[]
 
 const uniqueOf = (payments: readonly Payment[]) => [...new Map(payments.map((one) => [one.name, one])).values()];
 
-/** What one process asked of the API, and paid for. */
+/** One process's requests to the API, and its payments. */
 interface Account {
   readonly process: string;
   readonly requests: readonly Entry[];
   readonly paid: readonly Paid[];
 }
 
-/** A payment, taken apart. */
+/** A payment, split into what it pays for. */
 interface Paid {
   readonly microUsd: number;
-  /** What the answer cost. Absent: the turn has none. */
+  /** The cost of the turn's answer. Absent: it has none. */
   readonly answer?: number;
-  /** Requests that are billed at their maximum. */
+  /** Number of requests that are billed at their maximum. */
   readonly unknown: number;
-  /** The process of the table died during it. */
+  /** The table's process died during it: it may count or not. */
   readonly isPossible: boolean;
 }
 
@@ -86,7 +88,10 @@ function paidBy(history: Trial["history"], process: string, costs: readonly numb
   ];
 }
 
-/** The output of an unknown request is worth more than any answer, and a token of an answer's more than all unknown inputs of a turn. */
+/**
+ * The parts are unambiguous: the output of a request of unknown cost is billed higher than any answer, and the inputs of all of a turn's
+ * requests of unknown cost, together, lower than one output token.
+ */
 function takenApart(microUsd: number, costs: readonly number[], isPossible: boolean): Paid {
   const unknown = Math.floor(microUsd / MOST_OUTPUT_MICRO_USD);
   const rest = microUsd - unknown * MOST_OUTPUT_MICRO_USD;
@@ -107,12 +112,14 @@ function answerErrors(trial: Trial, { process, requests, paid }: Account): strin
   return [
     ...wrong.map(({ microUsd }) => `${process} paid ${microUsd} micro-dollars, the cost of none of its turns`),
     ...twice.map((cost) => `${process} paid twice for the answer of ${cost} micro-dollars`),
-    ...unread.map(({ answerMicroUsd }) => `${process} paid for the answer of ${answerMicroUsd}, which it did not get`),
+    ...unread.map(
+      ({ answerMicroUsd }) => `${process} paid for the answer of ${answerMicroUsd} micro-dollars, which it did not get`,
+    ),
     ...unpaidErrors(trial, process, missing),
   ];
 }
 
-/** By the lives of the process: one that ended leaves as many turns unpaid as it has slots. */
+/** For each life of the process: one that failed or was killed leaves at most one turn unpaid for each slot. */
 function unpaidErrors(trial: Trial, process: string, missing: readonly Entry[]): string[] {
   const ends = endsOf(trial, process);
   const lifeOf = ({ exchange }: Entry) => ends.filter((at) => at + RESTART_MS < (exchange?.receivedAt ?? 0)).length;
@@ -126,7 +133,7 @@ function unpaidErrors(trial: Trial, process: string, missing: readonly Entry[]):
 
 /**
  * Every request that was answered, broken off or given up is paid, once, with its cost or its maximum. So is one that a stopped process gave
- * up before it sent it.
+ * up before sending it.
  */
 function unknownErrors(trial: Trial, { process, requests, paid }: Account): string[] {
   const due = requests.filter((entry) => isDelivered(entry) || entry.fault === "cut" || entry.fault === "hang");
@@ -151,7 +158,7 @@ const rangeText = (least: number, most: number) => (least === most ? `${least}` 
 const isDelivered = ({ answerMicroUsd, fault }: Entry): boolean =>
   answerMicroUsd !== undefined && fault !== "cut" && fault !== "lose";
 
-/** Its caller read the whole answer. */
+/** Whether its caller certainly read the whole answer. */
 const isCertain = (trial: Trial, entry: Entry): boolean => isDelivered(entry) && !mayHaveGivenUp(trial, entry);
 
 /** A caller that closes its connection this soon after the answer may not have read it. */
@@ -162,6 +169,7 @@ const STOP_MS = 1000;
 /** Whether the caller may have canceled the request, or its time may have been up, before it read the answer. */
 function mayHaveGivenUp({ strikes }: Trial, { process, exchange, answeredAt }: Entry): boolean {
   if (!exchange) return false;
+  // The proxy itself closes the connection of a dropped request or a lost answer, so each of these counts, whatever its caller did.
   const { receivedAt, deliveredAt = answeredAt, closedAt = Number.POSITIVE_INFINITY } = exchange;
   const isStopped = strikes.some(
     (strike) =>

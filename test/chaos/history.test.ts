@@ -1,6 +1,6 @@
 /**
- * @file What the history records of a write: its facts, what it does to a lease, and what it pays for an agent behind an API. The requests are those that the program's store adapter
- * sends for the program's own writes.
+ * @file What the history records of a write: its facts, what it does to a lease, and what it pays for an agent behind an API. The requests
+ * are those that the program's store adapter sends for the program's own writes.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";

@@ -45,9 +45,9 @@ export interface Entry {
 /** What the proxy saw of the caller. Times as in `Entry`. */
 export interface Exchange {
   readonly receivedAt: number;
-  /** When the answer was passed on, if it was. */
+  /** When the answer was passed on, cut or lost. Absent: the target gave none. */
   readonly deliveredAt?: number;
-  /** When the connection was closed, if this was the last request on it. */
+  /** When the connection was closed, by the caller or the proxy, if this was the last request on it. */
   readonly closedAt?: number;
 }
 
@@ -93,7 +93,7 @@ export interface Strike extends Pick<Death, "process" | "signal" | "seconds"> {
   readonly at: number;
 }
 
-/** The end of a process that was started again. */
+/** The end of a process that was killed or exited with a code other than 0. */
 export interface End {
   readonly process: string;
   /** Milliseconds since the trial began. */

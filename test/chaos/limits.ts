@@ -12,7 +12,7 @@ export interface WaitLimits {
   /** One attempt at a rollout, and one invocation. */
   readonly rollout: number;
   readonly invocation: number;
-  /** One request to the judge, the tool or the store. */
+  /** One request to the judge or the API of a priced searcher, to the tool, or to the store. */
   readonly judge: number;
   readonly tool: number;
   readonly store: number;

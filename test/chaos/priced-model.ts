@@ -11,7 +11,7 @@ import { LIMITS } from "./limits.ts";
 export const API_PATH = "/agent/v1";
 /** The header in which the server states what its answer costs, in micro-dollars. */
 export const COST_HEADER = "x-answer-micro-usd";
-/** Has the name of its process, which the proxy reads in the request. */
+/** In each process, this variable has the process's name. Requests carry it as their key, and the proxy reads it there. */
 export const KEY_VARIABLE = "MGRPO_CHAOS_KEY";
 
 /** The process that sent a request. */
@@ -23,10 +23,10 @@ const PRICES = { input: 1, output: 10_000 };
 const TURN_TOKENS = 10_000;
 /** The output's part of a request's maximum cost, in micro-dollars. An answer costs less. */
 export const MOST_OUTPUT_MICRO_USD = TURN_TOKENS * PRICES.output;
-/** More than a prompt costs, in micro-dollars. With those of all attempts at a turn, it is less than a token of output. */
+/** More than a prompt costs, in micro-dollars. For all attempts at a turn together, still less than one output token costs. */
 export const MOST_INPUT_MICRO_USD = 2000;
 
-/** Turns that one process asks for at once, and requests for one turn. */
+/** The most turns that one process asks for at once, and the most requests for one turn. */
 export const API_SLOTS = 2;
 export const API_ATTEMPTS = 4;
 
@@ -60,7 +60,7 @@ export interface PricedAnswer {
   readonly body: string;
 }
 
-/** Answers requests, given as JSON. The n-th answer has n tokens. */
+/** Answers requests, given as JSON. The n-th answer of a trial has n output tokens. */
 export function openPricedModel(): (request: string) => PricedAnswer {
   let answers = 0;
   return (request) => {

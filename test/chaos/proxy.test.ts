@@ -174,7 +174,7 @@ test("if the target's clock is ahead, answers carry its time, and leases are cou
   target.close();
 });
 
-test("of a channel that several processes call, the history has the caller, what its answer cost and when its connection was closed", async () => {
+test("on a channel that several processes call, the history has each request's caller, what its answer cost and when its connection was closed", async () => {
   const target = createServer(
     (_request, response) => void response.writeHead(200, { "x-answer-micro-usd": "7" }).end(),
   );

@@ -11,7 +11,7 @@ import { check } from "./checker.ts";
 import type { Trial } from "./history.ts";
 import { runSmallTrial, type Sabotage, type SmallProcess } from "./small-trial.ts";
 
-/** Every kind of fault of the API. A refused or lost request is sent again; so is one whose answer is cut. */
+/** Faults of requests to the API. After each but `late`, which only delays the answer, the request is sent again. */
 const FAULTS = (["cut", "lose", "drop", "error", "cut", "late"] as const).map((kind, i) => ({ kind, request: 3 * i }));
 
 const isPayment = ({ key, add = [] }: TableChange) =>
@@ -91,7 +91,7 @@ beforeAll(async () => {
 
 const brokenBy = (trial: Trial) => check({ trial, reference }).map((line) => line.split(": ", 1)[0]);
 
-test("the program itself keeps every law with a priced searcher, whatever happens to the requests to its API", {
+test("the program itself keeps every law with a priced searcher, even if requests to its API are lost or refused, or its answers are cut, lost or late", {
   timeout: 240_000,
 }, async () => {
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);

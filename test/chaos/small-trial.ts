@@ -1,7 +1,8 @@
 /**
  * @file A small trial within this process: one run of two steps on an embedded cloud, with the real functions, workers and store adapters,
- * and fault proxies (proxy.ts) in front of the store, the judge, the tool, the app, if one runs the rollouts, and the API of the searcher, if
- * it is priced. Events and requests between workers pass no proxy. A test can break the parts that `Sabotage` lists, such as the wire, and the checker must notice.
+ * and fault proxies (proxy.ts) in front of the store, the judge, the tool, the app (if one runs the rollouts) and the searcher's API (if it is
+ * priced). Events and requests between workers pass no proxy. A test can break the parts that `Sabotage` lists, such as the wire, and the
+ * checker must notice.
  *
  *     cloud <── proxies <── wire <── store <── functions, main, searcher        judge, tool <── proxies <── functions, searcher
  */
@@ -80,7 +81,7 @@ export interface Sabotage {
   readonly faults?: readonly Pick<Fault, "kind" | "request">[];
   /** An app runs the rollouts, and each call to it hangs. Changes how the main worker calls it. */
   readonly hungApp?: (runner: AppRunner) => AppRunner;
-  /** The searcher is behind an API with prices, whose requests meet these faults. Can change the client of the API. */
+  /** The searcher is behind an API with prices. `faults`: of requests to it. `client`: changes its client. */
   readonly priced?: {
     readonly faults?: readonly Pick<Fault, "kind" | "request">[];
     readonly client?: (model: ChatModel) => ChatModel;

@@ -1,7 +1,7 @@
 /**
  * @file What the agents and the functions of a trial call outside the store: an OpenAI-compatible judge, a page for every word, the API of
  * a priced searcher (priced-model.ts), and `/think`, an empty response that the sampler waits for, so that the fault proxy can delay
- * sampling. Every answer is a function of the request and of the kind of hostile page; only the costs of the API's also depend on their order.
+ * sampling. Every answer is a function of the request and of the kind of hostile page, but what the API's answers cost depends on their order.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -31,7 +31,7 @@ export async function openWorld(hostilePage: HostilePage): Promise<World> {
   const { type, bytes } = hostileDocuments[hostilePage];
   const served: Served = { hostilePage: { type, bytes: bytes() }, pricedModel: openPricedModel() };
   const server = createServer((request, response) => void answer(served, request, response));
-  // As on the proxies: no caller closes a connection soon after an answer because the connection is idle.
+  // The proxies pass the header `Keep-Alive` on, so no caller closes an idle connection soon after an answer.
   server.keepAliveTimeout = 60_000;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
