@@ -99,6 +99,19 @@ const wrong: [string, readonly string[], readonly Entry[]][] = [
   ["a refused request that is paid", [UNKNOWN], [faulty("throttle"), paid("1.4", MOST)]],
 ];
 
+/** A request whose connection the proxy closes 5 ms after it arrived, unless its caller has closed it by then. */
+const closedByProxy = (fault: "drop" | "lose", closedAt = 6006) =>
+  entry("searcher-a", { fault, answeredAt: 6005, exchange: { receivedAt: 6000, deliveredAt: 6005, closedAt } });
+
+test.each(["drop", "lose"] as const)(
+  "a request with the fault %s is paid only if its caller gave up before",
+  (fault) => {
+    expect(brokenBy([closedByProxy(fault), paid("1.4", MOST)])).toEqual([UNKNOWN]);
+    expect(brokenBy([closedByProxy(fault)])).toEqual([]);
+    expect(brokenBy([closedByProxy(fault, 6003), paid("1.4", MOST)])).toEqual([]);
+  },
+);
+
 test.each(wrong)("%s breaks the laws that forbid it, and no other", (_what, expected, added) => {
   expect(brokenBy(added)).toEqual(expected);
 });

@@ -167,9 +167,8 @@ const READ_MS = 5000;
 const STOP_MS = 1000;
 
 /** Whether the caller may have canceled the request, or its time may have been up, before it read the answer. */
-function mayHaveGivenUp({ strikes }: Trial, { process, exchange, answeredAt }: Entry): boolean {
+function mayHaveGivenUp({ strikes }: Trial, { process, fault, exchange, answeredAt }: Entry): boolean {
   if (!exchange) return false;
-  // The proxy itself closes the connection of a dropped request or a lost answer, so each of these counts, whatever its caller did.
   const { receivedAt, deliveredAt = answeredAt, closedAt = Number.POSITIVE_INFINITY } = exchange;
   const isStopped = strikes.some(
     (strike) =>
@@ -178,5 +177,7 @@ function mayHaveGivenUp({ strikes }: Trial, { process, exchange, answeredAt }: E
       strike.at < deliveredAt + STOP_MS &&
       strike.at + 1000 * strike.seconds > receivedAt,
   );
-  return isStopped || closedAt < deliveredAt + READ_MS;
+  // The proxy itself closes the connection of a dropped request or a lost answer: its caller had given up only if it closed it before.
+  const isClosedByProxy = fault === "drop" || fault === "lose";
+  return isStopped || closedAt < deliveredAt + (isClosedByProxy ? 0 : READ_MS);
 }
