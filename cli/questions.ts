@@ -50,18 +50,22 @@ export function refuseEmpty({ name, skip = 0 }: EvaluationSuite, available: numb
 export function checkRunQuestions(config: RunConfig, set: QuestionSet): void {
   refuseEmptyStages(config, set);
   refuseSkippedSuites(config, set);
-  for (const suite of config.evaluation.suites) reportTrainedQuestions(suite, set);
+  const own = config.evaluation.suites.filter(({ name }) => set.suites?.[name]);
+  if (own.length === 0) return;
+  const trained = new Set(set.train.map(contentOf));
+  for (const suite of own) checkTrainedQuestions(suite, availableQuestions(suite, set), trained);
 }
 
 function refuseEmptyStages(config: RunConfig, { train }: QuestionSet): void {
   for (const stage of config.curriculum.keys()) poolOf(config, train, stage);
 }
 
-/** A suite of the user's own file may ask training questions on purpose: one line says that its score is not held-out. */
-function reportTrainedQuestions({ name, benchmark }: EvaluationSuite, { train, suites }: QuestionSet): void {
-  const asked = suites?.[name]?.questions ?? [];
-  if (asked.length === 0) return;
-  const trained = new Set(train.map(contentOf));
+/** A suite of the user's own file may ask training questions on purpose: one line says that its score is not held-out. `trained`: their `contentOf`. */
+function checkTrainedQuestions(
+  { name, benchmark }: EvaluationSuite,
+  asked: readonly Question[],
+  trained: ReadonlySet<string>,
+): void {
   const both = asked.filter((question) => copiesOf(question).some((copy) => trained.has(copy)));
   const [first] = both;
   if (first === undefined) return;
