@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { Agent, createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test, vi } from "vitest";
+import { serveHttp } from "../fakes/http-server.ts";
 import type { Entry } from "./history.ts";
 import { callerOf } from "./priced-model.ts";
 import { openProxy } from "./proxy.ts";
@@ -175,11 +176,9 @@ test("if the target's clock is ahead, answers carry its time, and leases are cou
 });
 
 test("on a channel that several processes call, the history has each request's caller, what its answer cost and when its connection was closed", async () => {
-  const target = createServer(
+  const origin = await serveHttp(
     (_request, response) => void response.writeHead(200, { "x-answer-micro-usd": "7" }).end(),
   );
-  target.listen(0, "127.0.0.1");
-  await once(target, "listening");
   const history: Entry[] = [];
   const onRequest = vi.fn(() => () => {});
   let now = 0;
@@ -187,7 +186,7 @@ test("on a channel that several processes call, the history has each request's c
     process: "api",
     channel: "api",
     callerOf,
-    target: () => (target.address() as AddressInfo).port,
+    target: () => Number(new URL(origin).port),
     faults: new Map([[2, { process: "api", channel: "api", request: 2, kind: "drop", seconds: 0 }]]),
     now: () => now,
     record: (entry) => history.push(entry),
@@ -214,5 +213,4 @@ test("on a channel that several processes call, the history has each request's c
   ]);
   agent.destroy();
   await proxy.close();
-  target.close();
 });
