@@ -1,6 +1,6 @@
 /**
  * @file Every block of TypeScript in docs/ and engine/README.md compiles as printed, with the settings of a new project, except that a name
- * may be unused. The line before a block may name its file; a block that is only an object literal, or one property of it, is checked against
+ * may be unused. The line before a block may name its file; a block that is only an object literal, or one of its properties, is checked against
  * its type.
  */
 import { spawnSync } from "node:child_process";
@@ -23,7 +23,7 @@ export declare function answerQuestion(prompt: string, team: Team, signal: Abort
 `;
 const MESSAGES = 'const [PLANNER, SEARCHER] = ["Plan.", "Search."];';
 
-/** The code as a module: an object literal, or one property of it, becomes its default export. */
+/** The code as a module: an object literal, or one of its properties, becomes its default export. */
 function moduleOf(code: string): string {
   const check = (literal: string, type: string) =>
     `import type { Demonstration, RecipeConfig } from "mgrpo/recipe";\n${MESSAGES}\nexport default ${literal} satisfies ${type};`;

@@ -1,7 +1,7 @@
 /**
  * @file Which questions a step asks: a pure function of the config, the questions, the step's progress and the states of earlier steps. Each
  * stage of the curriculum has its own seeded order of the questions at its levels, and the state is the position in that order. The order
- * consists of epochs: each has every one of these questions exactly once, shuffled anew. A stage begins at a fixed step or at a share of the
+ * consists of epochs: each has every one of these questions exactly once, in a new order. A stage begins at a fixed step or at a share of the
  * run's progress. With a share, runs with the same token budget reach the same difficulty after the same number of tokens, however many steps
  * they take, unless the share of `steps` that is done is the larger one (progress.ts).
  *

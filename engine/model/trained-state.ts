@@ -1,6 +1,6 @@
 /**
  * @file What every local trainer trains, all weights or an adapter: the weights, their gradient and Adam's moments, and how they are saved and
- * loaded. The frozen base under an adapter is not part of it: each trainer loads its own.
+ * loaded. The frozen base under an adapter is not included: each trainer loads its own.
  */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { LoraConfig } from "../../core/contracts/lora.ts";

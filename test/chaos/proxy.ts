@@ -162,7 +162,7 @@ function drop(channel: Channel, outgoing: ServerResponse): void {
 }
 
 function deliver({ status, headers, body }: Answer, outgoing: ServerResponse, fault: Fault | undefined): void {
-  // An answer with almost no body, as to a PUT or HEAD, cannot be cut in half: the caller gets none of it.
+  // An answer with almost no body, as to a PUT or HEAD, cannot be cut in half: the caller gets nothing.
   if (fault?.kind === "lose" || (fault?.kind === "cut" && body.length < 2)) {
     outgoing.destroy();
     return;
