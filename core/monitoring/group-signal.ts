@@ -12,28 +12,32 @@ export function whyNoSignal(group: GroupRecord, agent: string, main: string): st
   if (counted.length === 0) return "every rollout was lost";
   if (hasSignal(batch)) return undefined;
   if (counted.length === 1) return "only one rollout of the group is left";
-  return agent === main ? sameMainReward(counted) : sameSubReward(counted, agent, batch);
+  return agent === main ? sameMainReward(counted, batch) : sameSubReward(counted, agent, batch);
 }
 
-function sameMainReward(counted: readonly ScoredRollout[]): string {
-  if (counted.every(({ masked }) => masked)) return "every rollout was truncated and is masked";
+/** Masked rollouts count in the baseline, so that rewards may differ though every advantage in the batch is 0. */
+function sameMainReward(counted: readonly ScoredRollout[], batch: AgentBatch | undefined): string {
+  if (!batch) return "every rollout was truncated and is masked";
+  if (batch.std > 0) return "only masked rollouts have an advantage other than 0";
   if (counted.every(({ wellFormed }) => !wellFormed)) return "every rollout is malformed";
   if (counted.every(({ correct }) => correct === 1)) return "every rollout is correct";
   if (counted.every(({ correct }) => correct === 0)) return "every rollout is wrong";
   return `every rollout has reward ${counted[0]?.reward.toFixed(3)}`;
 }
 
-/** Invocations below a masked conversation, and those that alignment dropped, do not count: their rewards may differ. */
+/** Invocations below a masked conversation, and those that alignment dropped, do not count: their rewards may differ. A masked one itself counts. */
 function sameSubReward(counted: readonly ScoredRollout[], agent: string, batch: AgentBatch | undefined): string {
   const calls_K = counted.map(({ invocations }) => invocations[agent] ?? []);
   const invocations = calls_K.flat();
   if (invocations.length === 0) return "no rollout called it";
   if (!batch) return "every invocation is masked or was dropped by alignment";
-  const countedCallers = counted.filter((score) => knownCalls(score, agent).length > 0).length;
-  const callers = calls_K.filter(({ length }) => length > 0).length;
-  // Under `baseline: leave-one-out`, rewards that all come from one rollout have nothing to be compared with.
-  if (batch.std > 0 && countedCallers === 1)
+  if (batch.std > 0) {
+    const countedCallers = counted.filter((score) => knownCalls(score, agent).length > 0).length;
+    if (countedCallers > 1) return "only masked invocations have an advantage other than 0";
+    // Under `baseline: leave-one-out`, rewards that all come from one rollout have nothing to be compared with.
+    const callers = calls_K.filter(({ length }) => length > 0).length;
     return callers === 1 ? "only one rollout called it" : "the invocations of only one rollout count";
+  }
   const differs = invocations.some(({ reward }) => reward !== invocations[0]?.reward);
   return `every invocation${differs ? " that counts" : ""} has reward ${batch.mean.toFixed(3)}`;
 }

@@ -81,3 +81,22 @@ test("calls that alignment drops do not count even if a single rollout made all 
     new Set(["every invocation that counts has reward 0.500", "every invocation that counts has reward 0.900"]),
   );
 });
+
+/** The invocations of these indices are truncated, and masked themselves. */
+function withMasked(score: ScoredRollout, ...masked: number[]): ScoredRollout {
+  const calls = score.invocations["searcher"] ?? [];
+  const searcher = calls.map((call, i) => (masked.includes(i) ? { ...call, masked: true as const } : call));
+  return { ...score, invocations: { searcher } };
+}
+
+test("rewards that differ only from masked ones are not called equal", () => {
+  for (const baseline of ["group", "leave-one-out"] as const) {
+    const algorithm = AlgorithmConfig.parse({ baseline, alignment: { mode: "none" } });
+    // Both baselines of the searcher's 0.5, and of the main agent's, are (0 + 1) / 2: the mean, with or without the 0.5 itself.
+    const group = [scored(0.5, [0.5]), scored(0, [], true), scored(1, [], true), withMasked(scored(0.5, [0, 1]), 0, 1)];
+    expect(reasons(group, algorithm)).toEqual({
+      main: "only masked rollouts have an advantage other than 0",
+      searcher: "only masked invocations have an advantage other than 0",
+    });
+  }
+});
