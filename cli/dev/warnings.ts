@@ -49,12 +49,14 @@ function stackOf(error: unknown): string {
   return lines.slice(0, STACK_LINES).join("\n");
 }
 
-function varianceWarnings({ main }: TriedTeam, { group }: TriedGroup): string[] {
+function varianceWarnings({ main, agents }: TriedTeam, { group }: TriedGroup): string[] {
   const rewards = Object.values(group.rollouts).flatMap((score) => ("excluded" in score ? [] : [score.reward]));
   if (rewards.length < 2) {
     const scored = `only ${rewards.length} of ${counted(Object.keys(group.rollouts).length, "rollout")}`;
     return [`${scored} ${rewards.length === 1 ? "has" : "have"} a score: an advantage needs at least two`];
   }
+  // A frozen main agent learns from no batch. A sub-agent has its own.
+  if (!agents[main]?.trained) return [];
   const batch = group.finalized[main];
   if (!batch) {
     return [`nothing to train on: every rollout of '${main}' was cut at a limit and is masked (algorithm.overlong)`];

@@ -1,11 +1,10 @@
-/** @file `mgrpo dev`: what a step would train on from one question, and what is wrong with an app. */
+/** @file `mgrpo dev`: what a step would train on from one question, and what is wrong with an app. Other warnings: dev-warnings.test.ts. */
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { agentShares } from "../../cli/dev/shares.ts";
-import { groupWarnings } from "../../cli/dev/warnings.ts";
 import { shareText, warningLines } from "../../cli/dev.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
@@ -222,50 +221,6 @@ test("each frame of a stack trace keeps a line of its own in the terminal, witho
   ]);
 });
 
-test("agents that were never called: a warning names the main agent only with an app, and mentions training only for a trained agent", () => {
-  const share = { branches: 0, sampledTokens: 0, rewards: [], advantages: [], trainedTokens: 0 };
-  const shares = [
-    { agent: "main", trained: true, ...share },
-    { agent: "searcher", trained: true, ...share },
-    { agent: "frozen", trained: false, ...share },
-  ];
-  const lost = { excluded: "no answer" };
-  const group = { rollouts: { "0": lost, "1": lost }, finalized: {} } as unknown as GroupRecord;
-  const conversation = { prompt: "?", turns: [], stop: "malformed", answer: null, fault: "no answer" };
-  const outcomeOf = (status: string) => ({ status, conversation }) as unknown as Outcome;
-  const warningsFor = (runner: "native" | "recipe", status = "finished") => {
-    const rollouts = [{ outcome: outcomeOf(status), invocations: new Map() }];
-    const tried = { group, rollouts, trees: [], offered: new Map(), thrown: [], halted: undefined };
-    const all = groupWarnings({ agents: {}, main: "main", runner }, tried, shares);
-    return all.filter((one) => one.includes("never called"));
-  };
-  const subs = ["'searcher' was never called: no rollout would train it", "'frozen' was never called"];
-  expect(warningsFor("native")).toEqual(subs);
-  const main = "'main' was never called: does the app use its base URL and model?";
-  expect(warningsFor("recipe")).toEqual([main, ...subs]);
-  // Whether lost rollouts called sub-agents is not known.
-  expect(warningsFor("native", "failed")).toEqual([]);
-  expect(warningsFor("recipe", "failed")).toEqual([main]);
-});
-
-test("turn rewards are a signal even if all rollout rewards are equal; a group without a batch is reported as masked", () => {
-  const equal: AgentBatch = {
-    ...{ trajectories: ["0", "1"], weights: [0.5], advantages: [0, 0], mean: 0.5, std: 0 },
-    ...{ duplicated: 0, dropped: 0 },
-  };
-  const score = { reward: 0.5, correct: 0, wellFormed: true, tokens: 9, invocations: {} };
-  const warningsFor = (main?: AgentBatch) => {
-    const group = { rollouts: { "0": score, "1": score }, finalized: main ? { main } : {} } as unknown as GroupRecord;
-    const tried = { group, rollouts: [], trees: [], offered: new Map(), thrown: [], halted: undefined };
-    return groupWarnings({ agents: {}, main: "main", runner: "native" }, tried, []);
-  };
-  expect(warningsFor(equal)).toEqual([expect.stringMatching(/^no variance: all 2 rollouts have reward 0\.500/)]);
-  expect(warningsFor({ ...equal, turns: [[0.5], [-0.5]] })).toEqual([]);
-  expect(warningsFor()).toEqual([
-    "nothing to train on: every rollout of 'main' was cut at a limit and is masked (algorithm.overlong)",
-  ]);
-});
-
 test("with zero advantages, an entropy bonus trains tokens in the first step unless its schedule begins at 0", () => {
   const score = { reward: 0.5, correct: 0, wellFormed: true, tokens: 3, invocations: {} };
   const main: AgentBatch = {
@@ -280,21 +235,4 @@ test("with zero advantages, an entropy bonus trains tokens in the first step unl
     return agentShares(run, { group, rollouts })[0]?.trainedTokens;
   };
   expect([0, 0.01].map(trainedFrom)).toEqual([0, 6]);
-});
-
-test.each([
-  [1, "native", "in 1 reply of 'main', a tool call could not be parsed and was left as text"],
-  [2, "recipe", "in 2 replies of 'main', a tool call could not be parsed and was left as text"],
-] as const)("%i unparsed and cut replies (%s): the advice names max_tokens only with an app", (n, runner, unparsed) => {
-  const counts = { main: { branches: 1, rewritten: 0, unparsed: n, cut: n } };
-  const conversation = { prompt: "?", turns: [], stop: "token-limit", answer: "a", fault: null };
-  const outcome = { status: "finished", conversation, app: { branches: [], counts } } as unknown as Outcome;
-  const group = { rollouts: {}, finalized: {} } as unknown as GroupRecord;
-  const rollouts = [{ outcome, invocations: new Map() }];
-  const tried = { group, rollouts, trees: [], offered: new Map(), thrown: [], halted: undefined };
-  const counted = { branches: 1, sampledTokens: 9, rewards: [], advantages: [], trainedTokens: 0 };
-  const shares = [{ agent: "main", trained: true, ...counted }];
-  const found = groupWarnings({ agents: {}, main: "main", runner }, tried, shares);
-  expect(found).toContain(unparsed);
-  expect(found.at(-1)?.endsWith("or the app's max_tokens")).toBe(runner === "recipe");
 });
