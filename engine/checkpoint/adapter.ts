@@ -82,8 +82,22 @@ export function readAdapter(files: CheckpointFiles, config: ModelConfig): Adapte
     found.delete(name);
   }
   const [extra] = found.keys();
-  if (extra !== undefined) throw wrongBase(`tensor '${extra}' belongs to no layer of this base`);
+  if (extra !== undefined) throw extraTensor(extra, lora);
   return { lora, layout, weights };
+}
+
+/** Of a target, a tensor is extra only if this base has fewer layers than the adapter's. */
+function extraTensor(name: string, { targets }: LoraConfig): MgrpoError {
+  const target = LoraTarget.options.find((one) => new RegExp(`\\.${one}\\.lora_[AB]\\.weight$`).test(name));
+  if (target === undefined) {
+    const supported = `this engine supports LoRA matrices of ${LoraTarget.options.join(", ")}`;
+    const fault = `tensor '${name}' is not supported: ${supported}: save the adapter without it`;
+    return new MgrpoError("engine-unsupported", `${ADAPTER_FILE}: ${fault}`);
+  }
+  if (targets.includes(target)) return wrongBase(`tensor '${name}' belongs to no layer of this base`);
+  const fault = `tensor '${name}' is there, but target_modules in ${ADAPTER_CONFIG_FILE} does not list ${target}`;
+  const advice = `add ${target} to target_modules, or save the adapter without the tensor`;
+  return new MgrpoError("checkpoint-damaged", `${ADAPTER_FILE}: ${fault}: ${advice}`);
 }
 
 const wrongBase = (fault: string) =>

@@ -199,6 +199,7 @@ const withConfig = (settings: Record<string, unknown>) => {
   const bytes = new TextEncoder().encode(JSON.stringify({ ...config, ...settings }));
   return new Map([...tinyAdapter(), [ADAPTER_CONFIG_FILE, bytes]]);
 };
+const EMBEDDINGS = "base_model.model.model.embed_tokens.weight";
 const Q = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight";
 
 describe("an adapter that is damaged, unsupported or for another base", () => {
@@ -211,7 +212,17 @@ describe("an adapter that is damaged, unsupported or for another base", () => {
     [
       "another base's layers",
       () => withTensors(tensors().set(Q.replace(".0.", ".7."), { shape: [1], values: new Float32Array(1) })),
-      /layers.7.*belongs to no layer of this base/,
+      /layers.7.*belongs to no layer of this base: the adapter is for another base/,
+    ],
+    [
+      "matrices of a layer that is no target",
+      () => withConfig({ target_modules: ["v_proj"] }),
+      /q_proj.lora_A.weight' is there, but target_modules in .* does not list q_proj: add q_proj to target_modules, or/,
+    ],
+    [
+      "trained embeddings",
+      () => withTensors(tensors().set(EMBEDDINGS, { shape: [1], values: new Float32Array(1) })),
+      /embed_tokens.weight' is not supported: this engine supports LoRA matrices of .*: save the adapter without it$/,
     ],
     [
       "a missing tensor",
