@@ -33,26 +33,44 @@ export async function refuseExpired(store: StoreReader, { run, step, startedAt }
   }
 }
 
-async function isStepExpired(
-  store: StoreReader,
-  { run, step, state, groups }: StepRecord,
-  nowSeconds: number,
-): Promise<boolean> {
-  if (state === "closed") return false;
-  const expired = await Promise.all(groups.map((_, group) => isGroupExpired(store, run, step, group, nowSeconds)));
+async function isStepExpired(store: StoreReader, record: StepRecord, nowSeconds: number): Promise<boolean> {
+  if (record.state === "closed") return false;
+  const { run, step } = record;
+  const records = await Promise.all(record.groups.map((_, group) => readGroup(store, run, step, group)));
+  // A group without a record is new, and tick is about to add it, unless the record has been deleted.
+  if (records.includes(undefined) && !(await isPlannedLately(store, record, nowSeconds))) return true;
+  const expired = await Promise.all(
+    records.map((group) => group !== undefined && isGroupExpired(store, group, nowSeconds)),
+  );
   return expired.includes(true);
 }
 
-async function isGroupExpired(
-  { table, objects }: StoreReader,
+/**
+ * True only if no GROUP record of the step can have expired. STEP has no time, but names the versions that it is sampled from, and the groups
+ * of the step before the newest of them are finalized before STEP is planned (core/training/step-plan.ts). So they expire first.
+ */
+async function isPlannedLately(store: StoreReader, { run, policy }: StepRecord, nowSeconds: number): Promise<boolean> {
+  const version = Math.max(...Object.values(policy));
+  if (version === 0) return false;
+  const before = await readGroup(store, run, version - 1, 0);
+  return before?.expiresAt !== undefined && before.expiresAt > nowSeconds;
+}
+
+async function readGroup(
+  { table }: StoreReader,
   run: string,
   step: number,
   group: number,
+): Promise<GroupRecord | undefined> {
+  const item = await table.get(tableKeys.group(run, step, group));
+  return item && parse(GroupRecord, item, `GROUP ${step}/${group} of run '${run}'`);
+}
+
+async function isGroupExpired(
+  { objects }: StoreReader,
+  { run, step, group, rollouts, expiresAt }: GroupRecord,
   nowSeconds: number,
 ): Promise<boolean> {
-  const item = await table.get(tableKeys.group(run, step, group));
-  if (!item) return true;
-  const { rollouts, expiresAt } = parse(GroupRecord, item, `GROUP ${step}/${group} of run '${run}'`);
   if (expiresAt !== undefined && expiresAt <= nowSeconds) return true;
   // Checks every conversation: in a resumed run, the conversations of a group, even of one rollout, can differ in age.
   const keys = Object.entries(rollouts).flatMap(([k, score]) => {

@@ -88,7 +88,7 @@ test.each([
 test("once a step has finished, the refusal says how to keep the last version", async () => {
   const { store, run, address, wait } = await halted();
   const stepZero = await store.table.get(tableKeys.step(address.run, 0));
-  // Step 1 is refused because its groups have no GROUP records: in a run of this age, they have expired.
+  // Step 1 is refused because its groups have no GROUP records. It is sampled from versions 0, so it may be as old as the run.
   await store.table.insert(tableKeys.step(address.run, 1), { ...stepZero, step: 1 });
   wait(CONVERSATION_DAYS);
   const resumed = resumeInStore(store, teamConfig(), { ...(await run()), step: 1 }, {});
@@ -96,4 +96,20 @@ test("once a step has finished, the refusal says how to keep the last version", 
     code: "run-halted",
     message: expect.stringMatching(/conversations of step 1 have expired after 90 days: export .* with `mgrpo export`/),
   });
+});
+
+test("a planned step whose GROUP records were never written is not refused while the groups that it follows have not expired", async () => {
+  const { store, run, address, wait, finalize } = await halted();
+  const resume = async () => resumeInStore(store, teamConfig(), { ...(await run()), step: 1 }, {});
+  const stepZero = await store.table.get(tableKeys.step(address.run, 0));
+  const policy = { main: 1, searcher: 1 };
+  await store.table.insert(tableKeys.step(address.run, 1), { ...stepZero, step: 1, policy });
+  // Group 0 of step 0 is finalized a day after the start of the run, then step 1 is planned.
+  await finalize();
+  wait(CONVERSATION_DAYS);
+  await resume();
+  expect(await run()).toMatchObject({ status: "running" });
+  await store.table.update(endRun(address.run, { code: "user", reason: "no money" }));
+  wait(1);
+  await expect(resume()).rejects.toMatchObject({ code: "run-halted" });
 });
