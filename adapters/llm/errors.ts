@@ -119,8 +119,12 @@ export function mayBeCharged(error: unknown): boolean {
   if (responseBody === undefined) return true;
   const body = jsonOrUndefined(responseBody);
   if (body === undefined) return !isHtml(responseBody);
-  // True for an answer in a format of the server's own, false for a failure that a gateway reports with status 200.
-  return errorResponseOf(error).status === 200 && recordOf(body)["choices"] !== undefined;
+  const { choices } = recordOf(body);
+  const response = errorResponseOf(error);
+  // An answer in a format of the server's own.
+  if (response.status === 200) return choices !== undefined;
+  // A gateway reports a failure with status 200. It has begun an answer if there is a choice, or if the failure is that the answer is withheld.
+  return (Array.isArray(choices) && choices.length > 0) || withheldFault(response) !== undefined;
 }
 
 /** The body, parsed, of an answer with status 200 that is not a completion. */
@@ -203,8 +207,11 @@ function failureOf(
   return new EndpointFailure("endpoint-refused", refusal, { status, ...(contentRefusal && { contentRefusal }) });
 }
 
-function answerFaultOf({ status, message, code = "" }: ErrorResponse): AnswerFault | undefined {
-  if (status !== 400) return undefined;
+const answerFaultOf = (response: ErrorResponse): AnswerFault | undefined =>
+  response.status === 400 ? withheldFault(response) : undefined;
+
+/** Whatever the status is. */
+function withheldFault({ message, code = "" }: ErrorResponse): AnswerFault | undefined {
   if (UNFINISHED.test(message)) return "unfinished";
   return MALFORMED.test(`${code} ${message}`) ? "malformed" : undefined;
 }

@@ -110,6 +110,11 @@ test.each<[string, Reply, string]>([
     "length",
   ],
   [
+    "unfinished, behind OpenRouter, with status 200",
+    json(200, { error: { message: "Provider returned error", code: 400, metadata: { raw: UNFINISHED } } }),
+    "length",
+  ],
+  [
     "a malformed call, at Groq",
     fails(400, "Failed to call a function. Please adjust your prompt.", "tool_use_failed"),
     "stop",
