@@ -21,6 +21,7 @@ import {
   isActive,
   type RunRecords,
   uncountCapacityRequests,
+  withCapacityRequests,
 } from "../core/training/fleets.ts";
 import { shareSpent, spending } from "../core/training/run-budget.ts";
 import type { StoreCommand } from "../core/training/store-commands.ts";
@@ -104,7 +105,8 @@ async function scaleFleets(
   const failures: unknown[] = [];
   if (fleets.length === 0) return failures;
   const current = await capacities.read(fleets.map(({ group }) => group));
-  let { runs, storeTime } = overview;
+  const { storeTime } = overview;
+  let { runs } = overview;
   const scale = async (fleet: Fleet): Promise<void> => {
     const from = current.get(fleet.group);
     if (from === undefined) throw missingGroup(fleet);
@@ -112,8 +114,8 @@ async function scaleFleets(
     if (capacityOf(fleet, runs, from, storeTime) > from) {
       uncount = uncountCapacityRequests(fleet, runs, storeTime);
       await execute(context, countCapacityRequests(fleet, runs, storeTime));
-      // The new count may mean that the run gives up on the fleet.
-      ({ runs, storeTime } = await readRunOverview(context));
+      // Not read again: if the store failed now, the count would be of a request that is not made.
+      runs = withCapacityRequests(fleet, runs, storeTime);
     }
     const to = capacityOf(fleet, runs, from, storeTime);
     if (to === from) return;

@@ -30,7 +30,7 @@ export function uncountCapacityRequest(known: FleetRecord, progress: number): Ta
   return replaceCount(known, oneMore(known, progress), known);
 }
 
-const oneMore = (before: CapacityCount, progress: number): CapacityCount => ({
+export const oneMore = (before: CapacityCount, progress: number): CapacityCount => ({
   progress,
   capacityRequests: before.progress === progress ? before.capacityRequests + 1 : 1,
 });

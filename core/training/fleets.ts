@@ -28,7 +28,7 @@ import { tableKeys } from "../contracts/keys.ts";
 import type { JobRecord, RunRecord, WorkerRecord } from "../contracts/records.ts";
 import type { ApiSpending } from "./api-spending.ts";
 import { dueJobs } from "./evaluation.ts";
-import { countCapacityRequest, uncountCapacityRequest } from "./fleet-writes.ts";
+import { countCapacityRequest, oneMore, uncountCapacityRequest } from "./fleet-writes.ts";
 import { overBudgetReason, spending } from "./run-budget.ts";
 import { trainedAgents } from "./step-plan.ts";
 import { insert, type StoreCommand, update } from "./store-commands.ts";
@@ -119,6 +119,17 @@ export function countCapacityRequests(
     insert({ key: tableKeys.fleet(run.record.run, fleet.name), item: emptyFleetRecord(run.record.run, fleet.name) }),
     update(countCapacityRequest(fleetRecord(run, fleet), fleetProgressOf(run, fleet))),
   ]);
+}
+
+/** The runs as `countCapacityRequests` with the same arguments leaves them. With the new count, a run may give up on the fleet. */
+export function withCapacityRequests(fleet: FleetSpec, runs: readonly RunRecords[], storeTime: number): RunRecords[] {
+  const requesting = requestingRuns(fleet, runs, storeTime);
+  return runs.map((run) => {
+    if (!requesting.includes(run)) return run;
+    const known = fleetRecord(run, fleet);
+    const others = run.fleets.filter((one) => one.fleet !== fleet.name);
+    return { ...run, fleets: [...others, { ...known, ...oneMore(known, fleetProgressOf(run, fleet)) }] };
+  });
 }
 
 /** Takes back `countCapacityRequests` with the same arguments. Execute if the request fails. */
