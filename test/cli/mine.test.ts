@@ -137,6 +137,8 @@ const own = { name: "own", benchmark: "jsonl", data: "own.jsonl", skip: 5 };
 const skipped = `evaluation.suites=${JSON.stringify([own])}`;
 writeFileSync(join(folder, own.data), JSON.stringify({ id: "a", prompt: "a?", answer: "a" }));
 
+const FILE_AND_RECIPE = ["--set", "questions.train=own.jsonl", "--set", "questions.heldOut=recipe"];
+
 test.each([
   [[], "--suite <name> and --train: give one of the two"],
   [["--train", "--suite", "sampled"], "--suite <name> and --train: give one of the two"],
@@ -146,6 +148,14 @@ test.each([
   [["--train", "--to", "own.jsonl/c.jsonl"], "c.jsonl cannot be written: name a file that you can"],
   [["--set", skipped, "--suite", "own"], "asks nothing: it skips 5, and its set has 1 question: lower skip"],
   [["--train", "--budget-tool-calls", "9"], "has not started, so it has no budget to raise: leave out --budget-*"],
+  [
+    ["--train", "--set", "questions.train=own.jsonl"],
+    "questions.heldOut: suite 'training' asks the held-out questions: set it to a file of them or, for the recipe's, to 'recipe'",
+  ],
+  [
+    ["--train", ...FILE_AND_RECIPE, "--set", "evaluation.suites.0.skip=5"],
+    "asks nothing: it skips 5, and its set has 1 question: lower skip",
+  ],
 ] as const)("refused: %j", async (more, line) => {
   expect((await mgrpo(folder, "mine", ...relay, "--to", "c.jsonl", ...more)).stderr).toContain(line);
 });

@@ -214,7 +214,7 @@ describe("your own questions", () => {
     [
       "a suite without held-out questions",
       () => resolved(["questions.train=t.jsonl", 'evaluation.suites=[{"name":"mine"}]']),
-      /questions.heldOut: suite 'mine' asks the held-out questions: name a file/,
+      /questions.heldOut: suite 'mine' asks the held-out questions: set it to a file/,
     ],
   ])("refused: %s", async (_, ask, line) => {
     await expect(async () => ask()).rejects.toThrow(line);
