@@ -36,13 +36,10 @@ export type OnProduct = (name: string, product: tf.Tensor2D) => tf.Tensor2D;
 /** A linear layer's weight, or the A [rank, in] or B [out, rank] of its adapter. */
 export type Factor = "weight" | "A" | "B";
 
-/** x [N, in] and w [out, in] -> x w^T [N, out], added to `onto` [N, out] if there is one: the product of B is added to that of the base. */
-export type Product = (x: tf.Tensor2D, w: tf.Tensor2D, factor: Factor, onto?: tf.Tensor2D) => tf.Tensor2D;
+/** x [N, in] and w [out, in] -> x w^T [N, out]. */
+export type Product = (x: tf.Tensor2D, w: tf.Tensor2D, factor: Factor) => tf.Tensor2D;
 
-const plainProduct: Product = (x, w, _factor, onto) => {
-  const product = tf.matMul<tf.Tensor2D>(x, w, false, true);
-  return onto ? tf.add<tf.Tensor2D>(onto, product) : product;
-};
+const plainProduct: Product = (x, w) => tf.matMul(x, w, false, true);
 
 /** Embedded tokens [B, T, D] -> hidden states [B * T, D] after the final norm. */
 export function transformer(
@@ -85,7 +82,7 @@ export function decoder(
     if (!lora || !weights[down]) return biased;
     const low = multiply(x, weight(down) as tf.Tensor2D, "A");
     const scaled = tf.mul<tf.Tensor2D>(low, lora.alpha / lora.rank);
-    return multiply(scaled, weight(up) as tf.Tensor2D, "B", biased);
+    return tf.add(biased, multiply(scaled, weight(up) as tf.Tensor2D, "B"));
   };
   // Attention's 1/sqrt(hd) is applied to the queries' cosines and sines, which are smaller arrays than the queries.
   const scale = 1 / Math.sqrt(config.headWidth);

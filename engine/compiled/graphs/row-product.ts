@@ -32,13 +32,13 @@ export function samplingThreads(
   return Math.min(threads, heads, packsWeights ? threads : Math.max(1, undivided));
 }
 
-/** x [N, in] and w [out, in] -> x w^T [N, out], added to `onto` [N, out] if there is one. */
-export type RowProduct = (x: tf.Tensor2D, w: tf.Tensor2D, factor: Factor | "head", onto?: tf.Tensor2D) => tf.Tensor2D;
+/** x [N, in] and w [out, in], which is a factor of a linear layer or the output head -> x w^T [N, out]. */
+export type RowProduct = (x: tf.Tensor2D, w: tf.Tensor2D, factor: Factor | "head") => tf.Tensor2D;
 
 /** On a GPU, and with a quantized base that is not packed, products with weights are plain: their rounding can depend on the number of rows. */
 export function rowProduct({ provider, threads, packsWeights, quantized }: LaneOptions): RowProduct {
   const hasPlainWeights = packsWeights || quantized !== undefined || threads === 1;
-  const product: RowProduct = (x, w, factor) => {
+  return (x, w, factor) => {
     const [columns] = w.shape;
     const whole = factor === "head" ? logitsOf : plain;
     if (provider !== "cpu") return whole(x, w);
@@ -48,18 +48,9 @@ export function rowProduct({ provider, threads, packsWeights, quantized }: LaneO
     const isWide = Math.floor(Math.ceil(columns / BLOCK_COLUMNS) / threads) > NARROW_BLOCKS;
     return hasPlainWeights || isWide ? whole(x, w) : inParts(x, w);
   };
-  return (x, w, factor, onto) => {
-    if (!onto) return product(x, w, factor);
-    const [, inner] = w.shape;
-    return provider === "cpu" && inner <= PART ? addedProduct(x, w, onto) : tf.add(onto, product(x, w, factor));
-  };
 }
 
 const plain = (x: tf.Tensor2D, w: tf.Tensor2D): tf.Tensor2D => tf.matMul(x, w, false, true);
-
-/** x w^T + onto in one operator, which the runtime computes in the place of a copy of `onto`. */
-const addedProduct = (x: tf.Tensor2D, w: tf.Tensor2D, onto: tf.Tensor2D): tf.Tensor2D =>
-  tf.engine().runKernel<tf.Tensor2D>("AddedProduct", { x, w, onto });
 
 function inColumns(x: tf.Tensor2D, w: tf.Tensor2D): tf.Tensor2D {
   const [columns, inner] = w.shape;

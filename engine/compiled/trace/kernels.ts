@@ -50,10 +50,12 @@ function unary(op: string): TracedKernel {
 function reshaped(recorder: Recorder, x: TensorInfo, shape: readonly number[]): TensorInfo {
   const value = recorder.value(x);
   if (value.splat !== undefined) return splat(recorder, shape, value.splat, x.dtype);
-  const source = recorder.unreshaped(x);
-  const isSame = source.shape.length === shape.length && source.shape.every((length, i) => length === shape[i]);
-  if (isSame) return recorder.tensor(source, shape, x.dtype);
-  return recorder.tensor(recorder.reshape(source, shape), shape, x.dtype);
+  const source = recorder.full(x);
+  if (shape.length === x.shape.length && shape.every((length, i) => length === x.shape[i])) {
+    return recorder.tensor({ name: source, shape }, shape, x.dtype);
+  }
+  const [name] = recorder.node("Reshape", [source, recorder.shape(shape, true)], 1);
+  return recorder.tensor({ name, shape }, shape, x.dtype);
 }
 
 function splat(recorder: Recorder, shape: readonly number[], value: number, dtype: DataType): TensorInfo {
@@ -95,14 +97,6 @@ const matMul: TracedKernel = (recorder, inputs, { transposeA, transposeB, exact 
       ? recorder.node("FusedMatMul", names, 1, fused)
       : recorder.node("MatMul", names, 1, options);
   return recorder.tensor({ name, shape }, shape, a.dtype);
-};
-
-/** x [N, in], w [out, in] and onto [N, out] -> x w^T + onto. */
-const addedProduct: TracedKernel = (recorder, inputs) => {
-  const names = ["x", "w", "onto"].map((name) => recorder.full(requireInput(inputs, name)));
-  const { shape, dtype } = requireInput(inputs, "onto");
-  const [name] = recorder.node("Gemm", names, 1, { attributes: { transB: 1 } });
-  return recorder.tensor({ name, shape }, shape, dtype);
 };
 
 const alongAxis =
@@ -164,7 +158,6 @@ export const KERNELS: Readonly<Record<string, TracedKernel>> = {
     return recorder.tensor({ name, shape }, shape, x.dtype);
   },
   BatchMatMul: matMul,
-  AddedProduct: addedProduct,
   Sum: reduceSum,
   Softmax: alongAxis("Softmax", "logits", "dim"),
   LogSoftmax: alongAxis("LogSoftmax", "logits", "axis"),

@@ -40,8 +40,6 @@ export class Recorder extends KernelBackend {
   /** Shapes of the float32 values, by name. Not of integers: a tfjs int32 may be an int64 in the graph. */
   readonly floatShapes = new Map<string, readonly number[]>();
   readonly #values = new WeakMap<object, RecordedValue>();
-  /** What each reshaped value is a reshape of, by name. */
-  readonly #reshaped = new Map<string, RecordedValue>();
   readonly #constants = new Map<string, Constant>();
   #names = 0;
 
@@ -65,19 +63,6 @@ export class Recorder extends KernelBackend {
     if (tensor.dtype === "float32") this.floatShapes.set(name, tensor.shape);
     this.#values.set(tensor.dataId, { name, shape: tensor.shape });
     return name;
-  }
-
-  /** The value that a tensor is a reshape of; its own value if it is none. */
-  unreshaped(tensor: TensorInfo): RecordedValue {
-    const name = this.full(tensor);
-    return this.#reshaped.get(name) ?? { name, shape: tensor.shape };
-  }
-
-  /** @param source an `unreshaped` value, so that no node reshapes a reshaped value. */
-  reshape(source: RecordedValue, shape: readonly number[]): RecordedValue {
-    const [name] = this.node("Reshape", [source.name, this.shape(shape, true)], 1);
-    this.#reshaped.set(name, source);
-    return { name, shape };
   }
 
   /** Adds a node and returns the names of its outputs. */
