@@ -8,6 +8,7 @@ import { cpSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { openAwsStore } from "../../adapters/aws/store.ts";
+import { readJobs } from "../../cli/local/read-records.ts";
 import { nodeArguments } from "../../cli/local/workers.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { tableKeys, tablePrefixes } from "../../core/contracts/keys.ts";
@@ -104,7 +105,8 @@ test("a stage with fleets leaves the user nothing to start; launching a halted r
 });
 
 test("a run that has finished training can be halted while evaluations are left, but not after them", async () => {
-  const { table, close } = await deployed("ended", FLEETS);
+  const stage = await deployed("ended", FLEETS);
+  const { table, close } = stage;
   await launch("ended", "far");
   await table.update(endRun("far", "finished"));
   const halted = async () => {
@@ -114,9 +116,13 @@ test("a run that has finished training can be halted while evaluations are left,
   expect(await halted()).toEqual(["halted", "halted", "halted"]);
   await table.update(resumeRun("far"));
   await table.update(endRun("far", "finished"));
-  for (const suite of ["sampled", "greedy"]) {
-    const done = { ...job(suite, 0, 1), run: "far" };
-    await table.insert(tableKeys.job("far", done.job), { ...done });
+  // Those of the first team, which launch has queued.
+  const queued = await readJobs(stage, "far");
+  expect(queued).toHaveLength(2);
+  for (const { job: id, suite } of queued) {
+    const key = tableKeys.job("far", id);
+    await table.delete(key);
+    await table.insert(key, { ...job(suite, 0, 1), run: "far", job: id });
   }
   expect(await halted()).toEqual(["unchanged", "finished", "finished"]);
   close();
