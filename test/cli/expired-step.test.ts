@@ -22,13 +22,15 @@ async function halted() {
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   await functions.startRun(await prepare(store.objects, config));
   await store.table.insert(tableKeys.deployment, {});
-  await store.table.update(endRun(config.run, { code: "user", reason: "no money" }));
+  const halt = () => store.table.update(endRun(config.run, { code: "user", reason: "no money" }));
+  await halt();
   const run = async () => RunRecord.parse(await store.table.get(tableKeys.run(config.run)));
   const address = { run: config.run, step: 0, group: 0 };
   return {
     store,
     run,
     address,
+    halt,
     /** Finalizes the group, with the expiry of one that is finalized a day after the start of the run. */
     finalize: () => store.table.update(finalizeGroupRecord(address, {}, expiryOf(START + DAY))),
     wait: (days: number) => {
@@ -45,12 +47,12 @@ const refusal = {
 const score = { reward: 1, correct: 1, wellFormed: true, tokens: 1, invocations: {} };
 
 test("resume refuses a run whose finalized group has expired", async () => {
-  const { store, run, address, finalize, wait, resume } = await halted();
+  const { run, finalize, wait, resume, halt } = await halted();
   await finalize();
   wait(CONVERSATION_DAYS);
   await resume();
   expect(await run()).toMatchObject({ status: "running" });
-  await store.table.update(endRun(address.run, { code: "user", reason: "no money" }));
+  await halt();
   wait(1);
   await expect(resume()).rejects.toMatchObject(refusal);
   expect(await run()).toMatchObject({ status: "halted", reason: "no money" });
@@ -70,7 +72,7 @@ test.each([
   ["the outcome of a rollout with an invocation", 1],
   ["an invocation", 2],
 ])("resume refuses a run if a scored conversation has been deleted: %s", async (_, deleted) => {
-  const { store, address, wait, resume } = await halted();
+  const { store, address, wait, resume, halt } = await halted();
   const id = "i".repeat(22);
   const called = { ...score, invocations: { searcher: [{ id, reward: 1, expert: 1 }] } };
   const keyOf = (rollout: number) => objectKeys.outcome({ ...address, phase: "train", rollout });
@@ -80,7 +82,7 @@ test.each([
   for (const key of keys) await store.objects.commit(key, new Uint8Array(1));
   wait(CONVERSATION_DAYS);
   await resume();
-  await store.table.update(endRun(address.run, { code: "user", reason: "no money" }));
+  await halt();
   await store.objects.delete(keys.slice(deleted, deleted + 1));
   await expect(resume()).rejects.toMatchObject(refusal);
 });
@@ -99,7 +101,7 @@ test("once a step has finished, the refusal says how to keep the last version", 
 });
 
 test("a planned step whose GROUP records were never written is not refused while the groups that it follows have not expired", async () => {
-  const { store, run, address, wait, finalize } = await halted();
+  const { store, run, address, wait, finalize, halt } = await halted();
   const resume = async () => resumeInStore(store, teamConfig(), { ...(await run()), step: 1 }, {});
   const stepZero = await store.table.get(tableKeys.step(address.run, 0));
   const policy = { main: 1, searcher: 1 };
@@ -109,7 +111,7 @@ test("a planned step whose GROUP records were never written is not refused while
   wait(CONVERSATION_DAYS);
   await resume();
   expect(await run()).toMatchObject({ status: "running" });
-  await store.table.update(endRun(address.run, { code: "user", reason: "no money" }));
+  await halt();
   wait(1);
   await expect(resume()).rejects.toMatchObject({ code: "run-halted" });
 });
