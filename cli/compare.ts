@@ -84,7 +84,7 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const [first, ...others] = entries;
   if (!first) throw new MgrpoError("config-invalid", "--arms names no arm");
   checkStart(recipe, options.arms, options);
-  const seeds = Array.from({ length: options.seeds }, (_, i) => i + 1);
+  const { seeds } = options;
   const planOf = (entry: Entry, seed: number, budget: number | undefined) =>
     planRun({ recipe, recipeName, options }, entry, seed, budget);
   const runs = entries.flatMap((entry) => seeds.map((seed) => planOf(entry, seed, 1).config));

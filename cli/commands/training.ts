@@ -1,7 +1,7 @@
 /** @file The commands `dev`, `train`, `init`, `resume` and `compare`, which run on this machine, and those of sft.ts. */
 import { type Command, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
-import { parseArms } from "../compare/plan.ts";
+import { parseArms, parseSeeds } from "../compare/plan.ts";
 import { positiveInteger } from "../terminal/fail.ts";
 import {
   addBudgets,
@@ -90,7 +90,11 @@ function addCompare(program: Command): void {
         .argParser(parseArms)
         .default(DEFAULT_ARMS, DEFAULT_ARMS.join(",")),
     )
-    .addOption(new Option("--seeds <n>", "train with seeds 1 to n").argParser(positiveInteger("--seeds")).default(5))
+    .addOption(
+      new Option("--seeds <n>", "train with seeds 1 to n, or with a range such as 6-10")
+        .argParser(parseSeeds)
+        .default(parseSeeds("5"), "5"),
+    )
     .addOption(
       new Option("--steps <n>", "training steps of the first arm, instead of the recipe's").argParser(
         positiveInteger("--steps"),

@@ -23,10 +23,11 @@ import { type Start, startOf } from "./start.ts";
 /** Limit on the steps of a run with a token budget, relative to those configured: a team that stops generating must not train forever. */
 const MAX_STEP_RATIO = 4;
 
+const MAX_SEEDS = 1000;
+
 export interface CompareOptions extends Start {
   readonly arms: readonly Arm[];
-  /** Seeds run from 1 to this number. */
-  readonly seeds: number;
+  readonly seeds: readonly number[];
   readonly steps?: number;
   readonly tokens?: number;
   readonly jobs: number;
@@ -67,6 +68,17 @@ export function parseArms(text: string): Arm[] {
   throw new MgrpoError(
     "config-invalid",
     `--arms ${text}: ${fault}; arms are ${Arm.options.join(", ")}${unknown === undefined ? "" : didYouMean(unknown, Arm.options)}`,
+  );
+}
+
+/** Parses `5`, seeds 1 to 5, or a range such as `6-10`. */
+export function parseSeeds(text: string): number[] {
+  const [, first = "1", last = ""] = /^(?:([1-9]\d{0,8})-)?([1-9]\d{0,8})$/.exec(text) ?? [];
+  const count = Number(last) - Number(first) + 1;
+  if (count >= 1 && count <= MAX_SEEDS) return Array.from({ length: count }, (_, i) => Number(first) + i);
+  throw new MgrpoError(
+    "config-invalid",
+    `--seeds ${text}: write a number of seeds, at most ${MAX_SEEDS}, or a range such as 6-10`,
   );
 }
 

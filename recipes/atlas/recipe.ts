@@ -5,7 +5,7 @@ import type { Recipe } from "../../core/recipe.ts";
 import { baseModels, CONTEXT_TOKENS, MODELS } from "./bases.ts";
 import { caseStudies } from "./case-studies.ts";
 import { firstDemonstrations } from "./demonstrations/demonstrations.ts";
-import { DEVELOPMENT_QUESTIONS, questionSet, userQuestion, worldNote } from "./questions/questions.ts";
+import { DEVELOPMENT_QUESTIONS, questionSet, TEST_QUESTIONS, userQuestion, worldNote } from "./questions/questions.ts";
 
 export const recipe: Recipe = {
   name: "atlas",
@@ -68,6 +68,8 @@ function singleAgent(): RunConfigInput["agents"] {
   };
 }
 
+const TEST = { skip: DEVELOPMENT_QUESTIONS, questions: TEST_QUESTIONS, when: "ends" } as const;
+
 const common = {
   steps: 100,
   questionsPerStep: 16,
@@ -82,10 +84,10 @@ const common = {
   evaluation: {
     every: 15,
     suites: [
-      { name: "test", temperature: 1, skip: DEVELOPMENT_QUESTIONS, when: "ends" },
+      { name: "test", temperature: 1, ...TEST },
       { name: "development", temperature: 1, questions: DEVELOPMENT_QUESTIONS },
-      { name: "test-greedy", temperature: 0, skip: DEVELOPMENT_QUESTIONS, when: "ends" },
-      { name: "closed-book", temperature: 1, closedBook: true, skip: DEVELOPMENT_QUESTIONS, when: "ends" },
+      { name: "test-greedy", temperature: 0, ...TEST },
+      { name: "closed-book", temperature: 1, closedBook: true, ...TEST },
     ],
   },
 } satisfies Partial<RunConfigInput>;

@@ -172,7 +172,11 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     /no benchmark 'speed': name one of engine, rollouts, .*, store, .*bundles, run/,
   ],
   ["a comparison of an unknown arm", ["compare", RELAY, "--arms", "solo"], /--arms solo: there is no arm 'solo'/],
-  ["a comparison without seeds", ["compare", RELAY, "--seeds", "0"], /--seeds takes a whole number above 0/],
+  [
+    "a comparison without seeds",
+    ["compare", RELAY, "--seeds", "0"],
+    /--seeds 0: write a number of seeds, .* or a range such as 6-10/,
+  ],
   ["a variation that names no values", ["compare", RELAY, "--vary", "steps"], /--vary steps: write path=value,value/],
   [
     "nothing to evaluate",

@@ -17,7 +17,16 @@ afterEach(() => {
   rmSync(join(folder, "runs"), { recursive: true, force: true });
 });
 
-const options = { arms: ["mgrpo" as const], seeds: 2, jobs: 2, vary: [], set: [], from: [], name: "c", mixed: false };
+const options = {
+  arms: ["mgrpo" as const],
+  seeds: [1, 2],
+  jobs: 2,
+  vary: [],
+  set: [],
+  from: [],
+  name: "c",
+  mixed: false,
+};
 const [entry = expect.fail()] = entriesOf(options);
 const planned = [1, 2].map((seed) => {
   const run = planRun({ recipe, recipeName: "relay", options }, entry, seed, undefined);

@@ -15,7 +15,7 @@ import { workHere } from "./command-line.ts";
 workHere();
 
 const options: CompareOptions = {
-  ...{ arms: ["mgrpo"], seeds: 2, jobs: 1, vary: [], set: [], from: [], name: "c", mixed: false },
+  ...{ arms: ["mgrpo"], seeds: [1, 2], jobs: 1, vary: [], set: [], from: [], name: "c", mixed: false },
 };
 const source = { recipe, recipeName: "relay", options };
 

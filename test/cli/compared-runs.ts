@@ -12,7 +12,7 @@ import { config, groups, manifests, step } from "./records.ts";
 
 export const options: CompareOptions = {
   arms: ["mgrpo"],
-  seeds: 2,
+  seeds: [1, 2],
   jobs: 1,
   vary: [],
   set: ["temperature=0.9"],

@@ -1,7 +1,7 @@
 /**
  * @file The question sets. Training asks about permuted worlds, with look-ups of the training side of the split (split.ts); evaluation asks
- * about the real world, with held-out look-ups. No two held-out questions have the same chain. The first ones are the development split, which
- * guides choices; the others are the test split, which is reported.
+ * with held-out look-ups. No two held-out questions have the same chain. There are three splits, in this order: `development` guides choices,
+ * `test` is reported, both about the real world; `confirmation`, about worlds that nothing else uses, is for one comparison (docs/findings.md).
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";
@@ -16,7 +16,8 @@ const TRAINING_WORLDS = { first: 1, count: 12 };
 export const DEMONSTRATION_WORLDS = { first: 101, count: 12 };
 const TRAINING_QUESTIONS = 3000;
 export const DEVELOPMENT_QUESTIONS = 96;
-const TEST_QUESTIONS = 336;
+export const TEST_QUESTIONS = 336;
+const CONFIRMATION_QUESTIONS = 336;
 
 export function questionSet(seed: number): QuestionSet {
   const random = stream(seed, "atlas-training-questions");
@@ -28,17 +29,32 @@ export function questionSet(seed: number): QuestionSet {
   return { train, heldOut: heldOutQuestions() };
 }
 
-/** The same for every seed. The kinds alternate, so any prefix is a fair sample, and within each split all kinds have equally many questions. */
+interface Split {
+  readonly name: string;
+  readonly questions: number;
+  readonly worlds: { readonly first: number; readonly count: number };
+}
+
+const HELD_OUT: readonly Split[] = [
+  { name: "development", questions: DEVELOPMENT_QUESTIONS, worlds: { first: REAL_WORLD.world, count: 1 } },
+  { name: "test", questions: TEST_QUESTIONS, worlds: { first: REAL_WORLD.world, count: 1 } },
+  { name: "confirmation", questions: CONFIRMATION_QUESTIONS, worlds: { first: 201, count: 12 } },
+];
+
+/** The same for every seed. The kinds alternate, so any prefix of a split is a fair sample, and within each split all kinds have equally many questions. */
 function heldOutQuestions(): Question[] {
   const random = stream("atlas-held-out-questions");
   const kinds = Object.keys(KINDS);
   const seen = new Set<string>();
   const isNew = (draft: Draft) => isOn("held-out")(draft) && !seen.has(draft.chain);
-  return Array.from({ length: DEVELOPMENT_QUESTIONS + TEST_QUESTIONS }, (_, i) => {
+  const places = HELD_OUT.flatMap(({ name, questions, worlds: { first, count } }) =>
+    Array.from({ length: questions }, (_, i) => ({ name, world: first + (Math.floor(i / kinds.length) % count) })),
+  );
+  return places.map(({ name, world }, i) => {
     const kind = kinds[i % kinds.length] as string;
-    const draft = drawQuestion(kind, 0, random, isNew);
+    const draft = drawQuestion(kind, world, random, isNew);
     seen.add(draft.chain);
-    return record(`${i < DEVELOPMENT_QUESTIONS ? "development" : "test"}-${i}`, kind, 0, draft);
+    return record(`${name}-${i}`, kind, world, draft);
   });
 }
 

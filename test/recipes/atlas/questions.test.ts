@@ -17,7 +17,12 @@ import {
   taskOf,
   termsOf,
 } from "../../../recipes/atlas/questions/look-up.ts";
-import { questionSet, userQuestion, worldNote } from "../../../recipes/atlas/questions/questions.ts";
+import {
+  DEMONSTRATION_WORLDS,
+  questionSet,
+  userQuestion,
+  worldNote,
+} from "../../../recipes/atlas/questions/questions.ts";
 import { isHeldOut, lookUpKey } from "../../../recipes/atlas/questions/split.ts";
 import { recipe } from "../../../recipes/atlas/recipe.ts";
 import { countries } from "../../../recipes/atlas/world/countries.ts";
@@ -33,6 +38,7 @@ const askedBy = (name: string): Question[] => {
 };
 const development = askedBy("development");
 const testSplit = askedBy("test");
+const confirmation = set.heldOut.slice(development.length + testSplit.length);
 
 const lookUpsOf = (question: Question): LookUp[] =>
   factsOf(question).lookUps.map(({ task }) => parseTask(task) as LookUp);
@@ -110,10 +116,10 @@ test("questions are valid records of under 1,000 characters, with distinct ids",
   for (const question of all) expect(JSON.stringify(question).length).toBeLessThan(1000);
 });
 
-test("development and test split the held-out questions, with all kinds equally often and at least 336 in test; no kind is rare in training", () => {
-  expect(testSplit.length).toBeGreaterThanOrEqual(336);
-  expect([...development, ...testSplit]).toEqual(set.heldOut);
-  for (const split of [development, testSplit]) {
+test("the held-out splits have all kinds equally often, and test and confirmation 336 questions; no kind is rare in training", () => {
+  expect([...development, ...testSplit, ...confirmation]).toEqual(set.heldOut);
+  for (const split of [testSplit, confirmation]) expect(split).toHaveLength(336);
+  for (const split of [development, testSplit, confirmation]) {
     for (const kind of Object.keys(KINDS)) {
       expect(split.filter((question) => question.kind === kind)).toHaveLength(split.length / 6);
     }
@@ -123,7 +129,7 @@ test("development and test split the held-out questions, with all kinds equally 
   }
 });
 
-test("no two held-out questions have the same chain, so development and test share none", () => {
+test("no two held-out questions have the same chain, so the splits share none", () => {
   const chains = set.heldOut.map((question) => factsOf(question).chain);
   expect(new Set(chains).size).toBe(chains.length);
 });
@@ -166,16 +172,21 @@ test("no look-up of the single agent's demonstrations is held out, not even one 
   expect(lookUps.filter(isHeldOut).map(taskOf)).toEqual([]);
 });
 
-test("training questions are about twelve permuted worlds, held-out questions about the real one", () => {
-  for (const question of set.train) expect(factsOf(question).world).toBeGreaterThan(0);
-  for (const question of set.heldOut) expect(factsOf(question).world).toBe(0);
-  expect(new Set(set.train.map((question) => factsOf(question).world)).size).toBe(12);
+test("development and test are about the real world, training and confirmation about twelve permuted worlds each, none of them a demonstration's", () => {
+  const worldsOf = (questions: readonly Question[]) => [...new Set(questions.map((one) => factsOf(one).world))];
+  expect(worldsOf([...development, ...testSplit])).toEqual([0]);
+  const { first, count } = DEMONSTRATION_WORLDS;
+  const demonstrated = Array.from({ length: count }, (_, i) => first + i);
+  const [trained, confirming] = [worldsOf(set.train), worldsOf(confirmation)];
+  expect([trained.length, confirming.length]).toEqual([12, 12]);
+  expect(new Set([0, ...trained, ...confirming, ...demonstrated]).size).toBe(1 + 12 + 12 + count);
 });
 
 test("questions about permuted worlds have a note that says so; those about the real one have none", () => {
-  const { train, heldOut } = questionSet(1);
-  for (const question of train) expect(worldNote(question)).toMatch(/^world \d+: the facts are shuffled .* on purpose/);
-  for (const question of [...heldOut, userQuestion("Where?")]) expect(worldNote(question)).toBeUndefined();
+  for (const question of [...set.train, ...confirmation])
+    expect(worldNote(question)).toMatch(/^world \d+: the facts are shuffled .* on purpose/);
+  for (const question of [...development, ...testSplit, userQuestion("Where?")])
+    expect(worldNote(question)).toBeUndefined();
 });
 
 test("the seed determines the training questions, but not the held-out ones", () => {
