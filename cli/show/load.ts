@@ -59,7 +59,7 @@ export async function loadTrees(
       const [only] = rollouts;
       return address.rollout !== undefined && only
         ? only
-        : groupTree(group, config.main, question, note, rollouts.map(inGroup));
+        : groupTree(group, config, question, note, rollouts.map(inGroup));
     }),
   );
 }

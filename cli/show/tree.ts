@@ -8,9 +8,11 @@ import type { Question } from "../../core/contracts/question.ts";
 import type { AgentBatch, GroupRecord, RolloutScore, ScoredInvocation } from "../../core/contracts/records.ts";
 import { callPathOf, type Invocation, type Outcome } from "../../core/contracts/rollout.ts";
 import { latencyName, type TurnLatency } from "../../core/contracts/telemetry.ts";
-import { hasSignal, trajectoryWeights } from "../../core/mgrpo/batch.ts";
+import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import { mainReward, subReward } from "../../core/mgrpo/reward.ts";
+import { whyNoSignal } from "../../core/monitoring/group-signal.ts";
 import { callerCredits, isWellFormed } from "../../core/training/score.ts";
+import { learningAgents } from "../../core/training/step-plan.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
 import type { Latencies } from "../conversations.ts";
 import type { HeldOutRollout } from "../held-out-scores.ts";
@@ -94,29 +96,36 @@ const invocationsOfMain = (invocations: ReadonlyMap<string, Invocation>): Readon
 
 export function groupTree(
   group: GroupRecord,
-  main: string,
+  config: Pick<RunConfig, "main" | "agents">,
   question: Question,
   note: string | undefined,
   children: readonly Tree[],
 ): Tree {
   const scores = Object.values(group.rollouts).filter((score): score is Scored => !("excluded" in score));
   const solved = scores.filter(({ correct }) => correct === 1).length;
-  const finalized = group.finalized[main];
+  const finalized = group.finalized[config.main];
   return {
     title: `group ${group.step}/${group.group}`,
     tags: [
       { text: `${question.kind}, level ${question.level}`, tone: "faint" },
       { text: `${solved} of ${scores.length} correct`, tone: solved > 0 ? "good" : "bad" },
       ...(finalized ? [plain(`mean ${finalized.mean.toFixed(3)}, std ${finalized.std.toFixed(3)}`)] : []),
-      ...(finalized && !hasSignal(finalized)
-        ? [{ text: `zero variance: '${main}' learns nothing`, tone: "faint" as const }]
-        : []),
+      ...noSignalTags(group, config),
     ],
     note,
     body: `${question.prompt}\nreference: ${question.answer}`,
     folded: true,
     children,
   };
+}
+
+/** Which trained agents learn nothing from a finalized group, and why. */
+function noSignalTags(group: GroupRecord, config: Pick<RunConfig, "main" | "agents">): Tag[] {
+  if (group.state === "open") return [];
+  return learningAgents(config).flatMap((agent) => {
+    const why = whyNoSignal(group, agent, config.main);
+    return why === undefined ? [] : [{ text: `'${agent}' learns nothing: ${why}`, tone: "faint" }];
+  });
 }
 
 /** A delegation with its reward R_S = b1*format + b2*correct + b3*expert (eq 5), its advantage (eq 12), and its turns. */

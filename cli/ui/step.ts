@@ -7,6 +7,7 @@ import { type GroupRecord, type RolloutScore, StepRecord } from "../../core/cont
 import { MgrpoError } from "../../core/errors.ts";
 import { whyNoSignal } from "../../core/monitoring/group-signal.ts";
 import type { Store } from "../../core/ports.ts";
+import { learningAgents } from "../../core/training/step-plan.ts";
 import { type GroupOrder, inOrder, pageCount, rowsOfPage } from "../../ui/group-order.ts";
 import type { GroupRow, GroupView, QuestionView, RolloutCell, RolloutView, StepView } from "../../ui/views.ts";
 import { readStoredQuestions } from "../conversations.ts";
@@ -111,7 +112,7 @@ export function questionView(question: Question, noteOf: NoteOf): QuestionView {
 }
 
 function groupRow({ main, agents }: RunConfig, group: GroupRecord, question: QuestionView): GroupRow {
-  const names = Object.keys(agents).filter((name) => agents[name]?.trained);
+  const names = learningAgents({ agents });
   const batch = group.finalized[main];
   return {
     group: group.group,

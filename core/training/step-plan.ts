@@ -80,7 +80,7 @@ export function ageOf({ agents }: RunConfig, { step, policy }: StepRecord, agent
 }
 
 /** The agents that are trained, with weights of their own or shared. */
-function learningAgents({ agents }: RunConfig): string[] {
+export function learningAgents({ agents }: Pick<RunConfig, "agents">): string[] {
   return Object.keys(agents).filter((name) => agents[name]?.trained);
 }
 

@@ -108,6 +108,23 @@ test("a step shows its groups, and a rollout without an outcome says why", async
   expect(trees[1]?.children.map(tags)).toEqual([["no outcome yet"], ["excluded: infrastructure: gone"]]);
 });
 
+test("a group says which agents learn nothing from it, and why; nothing is said of a frozen agent or of an open group", async () => {
+  const store = memoryStore();
+  const [first = expect.fail(), second = expect.fail()] = finishedRun.groups;
+  const open = { ...second, state: "open" as const, rollouts: {} };
+  const { searcher = expect.fail() } = first.finalized;
+  await fillFinishedRun(store, { ...finishedRun, groups: [{ ...first, finalized: { searcher } }, open] });
+  const signals = async (main: boolean) => {
+    const { agents } = config;
+    const trained = { ...agents, main: { ...agents["main"], trained: main } } as typeof agents;
+    const trees = await loadTrees(store, { ...config, agents: trained }, { step: 0 });
+    return trees.map((tree) => tags(tree).filter((text) => text.includes("learns nothing")));
+  };
+  const ofMain = "'main' learns nothing: every rollout was truncated and is masked";
+  expect(await signals(false)).toEqual([[], []]);
+  expect(await signals(true)).toEqual([[ofMain], []]);
+});
+
 test("a group whose rollout has lost an invocation is shown without that rollout's conversation", async () => {
   const store = await storeOfFinishedRun();
   const [kept] = await loadTrees(store, config, { step: 0, group: 0 });
