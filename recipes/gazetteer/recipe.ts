@@ -3,7 +3,7 @@ import type { Arm, RunConfigInput } from "../../core/contracts/config.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { userQuestion, worldNote } from "../atlas/questions/questions.ts";
 import { demonstrations } from "./demonstrations/demonstrations.ts";
-import { DEVELOPMENT_QUESTIONS, questionSet } from "./questions/questions.ts";
+import { DEVELOPMENT_QUESTIONS, questionSet, TEST_QUESTIONS } from "./questions/questions.ts";
 import { PLANNER_SYSTEM, SEARCHER_SYSTEM, SINGLE_SYSTEM } from "./system.ts";
 
 export const recipe: Recipe = {
@@ -72,7 +72,7 @@ const common = {
   evaluation: {
     every: 16,
     suites: [
-      { name: "test", temperature: 1, skip: DEVELOPMENT_QUESTIONS, when: "ends" },
+      { name: "test", temperature: 1, skip: DEVELOPMENT_QUESTIONS, questions: TEST_QUESTIONS, when: "ends" },
       { name: "development", temperature: 1, questions: DEVELOPMENT_QUESTIONS },
     ],
   },

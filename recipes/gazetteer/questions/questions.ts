@@ -1,12 +1,12 @@
 /**
  * @file The question sets. What is asked comes from atlas and is split as there, by look-up; how it is asked comes from phrasings.ts,
- * with a split of its own. Held-out questions consist only of held-out look-ups, in held-out phrasings. The first ones are the
- * development split, which guides choices; the others are the test split, which is reported. The test split is about the real world, and
- * nearly uses up its held-out chains of kind `hop2`; the development split is about a world of its own.
+ * with a split of its own. Held-out questions consist only of held-out look-ups, in held-out phrasings. There are three splits, in this order:
+ * `development` guides choices and is about a world of its own; `test` is reported, is about the real world, and nearly uses up its held-out
+ * chains of kind `hop2`; `confirmation`, about worlds that nothing else uses, has been asked once (README.md).
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";
-import { REAL_WORLD } from "../../atlas/questions/facts.ts";
+import { factsOf, REAL_WORLD } from "../../atlas/questions/facts.ts";
 import { type Draft, KINDS } from "../../atlas/questions/kinds.ts";
 import { taskOf } from "../../atlas/questions/look-up.ts";
 import { drawQuestion, factsOfDraft } from "../../atlas/questions/questions.ts";
@@ -17,10 +17,9 @@ import { comparison, described, factQuestion, questionFor } from "./phrasings.ts
 export const ASKED_KINDS = ["hop1", "hop2", "constraints", "compare"] as const;
 
 const TRAINING_WORLDS = { first: 1, count: 12 };
-const DEVELOPMENT_WORLD = 100;
 const TRAINING_QUESTIONS = 3000;
 export const DEVELOPMENT_QUESTIONS = 64;
-const TEST_QUESTIONS = 320;
+export const TEST_QUESTIONS = 320;
 
 export function questionSet(seed: number): QuestionSet {
   const random = stream(seed, "gazetteer-training-questions");
@@ -32,21 +31,30 @@ export function questionSet(seed: number): QuestionSet {
   return { train, heldOut: heldOutQuestions() };
 }
 
+interface Split {
+  readonly name: string;
+  readonly questions: number;
+  readonly worlds: { readonly first: number; readonly count: number };
+}
+
+const DEVELOPMENT: Split = { name: "development", questions: DEVELOPMENT_QUESTIONS, worlds: { first: 100, count: 1 } };
+const TEST: Split = { name: "test", questions: TEST_QUESTIONS, worlds: { first: REAL_WORLD.world, count: 1 } };
+const CONFIRMATION: Split = { name: "confirmation", questions: 320, worlds: { first: 201, count: 12 } };
+
 /** The same for every seed. */
 function heldOutQuestions(): Question[] {
   const random = stream("gazetteer-held-out-questions");
-  return [
-    ...heldOutSplit("development", DEVELOPMENT_QUESTIONS, DEVELOPMENT_WORLD, random),
-    ...heldOutSplit("test", TEST_QUESTIONS, REAL_WORLD.world, random),
-  ];
+  const shown = [...heldOutSplit(DEVELOPMENT, random, []), ...heldOutSplit(TEST, random, [])];
+  return [...shown, ...heldOutSplit(CONFIRMATION, random, shown)];
 }
 
-/** The kinds alternate. No two questions of the split have the same chain of look-ups. */
-function heldOutSplit(name: string, count: number, world: number, random: Random): Question[] {
-  const seen = new Set<string>();
+/** The kinds alternate. No question has the chain of look-ups of another one of the split, or of one of `others`. */
+function heldOutSplit({ name, questions, worlds }: Split, random: Random, others: readonly Question[]): Question[] {
+  const seen = new Set(others.map((question) => factsOf(question).chain));
   const isNew = (draft: Draft) => isOn("held-out")(draft) && !seen.has(draft.chain);
-  return Array.from({ length: count }, (_, i) => {
+  return Array.from({ length: questions }, (_, i) => {
     const kind = ASKED_KINDS[i % ASKED_KINDS.length] as string;
+    const world = worlds.first + (Math.floor(i / ASKED_KINDS.length) % worlds.count);
     const draft = drawQuestion(kind, world, random, isNew);
     seen.add(draft.chain);
     return record(`${name}-${i}`, kind, world, draft, "held-out", random);

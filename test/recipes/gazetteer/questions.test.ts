@@ -7,6 +7,7 @@ import { stream } from "../../../core/random.ts";
 import { resolveConfig } from "../../../core/training/resolve-config.ts";
 import { Facts } from "../../../recipes/atlas/questions/facts.ts";
 import { type LookUp, parseTask, termsOf } from "../../../recipes/atlas/questions/look-up.ts";
+import { DEMONSTRATION_WORLDS } from "../../../recipes/atlas/questions/questions.ts";
 import { isHeldOut } from "../../../recipes/atlas/questions/split.ts";
 import { countries } from "../../../recipes/atlas/world/countries.ts";
 import { worldOf } from "../../../recipes/atlas/world/world.ts";
@@ -39,6 +40,7 @@ const asked = (name: string): Question[] => {
 };
 const development = asked("development");
 const testSplit = asked("test");
+const confirmation = set.heldOut.slice(development.length + testSplit.length);
 const chainsOf = (questions: readonly Question[]) => questions.map(({ facts }) => Facts.parse(facts).chain);
 
 test("questions are valid records with distinct ids; the seed determines the training questions, but not the held-out ones", () => {
@@ -49,11 +51,11 @@ test("questions are valid records with distinct ids; the seed determines the tra
   expect(questionSet(2).train).not.toEqual(set.train);
 });
 
-test("development and test split the held-out questions, with all kinds equally often, at most 64 in development and at least 300 in test", () => {
+test("the held-out splits have all kinds equally often, at most 64 questions in development, and 320 in test and in confirmation", () => {
   expect(development.length).toBeLessThanOrEqual(64);
-  expect(testSplit.length).toBeGreaterThanOrEqual(300);
-  expect([...development, ...testSplit]).toEqual(set.heldOut);
-  for (const split of [development, testSplit]) {
+  for (const split of [testSplit, confirmation]) expect(split).toHaveLength(320);
+  expect([...development, ...testSplit, ...confirmation]).toEqual(set.heldOut);
+  for (const split of [development, testSplit, confirmation]) {
     for (const kind of ASKED_KINDS) {
       expect(split.filter((question) => question.kind === kind)).toHaveLength(split.length / ASKED_KINDS.length);
     }
@@ -65,8 +67,20 @@ test("training asks every kind about each of its twelve worlds", () => {
   expect(asked.size).toBe(12 * ASKED_KINDS.length);
 });
 
-test("no two held-out questions of a split have the same chain", () => {
+test("no two held-out questions of a split have the same chain, and none of confirmation has one of another split", () => {
   for (const split of [development, testSplit]) expect(new Set(chainsOf(split)).size).toBe(split.length);
+  const shown = new Set(chainsOf([...development, ...testSplit]));
+  expect(new Set([...shown, ...chainsOf(confirmation)]).size).toBe(shown.size + confirmation.length);
+});
+
+test("confirmation is about twelve worlds that no other split, and no demonstration, is about", () => {
+  const worldsOf = (questions: readonly Question[]) => new Set(questions.map(({ facts }) => Facts.parse(facts).world));
+  const { first, count } = DEMONSTRATION_WORLDS;
+  const others = worldsOf([...set.train, ...development, ...testSplit]);
+  for (const world of Array.from({ length: count }, (_, i) => first + i)) others.add(world);
+  const confirming = worldsOf(confirmation);
+  expect(confirming.size).toBe(12);
+  expect([...confirming].filter((world) => others.has(world))).toEqual([]);
 });
 
 test("held-out questions need only held-out look-ups, and training questions of three seeds none of them", () => {
