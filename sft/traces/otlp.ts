@@ -24,6 +24,13 @@ export interface OtlpSpan {
   readonly where: string;
 }
 
+/** OTLP writes integers as text. One that a number would round, such as a 64-bit id, stays text. */
+function exactNumber(written: string | number): string | number {
+  const number = Number(written);
+  const isRounded = typeof written === "string" && /^-?\d+$/.test(written) && !Number.isSafeInteger(number);
+  return isRounded ? written : number;
+}
+
 const AnyValue: z.ZodType<JsonValue> = z.lazy(() =>
   z
     .object({
@@ -37,7 +44,7 @@ const AnyValue: z.ZodType<JsonValue> = z.lazy(() =>
     })
     .transform((value): JsonValue => {
       const number = value.intValue ?? value.doubleValue;
-      if (number !== undefined) return Number(number);
+      if (number !== undefined) return exactNumber(number);
       const inner = value.arrayValue ?? value.kvlistValue;
       return value.stringValue ?? value.boolValue ?? value.bytesValue ?? inner?.values ?? null;
     }),

@@ -139,6 +139,13 @@ test("--agent and --where select conversations, --agent also those that name no 
   expect(answers({ conditions: [{ attribute: "tags", value: "z" }] })).toEqual([]);
 });
 
+test("--where compares all digits of an integer, even of one that a number would round", () => {
+  const text = JSON.stringify(chatTrace([Q], [A], { "user.id": 7 })).replace('"7"', '"1234567890123456789"');
+  const taken = (value: string) =>
+    imported(JSON.parse(text), { conditions: [{ attribute: "user.id", value }] }).lines.length;
+  expect([taken("1234567890123456789"), taken("1234567890123456800")]).toEqual([1, 0]);
+});
+
 test("the score comes from the last call that has one, on its own span or an enclosing one", () => {
   const history = [Q, calls("a", "x"), responds("a", "y")];
   const evaluation = {
