@@ -7,7 +7,7 @@ import type { Arm, RunConfig } from "../core/contracts/config.ts";
 import type { Question, QuestionSet } from "../core/contracts/question.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { drawQuestions, initialCurriculum } from "../core/training/curriculum.ts";
-import { resolveConfig } from "../core/training/resolve-config.ts";
+import { chosenBy, resolveConfig } from "../core/training/resolve-config.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { type TriedGroup, tryQuestion } from "./dev/rollouts.ts";
 import { type AgentShare, agentShares } from "./dev/shares.ts";
@@ -46,6 +46,7 @@ const DEV_SETTINGS = [
 
 /** If scoring halts the run, as when the rewards throw, shows the rollouts so far, then rejects. */
 export async function dev(recipeName: string, options: DevOptions): Promise<void> {
+  refuseReplaced(options.set);
   const recipe = await openRecipe(recipeName);
   const { arm = "mgrpo", seed, rollouts } = options;
   const settings = [...options.set, ...DEV_SETTINGS];
@@ -83,6 +84,14 @@ export async function dev(recipeName: string, options: DevOptions): Promise<void
   const warnings = groupWarnings(config, tried, shares);
   if (isTerminal) print(config, tried, shares, warnings);
   else printLines(question, note, tried, shares, warnings);
+}
+
+/** Refuses a number of rollouts where it would change nothing. */
+function refuseReplaced(set: readonly string[]): void {
+  const wanted = chosenBy(set)("rolloutsPerQuestion");
+  if (wanted === undefined) return;
+  const message = `--set rolloutsPerQuestion=${wanted} changes nothing here: give the number of rollouts as --rollouts ${wanted}`;
+  throw new MgrpoError("config-invalid", message);
 }
 
 /** The named question, or the one that training draws first. */

@@ -196,11 +196,14 @@ test("the user's own training questions are enough: no suite needs held-out ones
   expect(rollouts.map(({ question }) => question)).toEqual(["jsonl:own", "jsonl:own"]);
 });
 
-test("an unknown question and too few rollouts are refused", async () => {
+test("an unknown question, too few rollouts, and their number as a setting are refused", async () => {
   await expect(printedJson("dev", RELAY, ...models, "--question", "train-ambr")).rejects.toThrow(
     "did you mean 'train-amber'?",
   );
   await expect(printedJson("dev", RELAY, ...models, "--rollouts", "1")).rejects.toThrow("rolloutsPerQuestion");
+  await expect(printedJson("dev", RELAY, ...models, "--set", "rolloutsPerQuestion=8")).rejects.toThrow(
+    "give the number of rollouts as --rollouts 8",
+  );
 });
 
 test("an agent's share of the group is one line of text", () => {
