@@ -48,6 +48,7 @@ export interface AskedTeam {
 }
 
 export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<AskedTeam> {
+  refuseTemperatures(set);
   const found = await findTeam(team, arm);
   const { recipe, name, advised } = found;
   const advice = advised.config(found.arm, chosenBy(set));
@@ -61,6 +62,16 @@ export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<As
     (agent) => `agents.${agent}.model=${join(checkpoints, agent)}`,
   );
   return { config: resolveConfig(advised, { ...choice, set: [...models, ...all] }), recipe };
+}
+
+/** Refuses the temperatures of training where they would change nothing. */
+function refuseTemperatures(set: readonly string[]): void {
+  const chosen = chosenBy(set);
+  const ofAgents = Object.keys(chosen("agents") ?? {}).map((agent) => `agents.${agent}.temperature`);
+  const path = ["temperature", ...ofAgents].find((one) => chosen(one) !== undefined);
+  if (path === undefined) return;
+  const message = `--set ${path}=${chosen(path)} changes only training: ask samples every agent at the temperature that --temperature gives`;
+  throw new MgrpoError("config-invalid", message);
 }
 
 interface FoundTeam {

@@ -98,6 +98,15 @@ test.each<[string, Reply, string[], RegExp]>([
   await expect(printedJson("ask", "Where?", "--team", file, ...more)).rejects.toThrow(line);
 });
 
+test.each(["temperature", "agents.main.temperature"])(
+  "--set %s, which asking would ignore, is refused",
+  async (path) => {
+    await expect(printedJson("ask", "Where?", "--set", `${path}=0.5`)).rejects.toThrow(
+      `--set ${path}=0.5 changes only training: ask samples every agent at the temperature that --temperature gives`,
+    );
+  },
+);
+
 test("the error for a team that is neither a run nor a recipe has the known names of both, to suggest one", async () => {
   const message = /^--team atlas-mgrpo-sed1: there is no such run here, and recipe 'atlas-mgrpo-sed1' does not exist: /;
   await expect(printedJson("ask", "Where?", "--team", "atlas-mgrpo-sed1")).rejects.toMatchObject({
