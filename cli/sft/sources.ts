@@ -16,6 +16,7 @@ import {
 } from "../../sft/check.ts";
 import type { Example } from "../../sft/example.ts";
 import { type MessagesLine, type PlacedDemonstration, readMessages } from "../../sft/messages.ts";
+import { clean } from "../terminal/clean.ts";
 import { type AgentDemonstration, correctConversations } from "./correct-rollouts.ts";
 
 /** The demonstrations of one agent; at least one. @param tokenizerSha256 that of its tokenizer.json. */
@@ -47,6 +48,9 @@ export interface SourceOptions {
 }
 
 const DEFAULT_MIN_REWARD = 0.9;
+
+/** Maximum number of unknown agents that a message names. */
+const MAX_NAMED = 5;
 
 /** Advice where a run's tokens of an app's agent are missing or cannot be used. */
 const USE_TRACES = "take demonstrations from the app's traces (--demonstrations, `mgrpo import-traces`)";
@@ -148,14 +152,7 @@ function fromLines(
   }
   return (target) => {
     const own = lines.filter(({ agent = only }) => agent === target.agent);
-    if (own.length === 0) {
-      // Agents that share a policy are trained together: none of them can be left out.
-      const isAlone = agentsOfPolicy(agents, ownerOf(agents, target.agent)).length === 1;
-      const advice = isAlone
-        ? "add some, or train another with --agent"
-        : "add some for every agent that shares its policy";
-      throw invalid(`${file} has no demonstrations of agent '${target.agent}': ${advice}`);
-    }
+    if (own.length === 0) throw invalid(`${file} ${noneOf(target.agent, lines, agents)}`);
     if (isApp) {
       for (const line of own) refuseMalformedAppLine(line, target.config);
       return own.map((line) => ({ line, where: line.where }));
@@ -166,6 +163,21 @@ function fromLines(
     }
     return own;
   };
+}
+
+/** The fault of a file without lines for the agent, and what to do. It tells agents by other names: traces have those of the app. */
+function noneOf(agent: string, lines: readonly MessagesLine[], agents: RunConfig["agents"]): string {
+  // Agents that share a policy are trained together: none of them can be left out.
+  const isAlone = agentsOfPolicy(agents, ownerOf(agents, agent)).length === 1;
+  const unknown = [...new Set(lines.flatMap((line) => line.agent ?? []))].filter(
+    (name) => !Object.hasOwn(agents, name),
+  );
+  const named = unknown.slice(0, MAX_NAMED).map((name) => `'${clean(name)}'`);
+  const rename = `; it has some of ${named.join(", ")}: if these are '${agent}', change the lines' "agent", or import the traces with --as ${agent}`;
+  const advice = isAlone
+    ? "add some, or train another with --agent"
+    : "add some for every agent that shares its policy";
+  return `has no demonstrations of agent '${agent}': ${advice}${named.length > 0 ? rename : ""}`;
 }
 
 function readFile(file: string): string {

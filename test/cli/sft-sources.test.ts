@@ -152,6 +152,13 @@ test("a line for an agent that the team does not have is refused, not dropped", 
   );
 });
 
+test("the error for a file whose lines name the app's agents says how to rename them", async () => {
+  const traced = await fromFile([line("Research Assistant", "a"), line("Research Assistant", "b")], "searcher");
+  expect(() => traced(target("searcher"), "")).toThrow(
+    `it has some of 'Research Assistant': if these are 'searcher', change the lines' "agent", or import the traces with --as searcher`,
+  );
+});
+
 test("a file without demonstrations of one agent: another can be trained, unless the two share a policy", async () => {
   const demonstrations = join(folder, "main-only.jsonl");
   const messages = [
