@@ -79,10 +79,13 @@ function missingRules(before: string, template: string, folder: string): string[
   const isInside = !path.startsWith("..") && !isAbsolute(path);
   const rules = template.split("\n").flatMap((rule) => {
     if (!rule.startsWith("/team/")) return rule;
-    return isInside ? `/${path}${rule.slice("/team".length)}` : [];
+    return isInside ? `/${literal(path)}${rule.slice("/team".length)}` : [];
   });
   return rules.filter((rule) => rule !== "" && !rule.startsWith("#") && !own.has(bare(rule)));
 }
+
+/** A path as a rule that matches only it: `*`, `?`, `[` and a backslash stand for themselves. */
+const literal = (path: string): string => path.replace(/[\\*?[]/g, "\\$&");
 
 /** `/runs/`, `runs/` and `runs` ignore the same folder here. */
 const bare = (rule: string): string => rule.trim().replace(/^\/|\/$/g, "");

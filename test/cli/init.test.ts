@@ -45,6 +45,7 @@ test("git ignores what the program writes; the project's own rules are kept, and
   expect(output).toContain(`Added to .gitignore: ${added.join(" ")}\n`);
   expect(readFileSync(ignore, "utf8")).toBe(`node_modules\n/runs\n*.log\n${added.join("\n")}\n`);
   expect(await initIn(project, "other")).toContain("Added to .gitignore: /other/models/\n");
+  expect(await initIn(project, "my [team]")).toContain("Added to .gitignore: /my \\[team]/models/\n");
   // A folder elsewhere is not part of this project.
   expect(await initIn(project, "../elsewhere")).not.toContain(".gitignore");
 });
