@@ -170,7 +170,8 @@ export async function readRunOverview(context: Context): Promise<RunOverview> {
       const view = record && record.status !== "halted" ? await viewOf(context, record) : undefined;
       if (view) runs.push(view);
     } catch (error) {
-      if (!isMgrpoError(error) || error.retryable) throw error;
+      // A store that refuses or does not answer says nothing about the run: its machines must stay.
+      if (!isMgrpoError(error) || error.retryable || error.code === "store-unreachable") throw error;
       failures.push(error);
     }
   }

@@ -259,7 +259,7 @@ test("capacity changes are reported even if the schedule cannot be turned off", 
   });
 });
 
-test("a run with damaged records gets no machines and keeps the schedule on; the others are served, and an outage takes no machine away", async () => {
+test("a run with damaged records gets no machines and keeps the schedule on; the others are served, and a store that fails takes no machine away", async () => {
   const { store, functions, plane, start } = await deployed();
   await start({ run: "good" });
   await start({ run: "bad" });
@@ -268,12 +268,14 @@ test("a run with damaged records gets no machines and keeps the schedule on; the
   expect(failures).toMatchObject([{ code: "record-damaged" }]);
   expect(metrics).toEqual({ unserved: 2, runs: [{ run: "good", idleMinutes: 0, spent: 0 }] });
   const { query } = store.table;
-  store.table.query = async (pk, prefix) => {
-    if (prefix === tablePrefixes.workers) throw new MgrpoError("store-unreachable", "no answer", { retryable: true });
-    return query(pk, prefix);
-  };
-  await expect(functions.reconcile()).rejects.toThrow("no answer");
-  expect(plane.capacities.get("g-main")).toBe(1);
+  for (const retryable of [true, false]) {
+    store.table.query = async (pk, prefix) => {
+      if (prefix === tablePrefixes.workers) throw new MgrpoError("store-unreachable", "it fails", { retryable });
+      return query(pk, prefix);
+    };
+    await expect(functions.reconcile()).rejects.toThrow("it fails");
+    expect(plane.capacities.get("g-main")).toBe(1);
+  }
   store.table.query = query;
   await store.table.update(endRun("good", { code: "user", reason: "by hand" }));
   await functions.reconcile();
