@@ -60,6 +60,16 @@ export async function repair(context: Context, record: RunRecord): Promise<reado
   return openJobs;
 }
 
+/**
+ * Archives a run that is over although its records cannot be read, as after a change of release. Otherwise it would fail every tick for good,
+ * and the alarm of a failing tick would hide the failures of other runs.
+ */
+export async function archiveDamaged(context: Context, { run, status }: RunRecord): Promise<void> {
+  if (status === "running" || (status === "finished" && (await readOpenJobs(context, run)).length > 0)) return;
+  const listed = await context.records.listedRun(run);
+  if (listed) await execute(context, archiveRun(listed, status, [], await context.clock.storeTime()));
+}
+
 /** Halts a running run whose budget is spent. Returns the run's status. */
 async function haltIfOverspent(
   context: Context,

@@ -9,7 +9,7 @@ import pLimit from "p-limit";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { JobRecord, RunRecord, StepRecord } from "../core/contracts/records.ts";
 import { ownsPolicy } from "../core/contracts/shared-policy.ts";
-import { MgrpoError } from "../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { LOST_ROLLOUTS_WINDOW, lostRollouts } from "../core/training/lost-rollouts.ts";
 import { readExpiredVersion } from "../core/training/retention.ts";
 import { advance, type ExpiredManifest, type StepSnapshot, type StoredManifest } from "../core/training/step.ts";
@@ -17,7 +17,7 @@ import { type PlanBasis, policyAt, trainedAgents } from "../core/training/step-p
 import type { Context } from "./context.ts";
 import { readOpenJobs, recordMissedResults } from "./evaluating.ts";
 import { execute } from "./executing.ts";
-import { repair } from "./repair.ts";
+import { archiveDamaged, repair } from "./repair.ts";
 
 /** Runs that a scheduled tick advances concurrently. */
 const PARALLEL_RUNS = 8;
@@ -106,6 +106,7 @@ async function tickOnce(context: Context, run: string, thorough: boolean): Promi
   } catch (error) {
     const recorded = readOpenJobs(context, run).then((jobs) => recordMissedResults(context, jobs));
     await recorded.catch(() => {});
+    if (isMgrpoError(error, "record-damaged", "not-found")) await archiveDamaged(context, record).catch(() => {});
     throw error;
   }
   await recordMissedResults(context, openJobs);

@@ -83,6 +83,21 @@ test("a halted run's worker records do not expire, because its budget counts the
   expect(await store.table.get(tableKeys.worker("halted", "w1"))).not.toHaveProperty("expiresAt");
 });
 
+test("damaged records do not keep a run that is over among those that are ticked; they keep one that is not", async () => {
+  const { store, functions, listed } = await started("finished", "halted", "running");
+  for (const run of await listed()) await store.table.insert(tableKeys.worker(run, "w1"), { of: "another release" });
+  await store.table.update(endRun("finished", "finished"));
+  await store.table.update(endRun("halted", { code: "user", reason: "a reason" }));
+  const failures: unknown[] = [];
+  for (const minutes of [2, 64]) {
+    store.clock.storeTime = async () => minutes * MINUTE;
+    await functions.tickAll((error) => failures.push(error));
+  }
+  expect(failures).toHaveLength(6);
+  expect(failures[0]).toMatchObject({ code: "record-damaged" });
+  expect(await listed()).toEqual(["running"]);
+});
+
 test("an archived run is listed again once it is resumed", async () => {
   const { store, minutes, listed, resume, functions } = await started("a");
   await store.table.update(endRun("a", { code: "user", reason: "a reason" }));
