@@ -69,6 +69,7 @@ export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandle
     team: ["enqueue-evaluation", functions.enqueueEvaluation],
     evaluation: ["record-evaluation", functions.recordEvaluation],
   } as const;
+  const news = loggingNews(log);
   return {
     async objectCreated(event) {
       const key = event.detail.object.key;
@@ -77,7 +78,25 @@ export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandle
       const [name, handle] = route[found.kind];
       await settle(name, log, () => handle({ key }));
     },
-    tick: () => tickAll(functions, log),
+    tick: () => news((logNew) => tickAll(functions, logNew)),
+  };
+}
+
+/**
+ * Runs a tick with a log that leaves out lines of the tick before: the cloud ticks every two seconds, and a run that fails in each would
+ * fill the disk.
+ */
+function loggingNews(log: LogWriter): (tick: (logNew: LogWriter) => Promise<void>) => Promise<void> {
+  let before: ReadonlySet<string> = new Set();
+  return async (tick) => {
+    const lines = new Set<string>();
+    const logNew = (line: string) => {
+      if (!before.has(line) && !lines.has(line)) log(line);
+      lines.add(line);
+    };
+    await tick(logNew).finally(() => {
+      before = lines;
+    });
   };
 }
 

@@ -105,7 +105,7 @@ test("the local cloud routes by key and ignores other keys; a failure that canno
   await expect(cloud.tick()).rejects.toBe(outage);
 });
 
-test("the local cloud's tick logs every failure, and rejects with the first retryable one that is not a judge's", async () => {
+test("the local cloud's tick logs every failure that the tick before did not have, and rejects with the first retryable one that is not a judge's", async () => {
   const { lines, log } = recorder();
   const failures = [
     new MgrpoError("judge-failed", "503", { retryable: true }),
@@ -117,12 +117,18 @@ test("the local cloud's tick logs every failure, and rejects with the first retr
       for (const failure of failures) onFailure?.(failure);
     },
   };
-  await expect(cloudHandlers(functions as Functions, log).tick()).rejects.toBe(outage);
+  const cloud = cloudHandlers(functions as Functions, log);
+  for (let tick = 0; tick < 3; tick++) await expect(cloud.tick()).rejects.toBe(outage);
   expect(lines.map((line) => JSON.parse(line)).map((entry) => `${entry.function} ${entry.code}`)).toEqual([
     "score-rollout judge-failed",
     "tick record-damaged",
     "tick store-unreachable",
   ]);
+  const recurring = failures.splice(0);
+  await cloud.tick();
+  failures.push(...recurring);
+  await expect(cloud.tick()).rejects.toBe(outage);
+  expect(lines).toHaveLength(2 * recurring.length);
 });
 
 test("the log line of a bug says where it is, that of an expected failure does not", async () => {
