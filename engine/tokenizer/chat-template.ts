@@ -126,8 +126,10 @@ function parsed(source: string, file: string, milliseconds: number): Template {
 
 function parsedAsJinja(source: string, file: string, milliseconds: number): Template {
   try {
+    // Every line break is \n, as in Python's Jinja: @huggingface/jinja keeps \r\n and does not trim it after a tag.
+    const lines = source.replaceAll(/\r\n?/g, "\n");
     // A template that prints today's date would give different tokens every day.
-    const dated = source.includes("strftime_now") ? FIXED_DATE + source : source;
+    const dated = lines.includes("strftime_now") ? FIXED_DATE + lines : lines;
     return withinMilliseconds(milliseconds, () => new Template(dated));
   } catch (cause) {
     throw damaged(file, `chat_template cannot be parsed as Jinja: ${messageOf(cause)}`, undefined, cause);

@@ -121,6 +121,19 @@ test("the template renders tools and tool messages; chat_template.jinja is prefe
   expect(other.render(messages, [], true)).toBe(tokenizer.render(messages, [], true));
 });
 
+test.each(["\r\n", "\r"])("a template whose lines end with %j renders as with \\n, as in transformers", (end) => {
+  const template =
+    "{% for m in messages %}\n<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\n<|im_start|>assistant\n";
+  const rendered = (text: string) =>
+    openTokenizer(withFile(bpeFiles(), "chat_template.jinja", text)).render(
+      [{ role: "user", content: "q\r\n" }],
+      [],
+      true,
+    );
+  expect(rendered(template.replaceAll("\n", end))).toBe(rendered(template));
+  expect(rendered(template)).toBe("<|im_start|>user\nq\r\n<|im_end|>\n<|im_start|>assistant");
+});
+
 test("a conversation with tools is rendered with the template tool_use, one without tools with default, as in transformers", () => {
   const chat_template = [
     { name: "default", template: TERSE_TEMPLATE },
