@@ -19,13 +19,15 @@ import {
 } from "../../engine/checkpoint/adapter.ts";
 import { BASE_FILE, readBasePointer, refuseOtherBase } from "../../engine/checkpoint/base-pointer.ts";
 import { readModelConfig } from "../../engine/checkpoint/config.ts";
+import { INDEX_FILE, MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 import { writeModel } from "../../engine/checkpoint/weights.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
 import { hasTemplate, TEMPLATE_FILE } from "../../engine/tokenizer/chat-template.ts";
 
 /**
- * The files of a complete model: those of the folder, plus those of its base model if it has only an adapter. `pin` gives the name that is
- * recorded for the base: a hub model's with its commit.
+ * The files of a complete model: those of the folder, plus those of its base model if it has only an adapter. Some programs
+ * copy the base's config.json beside an adapter: the base's own is used. `pin` gives the name that is recorded for the base: a hub model's with
+ * its commit.
  */
 export async function withBaseModel(
   files: CheckpointFiles,
@@ -34,7 +36,8 @@ export async function withBaseModel(
   pin: (base: string) => Promise<string> = async (base) => base,
 ): Promise<CheckpointFiles> {
   const adapter = readAdapterConfig(files);
-  if (!adapter || files.has("config.json")) return files;
+  const isWhole = files.has("config.json") && (files.has(MODEL_FILE) || files.has(INDEX_FILE));
+  if (!adapter || isWhole) return files;
   const location = baseLocation(folder, adapter, readBasePointer(files, folder)?.path);
   if (location === undefined) {
     throw new MgrpoError(
@@ -50,7 +53,8 @@ export async function withBaseModel(
     );
   }
   await refuseOtherBase(files, folder, baseFiles, base);
-  const own = new Map([...files].filter(([name]) => name !== BASE_FILE && name !== ADAPTER_CONFIG_FILE));
+  const replaced = [BASE_FILE, ADAPTER_CONFIG_FILE, "config.json"];
+  const own = new Map([...files].filter(([name]) => !replaced.includes(name)));
   // The base's template file would hide a template in the adapter's tokenizer_config.json.
   const inherited = [...baseFiles].filter(([name]) => name !== TEMPLATE_FILE || !hasTemplate(own));
   const config = new TextEncoder().encode(writeAdapterConfig(adapter.lora, base));

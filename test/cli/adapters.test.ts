@@ -101,6 +101,16 @@ test("an exported adapter names its base without copying it, and opens only on t
   await expect(opening).rejects.toThrow(/base_model_name_or_path is missing/);
 });
 
+test("an adapter whose folder has a copy of its base's config.json opens with its base, and with the base's own config", async () => {
+  const base = tinyCheckpoint();
+  const adapter = [...tinyAdapter()].filter(([name]) => name.startsWith("adapter_"));
+  const copied = new Map([...adapter, ["config.json", Buffer.from("{}")] as const]);
+  const opened = await withBaseModel(copied, "x", async () => base);
+  for (const name of BASE) expect(opened.get(name), name).toEqual(base.get(name));
+  const whole = new Map([...copied, ["model.safetensors", new Uint8Array()] as const]);
+  expect(await withBaseModel(whole, "x", async () => base)).toBe(whole);
+});
+
 test("an adapter's own chat template replaces its base's, whichever file it is in; without one, the base's is used", async () => {
   const base = new Map([...tinyCheckpoint(), ["chat_template.jinja", Buffer.from("base")]]);
   const adapter = [...tinyAdapter()].filter(([name]) => name.startsWith("adapter_"));
