@@ -4,6 +4,7 @@
  */
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { Quantization } from "../../../core/contracts/engine.ts";
+import { MgrpoError } from "../../../core/errors.ts";
 import type { CheckpointFiles } from "../../../core/ports.ts";
 import { type ModelConfig, readModelConfig } from "../../checkpoint/config.ts";
 import { linearParameters, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
@@ -57,7 +58,7 @@ export function planQuantizedBase(config: ModelConfig, bits: Bits) {
 /** Quantizes the linear layers one by one into a new file: the same checkpoint gives the same bytes. */
 export function writeQuantizedBase(files: CheckpointFiles, bits: Bits, path: string): QuantizedBase {
   const config = readModelConfig(files);
-  const { tensors, zerosOffset, zerosBytes } = planQuantizedBase(config, bits);
+  const { tensors, zerosOffset, zerosBytes, bytes } = planQuantizedBase(config, bits);
   const locations = locateParameters(files, config, parameterLayout(config));
   const file = openSync(path, "wx", 0o600);
   try {
@@ -69,10 +70,21 @@ export function writeQuantizedBase(files: CheckpointFiles, bits: Bits, path: str
     }
     const zero = zeroCode(bits);
     writeAt(file, new Uint8Array(zerosBytes).fill(bits === 4 ? zero | (zero << 4) : zero), zerosOffset);
+  } catch (cause) {
+    throw fullDisk(path, bytes, cause);
   } finally {
     closeSync(file);
   }
   return { bits, path, tensors, zerosOffset };
+}
+
+/** A full disk as an MgrpoError; any other error as it is. */
+function fullDisk(path: string, bytes: number, cause: unknown): unknown {
+  const { code = "" } = cause as NodeJS.ErrnoException;
+  if (!/^(ENOSPC|EDQUOT)$/.test(code)) return cause;
+  const fault = `${path}: the disk is full (${code}), and the quantized base takes ${Math.ceil(bytes / 1e6)} MB`;
+  const advice = "free some space, or set TMPDIR to a folder on another disk";
+  return new MgrpoError("disk-full", `${fault}: ${advice}`, { cause });
 }
 
 function writeAt(file: number, bytes: Uint8Array, offset: number): void {
