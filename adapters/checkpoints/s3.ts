@@ -1,4 +1,5 @@
 /** @file CheckpointSource on an S3 prefix: `<prefix>/<checkpoint>/<file>`. */
+import { stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { GetObjectCommand, paginateListObjectsV2, type S3Client } from "@aws-sdk/client-s3";
 import { type CheckpointSource, type FileState, LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
@@ -27,7 +28,8 @@ export function openS3Source(url: string, options: S3SourceOptions = {}): Checkp
     const origin = `s3://${bucket}/${key}`;
     const tag = `${origin} ${etag} ${bytes}`;
     const known = await cache.findTag(tag);
-    if (known) {
+    // A power failure can leave a shorter copy.
+    if (known && (await stat(known.path)).size === bytes) {
       body.destroy();
       return { path: known.path, bytes, origin };
     }

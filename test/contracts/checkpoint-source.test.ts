@@ -146,6 +146,17 @@ test("a large S3 file whose cached copy is damaged is downloaded again", async (
   expect(readFileSync(path, "utf8")).toBe("weights");
 });
 
+test("a large S3 file whose cached copy is cut short, as by a power failure, is downloaded again", async () => {
+  const cache = openFileCache(join(directory, "cache", "short"));
+  const source = openS3Source("s3://mgrpo/ours", { cache, largeBytes: 3 });
+  const read = async () => (await source.read("step-1", ["model.safetensors"])).get("model.safetensors");
+  const file = await read();
+  if (!file || file instanceof Uint8Array) return expect.fail("the file was read into memory");
+  writeFileSync(file.path, "wei");
+  expect(await read()).toEqual(file);
+  expect(readFileSync(file.path, "utf8")).toBe("weights");
+});
+
 test("a file that a killed process left in the cache is removed a day later, by the next download; folders stay as they are", async () => {
   const cache = join(directory, "cache", "abandoned");
   mkdirSync(join(cache, "partial-folder"), { recursive: true });
