@@ -15,6 +15,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
 import { ADAPTER_CONFIG_FILE, readAdapter } from "../../engine/checkpoint/adapter.ts";
 import { checkContext } from "../../engine/checkpoint/config.ts";
+import { TENSOR_FILE_NAMES } from "../../engine/checkpoint/tensors.ts";
 import { checkCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
@@ -109,7 +110,13 @@ async function readBase(
   if (isEndpointPolicy(policy)) return new Map([[ENDPOINT_FILE, recordBytes(endpointOf(agent))]]);
   const setting = `agents.${name}.model`;
   if (policy.startsWith("recipe:")) return given ?? (await readFolder(model, setting));
-  const files = given ? await withBase(given, model, setting) : await readModel(model, setting);
+  const isServed = policy.startsWith(TINKER);
+  const read = () => (isServed ? readFolder(model, setting, false) : readModel(model, setting));
+  const files = given ? await withBase(given, model, setting) : await read();
+  if (isServed && files.has(ADAPTER_CONFIG_FILE)) {
+    const fault = `model of agent '${name}', ${model}: a Tinker server does not load an adapter`;
+    throw new MgrpoError("config-invalid", `${fault}: set the model to its base`);
+  }
   for (const file of REQUIRED_FILES) {
     if (files.has(file)) continue;
     throw new MgrpoError("checkpoint-damaged", `${fileIn(model, file)} is missing: agent '${name}' needs it`);
@@ -132,9 +139,6 @@ function checkBase(
 ): CheckpointFiles {
   const { model, policy, limits } = agent;
   if (policy.startsWith(TINKER)) {
-    if (files.has(ADAPTER_CONFIG_FILE)) {
-      throw new MgrpoError("config-invalid", "a Tinker server does not load an adapter: set the model to its base");
-    }
     checkTokenizer(name, files, readVocabulary(files), note);
     checkTools(name, agent, runner, files, note);
     return tinkerBase(
@@ -175,11 +179,12 @@ function withBase(files: CheckpointFiles, model: string, setting: string): Promi
   );
 }
 
-async function readFolder(given: string, setting: string): Promise<CheckpointFiles> {
+/** Unless `weighted`, the weights are neither read nor downloaded: they may outgrow this machine. */
+async function readFolder(given: string, setting: string, weighted = true): Promise<CheckpointFiles> {
   if (given.endsWith(".gguf")) throw notImported(given, setting);
-  if (!isHubModel(given)) return readFiles(given, setting);
-  const { folder, originOf } = await fetchHubModel(given, setting);
-  const files = await readFiles(folder, setting);
+  if (!isHubModel(given)) return readFiles(given, setting, weighted);
+  const { folder, originOf } = await fetchHubModel(given, setting, weighted);
+  const files = await readFiles(folder, setting, weighted);
   const withOrigin = (name: string, file: CheckpointFile) =>
     file instanceof Uint8Array ? file : { ...file, origin: originOf(name) };
   return new Map([...files].map(([name, file]) => [name, withOrigin(name, file)]));
@@ -192,14 +197,15 @@ function sourceOf(model: string, setting: string): readonly [source: CheckpointS
   throw new MgrpoError("config-invalid", `${setting}: '${model}' names no folder: write s3://<bucket>/<folder>`);
 }
 
-async function readFiles(model: string, setting: string): Promise<CheckpointFiles> {
+async function readFiles(model: string, setting: string, weighted: boolean): Promise<CheckpointFiles> {
   const [source, folder] = sourceOf(model, setting);
   const listing = await source.list(folder).catch((error: unknown) => {
     if (isMgrpoError(error, "not-found")) return undefined;
     throw error;
   });
-  const files = [...(listing?.get(folder)?.keys() ?? [])].filter((file) => CHECKPOINT_FILE.test(file)).sort();
-  if (files.length > 0) return source.read(folder, files);
+  const names = [...(listing?.get(folder)?.keys() ?? [])].filter((file) => CHECKPOINT_FILE.test(file)).sort();
+  const wanted = weighted ? names : names.filter((file) => !TENSOR_FILE_NAMES.test(file));
+  if (names.length > 0) return source.read(folder, wanted);
   const isFolder = !model.startsWith("s3://") && listing?.has(folder) === true;
   const fault = isFolder ? await noModelIn(model) : `no checkpoint folder '${model}': ${GIVE_MODEL}`;
   throw new MgrpoError("checkpoint-damaged", `${setting}: ${fault}`);
