@@ -2,6 +2,7 @@
  * @file Reads base models from folders, `s3://` prefixes or the hub and checks them before anything starts, so that a damaged one never reaches
  * a worker.
  */
+import { realpath } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { openFolderSource } from "../../adapters/checkpoints/folder.ts";
 import { openS3Source } from "../../adapters/checkpoints/s3.ts";
@@ -125,8 +126,21 @@ async function readBase(
     return checkBase(name, agent, team, files, note);
   } catch (error) {
     if (!isMgrpoError(error)) throw error;
-    throw new MgrpoError(error.code, `model of agent '${name}', ${model}: ${error.message}`, { cause: error.cause });
+    const remedy = isHubModel(model) ? await remedyInCache(error.message, model, setting) : "";
+    const message = `model of agent '${name}', ${model}: ${error.message}${remedy}`;
+    throw new MgrpoError(error.code, message, { cause: error.cause });
   }
+}
+
+/** How to download a damaged file of a hub model again: the cache keeps its copy until that is deleted. Empty for any other fault. */
+async function remedyInCache(fault: string, model: string, setting: string): Promise<string> {
+  const [, file] = /^([^:/]+): .*: download the file again/.exec(fault) ?? [];
+  if (file === undefined) return "";
+  // For an adapter, the damaged file may be its base's, in another folder.
+  const path = await fetchHubModel(model, setting, false)
+    .then(({ folder }) => realpath(join(folder, file)))
+    .catch(() => undefined);
+  return path === undefined ? "" : ` (to download it again, delete ${path} first)`;
 }
 
 /** The files that the agent's engine starts from: for a Tinker server, a pointer in place of the weights. */

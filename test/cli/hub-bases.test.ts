@@ -1,15 +1,16 @@
-/** @file Base models from the hub: what is downloaded for a Tinker server. */
-import { rmSync } from "node:fs";
+/** @file Base models from the hub: what is downloaded for a Tinker server, and how a damaged copy in the cache is replaced. */
+import { realpathSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { readBases } from "../../cli/local/base-models.ts";
 import { tinyCheckpoint } from "../engine/tiny.ts";
-import { type FakeHub, startHub, TOKEN } from "../fakes/hub-server.ts";
+import { COMMIT, type FakeHub, startHub, TOKEN } from "../fakes/hub-server.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
 import { configOf, modelFolders, ROOMY } from "./model-folders.ts";
 
 const { root } = modelFolders();
 const GENERATION = ["generation_config.json", Buffer.from("{}")] as const;
+const SNAPSHOT = join(root, "hub", "models--owner--tiny", "snapshots", COMMIT);
 let hub: FakeHub;
 
 beforeEach(async () => {
@@ -40,4 +41,21 @@ test("the weights of a model on a Tinker server are not downloaded, and its othe
   expect([...((await readBases(configOf("hf:owner/tiny"), "evaluate")).get("main")?.keys() ?? [])]).toContain(
     "model.safetensors",
   );
+});
+
+test("a file that is damaged in the cache is named by the path to delete, and is then downloaded again", async () => {
+  const config = configOf("hf:owner/tiny");
+  await readBases(config, "train");
+  const path = realpathSync(join(SNAPSHOT, "model.safetensors"));
+  truncateSync(path, 5000);
+  await expect(readBases(config, "train")).rejects.toMatchObject({
+    code: "checkpoint-damaged",
+    message: expect.stringMatching(
+      new RegExp(
+        `^model of agent 'main', hf:owner/tiny: model.safetensors: cut off .*: download the file again.* \\(to download it again, delete ${path} first\\)$`,
+      ),
+    ),
+  });
+  rmSync(path);
+  expect((await readBases(config, "train")).has("main")).toBe(true);
 });
