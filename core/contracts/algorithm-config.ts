@@ -4,15 +4,30 @@
  */
 import * as z from "zod";
 
-const MainReward = z.strictObject({
+/** An agent's own weights have no defaults: one that was left out would be the paper's, not the run's. */
+export const MainReward = z.strictObject({
   format: z.number().describe("Reward of a well-formed rollout."),
   correct: z.number().describe("Weight of the answer's correctness."),
 });
 
-const SubReward = z.strictObject({
+export const SubReward = z.strictObject({
   format: z.number().describe("Reward of a well-formed invocation."),
   correct: z.number().describe("Weight of the caller's correctness: in the paper, the main agent's in that rollout."),
   expert: z.number().describe("Weight of the expert's score of the subtask."),
+});
+
+/** A weight of the run, with the paper's value as its default. */
+const weight = (own: z.ZodNumber, paper: number) => own.default(paper).describe(own.description ?? "");
+
+const RunMainReward = z.strictObject({
+  format: weight(MainReward.shape.format, 0.1),
+  correct: weight(MainReward.shape.correct, 0.9),
+});
+
+const RunSubReward = z.strictObject({
+  format: weight(SubReward.shape.format, 0.1),
+  correct: weight(SubReward.shape.correct, 0.4),
+  expert: weight(SubReward.shape.expert, 0.5),
 });
 
 /** Bound of d. Resampling draws d trajectories for each rollout. */
@@ -96,8 +111,8 @@ export const CLIP_RANGES = {
 };
 
 export const AlgorithmSettings = z.strictObject({
-  mainReward: MainReward.default({ format: 0.1, correct: 0.9 }).describe("Reward of the main agent, eq 4."),
-  subReward: SubReward.default({ format: 0.1, correct: 0.4, expert: 0.5 }).describe("Reward of a sub-agent, eq 5."),
+  mainReward: RunMainReward.prefault({}).describe("Reward of the main agent, eq 4."),
+  subReward: RunSubReward.prefault({}).describe("Reward of a sub-agent, eq 5."),
   alignment: AlignmentConfig.prefault({}).describe("How the trajectories of a sub-agent are aligned between rollouts."),
   ratio: z
     .enum(["token", "sequence", "sequence-mean"])

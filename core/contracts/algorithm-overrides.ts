@@ -1,11 +1,17 @@
 /** @file Settings of the algorithm that an agent can override, and checks for settings that contradict others or would be ignored. */
 import * as z from "zod";
-import { type AlgorithmConfig, AlgorithmSettings, CLIP_RANGES, MAX_ALIGNED } from "./algorithm-config.ts";
+import {
+  type AlgorithmConfig,
+  AlgorithmSettings,
+  CLIP_RANGES,
+  MAX_ALIGNED,
+  MainReward,
+  SubReward,
+} from "./algorithm-config.ts";
 import type { ConfigFault } from "./config-fault.ts";
 
-const { mainReward, subReward, turnWeight, ratio, policyLoss, clipLow, clipHigh, entropy, tisCap, ratioMask } =
+const { turnWeight, ratio, policyLoss, clipLow, clipHigh, entropy, tisCap, ratioMask, overlongPenalty } =
   AlgorithmSettings.shape;
-const { overlongPenalty } = AlgorithmSettings.shape;
 
 const CLIP_RANGE_IF_ABSENT = "the default of its own ratio if that is set, otherwise as in algorithm";
 const NO_KL = "does nothing at kl.coefficient 0: remove it, or set kl.coefficient";
@@ -17,8 +23,8 @@ function own<S extends z.ZodType>(setting: { unwrap(): S }, what: string, absent
 
 /** Overrides of `algorithm` for one agent. */
 export const AlgorithmOverrides = z.strictObject({
-  mainReward: own(mainReward, "Main-agent reward"),
-  subReward: own(subReward, "Sub-agent reward"),
+  mainReward: own(MainReward.optional(), "Main-agent reward"),
+  subReward: own(SubReward.optional(), "Sub-agent reward"),
   alignment: z
     .strictObject({
       d: z.int().positive().max(MAX_ALIGNED).describe("Target number of this sub-agent's trajectories per rollout."),

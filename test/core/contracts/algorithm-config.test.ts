@@ -3,6 +3,7 @@
  * own settings override the run's.
  */
 import { expect, test } from "vitest";
+import { AlgorithmConfig } from "../../../core/contracts/algorithm-config.ts";
 import { algorithmOf } from "../../../core/contracts/algorithm-overrides.ts";
 import { RunConfig } from "../../../core/contracts/config.ts";
 
@@ -68,6 +69,22 @@ test.each<object>([
   { overlongPenalty: { bufferTokens: 99 } },
 ])("%o is accepted", (algorithm) => {
   expect(faultsOf(algorithm)).toEqual([]);
+});
+
+test("a weight of a reward can be set alone, and the others keep the paper's values; an agent's own reward needs all its weights", () => {
+  const { mainReward, subReward } = AlgorithmConfig.parse({ mainReward: { correct: 1 }, subReward: { expert: 0 } });
+  expect({ mainReward, subReward }).toEqual({
+    mainReward: { format: 0.1, correct: 1 },
+    subReward: { format: 0.1, correct: 0.4, expert: 0 },
+  });
+  const agents = {
+    main: { model: "m", delegates: ["sub"] },
+    sub: { model: "s", algorithm: { subReward: { expert: 0 } } },
+  };
+  expect(faultsOf({}, { agents })).toEqual([
+    expect.stringMatching(/^agents.sub.algorithm.subReward.format: .*undefined$/),
+    expect.stringMatching(/^agents.sub.algorithm.subReward.correct: .*undefined$/),
+  ]);
 });
 
 test("an entropy bonus is refused for a trained agent on a Tinker server", () => {
