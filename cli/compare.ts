@@ -17,7 +17,7 @@ import { type ComparisonDisplay, openProgress } from "./compare/progress.ts";
 import { hasStarted, identifyBases, provenanceOf } from "./compare/provenance.ts";
 import { type FinishedRun, hasRecord, readRecord, type TraceableRun } from "./compare/records.ts";
 import { refuseMismatchedRun, startedModels, trainRuns } from "./compare/runs.ts";
-import { checkStart, describeStart } from "./compare/start.ts";
+import { checkStart, describeQuestions, describeStart } from "./compare/start.ts";
 import { type ArmRuns, type Comparison, cumulativeTokens, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
 import { Findings } from "./local/findings.ts";
@@ -182,7 +182,7 @@ function writeResults(
     recipe,
     command: `${MGRPO} ${process.argv.slice(2).map(quoted).join(" ")}`,
     start: describeStart(options.arms, options),
-    questions: options.questions ?? "the recipe's",
+    questions: describeQuestions(options),
     seeds: [...seeds],
     missing,
   };

@@ -10,7 +10,7 @@ import { RunName } from "../../core/contracts/names.ts";
 import { OF_RECIPE } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
-import { policiesOf } from "../../core/training/resolve-config.ts";
+import { chosenBy, policiesOf, valueAt } from "../../core/training/resolve-config.ts";
 import { existingRun, findRun } from "../local/run-folder.ts";
 
 export interface Start {
@@ -74,14 +74,26 @@ function checkRun(run: string): void {
   if (!existsSync(checkpoints)) throw refusal(run, `${path} has no checkpoints: the run has not finished`);
 }
 
+/** A start, and the other settings of the comparison, which may choose models and questions too. */
+type Started = Start & { readonly set: readonly string[] };
+
 /** One line for the summary. */
-export function describeStart(arms: readonly Arm[], { from }: Start): string {
+export function describeStart(arms: readonly Arm[], { from, set }: Pick<Started, "from" | "set">): string {
+  const given = Object.entries(chosenBy(set)("agents") ?? {}).flatMap(([agent, settings]) => {
+    const model = valueAt(settings, "model");
+    return model === undefined ? [] : [`agents.${agent}.model=${model}`];
+  });
+  const others = given.length > 0 ? `, except for ${given.join(" and ")}` : "";
   const starts = arms.map((arm) => {
-    const models = describeSource(sourceOf(from, arm));
+    const models = `${describeSource(sourceOf(from, arm))}${others}`;
     return `${arm}: ${models}${arm === "main-only" ? ", with frozen sub-agents" : ""}`;
   });
   return starts.join("; ");
 }
+
+/** The file of the training questions, for the summary. */
+export const describeQuestions = ({ questions, set }: Pick<Started, "questions" | "set">): string =>
+  questions ?? String(chosenBy(set)("questions.train") ?? "the recipe's");
 
 function describeSource(source: string | undefined): string {
   if (source === undefined) return "the recipe's base models";

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { type CompareOptions, entriesOf, planRun } from "../../cli/compare/plan.ts";
 import { identifyBases, provenanceOf } from "../../cli/compare/provenance.ts";
 import { startedModels } from "../../cli/compare/runs.ts";
-import { checkStart, describeStart } from "../../cli/compare/start.ts";
+import { checkStart, describeQuestions, describeStart } from "../../cli/compare/start.ts";
 import { readBases } from "../../cli/local/base-models.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
@@ -107,15 +107,28 @@ test("what --from and --questions decide cannot be set; without these options, i
 });
 
 test("the summary says what each arm starts from, and which arm's sub-agents are frozen", () => {
-  expect(describeStart(["mgrpo", "main-only"], { from: [] })).toBe(
+  expect(describeStart(["mgrpo", "main-only"], { from: [], set: [] })).toBe(
     "mgrpo: the recipe's base models; main-only: the recipe's base models, with frozen sub-agents",
   );
-  expect(describeStart(["mgrpo", "main-only"], { from: ["s"] })).toBe(
+  expect(describeStart(["mgrpo", "main-only"], { from: ["s"], set: [] })).toBe(
     "mgrpo: the checkpoints of run s; main-only: the checkpoints of run s, with frozen sub-agents",
   );
-  expect(describeStart(["mgrpo", "main-only", "single-agent"], { from: ["models/warm", "single-agent=s"] })).toBe(
+  expect(
+    describeStart(["mgrpo", "main-only", "single-agent"], { from: ["models/warm", "single-agent=s"], set: [] }),
+  ).toBe(
     "mgrpo: the checkpoints in models/warm; main-only: the checkpoints in models/warm, with frozen sub-agents; single-agent: the checkpoints of run s",
   );
+});
+
+test("the summary names models and questions that --set chooses", () => {
+  const set = ["agents.main.model=warm/main", "steps=2", "questions.train=mine.jsonl"];
+  expect(describeStart(["mgrpo"], { from: [], set })).toBe(
+    "mgrpo: the recipe's base models, except for agents.main.model=warm/main",
+  );
+  expect(describeQuestions({ set })).toBe("mine.jsonl");
+  expect(describeQuestions({ set: ['questions={"train":"all.jsonl"}'] })).toBe("all.jsonl");
+  expect(describeQuestions({ questions: "q.jsonl", set: [] })).toBe("q.jsonl");
+  expect(describeQuestions({ set: [] })).toBe("the recipe's");
 });
 
 test.each([
@@ -147,7 +160,7 @@ test("a bare name means a run, even if a folder has the same name", () => {
   expect(() => checkStart(recipe, ["mgrpo"], { from: ["models"] })).toThrow(
     "--from models: the run has no agent 'searcher', which arm mgrpo needs",
   );
-  expect(describeStart(["mgrpo"], { from: ["models"] })).toBe("mgrpo: the checkpoints of run models");
+  expect(describeStart(["mgrpo"], { from: ["models"], set: [] })).toBe("mgrpo: the checkpoints of run models");
 });
 
 test("a hub model stays at the commit that a started run of the comparison recorded for the same name and revision", () => {
