@@ -284,14 +284,10 @@ test("a run with damaged records gets no machines and keeps the schedule on; the
 
 test("without a deployment nothing is scaled, and the metrics are still returned", async () => {
   const store = memoryStore();
-  const functions = openFunctions(
-    openContext(store, {
-      rewardsOf: async () => rewards,
-      controlsOf: () => {
-        throw new Error("there is nothing to open");
-      },
-    }),
-  );
+  const controlsOf = () => {
+    throw new Error("there is nothing to open");
+  };
+  const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards, controlsOf }));
   await functions.startRun(await prepare(store.objects, teamConfig()));
   expect(await functions.reconcile()).toEqual({
     metrics: { unserved: 2, runs: [{ run: "test", idleMinutes: 0, spent: 0 }] },
