@@ -166,11 +166,11 @@ export const AlgorithmSettings = z.strictObject({
     ),
   tisCap: z
     .number()
-    .positive()
+    .min(1)
     .nullable()
     .default(null)
     .describe(
-      "Truncated importance sampling: cap on the weight exp(trainer's log-prob before the step - sampler's log-prob). Null: off.",
+      "Truncated importance sampling: cap on the weight exp(trainer's log-prob before the step - sampler's log-prob), which is 1 without a difference. Null: off.",
     ),
   ratioMask: RatioMask.nullable()
     .default(null)

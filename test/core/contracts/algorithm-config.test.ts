@@ -53,6 +53,7 @@ test.each<[object, RegExp]>([
     /^algorithm\.ratioMask: it masks a ratio of 1, .*: set low \(2\) to at most 1, and high \(0\.5\) to at least 1$/,
   ],
   [{ ratioMask: { low: 1.1, high: 2 } }, /^algorithm\.ratioMask: it masks a ratio of 1/],
+  [{ tisCap: 0.5 }, /^algorithm\.tisCap: Too small/],
   [{ policyLoss: { kind: "dual-clip", c: 1 } }, /^algorithm\.policyLoss\.c: Too small/],
   [{ policyLoss: { kind: "clip", c: 3 } }, /^algorithm\.policyLoss: Unrecognized key: "c"/],
 ])("%o is refused", (algorithm, message) => {
