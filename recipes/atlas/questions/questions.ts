@@ -29,13 +29,13 @@ export function questionSet(seed: number): QuestionSet {
   return { train, heldOut: heldOutQuestions() };
 }
 
-interface Split {
+interface HeldOutSplit {
   readonly name: string;
   readonly questions: number;
   readonly worlds: { readonly first: number; readonly count: number };
 }
 
-const HELD_OUT: readonly Split[] = [
+const HELD_OUT: readonly HeldOutSplit[] = [
   { name: "development", questions: DEVELOPMENT_QUESTIONS, worlds: { first: REAL_WORLD.world, count: 1 } },
   { name: "test", questions: TEST_QUESTIONS, worlds: { first: REAL_WORLD.world, count: 1 } },
   { name: "confirmation", questions: CONFIRMATION_QUESTIONS, worlds: { first: 201, count: 12 } },

@@ -31,15 +31,19 @@ export function questionSet(seed: number): QuestionSet {
   return { train, heldOut: heldOutQuestions() };
 }
 
-interface Split {
+interface HeldOutSplit {
   readonly name: string;
   readonly questions: number;
   readonly worlds: { readonly first: number; readonly count: number };
 }
 
-const DEVELOPMENT: Split = { name: "development", questions: DEVELOPMENT_QUESTIONS, worlds: { first: 100, count: 1 } };
-const TEST: Split = { name: "test", questions: TEST_QUESTIONS, worlds: { first: REAL_WORLD.world, count: 1 } };
-const CONFIRMATION: Split = { name: "confirmation", questions: 320, worlds: { first: 201, count: 12 } };
+const DEVELOPMENT: HeldOutSplit = {
+  name: "development",
+  questions: DEVELOPMENT_QUESTIONS,
+  worlds: { first: 100, count: 1 },
+};
+const TEST: HeldOutSplit = { name: "test", questions: TEST_QUESTIONS, worlds: { first: REAL_WORLD.world, count: 1 } };
+const CONFIRMATION: HeldOutSplit = { name: "confirmation", questions: 320, worlds: { first: 201, count: 12 } };
 
 /** The same for every seed. */
 function heldOutQuestions(): Question[] {
@@ -49,7 +53,11 @@ function heldOutQuestions(): Question[] {
 }
 
 /** The kinds alternate. No question has the chain of look-ups of another one of the split, or of one of `others`. */
-function heldOutSplit({ name, questions, worlds }: Split, random: Random, others: readonly Question[]): Question[] {
+function heldOutSplit(
+  { name, questions, worlds }: HeldOutSplit,
+  random: Random,
+  others: readonly Question[],
+): Question[] {
   const seen = new Set(others.map((question) => factsOf(question).chain));
   const isNew = (draft: Draft) => isOn("held-out")(draft) && !seen.has(draft.chain);
   return Array.from({ length: questions }, (_, i) => {
