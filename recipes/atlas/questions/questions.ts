@@ -29,7 +29,8 @@ export function questionSet(seed: number): QuestionSet {
   return { train, heldOut: heldOutQuestions() };
 }
 
-interface HeldOutSplit {
+/** A part of the held-out questions, and the worlds that it is about. */
+export interface HeldOutSplit {
   readonly name: string;
   readonly questions: number;
   readonly worlds: { readonly first: number; readonly count: number };

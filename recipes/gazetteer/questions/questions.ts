@@ -9,7 +9,7 @@ import { type Random, stream } from "../../../core/random.ts";
 import { factsOf, REAL_WORLD } from "../../atlas/questions/facts.ts";
 import { type Draft, KINDS } from "../../atlas/questions/kinds.ts";
 import { taskOf } from "../../atlas/questions/look-up.ts";
-import { drawQuestion, factsOfDraft } from "../../atlas/questions/questions.ts";
+import { drawQuestion, factsOfDraft, type HeldOutSplit } from "../../atlas/questions/questions.ts";
 import { isOn, type Side } from "../../atlas/questions/split.ts";
 import { comparison, described, factQuestion, questionFor } from "./phrasings.ts";
 
@@ -29,12 +29,6 @@ export function questionSet(seed: number): QuestionSet {
     return record(`train-${i}`, kind, world, drawQuestion(kind, world, random, isOn("training")), "training", random);
   });
   return { train, heldOut: heldOutQuestions() };
-}
-
-interface HeldOutSplit {
-  readonly name: string;
-  readonly questions: number;
-  readonly worlds: { readonly first: number; readonly count: number };
 }
 
 const DEVELOPMENT: HeldOutSplit = {
