@@ -1,8 +1,9 @@
-/** @file Questions that need between 0 and 20 invocations of the searcher, to compare alignment methods. See README.md. */
+/** @file Questions that take between 0 and 20 invocations of the searcher, to compare alignment methods. See README.md. */
 import { join } from "node:path";
 import type { Recipe } from "../../core/recipe.ts";
 import { smallModel } from "../small-models/base-model.ts";
 import { callOpening } from "../small-models/tokenizer.ts";
+import { caseStudies } from "./case-studies.ts";
 import { CALLS_PER_TURN, plannerDemonstrations, searcherDemonstrations } from "./demonstrations.ts";
 import { DEVELOPMENT_QUESTIONS, questionSet } from "./questions.ts";
 
@@ -25,7 +26,7 @@ export const recipe: Recipe = {
         delegates: ["searcher"],
         limits: {
           turns: 8,
-          turnTokens: 72,
+          turnTokens: 80,
           contextTokens: CONTEXT_TOKENS,
           calls: CALLS_PER_TURN,
           responseCharacters: 120,
@@ -35,13 +36,13 @@ export const recipe: Recipe = {
       },
       searcher: {
         model: join(MODELS, "searcher"),
-        tools: ["lookup"],
+        tools: ["lookup", "survey"],
         limits: { turns: 3, turnTokens: 48, contextTokens: 160, calls: 1, responseCharacters: 120 },
         optimizer,
         engine,
       },
     },
-    // The paper's d. Questions need 0 to 20 invocations, so alignment duplicates some trajectories and drops others.
+    // The paper's d. Rollouts make 0 to 20 invocations, so alignment duplicates some trajectories and drops others.
     algorithm: { alignment: { d: 8 } },
     evaluation: {
       every: 15,
@@ -52,6 +53,7 @@ export const recipe: Recipe = {
     },
   }),
   questions: questionSet,
+  caseStudies,
   baseModels: [
     smallModel({
       agent: "main",
@@ -59,14 +61,16 @@ export const recipe: Recipe = {
       demonstrations: plannerDemonstrations,
       openings: [callOpening("delegate", "task", { agent: "searcher" }), callOpening("calculate", "expression")],
       tokens: 4_000_000,
+      shape: { layers: 3, width: 128, heads: 4, keyValueHeads: 2, ffn: 256 },
       contextTokens: CONTEXT_TOKENS,
     }),
     smallModel({
       agent: "searcher",
       folder: join(MODELS, "searcher"),
       demonstrations: searcherDemonstrations,
-      openings: [callOpening("lookup", "name")],
-      tokens: 1_500_000,
+      openings: [callOpening("lookup", "name"), callOpening("survey", "house")],
+      tokens: 4_000_000,
+      shape: { layers: 3, width: 96, heads: 4, keyValueHeads: 2, ffn: 256 },
     }),
   ],
 };

@@ -1,4 +1,4 @@
-/** @file A village's ledger: what every person owns, a function of the village's number. */
+/** @file A village's ledger: its houses, who lives in them and what everybody owns, a function of the village's number. */
 import { stream } from "../../core/random.ts";
 
 export const NAMES: readonly string[] = (
@@ -6,25 +6,57 @@ export const NAMES: readonly string[] = (
   "Yann Zoe Amir Bela Cora Dina Emil Faye Gus Hana Ivo Jana Kurt Lena Milo Nora"
 ).split(" ");
 
+const HOUSES: readonly string[] = "Alder Aspen Beech Birch Cedar Hazel Larch Linden Maple Oak Rowan Willow".split(" ");
+
+/** How many people live in each house of a village: all of NAMES. */
+export const HOUSE_SIZES = [4, 6, 10, 20] as const;
+
 export const FIELDS = ["hens", "boats", "coins", "goats", "bees", "nets"] as const;
 export type LedgerField = (typeof FIELDS)[number];
 export type LedgerEntry = Readonly<Record<LedgerField, number>>;
 
-/** Every quantity is below this. */
+/** Every quantity of a person is below this. */
 export const QUANTITY_LIMIT = 40;
 
-/** What a person of the village owns; undefined for an unknown name. */
-export function entryOf(village: number, name: string): LedgerEntry | undefined {
-  if (!NAMES.includes(name)) return undefined;
-  const random = stream("tally-village", village, name);
-  return Object.fromEntries(FIELDS.map((field) => [field, random.integer(QUANTITY_LIMIT)])) as LedgerEntry;
+export interface House {
+  readonly name: string;
+  readonly people: readonly string[];
 }
 
-/** `hens 4, boats 12, …`: a person's page in the ledger. */
+/** The village's houses, in the order of HOUSE_SIZES. */
+export function housesOf(village: number): readonly House[] {
+  const random = stream("tally-houses", village);
+  const people = random.choose(NAMES.length, NAMES.length).map((i) => NAMES[i] as string);
+  return random.choose(HOUSES.length, HOUSE_SIZES.length).map((house, i) => {
+    const before = HOUSE_SIZES.slice(0, i).reduce((sum, size) => sum + size, 0);
+    return { name: HOUSES[house] as string, people: people.slice(before, before + (HOUSE_SIZES[i] as number)) };
+  });
+}
+
+/** What a person of the village owns, or a house: the sum of what its people own. Undefined for an unknown name. */
+export function entryOf(village: number, name: string): LedgerEntry | undefined {
+  if (NAMES.includes(name)) return personalEntry(village, name);
+  const house = housesOf(village).find((one) => one.name === name);
+  const entries = house?.people.map((person) => personalEntry(village, person));
+  return entries && entryFrom((field) => entries.reduce((sum, entry) => sum + entry[field], 0));
+}
+
+function personalEntry(village: number, name: string): LedgerEntry {
+  const random = stream("tally-village", village, name);
+  return entryFrom(() => random.integer(QUANTITY_LIMIT));
+}
+
+const entryFrom = (quantityOf: (field: LedgerField) => number): LedgerEntry =>
+  Object.fromEntries(FIELDS.map((field) => [field, quantityOf(field)])) as LedgerEntry;
+
+/** `hens 4, boats 12, …`: the page of a person or a house in the ledger. */
 export const pageOf = (entry: LedgerEntry): string => FIELDS.map((field) => `${field} ${entry[field]}`).join(", ");
 
-/** A searcher's report: the number asked for, then the whole page that shows it. */
-export const reportOf = (value: number, page: string): string => `${value}: ${page}`;
+/** The report on a person: the number asked for, then the whole page that shows it. */
+export const personReport = (value: number, page: string): string => `${value}: ${page}`;
+
+/** The report on a house, such as `212 in all`. */
+export const houseReport = (value: number): string => `${value} in all`;
 
 export const taskOf = (field: LedgerField, name: string): string => `${field} of ${name}`;
 
