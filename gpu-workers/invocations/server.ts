@@ -130,6 +130,7 @@ const BACKLOG = 4096;
 export function serveApp(app: Hono, host: string, port: number): Promise<AppServer> {
   return new Promise((resolve, reject) => {
     const server = createAdaptorServer({ fetch: app.fetch });
+    keepPlatformInstances();
     server.listen({ host, port, backlog: BACKLOG }, () =>
       resolve({
         port: (server.address() as AddressInfo).port,
@@ -148,4 +149,21 @@ export function serveApp(app: Hono, host: string, port: number): Promise<AppServ
       reject(new MgrpoError("cannot-listen", message, { cause }));
     });
   });
+}
+
+/**
+ * The adapter replaces the global Request and Response by classes derived from them. What `fetch` returns stays an instance of these: apps
+ * and tools run in this process, and may check it.
+ */
+function keepPlatformInstances(): void {
+  const isInstance = Function.prototype[Symbol.hasInstance];
+  for (const replaced of [globalThis.Request, globalThis.Response]) {
+    const platform: unknown = Object.getPrototypeOf(replaced);
+    if (platform === Function.prototype) continue;
+    // A class that an app derives from one of them inherits this method.
+    const value = function (this: unknown, one: unknown): boolean {
+      return isInstance.call((this === replaced ? platform : this) as typeof Function, one);
+    };
+    Object.defineProperty(replaced, Symbol.hasInstance, { value, configurable: true });
+  }
 }

@@ -207,3 +207,14 @@ test("content that is neither text nor parts is refused, with the types expected
     /messages\.0\.content: .*expected string, received null, or .*expected array, received null/,
   );
 });
+
+test("in the gateway's process, what fetch and clone return are instances of the global Response and Request, but of no class of the app's own", async () => {
+  const { main } = await start();
+  const request = new Request(`${main.baseURL}/models`, { headers: { authorization: `Bearer ${main.apiKey}` } });
+  class OwnResponse extends Response {}
+  const response = await fetch(request.clone());
+  expect([response.status, response instanceof Response, response instanceof OwnResponse]).toEqual([200, true, false]);
+  expect([request instanceof Request, request.clone() instanceof Request]).toEqual([true, true]);
+  expect(new OwnResponse() instanceof OwnResponse && new OwnResponse() instanceof Response).toBe(true);
+  expect(([{}, null, "text"] as unknown[]).some((other) => other instanceof Response)).toBe(false);
+});
