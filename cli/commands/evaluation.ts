@@ -1,8 +1,8 @@
 /** @file Commands that evaluate or use a team (`eval`, `mine`, `ask` and `serve`), and `judge check`. */
 import { type Command, Option } from "commander";
 import { Attachments } from "../../core/contracts/evaluation-suite.ts";
-import { notNegative, path, port, positive, positiveInteger, share } from "../terminal/fail.ts";
-import { addToolBudgets, armOption, judgeOption, seedOption, settingOption } from "./options.ts";
+import { path, port, positive, positiveInteger, share } from "../terminal/fail.ts";
+import { addToolBudgets, armOption, judgeOption, seedOption, settingOption, temperatureOption } from "./options.ts";
 
 export function addEvaluation(program: Command): void {
   addEval(program);
@@ -149,11 +149,7 @@ function addAsk(program: Command): void {
       "a run that finished here, a recipe, a JSON team file, or openai:<base url>#<model>",
       "atlas",
     )
-    .addOption(
-      new Option("--temperature <n>", "sampling temperature; 0 is greedy")
-        .argParser(notNegative("--temperature"))
-        .default(0),
-    )
+    .addOption(temperatureOption("sampling temperature; 0 is greedy").default(0))
     .addOption(armOption())
     .addOption(seedOption().default(1))
     .addOption(settingOption())
@@ -175,12 +171,7 @@ function addServe(program: Command): void {
       "address to listen on; any address but a loopback one needs a key in MGRPO_SERVE_KEY",
       "127.0.0.1",
     )
-    .addOption(
-      new Option(
-        "--temperature <n>",
-        "sampling temperature for requests that set none (default: the training temperature)",
-      ).argParser(notNegative("--temperature")),
-    )
+    .addOption(temperatureOption("sampling temperature for requests that set none (default: the training temperature)"))
     .addOption(settingOption())
     .action(async (team, options) => (await import("../serve.ts")).serveTeam(team, options));
 }

@@ -1,7 +1,8 @@
 /** @file Arguments and options that several commands share. */
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
-import { integer, positive, positiveInteger } from "../terminal/fail.ts";
+import { MAX_TEMPERATURE } from "../../core/contracts/rollout.ts";
+import { integer, notNegative, positive, positiveInteger } from "../terminal/fail.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 
 export const recipeArgument = () => new Argument("<recipe>", "name of a recipe, or folder of your own recipe");
@@ -26,6 +27,12 @@ export const armOption = () => {
       throw new InvalidArgumentError(`Allowed choices are ${arms.join(", ")}${didYouMean(value, arms) || "."}`);
     });
 };
+export const temperatureOption = (description: string) =>
+  new Option("--temperature <n>", description).argParser((text: string) => {
+    const temperature = notNegative("--temperature")(text);
+    if (temperature <= MAX_TEMPERATURE) return temperature;
+    throw new InvalidArgumentError(`--temperature takes a number from 0 to ${MAX_TEMPERATURE}.`);
+  });
 export const judgeOption = () =>
   new Option("--judge <model>", "judge model: openai:<base url>#<model>, openai#<model> or bedrock#<model>");
 

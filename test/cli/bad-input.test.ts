@@ -143,6 +143,12 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["an empty folder, as an unset variable gives it", ["import", "model.gguf", "--to", ""], /--to takes a path/],
   ["an empty folder for supervised training", ["sft", RELAY, "--to", ""], /--to takes a path/],
   ["pretraining on no tokens", ["pretrain", "atlas", "--tokens", "0"], /--tokens takes a whole number above 0/],
+  [
+    "a question at a temperature above the limit",
+    ["ask", "why?", "--temperature", "11"],
+    /takes a number from 0 to 10\b/,
+  ],
+  ["a server whose temperature is above the limit", ["serve", "x", "--temperature", "11"], /a number from 0 to 10\b/],
   ["an unknown tool", trainRelay("bad", "--set", 'agents.searcher.tools=["sextant"]'), /'sextant'/],
   ["stale rollouts without a correction", trainRelay("bad", "--set", "staleness=1"), /set algorithm\.tisCap=2/],
   ["a run name that is not a path segment", trainRelay("a/b"), /run: 1 to 63 letters/],
