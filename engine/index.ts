@@ -5,6 +5,7 @@
  */
 
 import * as z from "zod";
+import { EngineConfig, engineFaults } from "../core/contracts/engine.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, EngineOptions, PolicyEngine, Sampler, Trainer } from "../core/ports.ts";
@@ -47,7 +48,8 @@ export interface OpenOptions extends Partial<EngineOptions> {
  * Opens a sampler on a checkpoint. Defaults: one thread, 32 KV-cache slots, the model's own context (at most 4096 tokens).
  * Close it when done. It keeps the weights of `files`, so after a training step open another on `updated(files, await trainer.save())`.
  * Rejects with MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the reason, or `config-invalid` for an
- * option that cannot work, such as an unknown policy or a context that is too long for the model. With a Tinker server,
+ * option that cannot work, such as an unknown policy or a context that is too long for the model, or that the policy or the
+ * provider would ignore, as in a run's config (`engineFaults`). With a Tinker server,
  * also with `endpoint-unavailable` or `endpoint-refused`; with the compiled engine, also with `deadline` beyond `limits`, or with
  * `worker-unavailable` if its thread ends.
  */
@@ -104,7 +106,8 @@ export function openEngine(
 const MAXIMUM_DEFAULT_CONTEXT = 4096;
 
 /** With a `slots` of NaN, for instance, an engine would wait forever for a slot. */
-const Counts = z.object({
+const Options = z.object({
+  ...EngineConfig.shape,
   threads: z.int().positive(),
   slots: z.int().positive(),
   contextTokens: z.int().positive(),
@@ -117,6 +120,11 @@ function engineOptions(files: CheckpointFiles, { policy = "compiled", ...given }
   const longest = policy.startsWith(TINKER) ? undefined : longestContext(files);
   const contextTokens = Math.min(MAXIMUM_DEFAULT_CONTEXT, longest ?? MAXIMUM_DEFAULT_CONTEXT);
   const options = { threads: 1, slots: 32, microBatchTokens: 4096, contextTokens, ...given };
-  parse(Counts, options, "options", "config-invalid");
+  const engine = parse(Options, options, "options", "config-invalid");
+  const [ignored] = engineFaults({ opened: { policy, engine } });
+  if (ignored) {
+    const [path, fault] = ignored;
+    throw new MgrpoError("config-invalid", `options: ${path.at(-1)}: ${fault}`);
+  }
   return options;
 }

@@ -4,7 +4,7 @@ import type { EngineOptions, SampleRequest } from "../../core/ports.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { allOrNone, assignToLanes, laneCount, optionsOfLane } from "../../engine/compiled/lanes.ts";
 import { EngineThread } from "../../engine/compiled/thread.ts";
-import { openEngine, openSampler, openTrainer } from "../../engine/index.ts";
+import { type OpenOptions, openEngine, openSampler, openTrainer } from "../../engine/index.ts";
 import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
 const AT_1 = { temperature: 1, topP: 1, topK: 0 };
@@ -114,6 +114,21 @@ test.each<[string, Partial<EngineOptions>]>([
     await expect(open(tinyCheckpoint(), options)).rejects.toMatchObject({
       code: "config-invalid",
       message: expect.stringContaining(`options: ${name}: `) as string,
+    });
+  }
+});
+
+test.each<[string, OpenOptions]>([
+  ["precision: bf16 needs engine.provider cuda, not 'cpu'", { precision: "bf16" }],
+  ["precision: bf16 needs policy 'compiled', not 'eager'", { policy: "eager", precision: "bf16" }],
+  ["quantization: needs policy 'compiled', not 'eager'", { policy: "eager", quantization: "int4" }],
+  ["weightPacking: needs policy 'compiled', not 'eager'", { policy: "eager", weightPacking: "on" }],
+  ["provider: does nothing with policy 'eager'", { policy: "eager", provider: "cuda" }],
+])("an option that the engine would ignore is refused: %s", async (fault, options) => {
+  for (const open of [openSampler, openTrainer]) {
+    await expect(open(tinyCheckpoint(), options)).rejects.toMatchObject({
+      code: "config-invalid",
+      message: expect.stringContaining(`options: ${fault}`) as string,
     });
   }
 });
