@@ -59,13 +59,18 @@ export function checkTrainingSequence(sequence: TrainingSequence, loss: Loss): v
   }
 }
 
-const SampleLimits = z.object({ maxTokens: z.int().nonnegative(), sampling: Sampling });
+const SampleFields = z.object({
+  maxTokens: z.int().nonnegative(),
+  stop: z.array(z.array(z.int(), "must be a list of token ids: write [[token]] for one token")),
+  sampling: Sampling,
+  stream: z.array(z.union([z.string(), z.number()])),
+});
 
 export function checkSampleRequest(request: SampleRequest, vocabulary: number, contextTokens: number): void {
   checkTokens(request.tokens, vocabulary, contextTokens);
   const name = `sequence '${request.sequence}'`;
   if (request.tokens.length === 0) throw new MgrpoError("config-invalid", `${name}: an empty prompt predicts nothing`);
-  parse(SampleLimits, request, name, "config-invalid");
+  parse(SampleFields, request, name, "config-invalid");
 }
 
 /** Other values make weights NaN, or are mistakes, such as a negative learning rate. `scale`: the factor of the gradient. */

@@ -93,6 +93,9 @@ test.each<[Partial<Record<keyof SampleRequest, unknown>>, string]>([
   [sampled({ topP: 0 }), "sampling.topP: "],
   [sampled({ topK: 0.5 }), "sampling.topK: "],
   [{ tokens: [] }, "an empty prompt predicts nothing"],
+  [{ stop: undefined }, "stop: "],
+  [{ stop: [3] }, "stop.0: must be a list of token ids: write [[token]] for one token"],
+  [{ stream: 7 }, "stream: "],
 ])("a sample request with %o is refused", (changes, message) => {
   const changed = { ...request, ...changes } as SampleRequest;
   expect(() => checkSampleRequest(changed, 10, 10)).toThrow(
@@ -105,4 +108,15 @@ test.each<[Partial<Record<keyof SampleRequest, unknown>>, string]>([
 
 test("greedy requests and those for no tokens are accepted", () => {
   checkSampleRequest({ ...request, maxTokens: 0, ...sampled({ temperature: 0 }) }, 10, 10);
+});
+
+test("a request without the name of its random stream is refused, and later ones are answered", async () => {
+  const sampler = await compiledEngine.openSampler(tinyCheckpoint(), { ...OPTIONS, slots: 1 });
+  const nameless = { ...request, sequence: "nameless", stream: undefined } as unknown as SampleRequest;
+  await expect(sampler.sample(nameless)).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringContaining("sequence 'nameless': stream: ") as string,
+  });
+  expect((await sampler.sample(request)).tokens).toHaveLength(3);
+  await sampler.close();
 });
