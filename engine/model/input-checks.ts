@@ -42,7 +42,16 @@ export function checkTemperature(temperature: number): void {
   parse(Temperature, temperature, "temperature", "config-invalid");
 }
 
+/** Infinity: no bound. */
+const ClipRange = z.custom<number>((value) => typeof value === "number" && !Number.isNaN(value), "must be a number");
+const LossSettings = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("linear") }),
+  z.object({ kind: z.literal("linear-entropy") }),
+  z.object({ kind: z.literal("clipped-token"), clipLow: ClipRange, clipHigh: ClipRange }),
+]);
+
 export function checkTrainingSequence(sequence: TrainingSequence, loss: Loss): void {
+  parse(LossSettings, loss, "loss", "config-invalid");
   const { tokens, weights_T, advantages_T, behaviorLogProbs_T, entropyWeights_T } = sequence;
   const needed: Readonly<Record<string, Float32Array | undefined>> = {
     linear: { weights_T },

@@ -24,6 +24,19 @@ test.each<[Loss, Partial<TrainingSequence>, string]>([
   );
 });
 
+test.each<[unknown, string]>([
+  [{ kind: "clipped" }, "loss: kind: "],
+  [{ kind: "clipped-token", clipHigh: 0.2 }, "loss: clipLow: must be a number"],
+  [{ kind: "clipped-token", clipLow: 0.2, clipHigh: Number.NaN }, "loss: clipHigh: must be a number"],
+])("a loss of %o is refused: it would compute nothing, or NaN", (loss, message) => {
+  const zeros = new Float32Array(2);
+  const sequence = { tokens: [1, 2], weights_T: zeros, advantages_T: zeros, behaviorLogProbs_T: zeros };
+  expect(() => checkTrainingSequence(sequence, loss as Loss)).toThrow(
+    expect.objectContaining({ code: "config-invalid", message: expect.stringContaining(message) as string }),
+  );
+  checkTrainingSequence(sequence, { kind: "clipped-token", clipLow: 0.2, clipHigh: Number.POSITIVE_INFINITY });
+});
+
 test.each<[string, PolicyEngine]>([
   ["compiled", compiledEngine],
   ["eager", eagerEngine],
