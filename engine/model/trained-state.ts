@@ -41,6 +41,10 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
   /** The gradient at the last `gradientNorm`; empty if there was none since the last `optimizerStep` or `load`. */
   let measured = new Float32Array();
   let adam = readOptimizer(files, layout.length);
+  const dropGradient = () => {
+    gradient.fill(0);
+    measured = new Float32Array();
+  };
   return {
     config,
     lora,
@@ -49,11 +53,13 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
     gradient,
     async optimizerStep(optimizer: OptimizerConfig, scale = 1) {
       checkOptimizerStep(optimizer, scale);
-      checkGradient(gradient);
-      const gradientNorm = adamStep(weights, gradient, adam, optimizer, scale, undecayed(layout, optimizer));
-      gradient.fill(0);
-      measured = new Float32Array();
-      return { gradientNorm };
+      try {
+        checkGradient(gradient);
+        return { gradientNorm: adamStep(weights, gradient, adam, optimizer, scale, undecayed(layout, optimizer)) };
+      } finally {
+        // Also after a refusal: later gradients would be added to one that is not finite.
+        dropGradient();
+      }
     },
     async gradientNorm() {
       const norm = Math.sqrt(gradient.reduce((sum, g, i) => sum + (g - (measured[i] ?? 0)) ** 2, 0));
@@ -76,8 +82,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
       const loaded = lora ? adapterWeights(given, config, lora) : parseCheckpoint(given).weights;
       adam = readOptimizer(from, layout.length);
       weights.set(loaded);
-      gradient.fill(0);
-      measured = new Float32Array();
+      dropGradient();
     },
   };
 }

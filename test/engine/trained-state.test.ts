@@ -25,6 +25,18 @@ test.each([
   expect(stateOf(state)).toEqual(before);
 });
 
+test("a gradient that is not finite is refused and dropped: weights and moments stay, and the next batch is trained on", async () => {
+  const [state, undisturbed] = [openTrainedState(tinyCheckpoint()), openTrainedState(tinyCheckpoint())];
+  state.gradient.fill(Number.NaN);
+  await expect(state.optimizerStep(OptimizerConfig.parse({}))).rejects.toMatchObject({ code: "run-halted" });
+  expect(stateOf(state)).toEqual(stateOf(undisturbed));
+  for (const one of [state, undisturbed]) {
+    one.gradient.fill(0.5);
+    await one.optimizerStep(OptimizerConfig.parse({}));
+  }
+  expect(stateOf(state)).toEqual(stateOf(undisturbed));
+});
+
 test("after a load or a step, gradientNorm measures the gradient from zero", async () => {
   const state = openTrainedState(tinyCheckpoint());
   const norms: number[] = [];
