@@ -37,6 +37,8 @@ const K = 8;
 const TURNS = 8;
 const TURN_TOKENS = 40;
 const CONTEXT_TOKENS = 640;
+/** Of sampling, and so of the log-probs that the trainer compares with those of the sampler. */
+const TEMPERATURE = 1;
 const ENGINE = { threads: 2, slots: 64, contextTokens: CONTEXT_TOKENS };
 const OPTIMIZER = { learningRate: 8e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
 
@@ -76,7 +78,7 @@ export async function train(steps: number, print: (line: string) => void = conso
     const rewards_QK = groups.map((group, q) => group.map((rollout) => rewardOf(rollout, questions[q])));
     const advantages_QK = rewards_QK.map((rewards_K) => advantagesOf(rewards_K));
     const batch = batchOf(groups.flat(), advantages_QK.flat());
-    await trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }, 1);
+    await trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }, TEMPERATURE);
     const { gradientNorm } = await trainer.optimizerStep(OPTIMIZER, 1 / QUESTIONS);
     checkpoint = updated(checkpoint, await trainer.save());
 
@@ -113,7 +115,7 @@ async function rollOut(sampler: Sampler, question: Question, step: number, group
       tokens: [...tokens],
       maxTokens: Math.min(TURN_TOKENS, CONTEXT_TOKENS - tokens.length),
       stop: [[tokenizer.endOfTurn]],
-      sampling: { temperature: 1, topP: 1, topK: 0 },
+      sampling: { temperature: TEMPERATURE, topP: 1, topK: 0 },
       stream: [SEED, "sample", step, group, k, turn],
     });
     positions_A.push(...sample.tokens.map((_, i) => tokens.length + i));

@@ -43,6 +43,8 @@ const QUESTIONS = 16;
 const K = 8;
 /** Aligned searcher trajectories per rollout that calls the searcher (eq 11). */
 const D = 4;
+/** Of sampling, and so of the log-probs that the trainer compares with those of the sampler. */
+const TEMPERATURE = 1;
 const ENGINE = { threads: 1, slots: 64 };
 const OPTIMIZER = { learningRate: 8e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
 const ADVANTAGE = { advantageScale: "std", epsilon: 1e-6 } as const;
@@ -175,7 +177,7 @@ async function converse(
         tokens: [...tokens],
         maxTokens: command.maxTokens,
         stop: [[tokenizer.endOfTurn]],
-        sampling: { temperature: 1, topP: 1, topK: 0 },
+        sampling: { temperature: TEMPERATURE, topP: 1, topK: 0 },
         stream: [SEED, "sample", sequence, command.turn],
       });
       positions_A.push(...sample.tokens.map((_, i) => tokens.length + i));
@@ -284,7 +286,7 @@ export async function learn(agent: Agent, entries: readonly ScoredTrajectory[]):
       behaviorLogProbs_T: spread(logProbs_A),
     };
   });
-  await agent.trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }, 1);
+  await agent.trainer.forwardBackward(batch, { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 }, TEMPERATURE);
   await agent.trainer.optimizerStep(OPTIMIZER, 1 / new Set(entries.map(({ group }) => group)).size);
   agent.checkpoint = updated(agent.checkpoint, await agent.trainer.save());
 }
