@@ -129,8 +129,8 @@ const BACKLOG = 4096;
 /** Rejects with `cannot-listen`. */
 export function serveApp(app: Hono, host: string, port: number): Promise<AppServer> {
   return new Promise((resolve, reject) => {
-    const server = createAdaptorServer({ fetch: app.fetch });
-    keepPlatformInstances();
+    // Apps and tools run in this process: for them, Request and Response stay the platform's.
+    const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false });
     server.listen({ host, port, backlog: BACKLOG }, () =>
       resolve({
         port: (server.address() as AddressInfo).port,
@@ -149,21 +149,4 @@ export function serveApp(app: Hono, host: string, port: number): Promise<AppServ
       reject(new MgrpoError("cannot-listen", message, { cause }));
     });
   });
-}
-
-/**
- * The adapter replaces the global Request and Response by classes derived from them. What `fetch` returns stays an instance of these: apps
- * and tools run in this process, and may check it.
- */
-function keepPlatformInstances(): void {
-  const isInstance = Function.prototype[Symbol.hasInstance];
-  for (const replaced of [globalThis.Request, globalThis.Response]) {
-    const platform: unknown = Object.getPrototypeOf(replaced);
-    if (platform === Function.prototype) continue;
-    // A class that an app derives from one of them inherits this method.
-    const value = function (this: unknown, one: unknown): boolean {
-      return isInstance.call((this === replaced ? platform : this) as typeof Function, one);
-    };
-    Object.defineProperty(replaced, Symbol.hasInstance, { value, configurable: true });
-  }
 }

@@ -12,12 +12,6 @@ test.each([
   expect(readFileSync(join(ROOT, `examples/${name}.ts`), "utf8").split("\n").length - 1).toBeLessThanOrEqual(maxLines);
 });
 
-test.each(["loop", "team"])("examples/%s.ts samples and trains at one temperature, which has a name", (name) => {
-  const source = readFileSync(join(ROOT, `examples/${name}.ts`), "utf8");
-  expect(source).toMatch(/sampling: \{ temperature: TEMPERATURE,/);
-  expect(source).toMatch(/\.forwardBackward\(batch, \{.*\}, TEMPERATURE\)/);
-});
-
 const APPS = readdirSync(join(ROOT, "examples"))
   .map((name) => `examples/${name}/app.ts`)
   .filter((file) => existsSync(join(ROOT, file)));
