@@ -4,9 +4,10 @@
  */
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { Halt } from "../core/contracts/halt.ts";
+import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
 import { parse } from "../core/contracts/parse.ts";
-import { RunRecord } from "../core/contracts/records.ts";
-import { MgrpoError } from "../core/errors.ts";
+import { JobRecord, RunRecord } from "../core/contracts/records.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import { haltRun } from "../core/training/halt-run.ts";
 import { allRuns } from "../core/training/run-list.ts";
@@ -48,9 +49,20 @@ async function noRun({ table }: Store, run: string, names: ReturnType<typeof sto
 /** The resulting RUN record. */
 async function haltEvaluations(store: Store, finished: RunRecord): Promise<RunRecord> {
   const { run } = finished;
-  const { config } = await readStored(store, run);
-  if ((await readWait(store, config)) === undefined) return finished;
+  if (!(await hasEvaluationsLeft(store, run))) return finished;
   return parse(RunRecord, (await haltRun(store.table, run, BY_HAND)).item, `RUN '${run}'`);
+}
+
+/** Also tells from records that cannot be read, as after a change of release: a run that could not be halted would fail every tick for good. */
+async function hasEvaluationsLeft(store: Store, run: string): Promise<boolean> {
+  try {
+    const { config } = await readStored(store, run);
+    return (await readWait(store, config)) !== undefined;
+  } catch (error) {
+    if (!isMgrpoError(error, "record-damaged", "not-found")) throw error;
+    const jobs = await store.table.query(tableKeys.run(run).pk, tablePrefixes.jobs);
+    return jobs.some((job) => JobRecord.safeParse(job).data?.state !== "done");
+  }
 }
 
 /** `halt` writes to a store that several machines share. A local run is in no such store: only its own process can stop it. */
