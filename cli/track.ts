@@ -8,7 +8,7 @@ import { MetricsFile } from "./local/metrics-file.ts";
 import { readRun, readScoredAt } from "./local/read-records.ts";
 import { type RunFolder, runFolder } from "./local/run-folder.ts";
 import { readTracedRollouts } from "./local/traced-rollouts.ts";
-import { lockTrackers, Tracking } from "./local/tracking.ts";
+import { lockTrackers, removeStalePositions, Tracking } from "./local/tracking.ts";
 import { notesOf } from "./notes.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { clean } from "./terminal/clean.ts";
@@ -38,8 +38,9 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
 
 /** Returns the number of lines that the trackers have. */
 async function sendAll(source: Source, config: RunConfig, folder: RunFolder): Promise<number> {
-  const metrics = await readMetrics(source, folder.metrics);
   const { startedAt } = await source.read((store) => readRun(store, config.run));
+  removeStalePositions(folder);
+  const metrics = await readMetrics(source, folder.metrics);
   const noteOf = await notesOf(config.recipe);
   const trackers = openTrackers(
     config,

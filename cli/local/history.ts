@@ -10,6 +10,7 @@ import { MetricsFile } from "./metrics-file.ts";
 import { startOfProcess } from "./process-identity.ts";
 import { readSteps } from "./recorded-steps.ts";
 import { type RunFolder, type RunStatus, readStatus, writeStatus } from "./run-folder.ts";
+import { removeStalePositions } from "./tracking.ts";
 import { writeAtomically } from "./written-files.ts";
 
 export class RunHistory {
@@ -40,6 +41,7 @@ export class RunHistory {
     this.steps = readSteps(folder);
     // Removes a line that a kill cut short, so that the next record starts on its own line.
     if (existsSync(folder.steps)) writeAtomically(folder.steps, this.steps.map(lineOf).join(""));
+    removeStalePositions(folder);
     this.metrics = new MetricsFile(folder.metrics);
     for (const summary of this.steps) this.metrics.addStep(summary);
     this.save("running");

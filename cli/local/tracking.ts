@@ -7,7 +7,7 @@
  *
  * What is unsent at the end is sent by `mgrpo track <run>`, or when the run is resumed. Only one process at a time sends a run's metrics.
  */
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import { lockDirectory } from "../../adapters/local-cloud/lock.ts";
@@ -37,6 +37,11 @@ const FINISH_SECONDS = 10;
  */
 export const lockTrackers = ({ trackersLock }: RunFolder, instead: string): Promise<() => Promise<void>> =>
   lockDirectory(trackersLock, { code: "tracker-unavailable", instead });
+
+/** Positions count the lines of metrics.jsonl, so they go with it. Call before that file is opened, which may recreate it in another order. */
+export function removeStalePositions({ metrics, trackers }: RunFolder): void {
+  if (!existsSync(metrics)) rmSync(trackers, { force: true });
+}
 
 export interface TrackingOptions {
   readonly trackers: readonly Tracker[];

@@ -1,14 +1,15 @@
 /** @file `mgrpo track` of a run whose steps were closed elsewhere, and of one whose metrics another process sends. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { builtModule } from "../../built-module.ts";
 import { createRunFolder, runFolder } from "../../cli/local/run-folder.ts";
 import { lockTrackers } from "../../cli/local/tracking.ts";
 import { trainLocally } from "../../cli/local/train-locally.ts";
 import { expiryOf } from "../../core/training/retention.ts";
+import { serveHttp } from "../fakes/http-server.ts";
 import { parsedLines, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 import { recordRun } from "./recorded-run.ts";
@@ -28,6 +29,25 @@ test("a step's line has the time at which its last rollout was scored, not that 
   };
   expect(await times()).toEqual([[1, 1_700_000_100_000]]);
   expect(await times()).toEqual([[1, 1_700_000_100_000]]);
+});
+
+test("metrics that are deleted are sent again, in full", async () => {
+  let requests = 0;
+  onTestFinished(() => void vi.unstubAllEnvs());
+  vi.stubEnv(
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    await serveHttp((request, response) => {
+      requests += 1;
+      request.resume().on("end", () => response.writeHead(200, { "content-type": "application/x-protobuf" }).end());
+    }),
+  );
+  const track = () => printed("track", config.run, "--to", "otlp");
+  await recordRun(folder);
+  for (let time = 0; time < 2; time++) await track();
+  expect(requests).toBe(1);
+  rmSync(join("runs", config.run, "metrics.jsonl"));
+  await track();
+  expect(requests).toBe(2);
 });
 
 const SENDER = `
