@@ -1,5 +1,5 @@
 /** @file `mgrpo track`: sends the metrics of a run, in this folder or in the store that the environment names, to its trackers. */
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { openTrackers } from "../adapters/trackers/open.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { TrackerName } from "../core/contracts/tracking.ts";
@@ -40,7 +40,7 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
 async function sendAll(source: Source, config: RunConfig, folder: RunFolder): Promise<number> {
   const { startedAt } = await source.read((store) => readRun(store, config.run));
   removeStalePositions(folder);
-  const metrics = await readMetrics(source, folder.metrics);
+  const metrics = await readMetrics(source, folder, startedAt);
   const noteOf = await notesOf(config.recipe);
   const trackers = openTrackers(
     config,
@@ -63,10 +63,11 @@ async function sendAll(source: Source, config: RunConfig, folder: RunFolder): Pr
  * A step that the file lacks gets the time at which its last rollout was scored, if that is recorded. An evaluation that it lacks gets the
  * current time, since the time of an evaluation is not recorded.
  */
-async function readMetrics(source: Source, path: string): Promise<MetricsFile> {
+async function readMetrics(source: Source, folder: RunFolder, startedAt: number): Promise<MetricsFile> {
   const summaries = await source.summaries();
   // Read after the summaries: a process that trains the run without trackers holds no lock, and may be adding lines of the same steps.
-  const metrics = new MetricsFile(path);
+  const metrics = new MetricsFile(folder.metrics);
+  refuseEarlierRun(metrics, folder, source.config.run, startedAt);
   const missing = summaries.filter(({ step }) => !metrics.hasStep(step));
   if (missing.length > 0)
     await source.read(async (store) => {
@@ -75,6 +76,21 @@ async function readMetrics(source: Source, path: string): Promise<MetricsFile> {
     });
   for (const evaluation of source.evaluations) metrics.addEvaluation(evaluation);
   return metrics;
+}
+
+/** The folder of a run in a store may hold the metrics of a deleted run of the same name, whose lines would stand for those of this one. */
+function refuseEarlierRun(
+  { lines }: MetricsFile,
+  { config, metrics }: RunFolder,
+  run: string,
+  startedAt: number,
+): void {
+  const isEarlier = lines.some(({ source, time }) => source === "step" && time < startedAt);
+  if (existsSync(config) || !isEarlier) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `${metrics} has steps from before run '${run}' started, so they are an earlier run's of that name: remove this file, and repeat the command to recreate it`,
+  );
 }
 
 function endOf(state: string): "finished" | "failed" | undefined {

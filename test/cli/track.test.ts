@@ -8,12 +8,14 @@ import { builtModule } from "../../built-module.ts";
 import { createRunFolder, runFolder } from "../../cli/local/run-folder.ts";
 import { lockTrackers } from "../../cli/local/tracking.ts";
 import { trainLocally } from "../../cli/local/train-locally.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { expiryOf } from "../../core/training/retention.ts";
 import { serveHttp } from "../fakes/http-server.ts";
+import { openLocalStore } from "../fakes/local-store.ts";
 import { parsedLines, workHere } from "./command-line.ts";
 import { printed } from "./printed.ts";
 import { recordRun } from "./recorded-run.ts";
-import { config, groups } from "./records.ts";
+import { config, fillFinishedRun, groups, RUN } from "./records.ts";
 
 const folder = workHere();
 
@@ -48,6 +50,28 @@ test("metrics that are deleted are sent again, in full", async () => {
   rmSync(join("runs", config.run, "metrics.jsonl"));
   await track();
   expect(requests).toBe(2);
+});
+
+test("the metrics of a deleted run in a store are not taken for those of a new run of the same name", async () => {
+  const { close, table, ...store } = await openLocalStore();
+  onTestFinished(close);
+  const run = RUN;
+  await fillFinishedRun({ table, ...store });
+  await store.objects.commit(objectKeys.config(run), new TextEncoder().encode(JSON.stringify(config)));
+  const removeFolder = () => rmSync(join("runs", run), { recursive: true, force: true });
+  removeFolder();
+  onTestFinished(removeFolder);
+  const track = () => printed("track", run, "--to", "tensorboard");
+  const sent = await track();
+  expect(await track()).toBe(sent);
+  await table.update({ key: tableKeys.run(run), set: [[["startedAt"], Date.now() + 1]], when: [] });
+  const path = join(folder, "runs", run, "metrics.jsonl");
+  await expect(track()).rejects.toMatchObject({
+    code: "config-invalid",
+    message: `${path} has steps from before run '${run}' started, so they are an earlier run's of that name: remove this file, and repeat the command to recreate it`,
+  });
+  rmSync(path);
+  expect(await track()).toBe(sent);
 });
 
 const SENDER = `
