@@ -3,18 +3,25 @@ import { expect, test } from "vitest";
 import { RunLoader, revisionOf, stepRevisionOf } from "../../ui/app/run-loader.ts";
 import type { RunView } from "../../ui/views.ts";
 
-/** The API of a run whose steps are 2 and 3, since the scores of the first two have expired; `close` adds a step; `remove` removes all. */
+/**
+ * The API of a run whose steps are 2 and 3, since the scores of the first two have expired; `close` adds a step; `remove` removes all, and lets
+ * the next steps take `seconds`.
+ */
 function growingRun() {
   const steps = [2, 3];
+  let seconds = 1;
   const asked: string[] = [];
   return {
     asked,
     close: (step: number) => void steps.push(step),
-    remove: () => void steps.splice(0),
+    remove(next: number) {
+      steps.splice(0);
+      seconds = next;
+    },
     async read(path: string) {
       asked.push(path);
       const from = Number(/from=(\d+)$/.exec(path)?.[1]);
-      const perStep = steps.filter((step) => step >= from).map((step) => ({ step }));
+      const perStep = steps.filter((step) => step >= from).map((step) => ({ step, seconds }));
       return { view: { run: "tiny", step: (steps.at(-1) ?? -1) + 1, perStep } as unknown as RunView };
     },
   };
@@ -29,7 +36,7 @@ test("a step is loaded once, even if the scores of the first steps have expired"
   await load("4 running");
   close(4);
   await load("5 running");
-  expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=4"]);
+  expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=3"]);
   expect(shown).toEqual([
     [2, 3],
     [2, 3, 4],
@@ -43,11 +50,24 @@ test("another run that begins under the same name is shown without the steps of 
   const load = (revision: string) =>
     loader.load(revision, ({ view }) => shown.push(view?.perStep.map(({ step }) => step)));
   await load("4 running");
-  remove();
+  remove(2);
   close(0);
   await load("1 running");
-  expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=4", "/api/runs/tiny?from=0"]);
+  expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=3", "/api/runs/tiny?from=0"]);
   expect(shown).toEqual([[2, 3], [0]]);
+});
+
+test("another run of the same name that has more steps is shown without the steps of the run before it", async () => {
+  const { close, remove, read } = growingRun();
+  const loader = new RunLoader("tiny", read);
+  const shown: unknown[] = [];
+  const load = (revision: string) =>
+    loader.load(revision, ({ view }) => shown.push(view?.perStep.map(({ step, seconds }) => [step, seconds])));
+  await load("4 running");
+  remove(2);
+  for (const step of [0, 1, 2, 3, 4]) close(step);
+  await load("5 running");
+  expect(shown[1]).toEqual([0, 1, 2, 3, 4].map((step) => [step, 2]));
 });
 
 test("a revision that arrives during a load is loaded after it", async () => {
@@ -56,7 +76,7 @@ test("a revision that arrives during a load is loaded after it", async () => {
   const first = loader.load("4 running", () => {});
   close(4);
   await Promise.all([first, loader.load("5 running", () => {})]);
-  expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=4"]);
+  expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=3"]);
 });
 
 test("a load that failed is repeated until it succeeds, although no other revision arrives", async () => {

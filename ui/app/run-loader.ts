@@ -63,15 +63,19 @@ export class RunLoader {
     });
   }
 
-  /** The run, with the known steps and those after them. A run with fewer steps is another one of the same name: all of its steps are loaded. */
+  /**
+   * The run, with the known steps and those after them. The newest known step is loaded again: unless it is as before, this is another run of the
+   * same name, and all of its steps are loaded.
+   */
   async #loadNew(): Promise<LoadedRun> {
     const before = this.#known?.perStep ?? [];
+    const last = before.at(-1);
     // Not the number of known steps: the scores of the first steps may have expired.
-    const from = (before.at(-1)?.step ?? -1) + 1;
-    const next = await this.#read(`/api/runs/${this.run}?from=${from}`);
+    const next = await this.#read(`/api/runs/${this.run}?from=${last?.step ?? 0}`);
     if (!next.view) return next;
-    const isAnother = next.view.step < from;
-    this.#known = isAnother ? undefined : { ...next.view, perStep: [...before, ...next.view.perStep] };
+    const { perStep } = next.view;
+    const isAnother = last !== undefined && JSON.stringify(perStep[0]) !== JSON.stringify(last);
+    this.#known = isAnother ? undefined : { ...next.view, perStep: [...before.slice(0, -1), ...perStep] };
     return this.#known ? { view: this.#known } : this.#loadNew();
   }
 }
