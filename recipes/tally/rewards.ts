@@ -26,7 +26,7 @@ export const rewards: Rewards = {
   },
 };
 
-interface Judgment {
+interface JudgedReport {
   /** Otherwise about a house. */
   readonly isAboutPerson: boolean;
   /** Whether the searcher looked up, or surveyed, what the task names. */
@@ -38,7 +38,7 @@ interface Judgment {
 }
 
 /** Undefined for a text that is not a task in that village. */
-export function judge(village: number, { prompt, turns, answer }: Conversation): Judgment | undefined {
+export function judge(village: number, { prompt, turns, answer }: Conversation): JudgedReport | undefined {
   const task = parseTask(prompt);
   const entry = task && entryOf(village, task.name);
   if (!task || !entry) return undefined;
