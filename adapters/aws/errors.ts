@@ -38,6 +38,12 @@ const MEANINGS: readonly Meaning[] = [
     code: "config-invalid",
     predicate: "has another program's table of this name, whose key is not (pk, sk): choose another MGRPO_TABLE",
   },
+  {
+    when: /^InvalidBucketName:|^EndpointError: Invalid ARN|at 'tableName' failed|Invalid table\/index name/,
+    code: "config-invalid",
+    predicate:
+      "can have no table or bucket of this name: set MGRPO_TABLE and MGRPO_BUCKET to plain names, not to URLs, paths or ARNs",
+  },
   { when: /^(ValidationException|SerializationException):/, code: "record-damaged", predicate: "cannot store this" },
   {
     when: /^CredentialsProviderError: .*aws sso login/,

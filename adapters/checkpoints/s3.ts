@@ -94,8 +94,8 @@ async function withS3<T>(operation: string, work: (s3: S3Client) => Promise<T>):
   const clients = openClients({ dynamo: ignore, s3: { ...ignore, sent } });
   const attempt = () =>
     work(clients.s3).catch((cause: Error) => {
-      if (cause.name !== "NoSuchBucket") throw cause;
-      // A missing bucket of a run's store has another remedy, which `translated` names; here the URL is wrong.
+      if (!/^(NoSuchBucket|InvalidBucketName)$/.test(cause.name)) throw cause;
+      // Such a bucket of a run's store has another remedy, which `translated` names; here the URL is wrong.
       const message = `${operation}: the store at ${endpoint} has no such bucket: check the URL and AWS_REGION`;
       throw new MgrpoError("not-found", message, { cause });
     });

@@ -51,6 +51,7 @@ const COMMANDS: Record<string, () => Promise<unknown>> = {
 const WRONG: [what: string, environment: Record<string, string>, code: ErrorCode, line: RegExp][] = [
   ["no such table", { MGRPO_TABLE: "nowhere" }, "not-found", /has no such table .*MGRPO_TABLE.*mgrpo cloud setup/],
   ["another program's table", { MGRPO_TABLE: "orders" }, "config-invalid", /another program's.*another MGRPO_TABLE/],
+  ["a table's name with a space", { MGRPO_TABLE: "my table" }, "config-invalid", /MGRPO_TABLE and .* to plain names/],
   ["another region", { AWS_REGION: "eu-west-1" }, "store-unreachable", /another region: set AWS_REGION/],
   ["another key", { AWS_ACCESS_KEY_ID: "x" }, "store-unreachable", /refused the credentials: check AWS_ACCESS_KEY_ID/],
   ["another secret", { AWS_SECRET_ACCESS_KEY: "x" }, "store-unreachable", /refused the credentials/],
@@ -70,6 +71,15 @@ test.each(["launch", "dispatch", "check"])("if the bucket does not exist, the er
   await expect(COMMANDS[name]?.()).rejects.toMatchObject({
     code: "not-found",
     message: expect.stringMatching(/has no such table or bucket: check .*MGRPO_BUCKET/),
+  });
+});
+
+test.each(["s3://mgrpo", "mgrpo/", "My bucket"])("MGRPO_BUCKET=%s is no name of a bucket", async (bucket) => {
+  process.env["MGRPO_BUCKET"] = bucket;
+  await expect(COMMANDS["check"]?.()).rejects.toMatchObject({
+    code: "config-invalid",
+    retryable: false,
+    message: expect.stringMatching(/can have no table or bucket of this name: set MGRPO_TABLE and MGRPO_BUCKET/),
   });
 });
 
