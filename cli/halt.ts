@@ -2,6 +2,7 @@
  * @file `mgrpo halt`: stops a run on a stage of `sst deploy`, or in the store that the environment names. Its workers exit and its fleets
  * scale to zero. Launching it again resumes it. A run that has finished training can be halted until its last evaluation is done.
  */
+import * as z from "zod";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { Halt } from "../core/contracts/halt.ts";
 import { tableKeys, tablePrefixes } from "../core/contracts/keys.ts";
@@ -20,6 +21,10 @@ import { namesStore, storeNames } from "./store-names.ts";
 import { clean } from "./terminal/clean.ts";
 import { MGRPO } from "./terminal/name.ts";
 
+/** What is read of a RUN record, which another release may have written: halting is the remedy for a run whose records cannot be read. */
+const EndedRun = z.object(RunRecord.shape).pick({ run: true, status: true, reason: true });
+type EndedRun = z.infer<typeof EndedRun>;
+
 const BY_HAND: Halt = { code: "user", reason: "halted by its user; launch it again to resume" };
 
 export async function halt(run: string, { stage }: { readonly stage?: string }): Promise<void> {
@@ -29,7 +34,7 @@ export async function halt(run: string, { stage }: { readonly stage?: string }):
   try {
     const { item } = await store.table.update(endRun(run, BY_HAND));
     if (!item) throw await noRun(store, run, names);
-    const ended = parse(RunRecord, item, `RUN '${run}'`);
+    const ended = parse(EndedRun, item, `RUN '${run}'`);
     const { status, reason } = ended.status === "finished" ? await haltEvaluations(store, ended) : ended;
     const text = status === "finished" ? "finished and evaluated: there is nothing to halt" : status;
     if (process.stdout.isTTY) console.log(`run '${run}' is ${text}${reason ? `: ${clean(reason)}` : ""}`);
@@ -46,11 +51,11 @@ async function noRun({ table }: Store, run: string, names: ReturnType<typeof sto
   });
 }
 
-/** The resulting RUN record. */
-async function haltEvaluations(store: Store, finished: RunRecord): Promise<RunRecord> {
+/** The resulting run. */
+async function haltEvaluations(store: Store, finished: EndedRun): Promise<EndedRun> {
   const { run } = finished;
   if (!(await hasEvaluationsLeft(store, run))) return finished;
-  return parse(RunRecord, (await haltRun(store.table, run, BY_HAND)).item, `RUN '${run}'`);
+  return parse(EndedRun, (await haltRun(store.table, run, BY_HAND)).item, `RUN '${run}'`);
 }
 
 /** Also tells from records that cannot be read, as after a change of release: a run that could not be halted would fail every tick for good. */

@@ -50,6 +50,12 @@ export class Records {
     return item && parse(RunRecord, item, `RUN '${run}'`);
   }
 
+  /** The status of a RUN record whose other attributes may be unreadable. */
+  async status(run: string): Promise<RunRecord["status"] | undefined> {
+    const item = await this.#table.get(tableKeys.run(run));
+    return RunRecord.shape.status.safeParse(item?.["status"]).data;
+  }
+
   async step(run: string, step: number): Promise<StepRecord | undefined> {
     const item = await this.#table.get(tableKeys.step(run, step));
     return item && parse(StepRecord, item, `STEP ${step} of run '${run}'`);

@@ -8,6 +8,7 @@
 import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
 import type { GroupRecord, JobRecord, RunRecord, StepRecord, WorkerRecord } from "../core/contracts/records.ts";
+import { isMgrpoError } from "../core/errors.ts";
 import { readApiSpendingIfLimited } from "../core/training/api-spending.ts";
 import { undecidedRollouts } from "../core/training/give-up.ts";
 import { haltLostTrainers, observeWorkers } from "../core/training/liveness.ts";
@@ -64,10 +65,22 @@ export async function repair(context: Context, record: RunRecord): Promise<reado
  * Archives a run that is over although its records cannot be read, as after a change of release. Otherwise it would fail every tick for good,
  * and the alarm of a failing tick would hide the failures of other runs.
  */
-export async function archiveDamaged(context: Context, { run, status }: RunRecord): Promise<void> {
+export async function archiveDamaged(
+  context: Context,
+  { run, status }: Pick<RunRecord, "run" | "status">,
+): Promise<void> {
   if (status === "running" || (status === "finished" && (await readOpenJobs(context, run)).length > 0)) return;
   const listed = await context.records.listedRun(run);
   if (listed) await execute(context, archiveRun(listed, status, [], await context.clock.storeTime()));
+}
+
+/** Archives a run that is over although its RUN record cannot be read. Rejects with the error of reading it. */
+export async function archiveUnreadable(context: Context, run: string, error: unknown): Promise<never> {
+  if (isMgrpoError(error, "record-damaged")) {
+    const status = await context.records.status(run);
+    if (status) await archiveDamaged(context, { run, status });
+  }
+  throw error;
 }
 
 /** Halts a running run whose budget is spent. Returns the run's status. */

@@ -17,7 +17,7 @@ import { type PlanBasis, policyAt, trainedAgents } from "../core/training/step-p
 import type { Context } from "./context.ts";
 import { readOpenJobs, recordMissedResults } from "./evaluating.ts";
 import { execute } from "./executing.ts";
-import { archiveDamaged, repair } from "./repair.ts";
+import { archiveDamaged, archiveUnreadable, repair } from "./repair.ts";
 
 /** Runs that a scheduled tick advances concurrently. */
 const PARALLEL_RUNS = 8;
@@ -68,7 +68,8 @@ export class Ticker {
     const limit = pLimit(PARALLEL_RUNS);
     const tickOne = async (run: string) => {
       try {
-        if (await records.run(run)) await this.tick(run, true);
+        const record = await records.run(run).catch((error) => archiveUnreadable(this.#context, run, error));
+        if (record) await this.tick(run, true);
         const failure = scoringQueue.takeFailure(run);
         if (failure !== undefined) throw failure;
       } catch (error) {

@@ -16,7 +16,7 @@ test.each<[name: string, job: Partial<JobRecord> & { of?: string }, printed: obj
   ["queued", { state: "queued" }, HALTED],
   ["damaged", { of: "another release" }, HALTED],
   ["done", { state: "done" }, DONE],
-])("with a config of another release and an evaluation that is %s", async (run, job, expected) => {
+])("with a RUN record and a config of another release, and an evaluation that is %s", async (run, job, expected) => {
   const record: RunRecord = {
     ...{ run, status: "finished", reason: "", step: 1, configSha256: "0".repeat(64), questionsSha256: "0".repeat(64) },
     ...{ startedAt: 1, maxHours: null, maxUsd: null },
@@ -25,7 +25,7 @@ test.each<[name: string, job: Partial<JobRecord> & { of?: string }, printed: obj
     ...{ run, job: "test-1", team: 1, suite: "test", state: "queued", owner: "", fence: 0, n: 0, correct: 0, runs: [] },
     interval: accuracyInterval([]),
   };
-  await store.table.insert(tableKeys.run(run), record);
+  await store.table.insert(tableKeys.run(run), { ...record, of: "another release" });
   await store.table.insert(tableKeys.job(run, queued.job), { ...queued, ...job });
   await store.objects.commit(objectKeys.config(run), new TextEncoder().encode('{"of":"another release"}'));
   expect(await printedJson("halt", run)).toEqual([{ ...expected, run }]);

@@ -98,6 +98,21 @@ test("damaged records do not keep a run that is over among those that are ticked
   expect(await listed()).toEqual(["running"]);
 });
 
+test("nor does a damaged RUN record", async () => {
+  const { store, functions, listed } = await started("halted", "running");
+  await store.table.update(endRun("halted", { code: "user", reason: "a reason" }));
+  for (const run of await listed())
+    await store.table.update({ key: tableKeys.run(run), set: [[["of"], "another release"]], when: [] });
+  const failures: unknown[] = [];
+  for (const minutes of [2, 64]) {
+    store.clock.storeTime = async () => minutes * MINUTE;
+    await functions.tickAll((error) => failures.push(error));
+  }
+  expect(failures).toHaveLength(4);
+  expect(failures[0]).toMatchObject({ code: "record-damaged" });
+  expect(await listed()).toEqual(["running"]);
+});
+
 test("an archived run is listed again once it is resumed", async () => {
   const { store, minutes, listed, resume, functions } = await started("a");
   await store.table.update(endRun("a", { code: "user", reason: "a reason" }));
