@@ -113,6 +113,18 @@ test("nor does a damaged RUN record", async () => {
   expect(await listed()).toEqual(["running"]);
 });
 
+test("a damaged item of the list of runs fails the tick of its own run alone", async () => {
+  const { store, functions } = await started("damaged", "sound");
+  await store.table.update({ key: tableKeys.listed("damaged"), set: [[["progressAt"], "noon"]], when: [] });
+  const failures: unknown[] = [];
+  store.clock.storeTime = async () => 2 * MINUTE;
+  await functions.tickAll((error) => failures.push(error));
+  expect(failures).toMatchObject([{ code: "record-damaged" }]);
+  expect(await store.table.get(tableKeys.listed("sound"))).toHaveProperty("progress");
+  const { runs } = (await functions.reconcile()).metrics;
+  expect(runs.map(({ run }) => run)).toEqual(["damaged", "sound"]);
+});
+
 test("an archived run is listed again once it is resumed", async () => {
   const { store, minutes, listed, resume, functions } = await started("a");
   await store.table.update(endRun("a", { code: "user", reason: "a reason" }));

@@ -48,10 +48,10 @@ test("runs are listed unless they have an expiry; all runs are those and the arc
   expect(await allRuns(table)).toEqual(["a", "b", "old", "older"]);
 });
 
-test("a damaged entry of the list is refused", async () => {
+test("of a damaged entry of the list, the run's name is left", async () => {
   const table = memoryTable();
   await table.insert(key, { run: "r", progress: 1 });
-  await expect(listedRuns(table)).rejects.toMatchObject({ message: expect.stringMatching(/^list of runs: progress/) });
+  expect(await listedRuns(table)).toEqual([{ run: "r" }]);
 });
 
 test("a resumed run is listed, without progress, whether it was listed, archived or gone", async () => {
