@@ -1,6 +1,6 @@
 /** @file The page of a run loads each step once, as the run grows, and repeats failed loads; which changes make it, or a step's page, load again. */
 import { expect, test } from "vitest";
-import { RunLoader, revisionOf, stepRevisionOf } from "../../ui/app/run-loader.ts";
+import { evaluationsRevisionOf, RunLoader, revisionOf, stepRevisionOf } from "../../ui/app/run-loader.ts";
 import type { RunView } from "../../ui/views.ts";
 
 /**
@@ -145,4 +145,18 @@ test("a step's page is loaded again with every pulse until the step is closed an
   expect(revisions[2]).toBe("4 null closing the step");
   expect(pulses.map((pulse) => stepRevisionOf(pulse, 2))).toEqual(pulses.map(() => undefined));
   expect(stepRevisionOf(undefined, 3)).toBeUndefined();
+});
+
+test("the page of the evaluations is loaded again with each step and each evaluation that ends, and once more when none is left", () => {
+  const pulses = [
+    { closed: 3, state: "running", wait: "rollouts 1/8" },
+    { closed: 4, state: "running", wait: "rollouts 1/8" },
+    { closed: 5, state: "finished", wait: "evaluation 1 of 2: test" },
+    { closed: 5, state: "finished", wait: "evaluation 2 of 2: greedy" },
+    { closed: 5, state: "finished", wait: null },
+    { closed: 5, state: "halted", wait: null },
+  ] as const;
+  const revisions = pulses.map(evaluationsRevisionOf);
+  expect(new Set(revisions.slice(0, 4)).size).toBe(4);
+  expect(revisions.slice(4)).toEqual([undefined, undefined]);
 });

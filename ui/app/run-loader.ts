@@ -31,8 +31,18 @@ export function stepRevisionOf(pulse: Pick<RunPulse, "closed" | "openStep" | "wa
   return closed > step && hasNext ? undefined : `${closed} ${openStep} ${wait}`;
 }
 
+/**
+ * Changes whenever the pages of the run's evaluations may have changed: as `revisionOf`, until no evaluation is left, and then once more.
+ * Undefined from then on, and while nothing is known of the run.
+ */
+export function evaluationsRevisionOf(pulse: Pick<RunPulse, "closed" | "state" | "wait"> | undefined) {
+  if (!pulse) return undefined;
+  const mayChange = pulse.state === "running" || (pulse.state === "finished" && pulse.wait !== null);
+  return mayChange ? revisionOf(pulse) : undefined;
+}
+
 /** The pause before a failed load is repeated. */
-const RETRY_SECONDS = 4;
+export const RETRY_SECONDS = 4;
 
 export class RunLoader {
   readonly run: string;

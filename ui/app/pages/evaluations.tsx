@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
 import type { EvaluationsView, EvaluationView } from "../../views.ts";
-import { useView } from "../load.ts";
+import { usePulse, useView } from "../load.ts";
 import { Chart } from "../parts/chart.tsx";
 import type { Line } from "../parts/chart-props.ts";
 import { percent } from "../parts/format.ts";
@@ -13,6 +13,7 @@ import { noticeOf } from "../parts/notice.tsx";
 import { Pagination } from "../parts/pagination.tsx";
 import { questionScores } from "../parts/question-scores.ts";
 import { Scroll } from "../parts/scroll.tsx";
+import { evaluationsRevisionOf } from "../run-loader.ts";
 
 const SHARE_BOUNDS: readonly [number, number] = [0, 1];
 const QUESTIONS_PER_PAGE = 200;
@@ -21,7 +22,8 @@ export function EvaluationsPage() {
   const { params, query } = useRoute();
   const { run = "" } = params;
   const { route } = useLocation();
-  const loaded = useView<EvaluationsView>(`/api/runs/${run}/evaluations`);
+  const revision = evaluationsRevisionOf(usePulse(run).view);
+  const loaded = useView<EvaluationsView>(`/api/runs/${run}/evaluations`, false, revision);
   const suites = [...new Set(loaded.view?.evaluations.map(({ suite }) => suite))];
   const suite = query["suite"] ?? suites[0] ?? "";
   const changeQuery = (change: Record<string, string>) =>

@@ -1,7 +1,7 @@
 /** @file A group: the rollouts of one question side by side, worst first. */
 import { useRoute } from "preact-iso";
 import type { GroupView } from "../../views.ts";
-import { useView } from "../load.ts";
+import { usePulse, useView } from "../load.ts";
 import { byReward, missingSignals } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { Link } from "../parts/link.tsx";
@@ -9,11 +9,13 @@ import { QuestionNote } from "../parts/note.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Scroll } from "../parts/scroll.tsx";
 import { TreeNode } from "../parts/tree.tsx";
+import { stepRevisionOf } from "../run-loader.ts";
 
 export function GroupPage() {
   const { run = "", step = "", group = "" } = useRoute().params;
   const path = `/runs/${run}/steps/${step}`;
-  const loaded = useView<GroupView>(`/api${path}/${group}`);
+  const revision = stepRevisionOf(usePulse(run).view, Number(step));
+  const loaded = useView<GroupView>(`/api${path}/${group}`, false, revision);
   const { view } = loaded;
   return (
     <>

@@ -4,11 +4,12 @@
  */
 import { useLocation, useRoute } from "preact-iso";
 import type { RolloutView } from "../../views.ts";
-import { useKeys, useView } from "../load.ts";
+import { useKeys, usePulse, useView } from "../load.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { Link } from "../parts/link.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { TreeNode } from "../parts/tree.tsx";
+import { stepRevisionOf } from "../run-loader.ts";
 import { useSource } from "../source.ts";
 import { QuestionPanel } from "./group.tsx";
 
@@ -35,7 +36,8 @@ export function RolloutPage() {
   const position = { step: Number(step), group: Number(group), rollout: Number(rollout) };
   const beside = parsePosition(query["beside"]);
   const path = `/runs/${run}/steps`;
-  const loaded = useView<RolloutView>(`/api${path}/${pathOf(position)}`, true);
+  const revision = stepRevisionOf(usePulse(run).view, position.step);
+  const loaded = useView<RolloutView>(`/api${path}/${pathOf(position)}`, true, revision);
   const { view } = loaded;
   const address = (to: RolloutPosition, next: RolloutPosition | undefined) =>
     `${path}/${pathOf(to)}${next ? `?beside=${pathOf(next)}` : ""}`;
