@@ -63,13 +63,23 @@ export function trajectoriesOf(agent: string, version: number, branches: readonl
 /** Counts over these branches; a turn that several share counts once. */
 export function countsOf(branches: readonly Branch[]): BranchCounts {
   const exchanges = [...new Set(branches.flat())];
+  const examples = examplesIn(exchanges);
   return {
     branches: branches.length,
-    rewritten: exchanges.filter(({ added }) => added.some(({ role }) => role === "assistant")).length,
+    rewritten: exchanges.filter(({ added }) => repliesIn(added).some((reply) => !examples.has(reply))).length,
     unparsed: exchanges.filter(({ turn }) => turn.unparsed > 0).length,
     cut: exchanges.filter(({ turn }) => turn.isCut).length,
   };
 }
+
+/** The app's own examples of replies, as in a few-shot prompt: those with which every conversation begins. */
+function examplesIn(exchanges: Branch): ReadonlySet<string> {
+  const [first = [], ...others] = exchanges.filter(({ parent }) => !parent).map(({ added }) => repliesIn(added));
+  return new Set(first.filter((reply) => others.every((replies) => replies.includes(reply))));
+}
+
+const repliesIn = (messages: readonly AppMessage[]): string[] =>
+  messages.filter(({ role }) => role === "assistant").map((message) => JSON.stringify(message));
 
 /** A sub-agent's conversation: it answers with its last reply. */
 export function subConversationOf(branch: Branch): Conversation {

@@ -73,7 +73,7 @@ export async function startHub(repository: string, files: ReadonlyMap<string, Ui
     context.header("X-Repo-Commit", COMMIT);
     return respond(context, body, faults);
   });
-  const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" });
+  const server = serve({ fetch: app.fetch, overrideGlobalObjects: false, port: 0, hostname: "127.0.0.1" });
   await new Promise((resolve) => server.once("listening", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

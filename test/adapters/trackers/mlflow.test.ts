@@ -85,8 +85,9 @@ beforeEach(async () => {
   [runs, logged, experiments, authorizations, isDown] = [[], [], [], [], false];
   [isBehindLogin, isRaced] = [false, false];
   url = await new Promise((resolve) => {
-    server = serve({ fetch: mlflow().fetch, hostname: "127.0.0.1", port: 0 }, ({ port }: AddressInfo) =>
-      resolve(`http://127.0.0.1:${port}`),
+    server = serve(
+      { fetch: mlflow().fetch, overrideGlobalObjects: false, hostname: "127.0.0.1", port: 0 },
+      ({ port }: AddressInfo) => resolve(`http://127.0.0.1:${port}`),
     );
   });
 });

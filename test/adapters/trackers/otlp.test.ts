@@ -66,8 +66,9 @@ beforeEach(async () => {
     return context.body(null);
   });
   url = await new Promise((resolve) => {
-    server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port: 0 }, ({ port }: AddressInfo) =>
-      resolve(`http://127.0.0.1:${port}/v1/traces`),
+    server = serve(
+      { fetch: app.fetch, overrideGlobalObjects: false, hostname: "127.0.0.1", port: 0 },
+      ({ port }: AddressInfo) => resolve(`http://127.0.0.1:${port}/v1/traces`),
     );
   });
 });

@@ -1,7 +1,7 @@
 /** @file The conversation of a branch: what followed each turn. The trajectories and counts of branches that share turns. */
 import { expect, test } from "vitest";
 import type { AppMessage } from "../../../core/contracts/app-chat.ts";
-import { countsOf, type SampledTurn, trajectoriesOf, turnsOf } from "../../../core/gateway/branch.ts";
+import { type Branch, countsOf, type SampledTurn, trajectoriesOf, turnsOf } from "../../../core/gateway/branch.ts";
 import type { Exchange } from "../../../core/gateway/message-tree.ts";
 
 const calling = (...names: string[]): SampledTurn => ({
@@ -68,4 +68,17 @@ test("a turn that branches share is trained on once, in the first of them, and c
     { ...about, tokens: [1, 2, 5, 6], actions: [[3, 4]], logProbs: [-3] },
   ]);
   expect(countsOf(branches)).toEqual({ branches: 3, rewritten: 0, unparsed: 1, cut: 1 });
+});
+
+test("replies with which all conversations begin are the app's examples; any other that the agent did not give is rewritten history", () => {
+  const reply = (text: string): AppMessage => ({ role: "assistant", text, calls: [] });
+  const root = (id: string, ...added: AppMessage[]) => ({ ...sampled(id, [1, 2]), added });
+  const shown = reply("yes");
+  const [one, two] = [root("one", shown), root("two", shown)];
+  const later = { ...root("later", reply("edited")), parent: one };
+  const count = (...branches: Branch[]) => countsOf(branches).rewritten;
+  expect(count([one], [two])).toBe(0);
+  expect(count([one, later], [two])).toBe(1);
+  expect(count([root("bare")], [one])).toBe(1);
+  expect(count([one], [root("edited", shown, reply("edited"))])).toBe(1);
 });

@@ -17,7 +17,8 @@ const CALL: AppCall = {
   seconds: 120,
 };
 
-const serve = (handle: (request: Request) => Response | Promise<Response>) => listen(getRequestListener(handle));
+const serve = (handle: (request: Request) => Response | Promise<Response>) =>
+  listen(getRequestListener(handle, { overrideGlobalObjects: false }));
 
 const listen = async (listener: RequestListener) => `${await serveHttp(listener)}/attempts?team=1`;
 

@@ -112,12 +112,12 @@ test("thinking passed back continues the tokens that were sampled, and so do ref
   expect((await outcome({ answer: "two" })).app?.counts["main"]).toMatchObject({ branches: 1, rewritten: 0 });
 });
 
-test("an agent can continue a response of another agent; the new branch then counts as rewritten", async () => {
+test("an agent can continue a response of another agent: this does not count as rewritten history", async () => {
   const { client, outcome } = await start();
   const first = await client.responses.create({ model: "main", input: "say plan" });
   const next = await client.responses.create({ model: "searcher", previous_response_id: first.id, input: "say found" });
   expect(next.output_text).toBe("found");
-  expect((await outcome({ answer: "" })).app?.counts["searcher"]).toMatchObject({ branches: 1, rewritten: 1 });
+  expect((await outcome({ answer: "" })).app?.counts["searcher"]).toMatchObject({ branches: 1, rewritten: 0 });
 });
 
 test("a stream has the events of each item, and ends with the response", async () => {
