@@ -1,4 +1,4 @@
-/** @file A page that loads more slowly than its run changes. */
+/** @file A page that loads more slowly than its run changes, and one whose store does not answer at first. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunPulse } from "../../ui/views.ts";
 import { inBrowser, openDashboard } from "./browser.ts";
@@ -26,4 +26,19 @@ inBrowser("an open step is shown although a pulse arrives before each of its loa
   });
   await page.goto(`${dashboard().origin}/runs/demo/steps/2`);
   await page.getByRole("heading", { name: "Step 2", exact: true }).waitFor({ timeout: 20 * LOAD_MS });
+});
+
+inBrowser("a page whose store does not answer at first is shown once it does", async () => {
+  const page = await open("/");
+  // The browser logs the refused request.
+  page.removeAllListeners("console");
+  let loads = 0;
+  await page.route("**/api/runs/demo/steps/1?*", async (route) => {
+    loads += 1;
+    if (loads > 1) return route.continue();
+    return route.fulfill({ status: 503, json: { code: "store-unreachable", message: "no answer from the store" } });
+  });
+  await page.goto(`${dashboard().origin}/runs/demo/steps/1`);
+  await page.getByText("no answer from the store").waitFor();
+  await page.getByRole("heading", { name: "Step 1", exact: true }).waitFor();
 });

@@ -3,14 +3,18 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type StreamState, useStream } from "./live.ts";
 import { Reloader } from "./reloader.ts";
-import { RunLoader, revisionOf } from "./run-loader.ts";
+import { RETRY_SECONDS, RunLoader, revisionOf } from "./run-loader.ts";
 import { type Loaded, server, useSource } from "./source.ts";
+
+/** Codes of failures that pass without a change of the run. */
+const OUTAGES: ReadonlySet<string> = new Set(["no-server", "no-view", "store-unreachable"]);
 
 /**
  * The view at a path of the API.
  * @param keepsPrevious whether the previous view stays while another path loads: for pages that take step and rollout from the view,
  * not from the path.
- * @param revision the view is loaded again when it changes (reloader.ts); until that succeeds, the previous one stays.
+ * @param revision the view is loaded again when it changes (reloader.ts); until that succeeds, the previous one stays. While the server or
+ * the store does not answer, a load is repeated every few seconds.
  */
 export function useView<View>(path: string, keepsPrevious = false, revision?: string): Loaded<View> {
   const source = useSource();
@@ -22,7 +26,9 @@ export function useView<View>(path: string, keepsPrevious = false, revision?: st
     const load = async () => {
       const next = await source.load<View>(path, abort.signal);
       setLoaded((known) => (next.failure && known.view && known.path === path ? known : { ...next, path }));
-      return true;
+      if (!OUTAGES.has(next.failure?.code ?? "")) return true;
+      await new Promise((resolve) => setTimeout(resolve, 1000 * RETRY_SECONDS));
+      return false;
     };
     // Rejects only once it is aborted.
     reload.current = (wanted) => void reloader.request(wanted, load).catch(() => {});
