@@ -84,7 +84,7 @@ export async function watch(location: string, { team: file, every, results }: Ev
   };
   try {
     idle();
-    await watchCheckpoints(source, every, stop.signal, evaluate, (line) => live.print(JSON.stringify(line)));
+    await watchCheckpoints(source, every, stop.signal, evaluate, (problem) => live.print(problemLine(problem)));
   } finally {
     live.close();
     stop.dispose();
@@ -251,6 +251,12 @@ async function teamConfig({ recipe: name, arm, seed, agent, models, set }: Watch
   }
   if (config.evaluation.suites.length > 0) return config;
   throw new MgrpoError("config-invalid", `recipe '${name}' has no evaluation.suites: add one`);
+}
+
+/** Cleaned for a terminal, since it may name a checkpoint. JSON leaves some control characters as they are. */
+export function problemLine(problem: WatchProblem, isTerminal = process.stdout.isTTY): string {
+  const line = JSON.stringify(problem);
+  return isTerminal ? clean(line) : line;
 }
 
 export function lineOf(evaluation: WatchedEvaluation, isTerminal = process.stdout.isTTY): string {

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openProgress } from "../../cli/compare/progress.ts";
 import { reportLines } from "../../cli/suite/evaluate.ts";
 import { describe as described } from "../../cli/terminal/fail.ts";
-import { lineOf, progressText } from "../../cli/watch.ts";
+import { lineOf, problemLine, progressText } from "../../cli/watch.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { TINY, tinyCheckpoint } from "../engine/tiny.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
@@ -58,6 +58,8 @@ test("a watched checkpoint with a hostile name is shown as plain text", () => {
   const found = { kind: "evaluation", checkpoint: HOSTILE, agent: "main", job: "greedy-1", suite: "greedy" } as const;
   expectPlain(lineOf({ ...found, ...SCORE, runs: [] }, true));
   expectPlain(progressText(HOSTILE, 2, ["greedy"], 3));
+  const problem = { kind: "refused", checkpoint: HOSTILE, code: "checkpoint-damaged", message: HOSTILE } as const;
+  expect(problemLine(problem, true)).not.toMatch(/[\p{Cc}\u202A-\u202E\u2066-\u2069]/u);
 });
 
 test("a category of questions with a hostile name is shown as plain text", () => {
