@@ -22,7 +22,6 @@ import { afterAll, expect, test, vi } from "vitest";
 import { activityText, observe, type StoreSnapshot } from "../../cli/cloud/activity.ts";
 import { isOpenToOthers, writePrivateFile } from "../../cli/cloud/environment-file.ts";
 import { serveCloud, showActivity } from "../../cli/cloud/serve.ts";
-import { tableKeys } from "../../core/contracts/keys.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-env-file-"));
@@ -117,7 +116,7 @@ test.each([
 
 test("the status line reports that the list of runs cannot be read, and continues", async () => {
   const store = memoryStore();
-  await store.table.insert(tableKeys.listed("far"), { run: "far", unknown: 1 });
+  store.table.query = async () => Promise.reject(new Error("an unknown state"));
   const { isTTY, columns } = process.stderr;
   Object.assign(process.stderr, { isTTY: true, columns: 120 });
   const written: string[] = [];
