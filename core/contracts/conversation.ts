@@ -1,7 +1,10 @@
 /** @file A conversation of one agent as data: enough to score and display it without a tokenizer. */
 import * as z from "zod";
 
-/** Levels of objects and arrays in a call's arguments. Code that reads JSON recurses once per level, and overflows the stack at a few thousand. */
+/**
+ * Maximum levels of objects and arrays in JSON from agents, apps and servers. Code that reads JSON recurses once per level, and overflows the stack
+ * at a few thousand.
+ */
 export const MAX_DEPTH = 100;
 
 /** One `<tool_call>` that an agent emitted. */

@@ -1,5 +1,6 @@
 /** @file Reads the body of a request. A setting that would change the reply is honored, overridden with a warning in the log, or refused. */
 import * as z from "zod";
+import { isShallow, MAX_DEPTH } from "../../../core/contracts/conversation.ts";
 import { issueFault } from "../../../core/contracts/parse.ts";
 import { ApiError, invalid } from "./errors.ts";
 
@@ -25,6 +26,7 @@ export function readRequest<S extends z.ZodType>(schema: S, body: string): z.inf
   } catch {
     throw new ApiError(400, "invalid_json", "the body is not JSON");
   }
+  if (!isShallow(json)) throw new ApiError(400, "invalid_value", `the body is more than ${MAX_DEPTH} levels deep`);
   return readPart(schema, withoutNulls(json));
 }
 

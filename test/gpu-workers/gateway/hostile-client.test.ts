@@ -168,9 +168,12 @@ test.each([
   expect((await outcome({ answer: "" })).app?.counts["main"]?.branches).toBe(0);
 });
 
-test("a body that is not JSON and a path that does not exist are refused", async () => {
+test("a body that is not JSON or too deep, and a path that does not exist are refused", async () => {
   const { main } = await start();
   expect(await post(main, "{")).toEqual(refused(400, "invalid_json"));
+  const deep = `${'{"properties":'.repeat(3000)}{}${"}".repeat(3000)}`;
+  const tools = `[{"type":"function","function":{"name":"deep","parameters":${deep}}}]`;
+  expect(await post(main, `{"messages":[],"tools":${tools}}`)).toEqual(refused(400, "invalid_value"));
   const headers = { authorization: `Bearer ${main.apiKey}` };
   const response = await fetch(`${main.baseURL}/embeddings`, { method: "POST", headers });
   expect({ status: response.status, body: await response.json() }).toEqual(refused(404, "unknown_url"));
