@@ -58,7 +58,7 @@ async function haltEvaluations(store: Store, finished: EndedRun): Promise<EndedR
   return parse(EndedRun, (await haltRun(store.table, run, BY_HAND)).item, `RUN '${run}'`);
 }
 
-/** Also tells from records that cannot be read, as after a change of release: a run that could not be halted would fail every tick for good. */
+/** Works even if records cannot be read, as after a change of release: a run that could not be halted would fail every tick for good. */
 async function hasEvaluationsLeft(store: Store, run: string): Promise<boolean> {
   try {
     const { config } = await readStored(store, run);

@@ -89,7 +89,7 @@ function refuseEarlierRun(
   if (existsSync(config) || !isEarlier) return;
   throw new MgrpoError(
     "config-invalid",
-    `${metrics} has steps from before run '${run}' started, so they are an earlier run's of that name: remove this file, and repeat the command to recreate it`,
+    `${metrics} has steps from before run '${run}' started, so they belong to an earlier run of that name: remove this file, and repeat the command to recreate it`,
   );
 }
 

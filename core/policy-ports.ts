@@ -118,9 +118,9 @@ export interface Trainer {
   logProbs(sequences: readonly (readonly number[])[], temperature: number): Promise<Float32Array[]>;
   forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward>;
   /**
-   * AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is reset to zero, also if it
-   * is refused because it is not finite (`run-halted`): the next batch can be trained on. Returns the
-   * global norm of the scaled gradient before clipping. Under `decayed: matrices`, one-dimensional parameters have no weight decay.
+   * AdamW on the accumulated gradient times `scale` (default 1), clipped by its global norm. Then the gradient is reset to zero, even if it
+   * is refused because it is not finite (`run-halted`), so that the next batch can be trained on. Returns the global norm of the scaled
+   * gradient before clipping. Under `decayed: matrices`, one-dimensional parameters have no weight decay.
    * `kind: "server"` is only for engines whose server has an optimizer; the config refuses it for others.
    */
   optimizerStep(config: StepOptimizer, scale?: number): Promise<{ gradientNorm: number }>;

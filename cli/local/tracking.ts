@@ -38,7 +38,7 @@ const FINISH_SECONDS = 10;
 export const lockTrackers = ({ trackersLock }: RunFolder, instead: string): Promise<() => Promise<void>> =>
   lockDirectory(trackersLock, { code: "tracker-unavailable", instead });
 
-/** Positions count the lines of metrics.jsonl, so they go with it. Call before that file is opened, which may recreate it in another order. */
+/** Positions count the lines of metrics.jsonl, so they are removed if it is gone. Call before opening it: it may be recreated in another order. */
 export function removeStalePositions({ metrics, trackers }: RunFolder): void {
   if (!existsSync(metrics)) rmSync(trackers, { force: true });
 }

@@ -119,7 +119,7 @@ export function compareCallPaths(a: CallPath, b: CallPath): number {
 export const BranchCounts = z.strictObject({
   /** Conversations, each from a first message to a last reply. */
   branches: z.int().nonnegative(),
-  /** Requests that add a reply which the agent did not give. Replies with which all of its conversations begin are the app's own examples. */
+  /** Requests that add a reply which the agent did not give, except examples: replies with which all of the agent's conversations begin. */
   rewritten: z.int().nonnegative(),
   /** Replies with a stray tag, too many tool calls, or a call that is unreadable or names a tool not offered. */
   unparsed: z.int().nonnegative(),

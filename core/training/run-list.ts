@@ -25,7 +25,7 @@ const ARCHIVE_AFTER_MILLISECONDS = 3_600_000;
 /** Minimum milliseconds between two writes of a run's progress. */
 const NOTE_EVERY_MILLISECONDS = 60_000;
 
-/** The runs that the schedule ticks. Of an item that cannot be read, the name is left: its own tick reports it, and the other runs are ticked. */
+/** The runs that the schedule ticks. An item that cannot be read is listed by its name alone, so that only the tick of its own run fails. */
 export async function listedRuns(table: Pick<Table, "query">): Promise<ListedRun[]> {
   const items = await table.query(tableKeys.listed("").pk, tablePrefixes.runs);
   const listed = items.filter((item) => item["expiresAt"] === undefined);

@@ -42,7 +42,7 @@ export function checkTemperature(temperature: number): void {
   parse(Temperature, temperature, "temperature", "config-invalid");
 }
 
-/** Infinity: no bound. */
+/** Infinity means no bound. */
 const ClipRange = z.custom<number>((value) => typeof value === "number" && !Number.isNaN(value), "must be a number");
 const LossSettings = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("linear") }),

@@ -57,7 +57,7 @@ export function openTrainedState(files: CheckpointFiles, shardBytes?: number): T
         checkGradient(gradient);
         return { gradientNorm: adamStep(weights, gradient, adam, optimizer, scale, undecayed(layout, optimizer)) };
       } finally {
-        // Also after a refusal: later gradients would be added to one that is not finite.
+        // Even after a refusal: otherwise later gradients would be added to one that is not finite.
         dropGradient();
       }
     },

@@ -8,7 +8,7 @@ export const NAMES: readonly string[] = (
 
 const HOUSES: readonly string[] = "Alder Aspen Beech Birch Cedar Hazel Larch Linden Maple Oak Rowan Willow".split(" ");
 
-/** How many people live in each house of a village: all of NAMES. */
+/** How many people live in each house of a village; together, they are all of NAMES. */
 export const HOUSE_SIZES = [4, 6, 10, 20] as const;
 
 export const FIELDS = ["hens", "boats", "coins", "goats", "bees", "nets"] as const;

@@ -74,7 +74,7 @@ test.each(["launch", "dispatch", "check"])("if the bucket does not exist, the er
   });
 });
 
-test.each(["s3://mgrpo", "mgrpo/", "My bucket"])("MGRPO_BUCKET=%s is no name of a bucket", async (bucket) => {
+test.each(["s3://mgrpo", "mgrpo/", "My bucket"])("MGRPO_BUCKET=%s is refused: not a valid name", async (bucket) => {
   process.env["MGRPO_BUCKET"] = bucket;
   await expect(COMMANDS["check"]?.()).rejects.toMatchObject({
     code: "config-invalid",

@@ -16,7 +16,7 @@ test.each<[name: string, job: Partial<JobRecord> & { of?: string }, printed: obj
   ["queued", { state: "queued" }, HALTED],
   ["damaged", { of: "another release" }, HALTED],
   ["done", { state: "done" }, DONE],
-])("with a RUN record and a config of another release, and an evaluation that is %s", async (run, job, expected) => {
+])("a finished run of another release is halted unless its evaluation is done: %s", async (run, job, expected) => {
   const record: RunRecord = {
     ...{ run, status: "finished", reason: "", step: 1, configSha256: "0".repeat(64), questionsSha256: "0".repeat(64) },
     ...{ startedAt: 1, maxHours: null, maxUsd: null },

@@ -33,7 +33,7 @@ test("a step's line has the time at which its last rollout was scored, not that 
   expect(await times()).toEqual([[1, 1_700_000_100_000]]);
 });
 
-test("metrics that are deleted are sent again, in full", async () => {
+test("once metrics.jsonl is deleted, the metrics are sent again", async () => {
   let requests = 0;
   onTestFinished(() => void vi.unstubAllEnvs());
   vi.stubEnv(
@@ -68,7 +68,7 @@ test("the metrics of a deleted run in a store are not taken for those of a new r
   const path = join(folder, "runs", run, "metrics.jsonl");
   await expect(track()).rejects.toMatchObject({
     code: "config-invalid",
-    message: `${path} has steps from before run '${run}' started, so they are an earlier run's of that name: remove this file, and repeat the command to recreate it`,
+    message: `${path} has steps from before run '${run}' started, so they belong to an earlier run of that name: remove this file, and repeat the command to recreate it`,
   });
   rmSync(path);
   expect(await track()).toBe(sent);

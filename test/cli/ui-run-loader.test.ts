@@ -4,8 +4,8 @@ import { evaluationsRevisionOf, RunLoader, revisionOf, stepRevisionOf } from "..
 import type { RunView } from "../../ui/views.ts";
 
 /**
- * The API of a run whose steps are 2 and 3, since the scores of the first two have expired; `close` adds a step; `remove` removes all, and lets
- * the next steps take `seconds`.
+ * The API of a run whose steps are 2 and 3, since the scores of the first two have expired; `close` adds a step; `remove` removes all, and sets
+ * the `seconds` of those after it.
  */
 function growingRun() {
   const steps = [2, 3];
@@ -147,7 +147,7 @@ test("a step's page is loaded again with every pulse until the step is closed an
   expect(stepRevisionOf(undefined, 3)).toBeUndefined();
 });
 
-test("the page of the evaluations is loaded again with each step and each evaluation that ends, and once more when none is left", () => {
+test("the page of the evaluations is loaded again with each step, with each evaluation after the last step, and once more when none is left", () => {
   const pulses = [
     { closed: 3, state: "running", wait: "rollouts 1/8" },
     { closed: 4, state: "running", wait: "rollouts 1/8" },

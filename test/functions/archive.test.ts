@@ -98,7 +98,7 @@ test("damaged records do not keep a run that is over among those that are ticked
   expect(await listed()).toEqual(["running"]);
 });
 
-test("nor does a damaged RUN record", async () => {
+test("a damaged RUN record does not keep a run that is over among those that are ticked", async () => {
   const { store, functions, listed } = await started("halted", "running");
   await store.table.update(endRun("halted", { code: "user", reason: "a reason" }));
   for (const run of await listed())

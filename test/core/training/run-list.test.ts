@@ -48,7 +48,7 @@ test("runs are listed unless they have an expiry; all runs are those and the arc
   expect(await allRuns(table)).toEqual(["a", "b", "old", "older"]);
 });
 
-test("of a damaged entry of the list, the run's name is left", async () => {
+test("a damaged entry of the list is listed by its run's name alone", async () => {
   const table = memoryTable();
   await table.insert(key, { run: "r", progress: 1 });
   expect(await listedRuns(table)).toEqual([{ run: "r" }]);

@@ -208,7 +208,7 @@ test("content that is neither text nor parts is refused, with the types expected
   );
 });
 
-test("in the gateway's process, what fetch and clone return are instances of the global Response and Request, but of no class of the app's own", async () => {
+test("in the gateway's process, fetch and clone return instances of the global Response and Request, but not of a subclass that the app defines", async () => {
   const { main } = await start();
   const request = new Request(`${main.baseURL}/models`, { headers: { authorization: `Bearer ${main.apiKey}` } });
   class OwnResponse extends Response {}

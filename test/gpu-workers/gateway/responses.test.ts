@@ -112,7 +112,7 @@ test("thinking passed back continues the tokens that were sampled, and so do ref
   expect((await outcome({ answer: "two" })).app?.counts["main"]).toMatchObject({ branches: 1, rewritten: 0 });
 });
 
-test("an agent can continue a response of another agent: this does not count as rewritten history", async () => {
+test("an agent can continue a response of another agent: in its only conversation, this does not count as rewritten history", async () => {
   const { client, outcome } = await start();
   const first = await client.responses.create({ model: "main", input: "say plan" });
   const next = await client.responses.create({ model: "searcher", previous_response_id: first.id, input: "say found" });

@@ -54,7 +54,7 @@ function answer(question: Question, together: boolean): string {
   return calculateText(numbers.join(" + "));
 }
 
-test.each([true, false])("a scripted team answers every held-out question, asked together: %s", (together) => {
+test.each([true, false])("a scripted team answers every held-out question, each house in one task: %s", (together) => {
   expect(set.heldOut.filter((question) => answer(question, together) !== question.answer)).toEqual([]);
 });
 
