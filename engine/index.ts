@@ -124,7 +124,7 @@ function engineOptions(files: CheckpointFiles, { policy = "compiled", ...given }
   const [ignored] = engineFaults({ opened: { policy, engine } });
   if (ignored) {
     const [path, fault] = ignored;
-    throw new MgrpoError("config-invalid", `options: ${path.at(-1)}: ${fault}`);
+    throw new MgrpoError("config-invalid", `options: ${path.at(-1)}: ${fault.replaceAll("engine.", "")}`);
   }
   return options;
 }

@@ -126,7 +126,12 @@ class TinkerTrainer implements Trainer {
     this.#refuseIfLost();
     const { behavior, server, limits } = this.#context;
     const terms = [...this.#gradient.values()];
-    for (const { gradient_T } of terms) checkGradient(gradient_T);
+    try {
+      for (const { gradient_T } of terms) checkGradient(gradient_T);
+    } catch (error) {
+      this.#reset();
+      throw error;
+    }
     const params = adamParams(config, scale, behavior.clips, server.baseUrl);
     const scaleOf = ({ tokens }: GradientTerm) =>
       scale *

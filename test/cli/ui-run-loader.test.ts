@@ -1,4 +1,4 @@
-/** @file The page of a run loads each step once, as the run grows, and repeats failed loads; which changes make it, or a step's page, load again. */
+/** @file The page of a run loads new steps and the newest known one as the run grows, and repeats failed loads; which changes make it, or a step's page, load again. */
 import { expect, test } from "vitest";
 import { evaluationsRevisionOf, RunLoader, revisionOf, stepRevisionOf } from "../../ui/app/run-loader.ts";
 import type { RunView } from "../../ui/views.ts";
@@ -27,7 +27,7 @@ function growingRun() {
   };
 }
 
-test("a step is loaded once, even if the scores of the first steps have expired", async () => {
+test("only new steps and the newest known one are loaded, even if the scores of the first steps have expired", async () => {
   const { asked, close, read } = growingRun();
   const loader = new RunLoader("tiny", read);
   const shown: (number[] | undefined)[] = [];

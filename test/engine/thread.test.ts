@@ -119,7 +119,7 @@ test.each<[string, Partial<EngineOptions>]>([
 });
 
 test.each<[string, OpenOptions]>([
-  ["precision: bf16 needs engine.provider cuda, not 'cpu'", { precision: "bf16" }],
+  ["precision: bf16 needs provider cuda, not 'cpu'", { precision: "bf16" }],
   ["precision: bf16 needs policy 'compiled', not 'eager'", { policy: "eager", precision: "bf16" }],
   ["quantization: needs policy 'compiled', not 'eager'", { policy: "eager", quantization: "int4" }],
   ["weightPacking: needs policy 'compiled', not 'eager'", { policy: "eager", weightPacking: "on" }],

@@ -1,4 +1,4 @@
-/** @file An optimizer step that the server computes in part. */
+/** @file An optimizer step that the server computes in part, and one that is refused before anything is sent. */
 import { expect, test } from "vitest";
 import { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
 import type { Trainer } from "../../../core/ports.ts";
@@ -40,3 +40,21 @@ test.each(["forward_backward", "optim_step"])(
     await Promise.all([trainer.close(), undisturbed.close()]);
   },
 );
+
+test("a gradient that is not finite is refused and dropped: the next batch is trained on", async () => {
+  const { connect, files: base } = tinyTinker({ ...MODEL, rules: SKYRL_JAX });
+  const [trainer, undisturbed] = [
+    await connect().openTrainer(base, OPTIONS),
+    await connect().openTrainer(base, OPTIONS),
+  ];
+  const adam = OptimizerConfig.parse({ maxGradientNorm: null });
+  const batch = (weight: number) => [{ tokens: [1, 2, 3], weights_T: new Float32Array(3).fill(weight) }];
+  await trainer.forwardBackward(batch(Number.NaN), { kind: "linear" }, 1);
+  await expect(trainer.optimizerStep(adam)).rejects.toMatchObject({ code: "run-halted" });
+  for (const one of [trainer, undisturbed]) {
+    await one.forwardBackward(batch(-1), { kind: "linear" }, 1);
+    await one.optimizerStep(adam);
+  }
+  expect(await trainer.logProbs([[1, 2, 3]], 1)).toEqual(await undisturbed.logProbs([[1, 2, 3]], 1));
+  await Promise.all([trainer.close(), undisturbed.close()]);
+});
