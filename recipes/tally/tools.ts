@@ -3,7 +3,7 @@ import * as z from "zod";
 import { calculate } from "../../adapters/tools/calculate.ts";
 import type { Tool } from "../../core/ports.ts";
 import { villageAsked } from "./questions.ts";
-import { entryOf, housesOf, type LedgerEntry, NAMES, pageOf } from "./world.ts";
+import { houseEntry, pageOf, personEntry } from "./world.ts";
 
 const lookup: Tool<{ name: string }> = {
   name: "lookup",
@@ -26,12 +26,11 @@ export const tools: ReadonlyMap<string, Tool> = new Map<string, Tool>([
 ]);
 
 export function lookedUp(village: number, name: string): string {
-  return NAMES.includes(name.trim()) ? shown(village, name.trim()) : "nobody of that name";
+  const entry = personEntry(village, name.trim());
+  return entry ? pageOf(entry) : "nobody of that name";
 }
 
 export function surveyed(village: number, house: string): string {
-  const isHouse = housesOf(village).some(({ name }) => name === house.trim());
-  return isHouse ? shown(village, house.trim()) : "no house of that name";
+  const entry = houseEntry(village, house.trim());
+  return entry ? pageOf(entry) : "no house of that name";
 }
-
-const shown = (village: number, name: string): string => pageOf(entryOf(village, name) as LedgerEntry);

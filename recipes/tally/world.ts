@@ -1,5 +1,6 @@
 /** @file A village's ledger: its houses, who lives in them and what everybody owns, a function of the village's number. */
 import { stream } from "../../core/random.ts";
+import { sum } from "../../core/statistics.ts";
 
 export const NAMES: readonly string[] = (
   "Ada Ben Cleo Dov Edda Finn Gaia Hugo Ines Joel Kaya Liam Mara Nils Olga Pia Quinn Rosa Sami Tess Ugo Vera Walt Xena " +
@@ -28,22 +29,26 @@ export function housesOf(village: number): readonly House[] {
   const random = stream("tally-houses", village);
   const people = random.choose(NAMES.length, NAMES.length).map((i) => NAMES[i] as string);
   return random.choose(HOUSES.length, HOUSE_SIZES.length).map((house, i) => {
-    const before = HOUSE_SIZES.slice(0, i).reduce((sum, size) => sum + size, 0);
+    const before = sum(HOUSE_SIZES.slice(0, i));
     return { name: HOUSES[house] as string, people: people.slice(before, before + (HOUSE_SIZES[i] as number)) };
   });
 }
 
-/** What a person of the village owns, or a house: the sum of what its people own. Undefined for an unknown name. */
-export function entryOf(village: number, name: string): LedgerEntry | undefined {
-  if (NAMES.includes(name)) return personalEntry(village, name);
-  const house = housesOf(village).find((one) => one.name === name);
-  const entries = house?.people.map((person) => personalEntry(village, person));
-  return entries && entryFrom((field) => entries.reduce((sum, entry) => sum + entry[field], 0));
-}
+/** What a person or a house of the village owns; undefined for an unknown name. */
+export const entryOf = (village: number, name: string): LedgerEntry | undefined =>
+  personEntry(village, name) ?? houseEntry(village, name);
 
-function personalEntry(village: number, name: string): LedgerEntry {
+export function personEntry(village: number, name: string): LedgerEntry | undefined {
+  if (!NAMES.includes(name)) return undefined;
   const random = stream("tally-village", village, name);
   return entryFrom(() => random.integer(QUANTITY_LIMIT));
+}
+
+/** The sum of what the people of the house own. */
+export function houseEntry(village: number, name: string): LedgerEntry | undefined {
+  const house = housesOf(village).find((one) => one.name === name);
+  const entries = house?.people.flatMap((person) => personEntry(village, person) ?? []);
+  return entries && entryFrom((field) => sum(entries.map((entry) => entry[field])));
 }
 
 const entryFrom = (quantityOf: (field: LedgerField) => number): LedgerEntry =>
