@@ -1,4 +1,7 @@
-/** @file The page of a run loads new steps and the newest known one as the run grows, and repeats failed loads; which changes make it, or a step's page, load again. */
+/**
+ * @file The page of a run loads new steps and the newest known one as the run grows, and repeats failed loads; which changes make it, or a step's
+ * page, load again.
+ */
 import { expect, test } from "vitest";
 import { evaluationsRevisionOf, RunLoader, revisionOf, stepRevisionOf } from "../../ui/app/run-loader.ts";
 import type { RunView } from "../../ui/views.ts";

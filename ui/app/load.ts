@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunPulse, RunsView, RunView } from "../views.ts";
 import { type StreamState, useStream } from "./live.ts";
 import { Reloader } from "./reloader.ts";
-import { RETRY_SECONDS, RunLoader, revisionOf } from "./run-loader.ts";
+import { RunLoader, revisionOf } from "./run-loader.ts";
 import { type Loaded, server, useSource } from "./source.ts";
 
 /** Codes of failures that pass without a change of the run. */
@@ -26,13 +26,14 @@ export function useView<View>(path: string, keepsPrevious = false, revision?: st
     const load = async () => {
       const next = await source.load<View>(path, abort.signal);
       setLoaded((known) => (next.failure && known.view && known.path === path ? known : { ...next, path }));
-      if (!OUTAGES.has(next.failure?.code ?? "")) return true;
-      await new Promise((resolve) => setTimeout(resolve, 1000 * RETRY_SECONDS));
-      return false;
+      return !OUTAGES.has(next.failure?.code ?? "");
     };
     // Rejects only once it is aborted.
     reload.current = (wanted) => void reloader.request(wanted, load).catch(() => {});
-    return () => abort.abort();
+    return () => {
+      abort.abort();
+      reloader.close();
+    };
   }, [source, path]);
   useEffect(() => reload.current(revision), [source, path, revision]);
   return keepsPrevious || loaded.path === path ? loaded : {};

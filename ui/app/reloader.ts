@@ -1,11 +1,20 @@
 /**
  * @file Loads a view again whenever its revision changes, one load at a time. The last revision to arrive during a load is loaded next, so
- * revisions that change faster than a view loads neither cancel the load nor pile up.
+ * revisions that change faster than a view loads neither cancel the load nor pile up. A failed load is repeated after a pause.
  */
+
+/** The pause before a failed load is repeated. */
+const RETRY_SECONDS = 4;
+
 export class Reloader {
+  readonly #retrySeconds: number;
   #wanted: string | undefined;
   #isLoading = false;
   #isClosed = false;
+
+  constructor(retrySeconds = RETRY_SECONDS) {
+    this.#retrySeconds = retrySeconds;
+  }
 
   /** @param load resolves to whether it succeeded: if not, it is repeated. */
   async request(revision: string | undefined, load: () => Promise<boolean>): Promise<void> {
@@ -14,7 +23,9 @@ export class Reloader {
     this.#isLoading = true;
     for (let isDone = false; !isDone && !this.#isClosed; ) {
       const loaded = this.#wanted;
-      isDone = (await load()) && loaded === this.#wanted;
+      const hasSucceeded = await load();
+      if (!hasSucceeded) await new Promise((resolve) => setTimeout(resolve, 1000 * this.#retrySeconds));
+      isDone = hasSucceeded && loaded === this.#wanted;
     }
     this.#isLoading = false;
   }

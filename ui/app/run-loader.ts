@@ -41,21 +41,17 @@ export function evaluationsRevisionOf(pulse: Pick<RunPulse, "closed" | "state" |
   return mayChange ? revisionOf(pulse) : undefined;
 }
 
-/** The pause before a failed load is repeated. */
-export const RETRY_SECONDS = 4;
-
 export class RunLoader {
   readonly run: string;
   readonly #read: (path: string) => Promise<LoadedRun>;
-  readonly #retrySeconds: number;
-  readonly #reloader = new Reloader();
+  readonly #reloader: Reloader;
   #known: RunView | undefined;
 
   /** @param read reads a path of the API, and never rejects. */
-  constructor(run: string, read: (path: string) => Promise<LoadedRun>, retrySeconds = RETRY_SECONDS) {
+  constructor(run: string, read: (path: string) => Promise<LoadedRun>, retrySeconds?: number) {
     this.run = run;
     this.#read = read;
-    this.#retrySeconds = retrySeconds;
+    this.#reloader = new Reloader(retrySeconds);
   }
 
   /** Ends the retries: the page that shows the run is gone. */
@@ -68,7 +64,6 @@ export class RunLoader {
     return this.#reloader.request(revision, async () => {
       const loaded = await this.#loadNew();
       if (loaded.view || !this.#known) show(loaded);
-      if (loaded.failure) await new Promise((resolve) => setTimeout(resolve, 1000 * this.#retrySeconds));
       return loaded.failure === undefined;
     });
   }
