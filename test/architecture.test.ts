@@ -49,6 +49,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   // A program of its own, which runs the command line and reads the reports that it writes.
   "bench/gpu-report.ts": ["bench", "core", "cli/run-report.ts"],
   "bench/power.ts": ["core", "cli/compare/measure.ts", "cli/held-out-scores.ts"],
+  "bench/sign-test.ts": ["core", "recipes/gazetteer"],
   "bench/soak/chart.ts": ["bench", "cli/chart-theme.ts"],
   docs: ["docs", "core", "cli/program.ts", "adapters/tools/web/settings.ts"],
   // The template of a project of its own, which imports the package.
