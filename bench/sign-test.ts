@@ -11,7 +11,7 @@ import * as z from "zod";
 import type { Conversation } from "../core/contracts/conversation.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
-import { signTest } from "../core/training/sign-test.ts";
+import { signTest } from "../core/sign-test.ts";
 import { questionSet } from "../recipes/gazetteer/questions/questions.ts";
 import { rewards } from "../recipes/gazetteer/rewards.ts";
 

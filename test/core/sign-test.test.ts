@@ -1,6 +1,6 @@
 /** @file The sign test against values worked out by hand, and its limits. */
 import { expect, test } from "vitest";
-import { signTest } from "../../../core/training/sign-test.ts";
+import { signTest } from "../../core/sign-test.ts";
 
 test.each([
   [0, 0, 1],

@@ -1,5 +1,5 @@
 /** @file The sign test: whether one of two teams that answered the same questions is better. */
-import { sum } from "../statistics.ts";
+import { sum } from "./statistics.ts";
 
 /**
  * The two-sided p-value of the exact sign test (Dixon and Mood 1946): of the questions that one team alone answers correctly, `a` are the first
