@@ -88,7 +88,7 @@ export interface TableResult {
   readonly item: TableItem | undefined;
 }
 
-/** Records (DynamoDB): conditional writes on single items, consistent reads; no transactions, no streams. */
+/** Records (DynamoDB): conditional writes on single items, strongly consistent reads; no transactions, no streams. */
 export interface Table {
   get(key: TableKey): Promise<TableItem | undefined>;
   /** Several items, in the order of the keys, each read as consistently as by `get`. */

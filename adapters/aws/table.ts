@@ -1,5 +1,5 @@
 /**
- * @file Table on DynamoDB. All reads are consistent. When the condition of an update fails, the item is read: not every compatible store
+ * @file Table on DynamoDB. All reads are strongly consistent. When the condition of an update fails, the item is read: not every compatible store
  * returns it with the failure.
  */
 import { setTimeout as pause } from "node:timers/promises";

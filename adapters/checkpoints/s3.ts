@@ -10,9 +10,9 @@ import { translated } from "../aws/errors.ts";
 import { type FileCache, openFileCache } from "./cache.ts";
 
 export interface S3SourceOptions {
-  /** Where large files are kept on this machine. Absent: the model cache. */
+  /** Where large files are kept on this machine. Absent: the file cache of this machine, in `$MGRPO_CACHE` (cache.ts). */
   readonly cache?: FileCache;
-  /** Safetensors files of more bytes are large: they are read through the cache. Absent: `LARGE_FILE_BYTES`. */
+  /** Safetensors files above this size are read through the cache. Absent: `LARGE_FILE_BYTES`. */
   readonly largeBytes?: number;
 }
 
@@ -95,7 +95,7 @@ async function withS3<T>(operation: string, work: (s3: S3Client) => Promise<T>):
   const attempt = () =>
     work(clients.s3).catch((cause: Error) => {
       if (!/^(NoSuchBucket|InvalidBucketName)$/.test(cause.name)) throw cause;
-      // Such a bucket of a run's store has another remedy, which `translated` names; here the URL is wrong.
+      // `translated` would name the remedy for a run's own bucket (MGRPO_BUCKET); this one comes from the model's URL.
       const message = `${operation}: the store at ${endpoint} has no such bucket: check the URL and AWS_REGION`;
       throw new MgrpoError("not-found", message, { cause });
     });

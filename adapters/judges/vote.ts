@@ -1,4 +1,4 @@
-/** @file One verdict by a model: its votes, decided by majority or median, with their cost. */
+/** @file One verdict by a model: its votes, their majority or median, and their cost. */
 import * as z from "zod";
 import {
   costOfFailure,
@@ -96,20 +96,20 @@ async function vote<S extends z.ZodType>(ballot: Ballot<S>, input: JudgeInput, s
     maxTokens,
     ...(temperature !== null && { temperature }),
   };
-  const casts = await castAll(ballot, request, votes, spent);
-  let verdict = decided(ballot, casts);
+  const results = await castVotes(ballot, request, votes, spent);
+  let verdict = decided(ballot, results);
   if (verdict === "tie") {
-    casts.push(...(await castAll(ballot, request, 1, costSoFar(casts, spent))));
-    verdict = decided(ballot, casts);
+    results.push(...(await castVotes(ballot, request, 1, costSoFar(results, spent))));
+    verdict = decided(ballot, results);
   }
-  const cost = costSoFar(casts, spent);
+  const cost = costSoFar(results, spent);
   if (typeof verdict === "object") return { ...verdict, ...(cost && { cost }) };
-  const error = decisiveError(casts.flatMap((one) => ("error" in one ? [one.error] : [])));
+  const error = decisiveError(results.flatMap((one) => ("error" in one ? [one.error] : [])));
   throw cost ? withCost(error, cost) : error;
 }
 
-const costSoFar = (casts: readonly Cast[], spent: JudgeCost | undefined): JudgeCost | undefined =>
-  totalCost([...(spent ? [spent] : []), ...casts.flatMap((one) => one.cost ?? [])]);
+const costSoFar = (results: readonly VoteResult[], spent: JudgeCost | undefined): JudgeCost | undefined =>
+  totalCost([...(spent ? [spent] : []), ...results.flatMap((one) => one.cost ?? [])]);
 
 /** A refusal that only the user can fix comes first, then an outage: neither says anything about what is judged. */
 function decisiveError(errors: readonly unknown[]): unknown {
@@ -121,32 +121,32 @@ function decisiveError(errors: readonly unknown[]): unknown {
 /** Undefined: too many votes failed. */
 function decided<S extends z.ZodType>(
   { judge, decide }: Ballot<S>,
-  casts: readonly Cast[],
+  results: readonly VoteResult[],
 ): Verdict | "tie" | undefined {
-  const votes = casts.flatMap((one) => ("vote" in one ? one.vote : []));
+  const votes = results.flatMap((one) => ("vote" in one ? one.vote : []));
   if (2 * votes.length <= judge.config.votes) return undefined;
   const score = decide(votes.map((one) => one.score));
   return score === undefined ? "tie" : { score, votes };
 }
 
 /** `spent`: what the verdict has cost so far. If the reservation fails, no request is made, and the error carries that cost. */
-async function castAll<S extends z.ZodType>(
+async function castVotes<S extends z.ZodType>(
   ballot: Ballot<S>,
   request: CompletionRequest,
   votes: number,
   spent: JudgeCost | undefined,
-): Promise<Cast[]> {
+): Promise<VoteResult[]> {
   const { judge, context } = ballot;
   await context.reserve(votes * mostUsdPerVote(judge.config, request)).catch((error: unknown) => {
     throw spent ? withCost(error, spent) : error;
   });
-  return Promise.all(Array.from({ length: votes }, () => cast(ballot, request)));
+  return Promise.all(Array.from({ length: votes }, () => castVote(ballot, request)));
 }
 
-async function cast<S extends z.ZodType>(
+async function castVote<S extends z.ZodType>(
   { judge: { model, config }, schema, read, context }: Ballot<S>,
   request: CompletionRequest,
-): Promise<Cast> {
+): Promise<VoteResult> {
   let usage: TokenUsage | undefined;
   let unknownUsages = 0;
   const onUnknownUsage = () => {
@@ -181,7 +181,9 @@ function parseAnswer<S extends z.ZodType>(schema: S, text: string): z.infer<S> {
 }
 
 /** A vote, or why it failed; with its cost, if the model answered or may have. */
-type Cast = { readonly vote: Vote; readonly cost: JudgeCost } | { readonly error: unknown; readonly cost?: JudgeCost };
+type VoteResult =
+  | { readonly vote: Vote; readonly cost: JudgeCost }
+  | { readonly error: unknown; readonly cost?: JudgeCost };
 
 /** The server charges for an answer even if it is not a verdict, so the caller must count its cost. */
 function withCost(error: unknown, cost: JudgeCost): unknown {

@@ -1,6 +1,6 @@
 /**
- * @file Completions without an answer: no choices, or choices without a message. Gemini and the gateways to Gemini send them with status 200
- * when a filter blocks the prompt or the answer, and for an empty turn.
+ * @file Completions without an answer: `choices` is empty or null, or no choice has a message. Gemini and the gateways to Gemini send them with
+ * status 200 when a filter blocks the prompt or the answer, and for an empty turn.
  */
 import * as z from "zod";
 import type { TokenUsage } from "../../core/language-model-ports.ts";

@@ -50,8 +50,11 @@ export function openLanguageModel(spec: LanguageModelSpecInput, options: OpenMod
       if (!schema) return { text, usage };
       const fault = faultOf(schema, jsonIn(text));
       if (fault === undefined) return { text: jsonIn(text), usage };
-      const cut = stop === "length" ? `, cut after ${usage.outputTokens} tokens: raise maxTokens` : "";
-      const hint = cut || formatHint(settings);
+      const truncation =
+        stop === "length"
+          ? `, truncated after ${usage.outputTokens} tokens: raise maxTokens, or shorten the prompt if the model's context is full`
+          : "";
+      const hint = truncation || formatHint(settings);
       const refusal = `${endpoint.name} gave an answer that does not match the schema (${fault})${hint}`;
       throw new EndpointFailure("endpoint-refused", refusal, { usage });
     },

@@ -1,4 +1,4 @@
-/** @file Checks before a run that a model server answers at all, so that a wrong port is found before any work begins. */
+/** @file Checks before a run that a model server is reachable, so that a wrong port is found before any work begins. */
 import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { innermostMessage } from "./errors.ts";
@@ -7,9 +7,9 @@ import { innermostMessage } from "./errors.ts";
 const TIMEOUT_MILLISECONDS = 15_000;
 
 /**
- * Rejects with `endpoint-unavailable` if the server of an OpenAI-compatible model cannot be connected to. Any response shows that the server
- * runs, even an error: no key is sent, and not every server lists its models. A server that accepts the connection but has not answered after
- * 15 seconds is taken to be busy. Bedrock is not checked.
+ * Rejects with `endpoint-unavailable` if the connection to an OpenAI-compatible model's server fails, or if what listens there does not speak
+ * HTTP. Any response shows that the server runs, even an error: no key is sent, and not every server lists its models. A server that accepts
+ * the connection but has not answered after 15 seconds is taken to be busy. Bedrock is not checked.
  */
 export async function requireServer(spec: LanguageModelSpec): Promise<void> {
   if (spec.provider !== "openai") return;

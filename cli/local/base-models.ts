@@ -193,12 +193,12 @@ function withBase(files: CheckpointFiles, model: string, setting: string): Promi
   );
 }
 
-/** Unless `weighted`, the weights are neither read nor downloaded: they may outgrow this machine. */
-async function readFolder(given: string, setting: string, weighted = true): Promise<CheckpointFiles> {
+/** Without `withWeights`, the weights are neither read nor downloaded: they may outgrow this machine. */
+async function readFolder(given: string, setting: string, withWeights = true): Promise<CheckpointFiles> {
   if (given.endsWith(".gguf")) throw notImported(given, setting);
-  if (!isHubModel(given)) return readFiles(given, setting, weighted);
-  const { folder, originOf } = await fetchHubModel(given, setting, weighted);
-  const files = await readFiles(folder, setting, weighted);
+  if (!isHubModel(given)) return readFiles(given, setting, withWeights);
+  const { folder, originOf } = await fetchHubModel(given, setting, withWeights);
+  const files = await readFiles(folder, setting, withWeights);
   const withOrigin = (name: string, file: CheckpointFile) =>
     file instanceof Uint8Array ? file : { ...file, origin: originOf(name) };
   return new Map([...files].map(([name, file]) => [name, withOrigin(name, file)]));
@@ -211,14 +211,14 @@ function sourceOf(model: string, setting: string): readonly [source: CheckpointS
   throw new MgrpoError("config-invalid", `${setting}: '${model}' names no folder: write s3://<bucket>/<folder>`);
 }
 
-async function readFiles(model: string, setting: string, weighted: boolean): Promise<CheckpointFiles> {
+async function readFiles(model: string, setting: string, withWeights: boolean): Promise<CheckpointFiles> {
   const [source, folder] = sourceOf(model, setting);
   const listing = await source.list(folder).catch((error: unknown) => {
     if (isMgrpoError(error, "not-found")) return undefined;
     throw error;
   });
   const names = [...(listing?.get(folder)?.keys() ?? [])].filter((file) => CHECKPOINT_FILE.test(file)).sort();
-  const wanted = weighted ? names : names.filter((file) => !TENSOR_FILE_NAMES.test(file));
+  const wanted = withWeights ? names : names.filter((file) => !TENSOR_FILE_NAMES.test(file));
   if (names.length > 0) return source.read(folder, wanted);
   const isFolder = !model.startsWith("s3://") && listing?.has(folder) === true;
   const fault = isFolder ? await noModelIn(model) : `no checkpoint folder '${model}': ${GIVE_MODEL}`;
@@ -236,7 +236,7 @@ async function noModelIn(folder: string): Promise<string> {
 }
 
 /**
- * A run records the SHA-256 of its model files, and several processes map them, so a GGUF file is converted first. The user chooses where,
+ * A run records the SHA-256 of its model files, and several processes memory-map them, so a GGUF file is converted first. The user chooses where,
  * because the result is up to 7 times as large.
  */
 function notImported(file: string, setting: string): MgrpoError {

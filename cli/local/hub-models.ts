@@ -26,13 +26,13 @@ export interface FetchedModel {
   originOf(file: string): string;
 }
 
-/** A hub model's files, downloaded if they are not in the cache; unless `weighted`, without its weights. */
-export async function fetchHubModel(name: string, setting: string, weighted: boolean): Promise<FetchedModel> {
+/** A hub model's files, downloaded if they are not in the cache; with its weights only if `withWeights`. */
+export async function fetchHubModel(name: string, setting: string, withWeights: boolean): Promise<FetchedModel> {
   const reporter = terminalReporter();
   try {
     const model = await resolveCommit(parsed(name, setting), hubSettings(), reporter);
     const { repository, revision: commit } = model;
-    const folder = await fetchModel(model, hubSettings(), reporter, weighted);
+    const folder = await fetchModel(model, hubSettings(), reporter, withWeights);
     return { folder, originOf: (path) => hubFileName({ repository, commit, path }) };
   } finally {
     reporter.close();

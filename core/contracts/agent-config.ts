@@ -166,7 +166,8 @@ export function decayFaults(agents: Readonly<Record<string, AgentConfig>>): Conf
     if (optimizer.kind === "server") return [];
     if (optimizer.decayed !== "matrices") return [];
     const path = ["agents", name, "optimizer", "decayed"];
-    if (policy.startsWith("tinker:")) return [[path, "no weights are decayed on a Tinker server: remove decayed"]];
+    if (policy.startsWith("tinker:"))
+      return [[path, "a Tinker server has no setting for which weights decay: remove decayed"]];
     if (lora !== null) return [[path, "an adapter has neither norms nor biases: remove decayed"]];
     if (optimizer.weightDecay === 0)
       return [[path, "has no effect while weightDecay is 0: remove decayed, or set weightDecay"]];

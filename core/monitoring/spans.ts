@@ -201,7 +201,7 @@ const mainAttributes = ({ wellFormed }: ScoredRollout): SpanAttributes => ({ "mg
 const noteOf = ({ note, content }: TracedRollout): SpanAttributes =>
   content && note !== undefined ? { "mgrpo.question.note": note } : {};
 
-/** What the trainer used of a trajectory; nothing if it was not trained on. */
+/** The advantage and loss weight of a trajectory; empty if it was not trained on. */
 function trainingAttributes(batch: AgentBatch | undefined, trajectory: number | string): SpanAttributes {
   const i = batch?.trajectories.indexOf(trajectory) ?? -1;
   const advantage = batch?.advantages[i];

@@ -63,8 +63,8 @@ async function tryGpu(provider: Gpu, precision: Precision): Promise<ProviderDeci
     const fault = `on this GPU and driver its results differ from the CPU's (relative deviation ${deviation.toPrecision(1)})`;
     throw unusable(provider, fault, "update the driver");
   }
-  const products = precision === "fp32" ? "" : `, products in ${precision}`;
-  const reason = `${provider}${products}: a tiny model's training and samples agree with the CPU's to within ${deviation.toExponential(0)}`;
+  const matmuls = precision === "fp32" ? "" : `, matmuls in ${precision}`;
+  const reason = `${provider}${matmuls}: a tiny model's training and samples agree with the CPU's to within ${deviation.toExponential(0)}`;
   return { provider, reason };
 }
 

@@ -1,5 +1,5 @@
 /**
- * @file The fleets: empty by default, closed to the internet, with a worker's permissions and command line. Also the secrets, the deployment's
+ * @file The fleets: empty by default, without ingress from the internet, with a worker's permissions and command line. Also the secrets, the deployment's
  * record and the release's archive.
  */
 import { execFileSync } from "node:child_process";
@@ -51,7 +51,7 @@ test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, terminated on shutdown, AWS'
   expect(template.keyName).toBeUndefined();
 });
 
-test("a fleet with a server is one on-demand instance, and its policy is in the deployment's record", () => {
+test("a fleet with a Tinker server is one on-demand instance, and the deployment's record has its agent's policy (tinker:…)", () => {
   const served = inject("served");
   const { maxSize, mixedInstancesPolicy } = theOne(ofKind(served, "Group"), "FleetMain").inputs;
   expect([maxSize, mixedInstancesPolicy.instancesDistribution.onDemandBaseCapacity]).toEqual([1, 1]);
@@ -135,7 +135,7 @@ test("secrets are only in their encrypted parameters, the judge's also in the fu
   for (const { inputs } of ofKind(prod, "Parameter")) expect(inputs.type).toBe("SecureString");
 });
 
-test("the table describes its deployment, as launch, tick and the instances read it", () => {
+test("the table contains the deployment's record, in the format that launch, tick and the instances parse", () => {
   const described = (deployment: typeof prod) => {
     const { tableName, item } = theOne(ofKind(deployment, "TableItem"), "Deployment").inputs;
     expect(tableName).toBe(`mgrpo-${deployment.app.stage}`);
@@ -159,13 +159,14 @@ test("the table describes its deployment, as launch, tick and the instances read
 
 test("the deployment's record is written after its functions and fleets, and a fleet's template after the release's upload", () => {
   for (const { resources } of [prod, serverless]) {
-    const places = new Map(resources.map(({ name }, place) => [name, place]));
-    const placesOf = (pattern: RegExp) => [...places].flatMap(([name, place]) => (pattern.test(name) ? [place] : []));
-    const [record = -1] = placesOf(/^Deployment$/);
-    expect(placesOf(/Function$/)).toHaveLength(5);
-    for (const place of placesOf(/^Fleet\w+$|Function$/)) expect(place).toBeLessThan(record);
-    const uploaded = Math.max(...placesOf(/^Release(Archive|Lock)$/));
-    for (const place of placesOf(/^Fleet\w+Template$/)) expect(place).toBeGreaterThan(uploaded);
+    const positions = new Map(resources.map(({ name }, position) => [name, position]));
+    const positionsOf = (pattern: RegExp) =>
+      [...positions].flatMap(([name, position]) => (pattern.test(name) ? [position] : []));
+    const [record = -1] = positionsOf(/^Deployment$/);
+    expect(positionsOf(/Function$/)).toHaveLength(5);
+    for (const position of positionsOf(/^Fleet\w+$|Function$/)) expect(position).toBeLessThan(record);
+    const uploaded = Math.max(...positionsOf(/^Release(Archive|Lock)$/));
+    for (const position of positionsOf(/^Fleet\w+Template$/)) expect(position).toBeGreaterThan(uploaded);
   }
 });
 

@@ -87,16 +87,16 @@ const MODEL = ["config.json", "tokenizer.json", "tokenizer_config.json"];
 
 /**
  * Whether a snapshot has the files that a model or an adapter requires: the Python library may have fetched only some.
- * @param weighted whether the weights of a model are required.
+ * @param withWeights whether the weights of a model are required.
  */
-export async function isCompleteSnapshot(folder: string, weighted = true): Promise<boolean> {
+export async function isCompleteSnapshot(folder: string, withWeights = true): Promise<boolean> {
   const files = new Set(await readdir(folder).catch(() => []));
   // A link can outlive its blob.
   const has = (name: string) => files.has(name) && existsSync(join(folder, name));
   if (ADAPTER.every(has)) return true;
   if (!MODEL.every(has)) return false;
   // Python's AutoTokenizer fetches all of `MODEL`, but not the tokens that end generation.
-  if (has(WEIGHTS) || (!weighted && has("generation_config.json"))) return true;
+  if (has(WEIGHTS) || (!withWeights && has("generation_config.json"))) return true;
   return has(INDEX) && shardsOf(await readFile(join(folder, INDEX))).every(has);
 }
 

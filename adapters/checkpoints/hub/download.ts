@@ -172,7 +172,7 @@ async function* bytesFrom(start: number, { repository, commit, file, settings, f
     for await (const chunk of chunks) {
       size += chunk.length;
       yield chunk;
-      // Longer than the file that the hub lists: the hash will be wrong. A response without end would fill the disk.
+      // Longer than the file that the hub lists: the hash will be wrong. An endless response would fill the disk.
       if (size > file.bytes) return;
     }
   } catch (cause) {

@@ -59,19 +59,19 @@ export async function resolveCommit(model: HubModel, settings: HubSettings, repo
 }
 
 /**
- * The folder with the model's files: JSON, text, templates, and weights as safetensors. Unless `weighted`, no weights are downloaded.
+ * The folder with the model's files: JSON, text, templates, and weights as safetensors. Without `withWeights`, no weights are downloaded.
  * @throws MgrpoError as `resolveCommit` does, or `checkpoint-damaged`.
  */
 export async function fetchModel(
   model: HubModel,
   settings: HubSettings,
   report: HubReporter,
-  weighted = true,
+  withWeights = true,
 ): Promise<string> {
   const { repository, revision: commit } = await resolveCommit(model, settings, report);
   const cache = openRepositoryCache(settings.cache, repository);
   const folder = cache.snapshot(commit);
-  if (await isCompleteSnapshot(folder, weighted)) return folder;
+  if (await isCompleteSnapshot(folder, withWeights)) return folder;
   if (settings.offlineBy) throw notCached(model, settings);
   const fetch = hubFetch(settings, repository);
   const listed = await filesOf(repository, commit, settings, listFetch(settings, withinLimit(fetch)));
@@ -89,7 +89,7 @@ export async function fetchModel(
     }
   };
   await fetchAll(small);
-  if (!weighted) return folder;
+  if (!withWeights) return folder;
   const weights = await weightsOf(model, folder, listed);
   totalBytes += sum(weights);
   await fetchAll(weights);

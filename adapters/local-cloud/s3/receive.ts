@@ -47,7 +47,7 @@ export async function receiveFile(
     for await (const bytes of payload(request, trailers)) {
       verifier.update(bytes);
       writer.add(bytes);
-      // An aws-chunked body may be longer than it declares, without end, and no space is reserved for more.
+      // An aws-chunked body may be longer than it declares, without bound, and no space is reserved for more.
       if (writer.size > expected) break;
     }
     requireComplete(expected, writer.size);

@@ -55,7 +55,7 @@ test.each([
 test.each([
   [says("I think so."), /not match the schema \(not JSON\)/],
   [says('{"correct": "yes"}'), /not match the schema \(correct: .*boolean/],
-  [says('{"corr', { finish: "length" }), /cut after 5 tokens: raise maxTokens/],
+  [says('{"corr', { finish: "length" }), /truncated after 5 tokens: raise maxTokens, or shorten the prompt/],
 ])("an answer that does not match the schema is refused with the reason", async (reply, message) => {
   const model = await openModel(reply);
   const error: unknown = await model.complete({ ...QUESTION, schema: Verdict }).catch((thrown: unknown) => thrown);

@@ -67,7 +67,7 @@ test("a quota counts the files that are there, and what is being written", async
   await space.reserve(1000);
 });
 
-test("overwritten items count toward the quota only until the database drops them, so an item may be rewritten without end", async () => {
+test("overwritten items count toward the quota only until the database drops them, so an item may be rewritten without bound", async () => {
   const store = await openLocalStore({ maxBytes: 12_000_000 });
   const { table } = store.cloud.direct;
   const text = "x".repeat(300_000);

@@ -20,7 +20,7 @@ async function journalPath(): Promise<string> {
 
 const key = (name: string) => `runs/r/${name}${"k".repeat(1000)}`;
 
-test("a journal that always has a pending event does not grow without end, and loses no pending event", async () => {
+test("a journal that always has a pending event does not grow without bound, and loses no pending event", async () => {
   const path = await journalPath();
   const journal = await openJournal(path, () => {});
   journal.announce({ bucket: "b", key: key("never handled") })(true);

@@ -178,7 +178,7 @@ test.each<[object, RegExp | undefined]>([
   ],
   [
     { policy: "tinker:http://gpu1:8000", optimizer: { decayed: "matrices" } },
-    /^agents\.main\.optimizer\.decayed: no weights are decayed on a Tinker server: remove decayed$/,
+    /^agents\.main\.optimizer\.decayed: a Tinker server has no setting for which weights decay: remove decayed$/,
   ],
   [{ policy: "tinker:http://gpu1:8000", optimizer: { weightDecay: 0.1 } }, undefined],
   [

@@ -54,7 +54,7 @@ describe("delegation", () => {
   const question = ofKind("constraints");
   const [whole = ""] = Facts.parse(question.facts).lookUps.map(({ task }) => task);
   const [first = "", second = ""] = whole.replace("country with ", "").split(", ");
-  test("conditions count in any order; a dropped condition, an unreadable task and a wrong value are incorrect", () => {
+  test("conditions count in any order; a dropped condition, a task that does not parse and a wrong value are incorrect", () => {
     const tasks = [
       whole,
       `country with ${second}, ${first}`,
@@ -67,14 +67,14 @@ describe("delegation", () => {
   test("a delegation that asks for a fact is not checked", () => {
     expect(checks("delegation", question, [lookUp("capital of Jordan")])).toEqual([]);
   });
-  test("in a longer chain, the value of an earlier finding may be wrong, but no condition may be dropped", () => {
+  test("in a longer chain, the value of an earlier answer may be wrong, but no condition may be dropped", () => {
     const longer = ofKind("hop3");
     const [, link = ""] = Facts.parse(longer.facts).lookUps.map(({ task }) => task);
     const [, rest = ""] = /^country with borders [^,]+, (.*)$/.exec(link) ?? expect.fail();
     const tasks = [`country with borders Nowhere, ${rest}`, `country with ${rest}`, "country with borders Nowhere"];
     expect(checks("delegation", longer, tasks.map(lookUp))).toEqual([true, false, false]);
   });
-  test("a wrong finding is no fault, even if the correct one is part of another name in the question", () => {
+  test("a wrong earlier answer does not make a delegation incorrect, even if the correct one is a substring of another name in the question", () => {
     const lookUps = [
       { task: "country with capital Mexico City", answer: "Mexico" },
       { task: "country with borders Mexico, language Spanish", answer: "Guatemala" },

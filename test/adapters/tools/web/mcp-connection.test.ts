@@ -1,7 +1,7 @@
 /**
  * @file The connection to an MCP server: `close` leaves no process behind, an HTTP error becomes one line and fails no other call, a process
  * that ends says why, a header that cannot be sent and a redirect to another origin are refused, a stream that breaks off is resumed, and a
- * server cannot demand connections, streams or tools without end.
+ * server cannot demand connections, streams or tools without bound.
  */
 import type { RequestListener, ServerResponse } from "node:http";
 import { join } from "node:path";
