@@ -7,7 +7,7 @@ import { isAbsolute, normalize, relative, resolve } from "node:path";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";
-import { JUDGED_BENCHMARKS } from "../core/contracts/evaluation-suite.ts";
+import { needsJudge } from "../core/contracts/evaluation-suite.ts";
 import { tableKeys } from "../core/contracts/keys.ts";
 import { isOpenAi } from "../core/contracts/language-model.ts";
 import { agentsOfPolicy, ownsPolicy } from "../core/contracts/shared-policy.ts";
@@ -121,9 +121,7 @@ const JUDGE_VARIABLE = "MGRPO_JUDGE_KEY";
 /** A judge is asked by functions, or by instances that evaluate. They have neither the keys of this machine nor its AWS credentials. */
 export function refuseKeylessJudge(config: RunConfig, { fleets }: Deployment, rewardsAskJudge: boolean): void {
   const { judge, evaluation } = config;
-  const suitesAskJudge =
-    fleets.some(({ roles }) => roles.includes("eval")) &&
-    evaluation.suites.some(({ benchmark }) => benchmark && JUDGED_BENCHMARKS.includes(benchmark));
+  const suitesAskJudge = fleets.some(({ roles }) => roles.includes("eval")) && evaluation.suites.some(needsJudge);
   if (!judge || !(rewardsAskJudge || suitesAskJudge)) return;
   const { model } = judge;
   const needsKey = model.provider === "bedrock" || isOpenAi(model.baseUrl) || model.keyVariable !== undefined;

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { READ_ATTACHMENT } from "../../core/contracts/attachment.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Benchmark, EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
-import { JUDGED_BENCHMARKS } from "../../core/contracts/evaluation-suite.ts";
+import { needsJudge } from "../../core/contracts/evaluation-suite.ts";
 import { WrittenQuestionId } from "../../core/contracts/names.ts";
 import { canonicalJson, parse } from "../../core/contracts/parse.ts";
 import {
@@ -170,7 +170,7 @@ export async function withBenchmarks(
     const { name, benchmark, data } = suite;
     if (benchmark === undefined || data === undefined) continue;
     const set = await LOADERS[benchmark]({ ...suite, data }, reader);
-    const criteria = JUDGED_BENCHMARKS.includes(benchmark) && { criteria: criteriaOf(suite, benchmark) };
+    const criteria = needsJudge(suite) && { criteria: criteriaOf(suite, benchmark) };
     loaded.push([name, { ...set, ...criteria }]);
     sources.push({ name: data, questions: set.questions });
   }

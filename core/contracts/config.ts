@@ -13,7 +13,7 @@ import type { ConfigFault } from "./config-fault.ts";
 import { CurriculumStage, curriculumFaults } from "./curriculum.ts";
 import { delegationFaults } from "./delegation.ts";
 import { engineFaults } from "./engine.ts";
-import { EvaluationSuite, JUDGED_BENCHMARKS } from "./evaluation-suite.ts";
+import { EvaluationSuite, needsJudge } from "./evaluation-suite.ts";
 import { JudgeConfig } from "./judge.ts";
 import { endpointFaults, isEndpointPolicy } from "./language-model.ts";
 import { LORA_POLICIES, supportsLora } from "./lora.ts";
@@ -284,7 +284,7 @@ function evaluationFaults({ evaluation, questions, judge }: RunConfig): ConfigFa
     const message = `suite '${onHeldOut.name}' asks the held-out questions: set it to a file of them or, for the recipe's, to '${OF_RECIPE}'; or leave the suite out`;
     faults.push([["questions", "heldOut"], message]);
   }
-  const judged = evaluation.suites.find(({ benchmark }) => benchmark && JUDGED_BENCHMARKS.includes(benchmark));
+  const judged = evaluation.suites.find(needsJudge);
   if (judged && !judge) {
     const message = `suite '${judged.name}' needs a judge: set judge.model, for instance to openai#gpt-5-mini`;
     faults.push([["judge"], message]);

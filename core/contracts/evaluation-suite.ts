@@ -8,7 +8,11 @@ export const Benchmark = z.enum(["gaia", "xbench", "webwalkerqa", "reasoning-gym
 export type Benchmark = z.infer<typeof Benchmark>;
 
 /** Benchmarks whose free-form answers need a judge model. */
-export const JUDGED_BENCHMARKS: readonly Benchmark[] = ["xbench", "webwalkerqa"];
+const JUDGED_BENCHMARKS: readonly Benchmark[] = ["xbench", "webwalkerqa"];
+
+/** Whether a judge model scores the answers to the suite. */
+export const needsJudge = ({ benchmark }: { readonly benchmark?: Benchmark }): boolean =>
+  benchmark !== undefined && JUDGED_BENCHMARKS.includes(benchmark);
 
 /** Whether the benchmark's own rules score the answers. Otherwise the recipe's rewards do, or the rewards that an app returns. */
 export const hasOwnScorer = ({ benchmark }: { readonly benchmark?: Benchmark }): boolean =>
@@ -96,7 +100,7 @@ export const EvaluationSuite = z
     path: ["attachments"],
     error: "applies only to gaia, where some questions have a file: remove it",
   })
-  .refine(({ benchmark, criteria }) => criteria === undefined || (benchmark && JUDGED_BENCHMARKS.includes(benchmark)), {
+  .refine((suite) => suite.criteria === undefined || needsJudge(suite), {
     path: ["criteria"],
     error: `applies only to a benchmark that a model judges (${JUDGED_BENCHMARKS.join(", ")}): remove it`,
   });
