@@ -100,7 +100,7 @@ async function plan(target: string, { suite, train, samples, ...options }: MineO
   return planEvaluation(target, { ...options, set: [training, ...options.set] });
 }
 
-/** With `--train`, refuses settings of suites, except those that apply to the only suite, which asks the training questions. */
+/** With `--train`, the only suite asks the training questions. Refuses settings of suites, except four of this one. */
 function refuseOtherSuites(set: readonly string[]): void {
   const isOfTraining = (setting: string) =>
     /^evaluation\.suites\.0\.(?:temperature|closedBook|skip|questions)=/.test(setting);

@@ -97,8 +97,8 @@ export class Ticker {
  */
 async function tickOnce(context: Context, run: string, thorough: boolean): Promise<void> {
   const record = await context.records.run(run);
-  // If RUN does not exist yet, the run's start is under way and will end with a tick.
   if (!record && thorough) throw new MgrpoError("not-found", `no run '${run}' in this store`);
+  // An event may come before RUN exists: the start under way ends with a tick.
   if (!record || !thorough) return advanceRun(context, record);
   let openJobs: readonly JobRecord[];
   try {
@@ -188,9 +188,9 @@ async function readManifests(
   { run, agents }: RunConfig,
   versions: Readonly<Record<string, number>>,
 ): Promise<Map<string, StoredManifest>> {
-  const published = Object.entries(versions).filter(([agent]) => ownsPolicy(agents, agent));
+  const owners = Object.entries(versions).filter(([agent]) => ownsPolicy(agents, agent));
   const found = await Promise.all(
-    published.map(async ([agent, v]) => [agent, await runObjects.manifest(run, agent, v)] as const),
+    owners.map(async ([agent, v]) => [agent, await runObjects.manifest(run, agent, v)] as const),
   );
   return new Map(found.flatMap(([agent, manifest]) => (manifest ? [[agent, manifest] as const] : [])));
 }

@@ -25,7 +25,7 @@ import { agentsReportingStrays, toolStray } from "./stray-rejections.ts";
 import { noTrajectoryCache, openTrajectoryCache, type TrajectoryCache } from "./training/trajectories.ts";
 
 export interface WorkerParts extends AgentParts {
-  /** Opens large files of base models; absent: they are read from the store. */
+  /** Opens large files of base models, which are outside the store. Absent: a base model with such files cannot be read. */
   readonly openExternalPart?: OpenExternalPart;
   scorerOf(suite: EvaluationSuite): Scorer | Promise<Scorer>;
   /** The app that runs rollouts; absent: this program does. */
@@ -38,7 +38,7 @@ export interface ServeWorkerOptions {
   readonly roles: readonly WorkerRole[];
   readonly host: string;
   readonly port: number;
-  /** The URL at which other workers reach this one; undefined: the host and port it listens on. */
+  /** The URL at which other workers, or an app, reach this one; undefined: the host and port it listens on. */
   readonly url: string | undefined;
   /** The secret that signs calls between workers. */
   readonly token: string;
@@ -149,7 +149,10 @@ function refuseInvalidOptions({ name, config }: RunContext, { agent, roles }: Se
   const evaluates = hasRole({ roles }, "eval");
   // An evaluator closes the policies while it has no job: nothing else in its process may use them.
   if ((agent === "*") !== evaluates || (evaluates && roles.some((role) => role !== "eval"))) {
-    throw new MgrpoError("config-invalid", "use --agent * with --roles eval, and one agent with rollout and/or train");
+    throw new MgrpoError(
+      "config-invalid",
+      "use --agent '*' with --roles eval, or name one agent with --roles rollout, train or both",
+    );
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * @file Entry of a worker process. `worker --run R --agent NAME --roles rollout,train` serves one run, as does `--agent * --roles eval`, which
+ * @file Entry of a worker process. `worker --run R --agent NAME --roles rollout,train` serves one run, as does `--agent '*' --roles eval`, which
  * evaluates it; `worker --fleet NAME` serves one run after another, as they need it. SIGTERM and SIGINT drain. With MGRPO_PARENT=1 the
  * process exits within two seconds of losing its parent, which it notices when its standard input closes. While it serves a run, a watchdog
  * ends it when synchronous code blocks its main thread.

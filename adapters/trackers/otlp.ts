@@ -156,7 +156,7 @@ async function post(
 const isTooLarge = ({ status, body }: TrackerResponse): boolean =>
   status === 413 || (status === 400 && /request body too large/i.test(new TextDecoder().decode(body)));
 
-/** Throws `tracker-unavailable` unless the receiver accepted the request, at least in part. Keys that the receiver repeats are redacted. */
+/** Throws `tracker-unavailable` unless the receiver accepted the request, at least in part. API keys that the receiver echoes are redacted. */
 function rejectedBy(options: OtlpOptions, { status, type, body }: TrackerResponse): RejectedSpans | undefined {
   const redact = redactor(Object.values(options.headers));
   if (status < 200 || status >= 300) {

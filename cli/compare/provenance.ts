@@ -1,7 +1,7 @@
 /**
  * @file What a run of a comparison was trained with: the source version, the release, a user's recipe, the config, the base models and the
- * machine. Without `--mixed`, an existing run belongs to a comparison only if the comparison would train it with the same today; only the machine
- * may differ. The provenance is written to the run's folder (origin.json) when the run starts or is resumed, and copied to its record.
+ * machine. Without `--mixed`, an existing run belongs to a comparison only if the comparison would use the same ones to train it today; only the
+ * machine may differ. The provenance is written to the run's folder (origin.json) when the run starts or is resumed, and copied to its record.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";

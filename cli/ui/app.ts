@@ -86,7 +86,7 @@ export function dashboardApp({ hosts, watcher, ...access }: DashboardOptions): H
 const BUG: Failure = {
   code: "unexpected",
   message:
-    "a bug in the dashboard: run `mgrpo ui` in a terminal and open this page with its link; the terminal then shows the error",
+    "a bug in the dashboard: run `mgrpo ui` in a terminal and open this page through the link that it prints; the terminal then shows the error",
 };
 
 const failureOf = ({ code, message }: MgrpoError): Failure => ({ code, message });

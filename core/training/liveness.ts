@@ -80,7 +80,7 @@ export function isUncounted(group: GroupRecord, { worker }: WorkerRecord, rollou
 export function haltLostTrainers(run: string, agents: readonly AgentRecord[]): StoreCommand[] {
   const lost = agents.filter(({ takeovers }) => takeovers >= MAX_TAKEOVERS);
   if (lost.length === 0) return [];
-  const names = lost.map(({ agent }) => agent).join(", ");
-  const reason = `the trainer of ${names} was lost ${MAX_TAKEOVERS} times without a new version; read its worker's log, then resume`;
+  const trainers = lost.map(({ agent }) => `the trainer of ${agent}`).join(", ");
+  const reason = `lost ${MAX_TAKEOVERS} times without a new version: ${trainers}; read the workers' logs, then resume`;
   return [update(endRun(run, { code: "trainer-lost", reason })), ...lost.map((agent) => update(resetTakeovers(agent)))];
 }

@@ -1,4 +1,4 @@
-/** @file All that training needs from the app: which models it uses, and what it answered. */
+/** @file All that connects the app to training: each agent gets the model that is trained, and the app's answer is returned. */
 import { GraphRecursionError } from "@langchain/langgraph";
 import { ChatOpenAI } from "@langchain/openai";
 import type { AgentEndpoint, Rollout } from "../../core/recipe.ts";

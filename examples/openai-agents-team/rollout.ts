@@ -1,4 +1,4 @@
-/** @file All that training needs from the app: which models it uses, and what it answered. */
+/** @file All that connects the app to training: each agent gets the model that is trained, and the app's answer is returned. */
 import { MaxTurnsExceededError, OpenAIProvider } from "@openai/agents";
 import type { AgentEndpoint, Rollout } from "../../core/recipe.ts";
 import { sourcesOf, teamOf } from "../atlas-app/sources.ts";

@@ -1,4 +1,4 @@
-/** @file What ends a claim, and when, and which answers of the judge need one: also for writes whose target died, and answers out of order. */
+/** @file What ends a claim, and when, and which of the judge's answers need one. Covers writes whose target died, and responses out of order. */
 import { expect, test } from "vitest";
 import { overlappingClaims, unclaimedAnswers } from "./claims.ts";
 import type { Entry, LeaseChange, Trial } from "./history.ts";
@@ -27,7 +27,7 @@ const trialOf = (history: readonly Entry[]): Trial => ({
   ...{ isTimely: true, seconds: 20, runs: [], history, log: [], strikes: [], limits: LIMITS, starts: {}, ends: [] },
 });
 
-test("a claim is reported if the one before it has not expired, unless the error of the clocks explains it", () => {
+test("a claim is reported if the one before it has not expired, unless clock error explains it", () => {
   expect(overlappingClaims(trialOf([claimed(0), claimed(HELD_MS)]))).toEqual([]);
   expect(overlappingClaims(trialOf([claimed(0), claimed(HELD_MS - 2000)]))).toEqual([]);
   expect(overlappingClaims(trialOf([claimed(0), claimed(HELD_MS - 4000), claimed(2 * HELD_MS)]))).toEqual([
@@ -43,7 +43,7 @@ test.each<[string, Partial<Entry>]>([
   ["released it", { lease: RELEASE }],
   ["failed", { lease: { name: NAME, act: "hold", seconds: 1 } }],
   ["may have released it in a write whose target died", { status: 0, possibleLease: RELEASE }],
-])("a claim may follow at once after its holder %s", (_what, end) => {
+])("the next claim may follow at once if the holder of the previous one %s", (_what, end) => {
   expect(overlappingClaims(trialOf([claimed(0), entry({ sentAt: 20, ...end }), claimed(40)]))).toEqual([]);
 });
 

@@ -15,7 +15,7 @@ test("a bug is a failure that the page can show, and its stack trace goes to the
   expect(Failure.parse(await response.json())).toEqual({
     code: "unexpected",
     message:
-      "a bug in the dashboard: run `mgrpo ui` in a terminal and open this page with its link; the terminal then shows the error",
+      "a bug in the dashboard: run `mgrpo ui` in a terminal and open this page through the link that it prints; the terminal then shows the error",
   });
   expect(terminal.mock.calls).toEqual([[new TypeError("a bug")]]);
   terminal.mockRestore();

@@ -180,7 +180,7 @@ test("a trainer that crashes every time keeps its claim, and the third takeover 
   }
   expect(await runRecord()).toMatchObject({
     status: "halted",
-    reason: expect.stringContaining("the trainer of main was lost 3 times without a new version"),
+    reason: expect.stringContaining("lost 3 times without a new version: the trainer of main; read"),
   });
   await close();
 });

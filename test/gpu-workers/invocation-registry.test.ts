@@ -5,7 +5,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { openInvocationRegistry } from "../../gpu-workers/invocations/registry.ts";
 
 /** A registry whose conversations end when the test says so, or when they are canceled. */
-function openWorld(admits: () => Promise<boolean> = async () => true) {
+function openTestRegistry(admits: () => Promise<boolean> = async () => true) {
   const running = new Map<string, { readonly end: () => void; readonly signal: AbortSignal }>();
   const registry = openInvocationRegistry({
     run: (id, _request, signal) =>
@@ -27,7 +27,7 @@ function openWorld(admits: () => Promise<boolean> = async () => true) {
 }
 
 test("a report is kept until an invocation is put whose step is more than `staleness` later; a running invocation is not dropped", async () => {
-  const { registry, running, put, stateOf } = openWorld();
+  const { registry, running, put, stateOf } = openTestRegistry();
   await put("ended", 0);
   running.get("ended")?.end();
   expect((await registry.wait("ended", 60)).state).toBe("done");
@@ -45,7 +45,7 @@ test("an invocation that is being admitted when the worker drains is refused, an
   const admitted = new Promise<boolean>((resolve) => {
     admit = resolve;
   });
-  const { registry, running, put } = openWorld(() => admitted);
+  const { registry, running, put } = openTestRegistry(() => admitted);
   const late = put("late", 0);
   await registry.drain(60);
   admit(true);
@@ -54,7 +54,7 @@ test("an invocation that is being admitted when the worker drains is refused, an
 });
 
 test("an invocation that takes longer than the drain's time limit is canceled, and the drain ends once it has ended", async () => {
-  const { registry, running, put, stateOf } = openWorld();
+  const { registry, running, put, stateOf } = openTestRegistry();
   await put("slow", 0);
   await registry.drain(0.01);
   expect(running.get("slow")?.signal.aborted).toBe(true);

@@ -2,7 +2,7 @@
  * @file Removes from an HTML page what people do not see but a model would read: `hidden`, closed dialogs, popovers, `<title>` in the body, and
  * what inline styles hide when the page opens (inline-style.ts). Also removes `aria-hidden="true"`: visible, but decoration, or a repetition
  * of the neighboring text. Style sheets are not evaluated. Text that a script or a click reveals is lost if any of these hides it;
- * `hidden="until-found"`, which a browser's search reveals, and closed `<details>` are kept.
+ * `hidden="until-found"`, which find-in-page reveals, and closed `<details>` are kept.
  */
 import {
   hidesAll,

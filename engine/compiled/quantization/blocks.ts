@@ -1,9 +1,9 @@
 /**
- * @file Block-wise symmetric quantization: 32 weights along the input dimension share a float32 scale, and a weight is scale * (code - zero).
+ * @file Block-wise symmetric quantization: 32 weights along the input dimension share a float32 scale, and a weight is scale * (code - zero point).
  *
- *     bits   zero   scale
- *     4      8      m / -8, m the weight of largest magnitude, with its sign: m itself becomes -8, as in GGUF's Q4_0
- *     8      128    |m| / 127, as in GGUF's Q8_0
+ *     bits   zero point   scale
+ *     4      8            m / -8, m the weight of largest magnitude, with its sign: m itself becomes -8, as in GGUF's Q4_0
+ *     8      128          |m| / 127, as in GGUF's Q8_0
  *
  * So a float32 base that was imported from one of these formats keeps its weights exactly, except Q4_0 made with an importance matrix: its
  * blocks need not use -8. 4-bit codes are packed in pairs, the first in the low half of the byte. The layout is that of onnxruntime's
@@ -22,7 +22,7 @@ export interface QuantizedBlocks {
 }
 
 export const codeBytes = (weights: number, bits: Bits): number => (weights * bits) / 8;
-export const zeroCode = (bits: Bits): number => 2 ** (bits - 1);
+export const zeroPointOf = (bits: Bits): number => 2 ** (bits - 1);
 
 /** `weights` are rows of whole blocks. */
 export function quantizeBlocks(weights: Float32Array, bits: Bits): QuantizedBlocks {
@@ -63,7 +63,7 @@ function scaleOf(peak: number, bits: Bits): number {
 }
 
 function codeOf(weight: number, scale: number, bits: Bits): number {
-  const zero = zeroCode(bits);
-  if (scale === 0) return zero;
-  return Math.min(Math.round(weight / scale) + zero, 2 * zero - 1);
+  const zeroPoint = zeroPointOf(bits);
+  if (scale === 0) return zeroPoint;
+  return Math.min(Math.round(weight / scale) + zeroPoint, 2 * zeroPoint - 1);
 }

@@ -10,7 +10,7 @@ import { type ModelConfig, readModelConfig } from "../../checkpoint/config.ts";
 import { linearParameters, type Parameter, parameterLayout } from "../../checkpoint/parameters.ts";
 import type { TensorLocation } from "../../checkpoint/tensors.ts";
 import { locateParameters, readWeights } from "../../checkpoint/weights.ts";
-import { type Bits, BLOCK, codeBytes, quantizeBlocks, zeroCode } from "./blocks.ts";
+import { type Bits, BLOCK, codeBytes, quantizeBlocks, zeroPointOf } from "./blocks.ts";
 
 /** A weight matrix [outputs, inputs]; offsets are bytes from the file's start. */
 export interface QuantizedTensor {
@@ -68,8 +68,8 @@ export function writeQuantizedBase(files: CheckpointFiles, bits: Bits, path: str
       writeAt(file, blocks.codes, codesOffset);
       writeAt(file, new Uint8Array(blocks.scales.buffer), scalesOffset);
     }
-    const zero = zeroCode(bits);
-    writeAt(file, new Uint8Array(zerosBytes).fill(bits === 4 ? zero | (zero << 4) : zero), zerosOffset);
+    const zeroPoint = zeroPointOf(bits);
+    writeAt(file, new Uint8Array(zerosBytes).fill(bits === 4 ? zeroPoint | (zeroPoint << 4) : zeroPoint), zerosOffset);
   } catch (cause) {
     throw fullDisk(path, bytes, cause);
   } finally {

@@ -13,7 +13,7 @@ import { assignToLanes } from "../lanes.ts";
 import { limitsOf, microBatches, type RowSize, RUN_COST_TOKENS } from "./micro-batches.ts";
 
 export interface MicroBatch {
-  /** Indices into the batch. */
+  /** Indices into the lane's part of the batch. */
   readonly members: readonly number[];
   /** Length that every row is padded to. */
   readonly tokens: number;
@@ -36,7 +36,7 @@ export function hiddenIndexOf({ tokens, trees }: MicroBatch): (i: number, t: num
 type CostOf = (tokens: number) => number;
 
 /**
- * Cost of a FLOP of attention relative to one of the layers' matrix products: attention passes over [T, T] arrays
+ * Cost of a FLOP in attention relative to a FLOP in the layers' matrix products: attention passes over [T, T] arrays
  * several times.
  */
 const ATTENTION_COST_FACTOR = 2.5;

@@ -1,13 +1,14 @@
 /**
- * @file A typed client of the Tinker API: training with your own loss, and sampling, for models on a server.
+ * @file A typed client of the Tinker API: training with the server's losses, and sampling, for models on a server. `../objective.ts` expresses any
+ * loss over log-probs as weights of one of them.
  *
  *     client ── session (a heartbeat every 10 s, or the server unloads its models) ── model: passes, optimizer steps, saves, in order
  *        '───── samples, from the base model or from saved weights
  *
- * A model's calls, `unload` aside, have sequence numbers from 1, which are idempotency keys: a call whose response was lost is resent but
- * executed once.
+ * A model's calls, `unload` aside, have sequence numbers from 1, which serve as idempotency keys: a call whose response was lost is resent
+ * under its number, and a server that deduplicates executes it once.
  *
- * SkyRL does not number saves: a save whose response was lost has used up its name, so it is repeated under the next one.
+ * SkyRL ignores the number of a save: a save whose response was lost has used up its name, so it is repeated under the next one.
  *
  * Another process can resume a model whose calls were journaled (`BeforeCall`): `resumeSession`, `resumeModel`, then the same calls under the
  * same numbers.

@@ -1,4 +1,4 @@
-/** @file Batches of which the store returns only a part: large items, throttling. All reads are consistent. */
+/** @file Batches of which the store returns only a part: large items, throttling. All reads are strongly consistent. */
 import { marshall } from "@aws-sdk/util-dynamodb";
 import { expect, test } from "vitest";
 import { type DynamoApi, openTable } from "../../../adapters/aws/table.ts";
@@ -44,7 +44,7 @@ test("a batch of which nothing is processed is requested again", async () => {
   expect(requests()).toBe(3);
 });
 
-test("every read is consistent, including the read of the rest of a batch", async () => {
+test("every read is strongly consistent, including the read of the rest of a batch", async () => {
   const reads: (boolean | undefined)[] = [];
   const api: DynamoApi = {
     getItem: async ({ ConsistentRead }) => {

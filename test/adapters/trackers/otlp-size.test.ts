@@ -1,6 +1,6 @@
 /**
- * @file OTLP receivers that limit a request's size, reject some of its spans, refuse text that is not UTF-8 or repeat a key, and addresses
- * that are no OTLP receivers.
+ * @file OTLP receivers that limit a request's size, reject some of its spans, refuse text that is not UTF-8 or echo an API key, and addresses
+ * without an OTLP receiver.
  */
 import { buffer } from "node:stream/consumers";
 import { expect, test } from "vitest";
@@ -131,7 +131,7 @@ test("an unpaired surrogate is sent as U+FFFD: its bytes are not UTF-8, and a re
   expect(texts).toEqual([expect.stringContaining("cut \ufffd off")]);
 });
 
-test("no message has a key that the receiver repeats, or the query of its address", async () => {
+test("no message contains an API key that the receiver echoes, or the query string of its URL", async () => {
   const { url, send } = await receiver(() => true, undefined, "unknown key secret-key-7 in Bearer secret-key-7");
   const error: unknown = await send(
     await manyRollouts(1),

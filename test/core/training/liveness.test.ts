@@ -1,4 +1,4 @@
-/** @file Liveness by tick, worked by hand with a lease of 10 s, and what a crash means for rollouts in flight. */
+/** @file Liveness as tick sees it, computed by hand for a lease of 10 s, and what a crash means for rollouts in flight. */
 import { expect, test } from "vitest";
 import type { GroupRecord, WorkerRecord } from "../../../core/contracts/records.ts";
 import { giveUp } from "../../../core/training/give-up.ts";
@@ -133,7 +133,7 @@ test("three losses of an agent's trainer halt the run; the reason names each suc
   const [main, coder, searcher] = [agentOf("main", 3), agentOf("coder", 2), agentOf("searcher", 3)];
   expect(haltLostTrainers("test", [coder])).toEqual([]);
   const reason =
-    "the trainer of main, searcher was lost 3 times without a new version; read its worker's log, then resume";
+    "lost 3 times without a new version: the trainer of main, the trainer of searcher; read the workers' logs, then resume";
   expect(haltLostTrainers("test", [main, coder, searcher])).toEqual([
     { kind: "update", change: endRun("test", { code: "trainer-lost", reason }) },
     { kind: "update", change: resetTakeovers(main) },
