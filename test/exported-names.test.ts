@@ -3,7 +3,7 @@
  * with the name of one that another file exports. Exceptions are listed here; projects may also share names of values.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
 import { shadowedTypes, sharedNames } from "./exported-names.ts";
 import { ROOT, sourceFolders, sourcesOf } from "./sources.ts";
@@ -24,10 +24,11 @@ const SHARED_NAMES = {
 /** Private types named like another file's exported type: an example is read alone, and uses the field's terms. */
 const SHADOWED_TYPES = ["Rollout: examples/loop.ts, examples/team.ts", "Trajectory: examples/team.ts"];
 
-/** A recipe, or an example with a recipe of its own: each has the same parts. */
+/** The innermost folder around the file that has a recipe: recipes all have the same parts. */
 function projectOf(file: string): string | undefined {
-  const folder = /^(recipes|examples)\/[^/]+(?=\/)/.exec(file)?.[0];
-  return folder && existsSync(join(ROOT, folder, "recipe.ts")) ? folder : undefined;
+  const folder = dirname(file);
+  if (!/^(recipes|examples)\//.test(folder)) return undefined;
+  return existsSync(join(ROOT, folder, "recipe.ts")) ? folder : projectOf(folder);
 }
 
 const readSources = () =>
