@@ -3,11 +3,11 @@
 import { setMaxListeners } from "node:events";
 import { buildProgram } from "./program.ts";
 import { fail } from "./terminal/fail.ts";
-import { failWriting } from "./terminal/fail-writing.ts";
+import { handleOutputError } from "./terminal/output-error.ts";
 
 // The AWS SDK is pinned, so its warning that later releases need a newer Node.js is of no use to the user.
 process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
-for (const stream of [process.stdout, process.stderr]) stream.on("error", (error) => failWriting(stream, error));
+for (const stream of [process.stdout, process.stderr]) stream.on("error", (error) => handleOutputError(stream, error));
 // All rollouts and requests in flight follow the signal that ends them. Node.js 20 warns of a leak at eleven listeners.
 setMaxListeners(0);
 await buildProgram().parseAsync().catch(fail);

@@ -72,7 +72,7 @@ function attention(q: tf.Tensor4D, k: tf.Tensor4D, v: tf.Tensor4D, mask: Mask, b
   return operation(q, k, v);
 }
 
-/** Query heads that share a key head become rows of one product: [B, H, U, hd] -> [B, KV, H / KV * U, hd]. */
+/** Query heads that share a KV head become rows of one product: [B, H, U, hd] -> [B, KV, H / KV * U, hd]. */
 function grouped(x: tf.Tensor4D, kvHeads: number): tf.Tensor4D {
   const [batch, heads, tokens, width] = x.shape;
   return tf.reshape(x, [batch, kvHeads, (heads / kvHeads) * tokens, width]);
@@ -110,8 +110,8 @@ function backward(
   const kvHeads = k.shape[1];
   const upstream = grouped(dy, kvHeads);
   const [block, keys, values] = [part(q, i, blocks), firstParts(k, i + 1, blocks), firstParts(v, i + 1, blocks)];
-  const overlap = tf.sum(tf.mul(upstream, grouped(output, kvHeads)), -1, true);
-  const dScores = tf.mul(weights, tf.sub(tf.matMul(upstream, values, false, true), overlap));
+  const delta = tf.sum(tf.mul(upstream, grouped(output, kvHeads)), -1, true);
+  const dScores = tf.mul(weights, tf.sub(tf.matMul(upstream, values, false, true), delta));
   return {
     q: tf.reshape(tf.matMul(dScores, keys), block.shape) as tf.Tensor4D,
     k: tf.matMul(dScores, grouped(block, kvHeads), true, false) as tf.Tensor4D,

@@ -50,7 +50,7 @@ const FORWARDED_CODES = [
 ] as const;
 
 /** Codes of failures that another attempt would meet again. */
-const FINAL_CODES: readonly string[] = ["request-refused", "config-invalid"];
+const NON_RETRYABLE_CODES: readonly string[] = ["request-refused", "config-invalid", "run-halted"];
 
 /** Statuses of a result, and of a limit that an agent reached. */
 const REPORTS = [200, 422];
@@ -89,7 +89,8 @@ export interface WorkerResponse {
 }
 
 interface CheckedResponse extends WorkerResponse {
-  readonly isAuthentic: boolean;
+  /** A report without a valid signature. Other responses are not signed (signature.ts). */
+  readonly isForgedReport: boolean;
   /** The same request, signed again, may be accepted. */
   readonly isRefusedAsOld: boolean;
 }
@@ -139,7 +140,7 @@ export class WorkerClient {
     });
     if (response.isRefusedAsOld)
       throw new TransientFailure(`worker '${worker.worker}' refused a call that was on its way for too long`);
-    if (response.isAuthentic) return response;
+    if (!response.isForgedReport) return response;
     this.#log.warn("discarded a report without a valid signature", { path: request.path, worker: worker.worker });
     throw unusable(worker, "sent a report without a valid signature");
   }
@@ -154,9 +155,8 @@ export class WorkerClient {
       const bytes = await readAtMost(response.body, MAX_RESPONSE_BYTES);
       if (!bytes) throw unusable(worker, `sent a response of more than ${MAX_RESPONSE_BYTES} bytes`);
       const text = new TextDecoder().decode(bytes);
-      // Only reports are signed (signature.ts).
-      const isAuthentic = !REPORTS.includes(status) || signed.isAuthenticReport(text, (name) => headers.get(name));
-      return { status, text, isAuthentic, isRefusedAsOld: status === 401 && (await signed.isOld()) };
+      const isForgedReport = REPORTS.includes(status) && !signed.isAuthenticReport(text, (name) => headers.get(name));
+      return { status, text, isForgedReport, isRefusedAsOld: status === 401 && (await signed.isOld()) };
     });
   }
 
@@ -239,5 +239,7 @@ function reportedFailure(text: string): MgrpoError | undefined {
   if (!failure.success) return undefined;
   const { code, message } = failure.data;
   const known = FORWARDED_CODES.find((forwarded) => forwarded === code) ?? "worker-unavailable";
-  return new MgrpoError(known, `the sub-agent's worker: ${message}`, { retryable: !FINAL_CODES.includes(known) });
+  return new MgrpoError(known, `the sub-agent's worker: ${message}`, {
+    retryable: !NON_RETRYABLE_CODES.includes(known),
+  });
 }

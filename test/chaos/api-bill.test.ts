@@ -81,22 +81,22 @@ test("the record has the sum of the payments, each once", () => {
 });
 
 const wrong: [string, readonly string[], readonly Entry[]][] = [
-  ["an answer that is not paid", [ANSWERS, UNKNOWN], [answered(6)]],
-  ["an answer that is paid twice", [ANSWERS, UNKNOWN], [paid("1.4", cost(1))]],
-  ["an answer that is paid by another process, too", [ANSWERS], [paid("2.2", cost(1), "eval-a")]],
-  ["an answer that was lost and is paid", [ANSWERS, UNKNOWN], [paid("1.4", cost(4))]],
+  ["an answer that is not paid for", [ANSWERS, UNKNOWN], [answered(6)]],
+  ["an answer that is paid for twice", [ANSWERS, UNKNOWN], [paid("1.4", cost(1))]],
+  ["an answer that is paid for by another process, too", [ANSWERS], [paid("2.2", cost(1), "eval-a")]],
+  ["an answer that was lost and is paid for", [ANSWERS, UNKNOWN], [paid("1.4", cost(4))]],
   [
-    "an answer that is paid with one token of input too many",
+    "an answer that is paid for with one token of input too many",
     [ANSWERS, UNKNOWN],
     [answered(6), paid("1.4", cost(6) + 1)],
   ],
-  ["an answer that is paid at the maximum", [ANSWERS], [answered(6), paid("1.4", MOST)]],
+  ["an answer that is paid for at the maximum", [ANSWERS], [answered(6), paid("1.4", MOST)]],
   ["an answer beside a maximum that nothing explains", [UNKNOWN], [answered(6), paid("1.4", MOST + cost(6))]],
-  ["a response that is cut and not paid", [UNKNOWN], [faulty("cut")]],
-  ["a response that is cut and paid at its cost", [ANSWERS], [answered(6, { fault: "cut" }), paid("1.4", cost(6))]],
-  ["a request that is never answered and not paid", [UNKNOWN], [faulty("hang")]],
-  ["a response that is cut and paid twice", [UNKNOWN], [faulty("cut"), paid("1.4", 2 * MOST)]],
-  ["a refused request that is paid", [UNKNOWN], [faulty("throttle"), paid("1.4", MOST)]],
+  ["a response that is cut and not paid for", [UNKNOWN], [faulty("cut")]],
+  ["a response that is cut and paid for at its cost", [ANSWERS], [answered(6, { fault: "cut" }), paid("1.4", cost(6))]],
+  ["a request that is never answered and not paid for", [UNKNOWN], [faulty("hang")]],
+  ["a response that is cut and paid for twice", [UNKNOWN], [faulty("cut"), paid("1.4", 2 * MOST)]],
+  ["a refused request that is paid for", [UNKNOWN], [faulty("throttle"), paid("1.4", MOST)]],
 ];
 
 /** A request whose connection the proxy closes 5 ms after it arrived, unless its caller has closed it by then. */
@@ -104,7 +104,7 @@ const closedByProxy = (fault: "drop" | "lose", closedAt = 6006) =>
   entry("searcher-a", { fault, answeredAt: 6005, exchange: { receivedAt: 6000, deliveredAt: 6005, closedAt } });
 
 test.each(["drop", "lose"] as const)(
-  "a request with the fault %s is paid only if its caller gave up before",
+  "a request with the fault %s is paid for only if its caller gave up before the proxy closed the connection",
   (fault) => {
     expect(brokenBy([closedByProxy(fault), paid("1.4", MOST)])).toEqual([UNKNOWN]);
     expect(brokenBy([closedByProxy(fault)])).toEqual([]);
@@ -130,7 +130,7 @@ test("a process that ends may leave a turn unpaid for each of its slots: only tu
   expect(brokenBy([paid("1.4", cost(1))], end(20_000))).toContain(ANSWERS);
 });
 
-test("an answer is paid at its cost or at the maximum if its caller closed its connection at once or was stopped, but not both or neither", () => {
+test("an answer is paid for at its cost or at the maximum if its caller closed its connection at once or was stopped, but not both or neither", () => {
   const closed = answered(6, { exchange: { receivedAt: 6000, deliveredAt: 6005, closedAt: 6010 } });
   const late = answered(6, { exchange: { receivedAt: 6000, deliveredAt: 6005, closedAt: 40_000 } });
   const stop = (process: string) => ({ strikes: [{ process, signal: "stop", seconds: 20, at: 5990 } as const] });
@@ -143,7 +143,7 @@ test("an answer is paid at its cost or at the maximum if its caller closed its c
   for (const more of [{}, stop("eval-a")]) expect(brokenBy([late, paid("1.4", MOST)], more)).toEqual([ANSWERS]);
 });
 
-test("a payment during which the table's process died may count or not, and its repetition counts once", () => {
+test("a payment during which the table's process died may count or not, and its retry counts once", () => {
   const maybe = [...without("1.3"), unanswered("1.3", cost(5))];
   for (const sum of [SUM, SUM - cost(5)]) expect(broken(trialOf(maybe, sum))).toEqual([]);
   expect(broken(trialOf(maybe, SUM - 1))).toEqual([RECORD]);

@@ -28,7 +28,7 @@ export const apiLaws: Readonly<Record<string, ApiLaw>> = {
 };
 
 /**
- * Exact, except for payments during which the table's process died and of which no repetition took effect: the bill may or may not have each.
+ * Exact, except for payments during which the table's process died and of which no retry took effect: the bill may or may not have each.
  */
 function recordErrors({ history }: Trial, run: string, billed: number): string[] {
   const isOfRun = (payment: Payment) => payment.run === run;

@@ -124,7 +124,7 @@ test.each([
     message: expect.stringMatching(`^${key} is not the one that .* started with: restore it`),
   };
   await expect(startWorker(store, run, {}, never, log)).rejects.toMatchObject(refused);
-  // In a new process of the functions, which has cached neither object.
+  // New functions, as in a new process: they have cached neither object.
   await expect(openWorld(memory).functions.tick({ run })).rejects.toMatchObject(refused);
 });
 

@@ -74,7 +74,7 @@ function offlineBy(environment: Environment): HubSettings["offlineBy"] {
   return /^(1|on|yes|true)$/i.test(environment[name] ?? "") ? name : undefined;
 }
 
-/** As Python's `expanduser` and `expandvars`: an unknown variable stays as it is. */
+/** As Python's `expanduser` (except `~user`) and `expandvars`: an unknown variable stays as it is. */
 const expanded = (path: string, environment: Environment): string =>
   path
     .replace(/^~(?=$|[/\\])/, homedir())

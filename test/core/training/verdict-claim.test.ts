@@ -24,7 +24,7 @@ function world() {
   return {
     store,
     claim,
-    pass(seconds: number) {
+    advance(seconds: number) {
       now += seconds * 1000;
     },
     /** A claim that is expected to succeed. */
@@ -50,36 +50,36 @@ test("the first claim returns the record as it is stored", async () => {
 });
 
 test("a claim is held until it expires, to the millisecond", async () => {
-  const { claimed, claim, pass } = world();
+  const { claimed, claim, advance } = world();
   await claimed("a");
   expect(await claim("b")).toBeUndefined();
-  pass(59.999);
+  advance(59.999);
   expect(await claim("b")).toBeUndefined();
-  pass(0.001);
+  advance(0.001);
   const second = { ...first, asks: 2, token: "b", heldUntil: NOW + 60_000 + 30_000, expiresAt: 1061 + 7 * DAY };
   expect(await claim("b", 30)).toEqual(second);
 });
 
 test("a caller that repeats its claim gets it again, unchanged", async () => {
-  const { claim, pass } = world();
+  const { claim, advance } = world();
   await claim("a");
-  pass(5);
+  advance(5);
   expect(await claim("a")).toEqual(first);
 });
 
 test("of two callers that claim an expired claim at once, one gets it", async () => {
-  const { claimed, claim, pass } = world();
+  const { claimed, claim, advance } = world();
   await claimed("a");
-  pass(60);
+  advance(60);
   const [one, two] = await Promise.all([claim("b"), claim("c")]);
   expect([one, two].filter(Boolean)).toHaveLength(1);
   expect((one ?? two)?.asks).toBe(2);
 });
 
 test("a claim whose response was lost still belongs to its caller, though the repeated write is refused", async () => {
-  const { store, claimed, claim, pass } = world();
+  const { store, claimed, claim, advance } = world();
   await claimed("a");
-  pass(60);
+  advance(60);
   const { update } = store.table;
   store.table.update = async (change) => {
     await update(change);
@@ -94,7 +94,7 @@ test("nobody gets the claim if its record disappears in the meantime", async () 
   expect(await claim("a")).toBeUndefined();
   const gone = world();
   await gone.claimed("a");
-  gone.pass(60);
+  gone.advance(60);
   gone.store.table.update = async () => ({ applied: false, item: undefined });
   expect(await gone.claim("b")).toBeUndefined();
 });
@@ -110,9 +110,9 @@ test("releasing a claim frees it at once, but not a later claim on the same verd
 });
 
 test("a failure is recorded with its time, and nobody may ask again within a second", async () => {
-  const { claimed, fail, stored, pass } = world();
+  const { claimed, fail, stored, advance } = world();
   const mine = await claimed("a");
-  pass(3);
+  advance(3);
   const at = NOW + 3000;
   const failed = { ...first, failures: 1, unusable: 0, failingSince: at, failedAt: at, heldUntil: at + 1000 };
   expect(await fail(mine)).toEqual(failed);
@@ -120,7 +120,7 @@ test("a failure is recorded with its time, and nobody may ask again within a sec
 });
 
 test("pauses double with every failure in a row, to at most a minute", async () => {
-  const { claimed, fail, pass, claim } = world();
+  const { claimed, fail, advance, claim } = world();
   const pauses: number[] = [];
   for (let i = 0; i < 9; i++) {
     const mine = await claimed(`ask ${i}`);
@@ -128,7 +128,7 @@ test("pauses double with every failure in a row, to at most a minute", async () 
     expect(failures).toBe(i + 1);
     expect(failingSince).toBe(NOW);
     pauses.push((heldUntil - failedAt) / 1000);
-    pass(pauses[i] ?? 0);
+    advance(pauses[i] ?? 0);
   }
   expect(pauses).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60]);
   expect(await claim("next")).toBeDefined();
@@ -140,9 +140,9 @@ test.each([
   ["time in a queue is added to the 900 seconds", 930, 30, 2],
   ["a failure later than both together begins a new streak", 930.001, 30, 1],
 ])("%s", async (_what, seconds, queueSeconds, failures) => {
-  const { claimed, fail, pass } = world();
+  const { claimed, fail, advance } = world();
   await fail(await claimed("a"));
-  pass(seconds);
+  advance(seconds);
   const failed = await fail(await claimed("b"), { queueSeconds });
   expect(failed.failures).toBe(failures);
   const now = NOW + seconds * 1000;
@@ -151,33 +151,33 @@ test.each([
 });
 
 test("the count of unusable answers outlasts a streak; other failures do not raise it", async () => {
-  const { claimed, fail, pass } = world();
+  const { claimed, fail, advance } = world();
   expect((await fail(await claimed("a"), { isUnusable: true })).unusable).toBe(1);
-  pass(1);
+  advance(1);
   expect((await fail(await claimed("b"))).unusable).toBe(1);
-  pass(2000);
+  advance(2000);
   const last = await fail(await claimed("c"), { isUnusable: true });
   expect([last.unusable, last.failures]).toEqual([2, 1]);
 });
 
 test("a failure reported after the claim was lost changes nothing", async () => {
-  const { claimed, fail, pass, stored } = world();
+  const { claimed, fail, advance, stored } = world();
   const slow = await claimed("a");
-  pass(60);
+  advance(60);
   await claimed("b");
   await fail(slow);
   expect(await stored()).toMatchObject({ token: "b", failures: 0, heldUntil: NOW + 120_000 });
 });
 
 test("the record of free rewards is created once, with no claim on it, and read as it is afterward", async () => {
-  const { store, fail, pass } = world();
+  const { store, fail, advance } = world();
   const free = { ...address, judge: "program" };
   const made = await readOrInsertVerdict(store, free);
   const { token: _, ...unclaimed } = first;
   expect(made).toEqual({ ...unclaimed, judge: "program", heldUntil: NOW });
   expect(await store.table.get(tableKeys.verdict("r", address.subject, "program"))).toEqual(made);
   const failed = await fail(made);
-  pass(9);
+  advance(9);
   expect(await readOrInsertVerdict(store, free)).toEqual(failed);
 });
 

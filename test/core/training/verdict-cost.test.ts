@@ -122,7 +122,7 @@ test.each([
 ])(
   "a request about %s subject drops the reservation of an earlier request whose claim has expired, but the earlier maximum stays charged",
   async (_which, next) => {
-    const { ask, bill, pass, slow, answer } = await worldOfSlowJudge();
+    const { ask, bill, advance, slow, answer } = await worldOfSlowJudge();
     const askNext = () =>
       ask({
         subject: next,
@@ -132,7 +132,7 @@ test.each([
           return { score: 1, votes: [{ score: 1, reason: Object.keys(reserved ?? {}).join() }], cost: cost(0.05) };
         },
       });
-    pass(SECONDS + 31);
+    advance(SECONDS + 31);
     // The token of the second request, and the number of its reservation.
     expect(await askNext()).toMatchObject({ votes: [{ reason: "pp-0" }] });
     const billed = { run: "test", verdicts: 1, microUsd: 150_000, reserved: {} };
@@ -144,8 +144,8 @@ test.each([
 );
 
 test("a request whose claim has not expired keeps its reservation until it settles", async () => {
-  const { ask, bill, pass, slow, answer } = await worldOfSlowJudge();
-  pass(SECONDS + 30);
+  const { ask, bill, advance, slow, answer } = await worldOfSlowJudge();
+  advance(SECONDS + 30);
   const other: Judgment = { score: 1, cost: cost(0.05) };
   await ask({ subject: sha("something else"), ask: ({ reserve }) => reserve(0.2).then(() => other) });
   answer({ score: 0.5, cost: cost(0.08) });
@@ -154,12 +154,12 @@ test("a request whose claim has not expired keeps its reservation until it settl
 });
 
 test("a dead caller's maximum stays charged even if another asks for the same verdict after the claim has expired from the table", async () => {
-  const { store, ask, bill, pass } = world();
+  const { store, ask, bill, advance } = world();
   const asked = (answer: () => Promise<Judgment>) => ask({ ask: ({ reserve }) => reserve(0.1).then(answer) });
   void asked(() => new Promise(() => {}));
   await runUntilWaiting();
   expect(await bill()).toMatchObject({ microUsd: 100_000 });
-  pass(8 * 86_400);
+  advance(8 * 86_400);
   const { get, insert, update } = store.table;
   // The table has deleted the VERDICT record: another key, without an item, takes its place.
   const another = <K extends TableKey>(key: K) => (key.pk.startsWith("VERDICT#") ? { ...key, pk: `${key.pk}'` } : key);

@@ -1,4 +1,4 @@
-/** @file A store and a judge for tests of verdicts. The test moves the clock by hand. */
+/** @file A store and a judge for tests of verdicts. The test advances the clock. */
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import { expect } from "vitest";
 import { objectKeys, tableKeys } from "../../../core/contracts/keys.ts";
@@ -15,7 +15,7 @@ export const subject = sha("what is judged");
 /** The token of the n-th request, from 0. All are in one JUDGES record, since the code of "p" is a multiple of the number of records. */
 const tokenOf = (n: number) => "p".repeat(n + 1);
 
-/** Lets what is under way run until it waits for a sleep or for the test. */
+/** Runs five turns of the event loop: enough for what is under way to reach a sleep, or to wait for the test. */
 export async function runUntilWaiting(): Promise<void> {
   for (let i = 0; i < 5; i++) await nextEventLoopTurn();
 }
@@ -36,7 +36,7 @@ export function world() {
   return {
     store,
     sleeps,
-    pass(seconds: number) {
+    advance(seconds: number) {
       now += seconds * 1000;
     },
     async endSleep() {

@@ -9,10 +9,10 @@ import { cost, failed, runUntilWaiting, SECONDS, subject, world } from "./verdic
 test.each(["insert", "update"] as const)(
   "a claim whose %s is repeated after a lost response still belongs to its caller",
   async (write) => {
-    const { store, ask, pass } = world();
+    const { store, ask, advance } = world();
     if (write === "update") {
       await failed(ask({ ask: () => Promise.reject(new Error("down")) }));
-      pass(SECONDS);
+      advance(SECONDS);
     }
     const { insert, update } = store.table;
     const isClaim = ({ pk }: TableKey) => pk === tableKeys.verdict("test", subject, "paid").pk;
@@ -39,12 +39,12 @@ test("rewards that cost nothing are asked each time, and leave no record", async
 });
 
 test("free rewards that fail are recorded under `program`, with how long and how often", async () => {
-  const { ask, claim, pass } = world();
+  const { ask, claim, advance } = world();
   const broken = () => failed(ask({ judge: undefined, ask: () => Promise.reject(new Error("disk")) }));
   const first = await broken();
   expect(first).toMatchObject({ code: "judge-failed", retryable: true, message: "the judge failed: disk" });
   expect(first.evidence).toEqual({ fault: "outage", unusable: 0, failingSeconds: 0 });
-  pass(90);
+  advance(90);
   const second = await broken();
   expect(second.evidence).toEqual({ fault: "outage", unusable: 0, failingSeconds: 90 });
   expect((second.cause as Error).message).toBe("disk");
@@ -91,13 +91,13 @@ test("a stored verdict is returned, and no judge is asked", async () => {
 });
 
 test("while one process asks, another gets no verdict yet; a claim outlives the deadline by 31 s", async () => {
-  const { ask, claim, pass } = world();
+  const { ask, claim, advance } = world();
   let answer = (_judgment: Judgment) => {};
   const slow = ask({ ask: () => new Promise<Judgment>((resolve) => (answer = resolve)) });
   await runUntilWaiting();
   expect(await claim()).toMatchObject({ heldUntil: 1_000_000 + (SECONDS + 31) * 1000, asks: 1 });
   expect(await ask({ ask: () => expect.fail("asked") })).toBeUndefined();
-  pass(SECONDS + 31);
+  advance(SECONDS + 31);
   // The first caller counts as dead. Both verdicts are paid for, and the first committed one counts.
   expect(await ask({ ask: () => 0.5 })).toEqual({ score: 0.5 });
   answer(1);
@@ -105,11 +105,11 @@ test("while one process asks, another gets no verdict yet; a claim outlives the 
 });
 
 test("the next caller finds the verdict of one that died after committing it", async () => {
-  const { store, ask, pass } = world();
+  const { store, ask, advance } = world();
   const hanging = ask({ ask: () => new Promise<Judgment>(() => {}) });
   hanging.catch(() => {});
   await runUntilWaiting();
-  pass(SECONDS + 31);
+  advance(SECONDS + 31);
   const key = objectKeys.verdict("test", subject, "paid");
   // Committed between this caller's first read and its claim.
   let looks = 0;

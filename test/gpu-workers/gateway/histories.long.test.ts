@@ -18,11 +18,11 @@ const AGENTS = ["main", "searcher"] as const;
 type Agent = (typeof AGENTS)[number];
 
 /** Few words, so that replies to different requests are often the same. */
-const SAID = [
+const REPLIES = [
   ...["yes", "no", " yes", "<think>a</think>yes", "<think>b</think>yes", "<answer>yes</answer>", "yes".repeat(30)],
   ...['<tool_call>{"name": "look", "arguments": {"a": 1}}</tool_call>', "<tool_call>nonsense</tool_call>"],
 ];
-const script = (_conversation: string, random: Random) => SAID[random.integer(SAID.length)] ?? "";
+const script = (_conversation: string, random: Random) => REPLIES[random.integer(REPLIES.length)] ?? "";
 
 const look: OfferedTool = { type: "function", function: { name: "look", description: "", parameters: {} } };
 
@@ -64,10 +64,10 @@ function sentBy({ kind, agent, pick, word, variant, hasTools }: Operation, sent:
   const from = received[pick % Math.max(received.length, 1)];
   if (kind === "open" || kind === "retry" || !from) return { agent, request };
   const { text, calls } = from.reply;
-  const said: AppMessage = { role: "assistant", text: kind === "edit" ? `${text}!` : ` ${text} `, calls };
+  const reply: AppMessage = { role: "assistant", text: kind === "edit" ? `${text}!` : ` ${text} `, calls };
   const rest =
     calls.length > 0 ? calls.map((_, call): AppMessage => ({ role: "tool", call, text: word })) : [user(word)];
-  return { agent: from.agent, request: { ...request, messages: [...from.request.messages, said, ...rest] } };
+  return { agent: from.agent, request: { ...request, messages: [...from.request.messages, reply, ...rest] } };
 }
 
 const sessionOf = (agent: Agent): AgentSession => {
@@ -139,7 +139,7 @@ const sampleKey = (
   logProbs: unknown,
 ) => JSON.stringify([agent, version, prefix, tokens, logProbs]);
 
-/** What was trained was sampled: by this agent and version, after exactly these tokens, with these log-probs. */
+/** Every action that was trained on was sampled: by this agent and version, after exactly these tokens, with these log-probs. */
 function expectSampled(
   { agent, version, tokens, actions, logProbs }: Trajectory,
   samples: Map<string, number>,

@@ -26,7 +26,7 @@ export interface ExternalCallsOptions {
 export interface CallOptions<T> {
   /** What the answer cost beyond the price of the call. */
   readonly costOf?: (answer: T) => number;
-  /** An upper estimate of what `costOf` returns, in dollars: reserved in the run's budget during the call. */
+  /** A conservative estimate of what `costOf` returns, in dollars: reserved in the run's budget during the call. */
   readonly mostUsd?: number;
   /** The canary of the question that the call serves. */
   readonly canary?: string | undefined;
@@ -46,7 +46,7 @@ export interface ExternalCalls {
   ): Promise<T>;
   /** Calls and pays, without the cache. */
   callUncached<T>(usd: number, ask: () => Promise<T>): Promise<T>;
-  /** Charges the run for requests that `call` does not count, such as those that were cut off. Rejects like `call`. */
+  /** Charges the run for requests whose cost `costOf` does not include, such as those that were cut off. Rejects like `call`. */
   payMore(usd: number): Promise<void>;
   countBlocked(count: number): Promise<void>;
 }
