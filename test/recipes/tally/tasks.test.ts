@@ -10,9 +10,11 @@ import { entryOf, houseReport, NAMES, pageOf, parseTask, personReport } from "..
 
 const set = questionSet(1);
 
-test("half of the tasks are about a person, half about a house; held-out tasks share no village with any question of tally", () => {
+test("half of the tasks are about a person, half about a house, and one in eight at level 3; held-out tasks share no village with any question of tally", () => {
   expect(QuestionSet.parse(set)).toEqual(set);
-  for (const split of [set.train, set.heldOut]) {
+  const rare = set.train.filter(({ level }) => level === 3);
+  expect(rare.filter(({ kind }) => kind === "house")).toHaveLength(rare.length / 8);
+  for (const split of [set.train.filter((question) => !rare.includes(question)), set.heldOut]) {
     const people = split.filter(({ prompt }) => NAMES.includes(parseTask(prompt)?.name ?? ""));
     expect(people).toEqual(split.filter(({ level, kind }) => level === 1 && kind === "person"));
     expect(people).toHaveLength(split.length / 2);
