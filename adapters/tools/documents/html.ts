@@ -2,13 +2,14 @@
  * @file HTML as Markdown, through turndown, with absolute links: Readability's main content, or the whole body of a page without any
  * (lists, front pages).
  */
-import { gfm } from "@joplin/turndown-plugin-gfm";
+import { highlightedCodeBlock, strikethrough, taskListItems } from "@joplin/turndown-plugin-gfm";
 import { isProbablyReaderable, Readability } from "@mozilla/readability";
 import { parseHTML } from "linkedom";
 import { defaultTreeAdapter, parse, serialize } from "parse5";
 import TurndownService from "turndown";
 import { type Document, type Extracted, MAX_LINK, TOO_COMPLEX } from "./document.ts";
 import { removeHidden } from "./hidden.ts";
+import { tables } from "./tables.ts";
 
 /** Levels of elements. Browsers flatten deeper ones, and libraries take quadratic time for them. */
 const MAX_DEPTH = 512;
@@ -91,23 +92,9 @@ function baseOf(document: { querySelector(selector: string): Element | null }, u
 
 type Element = { getAttribute(name: string): string | null };
 
-/**
- * Collects the rows of each table once. The plugin reads `rows` again for each row of each column, and each read walks the whole table, so
- * 2,000 rows would take seconds. The rule matches nothing: it is here for its filter, which sees a table before its cells.
- */
-const ROWS_ONCE: TurndownService.Rule = {
-  filter(node) {
-    if (node.nodeName === "TABLE" && "rows" in node)
-      Object.defineProperty(node, "rows", { value: Array.from(node.rows as ArrayLike<unknown>) });
-    return false;
-  },
-  replacement: () => "",
-};
-
 function markdownOf(html: string): string {
   const turndown = new TurndownService({ headingStyle: "atx", codeBlockStyle: "fenced", bulletListMarker: "-" });
-  turndown.use(gfm);
-  turndown.addRule("rowsOnce", ROWS_ONCE);
+  turndown.use([highlightedCodeBlock, strikethrough, taskListItems, tables]);
   return turndown
     .turndown(html)
     .replace(/[ \t]+\n/g, "\n")

@@ -1,8 +1,9 @@
 /** @file Type declarations for libraries that ship none, limited to what this folder uses. */
 declare module "@joplin/turndown-plugin-gfm" {
   import type TurndownService from "turndown";
-  /** Tables, strikethrough, task lists and highlighted code. */
-  export const gfm: TurndownService.Plugin;
+  export const highlightedCodeBlock: TurndownService.Plugin;
+  export const strikethrough: TurndownService.Plugin;
+  export const taskListItems: TurndownService.Plugin;
 }
 declare module "html-encoding-sniffer" {
   /** The name of a document's encoding, per the HTML standard: byte order mark, transport layer, `<meta>`, default. */

@@ -16,7 +16,7 @@ import type { VisitSettings } from "../settings.ts";
 import { type FetchOptions, type FetchOutcome, fetchPage } from "./fetch-page.ts";
 
 /** Part of the cache key. Increment it whenever the conversion of pages to text changes. */
-const BACKEND = "visit 6";
+const BACKEND = "visit 7";
 /** Characters of an invalid address that a response repeats. */
 const MAX_QUOTED_URL = 120;
 /** Attempts to fetch a page whose failure is retryable, and the pause after the first, which doubles each time. */

@@ -1,0 +1,78 @@
+/**
+ * @file Tables of a page as Markdown: a plugin for turndown. No table stays HTML, so nothing in it reaches the agent that a reader of the page
+ * does not see, such as comments and attributes.
+ */
+import type TurndownService from "turndown";
+
+/** The part of the DOM that is used here; see hidden.ts. */
+interface Element {
+  readonly nodeName: string;
+  readonly parentNode: Element | null;
+  readonly childNodes: ArrayLike<Element>;
+  getAttribute(name: string): string | null;
+}
+interface HtmlTable extends Element {
+  readonly rows: ArrayLike<Element>;
+  querySelector(selector: string): Element | null;
+}
+
+/** A table that contains one of these arranges parts of a page. */
+const PARTS_OF_PAGES = "table, h1, h2, h3, h4, h5, h6";
+/** As in browsers. */
+const MAX_COLUMN_SPAN = 1000;
+const MIN_WIDTH = 3;
+
+export function tables(turndown: TurndownService): void {
+  const contents = new WeakMap<object, string>();
+  const contentOf = (element: object) => contents.get(element) ?? "";
+  turndown.addRule("cell", {
+    filter: ["td", "th", "caption"],
+    replacement(content, cell) {
+      contents.set(cell, content.trim());
+      return `\n\n${content}\n\n`;
+    },
+  });
+  turndown.addRule("table", {
+    filter: "table",
+    replacement: (content, node) => `\n\n${markdownOf(node as unknown as HtmlTable, contentOf) ?? content}\n\n`,
+  });
+}
+
+/** Undefined: the cells are no table of values, but parts of the page, to be shown one after the other. */
+function markdownOf(table: HtmlTable, contentOf: (element: Element) => string): string | undefined {
+  const rows = Array.from(table.rows, (row) => ({ row, cells: cellsOf(row) })).filter(({ cells }) => cells.length > 0);
+  const [first] = rows;
+  if (!first || (rows.length === 1 && first.cells.length === 1)) return undefined;
+  if (table.querySelector(PARTS_OF_PAGES)) return undefined;
+  const values = rows.map(({ cells }) => valuesOf(cells, contentOf));
+  const columns = values.reduce((most, row) => Math.max(most, row.length), 0);
+  const [head = [], ...body] = isHead(first) ? values : [[], ...values];
+  const rule = Array.from({ length: columns }, () => "-".repeat(MIN_WIDTH));
+  const caption = table.querySelector("caption");
+  const lines = [head, rule, ...body].map((row) => lineOf(row, columns));
+  return [...(caption ? [`${contentOf(caption)}\n`] : []), ...lines].join("\n");
+}
+
+const cellsOf = (row: Element): Element[] =>
+  Array.from(row.childNodes).filter(({ nodeName }) => nodeName === "TD" || nodeName === "TH");
+
+const isHead = ({ row, cells }: { readonly row: Element; readonly cells: readonly Element[] }): boolean =>
+  row.parentNode?.nodeName === "THEAD" || cells.every(({ nodeName }) => nodeName === "TH");
+
+/** A value for each column: a cell that spans several has its value in the first. */
+function valuesOf(cells: readonly Element[], contentOf: (element: Element) => string): string[] {
+  return cells.flatMap((cell) => {
+    const span = Math.min(Number(cell.getAttribute("colspan")) || 1, MAX_COLUMN_SPAN);
+    return [contentOf(cell), ...Array.from({ length: span - 1 }, () => "")];
+  });
+}
+
+function lineOf(row: readonly string[], columns: number): string {
+  const values = Array.from({ length: columns }, (_, column) =>
+    (row[column] ?? "")
+      .replace(/[ \t]*\n+/g, "<br>")
+      .replaceAll("|", "\\|")
+      .padEnd(MIN_WIDTH),
+  );
+  return `| ${values.join(" | ")} |`;
+}
