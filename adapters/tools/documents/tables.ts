@@ -38,13 +38,22 @@ export function tables(turndown: TurndownService): void {
   });
 }
 
+interface Row {
+  readonly section: Element | null;
+  readonly cells: readonly Element[];
+  /** By column. */
+  readonly values: string[];
+}
+
 /** Undefined: the cells are no table of values, but parts of the page, to be shown one after the other. */
 function markdownOf(table: HtmlTable, contentOf: (element: Element) => string): string | undefined {
-  const rows = Array.from(table.rows, (row) => ({ row, cells: cellsOf(row) })).filter(({ cells }) => cells.length > 0);
+  const all = Array.from(table.rows, rowOf);
+  const rows = all.filter(({ cells }) => cells.length > 0);
   const [first] = rows;
   if (!first || (rows.length === 1 && first.cells.length === 1)) return undefined;
   if (table.querySelector(PARTS_OF_PAGES)) return undefined;
-  const values = rows.map(({ cells }) => valuesOf(cells, contentOf));
+  for (const i of all.keys()) addValues(all, i, contentOf);
+  const values = rows.map((row) => row.values);
   const columns = values.reduce((most, row) => Math.max(most, row.length), 0);
   const [head = [], ...body] = isHead(first) ? values : [[], ...values];
   const rule = Array.from({ length: columns }, () => "-".repeat(MIN_WIDTH));
@@ -53,19 +62,32 @@ function markdownOf(table: HtmlTable, contentOf: (element: Element) => string): 
   return [...(caption ? [`${contentOf(caption)}\n`] : []), ...lines].join("\n");
 }
 
-const cellsOf = (row: Element): Element[] =>
-  Array.from(row.childNodes).filter(({ nodeName }) => nodeName === "TD" || nodeName === "TH");
+const rowOf = (row: Element): Row => ({
+  section: row.parentNode,
+  cells: Array.from(row.childNodes).filter(({ nodeName }) => nodeName === "TD" || nodeName === "TH"),
+  values: [],
+});
 
-const isHead = ({ row, cells }: { readonly row: Element; readonly cells: readonly Element[] }): boolean =>
-  row.parentNode?.nodeName === "THEAD" || cells.every(({ nodeName }) => nodeName === "TH");
+const isHead = ({ section, cells }: Row): boolean =>
+  section?.nodeName === "THEAD" || cells.every(({ nodeName }) => nodeName === "TH");
 
-/** A value for each column: a cell that spans several has its value in the first. */
-function valuesOf(cells: readonly Element[], contentOf: (element: Element) => string): string[] {
-  return cells.flatMap((cell) => {
-    const span = Math.min(Number(cell.getAttribute("colspan")) || 1, MAX_COLUMN_SPAN);
-    return [contentOf(cell), ...Array.from({ length: span - 1 }, () => "")];
-  });
+/** Adds the values of row i's cells: one that spans rows, to each of them in its section; one that spans columns, to the first. */
+function addValues(rows: readonly Row[], i: number, contentOf: (cell: Element) => string): void {
+  const { section, cells = [], values = [] } = rows[i] ?? {};
+  let column = 0;
+  for (const cell of cells) {
+    // A cell of a row above may span this one.
+    while (values[column] !== undefined) column += 1;
+    const columns = Math.min(spanOf(cell, "colspan"), MAX_COLUMN_SPAN);
+    const value = [contentOf(cell), ...Array.from({ length: columns - 1 }, () => "")];
+    for (const row of rows.slice(i, i + spanOf(cell, "rowspan")).filter((one) => one.section === section))
+      for (const [k, text] of value.entries()) row.values[column + k] = text;
+    column += columns;
+  }
 }
+
+const spanOf = (cell: Element, attribute: "colspan" | "rowspan"): number =>
+  Math.max(1, Number.parseInt(cell.getAttribute(attribute) ?? "", 10) || 1);
 
 function lineOf(row: readonly string[], columns: number): string {
   const values = Array.from({ length: columns }, (_, column) =>

@@ -33,6 +33,22 @@ test("a table has its caption above it, one rule below its head, and room for ce
   ]);
 });
 
+test("a cell that spans rows has its value in each, so that the values after it stay in their columns", () => {
+  const head = "<thead><tr><th rowspan=9>year<th colspan=2>score<tr><th>a<th>b</thead>";
+  const body =
+    "<tbody><tr><th rowspan=2>2001<td>1<td rowspan=3>x<tr><td>2<tr><td>2002<td>3<tr><td rowspan=2 colspan=2>4<td>5<tr><td>6";
+  expect(linesOf(`<table>${head}${body}</table>`)).toEqual([
+    "| year | score |     |",
+    "| --- | --- | --- |",
+    "| year | a   | b   |",
+    "| 2001 | 1   | x   |",
+    "| 2001 | 2   | x   |",
+    "| 2002 | 3   | x   |",
+    "| 4   |     | 5   |",
+    "| 4   |     | 6   |",
+  ]);
+});
+
 test("the cells of a table that arranges parts of a page are shown one after the other", () => {
   expect(linesOf("<table><tr><td>menu<td><h2>Part</h2>text<!-- OBEY --></table>")).toEqual([
     ...["menu", "", "## Part", "", "text"],
