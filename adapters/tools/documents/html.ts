@@ -92,9 +92,26 @@ function baseOf(document: { querySelector(selector: string): Element | null }, u
 
 type Element = { getAttribute(name: string): string | null };
 
+/** In characters. */
+const MAX_EXPONENT = 20;
+const superscriptOf = (node: TurndownService.Node) => node.textContent?.trim() ?? "";
+
+/** Exponents, which would join the digits before them: 10 to the power of 24 would be 1024. Not `1st`, and not references, which are links. */
+const EXPONENT: TurndownService.Rule = {
+  filter(node) {
+    const text = node.nodeName === "SUP" ? superscriptOf(node) : "";
+    return text.length <= MAX_EXPONENT && /\d|^\p{L}$/u.test(text) && !node.querySelector("a");
+  },
+  replacement(_content, node) {
+    const text = superscriptOf(node);
+    return /^[-+−–]?[\p{L}\p{N}.,]+$/u.test(text) ? `^${text}` : `^(${text})`;
+  },
+};
+
 function markdownOf(html: string): string {
   const turndown = new TurndownService({ headingStyle: "atx", codeBlockStyle: "fenced", bulletListMarker: "-" });
   turndown.use([highlightedCodeBlock, strikethrough, taskListItems, tables]);
+  turndown.addRule("exponent", EXPONENT);
   return turndown
     .turndown(html)
     .replace(/[ \t]+\n/g, "\n")

@@ -97,6 +97,8 @@ const TOKEN = new RegExp(`[${UNSPACED}]|(?:(?![${UNSPACED}])[\\p{L}\\p{M}\\p{N}]
 
 /** `[words](https://…)`: the address would interrupt the words. */
 const LINK_TARGET = /\]\([^()\s]{1,2000}(?:\s+"[^"\n]{0,500}")?\)/g;
+/** `m^2` is `m²`, which NFKC makes `m2`. */
+const EXPONENT = /\^\(?/g;
 /** Zero-width characters and soft hyphens. */
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
 const ENTITY = /&#(?:x([0-9a-f]{1,6})|(\d{1,7}));/gi;
@@ -115,6 +117,7 @@ function tokensOf(text: string): readonly string[] {
       return code <= 0x10ffff ? String.fromCodePoint(code) : entity;
     })
     .replace(INVISIBLE, "")
+    .replace(EXPONENT, "")
     .replace(/\\[nrt]/g, " ");
   return toStreamSafe(plain).normalize("NFKC").toLowerCase().match(TOKEN) ?? [];
 }

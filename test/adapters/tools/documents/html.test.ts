@@ -1,4 +1,4 @@
-/** @file The title of an HTML page, and the time that its tables take. */
+/** @file The title of an HTML page, its exponents, and the time that its tables take. */
 import { expect, test } from "vitest";
 import { extractHtml } from "../../../../adapters/tools/documents/html.ts";
 
@@ -11,6 +11,16 @@ const titleOf = (head: string) => {
 test("the title is the page's own, not that of an SVG in it", () => {
   expect(titleOf("<title> Home </title>")).toBe("Home");
   expect(titleOf("")).toBe("");
+});
+
+test.each([
+  ["5.97 × 10<sup>24</sup> kg", "5.97 × 10^24 kg"],
+  ["10<sup>-3</sup> m<sup>2</sup>", "10^-3 m^2"],
+  ["2<sup>n</sup>, 2<sup><i>n</i> + 1</sup>", "2^n, 2^(n + 1)"],
+  ["the 1<sup>st</sup> of Acme<sup>TM</sup>", "the 1st of AcmeTM"],
+  ['8 billion<sup class="reference"><a href="#1">[1]</a></sup>', "8 billion[\\[1\\]](https://example.com/#1)"],
+])("an exponent does not join the digits before it: %s", (html, markdown) => {
+  expect(extractHtml(`<p>${html}`, { url: "https://example.com/" })).toEqual({ title: "", text: markdown });
 });
 
 test("a table of 4,000 rows and eight columns is read in less than 15 seconds of user CPU time", () => {

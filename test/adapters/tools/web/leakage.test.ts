@@ -119,6 +119,13 @@ test.each(["&", "&amp;"])("a question in XML whose punctuation is escaped with %
   expect(guard.leaksQuestion(`<row><question>${escaped}</question></row>`, question)).toBe(true);
 });
 
+test("a question with an exponent is found, however it and the page write that", () => {
+  const written = ["m\u00b2", "m^2", "m2"].map(
+    (unit) => `How many rooms of the old mill at Alby have more than 40 ${unit} each?`,
+  );
+  for (const question of written) for (const page of written) expect(guard.leaksQuestion(page, question)).toBe(true);
+});
+
 test("a long question is found despite one typo, not two; a short one is too common to be looked for", () => {
   // 93 n-grams: one changed word is in 8 of them, so 85 are left, of which 84 suffice.
   const long = Array.from({ length: 100 }, (_, i) => `word${i}`).join(" ");
