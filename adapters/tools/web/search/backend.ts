@@ -9,8 +9,8 @@ export interface SearchResult {
 }
 
 export interface SearchBackend {
-  /** The path of a self-hosted instance below its origin, which is part of the cache's key; empty if it has none. Absent for an API. */
-  readonly instancePath?: string;
+  /** The part of the cache's key that tells addresses of one origin apart: an instance's path, or an API's. Empty for the usual path. */
+  readonly pathKey: string;
   /** The request for this many results; a response may hold more. @param query short enough for every backend. */
   request(query: string, results: number): BackendRequest<readonly SearchResult[]>;
 }
@@ -20,3 +20,9 @@ export const OptionalText = z
   .string()
   .nullish()
   .transform((text) => text ?? "");
+
+/** `pathKey` of an API. */
+export function pathKeyOf(url: string, usual: string): string {
+  const { pathname } = new URL(url);
+  return pathname === usual ? "" : pathname;
+}

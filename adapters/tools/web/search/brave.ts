@@ -1,6 +1,6 @@
 /** @file Brave Search. GET with X-Subscription-Token; https://api-dashboard.search.brave.com. */
 import * as z from "zod";
-import { OptionalText, type SearchBackend } from "./backend.ts";
+import { OptionalText, pathKeyOf, type SearchBackend } from "./backend.ts";
 
 const Answer = z
   .object({
@@ -16,6 +16,7 @@ const Answer = z
 
 export function brave(url: string, keyVariable: string, key: string): SearchBackend {
   return {
+    pathKey: pathKeyOf(url, "/res/v1/web/search"),
     request(query, results) {
       const address = new URL(url);
       address.searchParams.set("q", query);

@@ -23,7 +23,7 @@ export function searchTool(
 ): Tool<{ query: string }> {
   const bucket = calls.bucket(requestsPerSecond);
   const { origin, search: parameters } = new URL(url);
-  const service = `${name} ${origin}${backend.instancePath ?? ""}${parameters}`;
+  const service = `${name} ${origin}${backend.pathKey}${parameters}`;
   return {
     name: "search",
     description: `Searches the web; returns the ${results} best results, each with its address.`,

@@ -22,10 +22,10 @@ const unresponsive = (input: unknown) =>
 
 export function searxng(url: string): SearchBackend {
   const base = new URL(url);
-  const instancePath = base.pathname.replace(/\/+$/, "").replace(/\/search$/, "");
-  base.pathname = `${instancePath}/search`;
+  const pathKey = base.pathname.replace(/\/+$/, "").replace(/\/search$/, "");
+  base.pathname = `${pathKey}/search`;
   return {
-    instancePath,
+    pathKey,
     request(query) {
       const address = new URL(base);
       address.searchParams.set("q", query);

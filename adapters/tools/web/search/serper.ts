@@ -1,6 +1,6 @@
 /** @file Serper: Google's results. POST with X-API-KEY; https://serper.dev. */
 import * as z from "zod";
-import { OptionalText, type SearchBackend } from "./backend.ts";
+import { OptionalText, pathKeyOf, type SearchBackend } from "./backend.ts";
 
 const Answer = z
   .object({
@@ -10,6 +10,7 @@ const Answer = z
 
 export function serper(url: string, keyVariable: string, key: string): SearchBackend {
   return {
+    pathKey: pathKeyOf(url, "/search"),
     request: (query, results) => ({
       name: "Serper",
       url: new URL(url),

@@ -1,6 +1,6 @@
 /** @file Tavily: a search API made for language models. POST with a bearer token; 432 and 433 mean that a usage limit is exceeded; https://docs.tavily.com. */
 import * as z from "zod";
-import { OptionalText, type SearchBackend } from "./backend.ts";
+import { OptionalText, pathKeyOf, type SearchBackend } from "./backend.ts";
 
 const Answer = z
   .object({
@@ -10,6 +10,7 @@ const Answer = z
 
 export function tavily(url: string, keyVariable: string, key: string): SearchBackend {
   return {
+    pathKey: pathKeyOf(url, "/search"),
     request: (query, results) => ({
       name: "Tavily",
       url: new URL(url),

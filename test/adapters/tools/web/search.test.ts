@@ -1,13 +1,12 @@
 /**
- * @file The search tool over four backends on a fake search engine: results and empty results, outages and refusals, keys and other settings, cached
- * answers, and results that are withheld.
+ * @file The search tool over four backends on a fake search engine: results and empty results, outages and refusals, keys and other settings, and
+ * results that are withheld.
  */
 import { json } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openBackends, openTokenBucket, reasonOf } from "../../../../adapters/tools/web/external/backend.ts";
 import { openWebTools } from "../../../../adapters/tools/web/open.ts";
-import { searxng } from "../../../../adapters/tools/web/search/searxng.ts";
 import { serper } from "../../../../adapters/tools/web/search/serper.ts";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { question } from "../../../fakes/conversations.ts";
@@ -188,44 +187,6 @@ test("the error about a wrong key names its variable", async () => {
     /^Serper at http:\/\/127\.0\.0\.1:\d+: HTTP 401 \(.*\): it refuses the key: check SERPER_API_KEY$/,
   );
   await close();
-});
-
-test("the parameters of SearXNG's address are sent, and an answer is cached only for the same parameters", async () => {
-  const { url } = searxng("https://a.test/web/?engines=bing").request("Alby", 3);
-  expect(url.href).toBe("https://a.test/web/search?engines=bing&q=Alby&format=json");
-  const store = memoryStore();
-  const before = world.searches();
-  for (const engines of ["bing", "google", "bing"]) {
-    const search = { backend: "searxng", url: `${world.origin}/searxng?engines=${engines}`, requestsPerSecond: 1000 };
-    const tools = await openWorldTools(world, { search }, { store });
-    opened.push(tools);
-    expect(await tools.call("search", { query: "Alby" })).toMatch(/^1\. Alby/);
-  }
-  expect(world.searches() - before).toBe(2);
-});
-
-test("SearXNG instances under different paths of one origin do not share answers, unlike two spellings of one address", async () => {
-  const asked: unknown[] = [];
-  const origin = await serveHttp((request, response) => {
-    const { pathname } = new URL(request.url ?? "", "http://a.test");
-    asked.push(pathname);
-    response.writeHead(200, { "content-type": "application/json" });
-    response.end(JSON.stringify({ results: [{ title: pathname, url: "https://a.test/" }] }));
-  });
-  const store = memoryStore();
-  const titles: unknown[] = [];
-  for (const path of ["", "/search", "/ours", "/ours/search/", "/theirs"]) {
-    const tools = await openWorldTools(world, { search: { backend: "searxng", url: origin + path } }, { store });
-    opened.push(tools);
-    titles.push((await tools.call("search", { query: "Alby" })).split("\n")[0]);
-  }
-  expect(asked).toEqual(["/search", "/ours/search", "/theirs/search"]);
-  expect(titles).toEqual(
-    ["/search", "/search", "/ours/search", "/ours/search", "/theirs/search"].map((at) => `1. ${at}`),
-  );
-  const answers = await Promise.all(store.objects.keys().map((key) => store.objects.get(key)));
-  const backends = answers.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)).request.backend);
-  expect(backends.sort()).toEqual(["", "/ours", "/theirs"].map((path) => `searxng ${origin}${path}`));
 });
 
 test("an unpaired surrogate in a query, which strict servers refuse, is sent as U+FFFD", async () => {
