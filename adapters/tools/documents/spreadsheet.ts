@@ -107,7 +107,22 @@ class CappedText {
 
 /** Clips the text, then collapses white space. A number that is too large for a date, in a cell formatted as one, becomes `Invalid Date`. */
 function textOf(value: unknown, maxCharacters: number): string {
-  if (value instanceof Date && !Number.isNaN(value.getTime()))
-    return value.toISOString().replace(/T00:00:00\.000Z$/, "");
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return dateText(value);
   return clip(String(value ?? ""), maxCharacters).replace(/\s+/g, " ");
+}
+
+/** The library rounds down to milliseconds: nearly half of all whole minutes end a millisecond too early. */
+const ROUND_TO_MILLISECONDS = 10;
+/** What the library takes for the day of a time without a date. */
+const NO_DAY = "1899-12-30";
+
+/** A date, a time of day, or both, without a time zone: cells have none. */
+function dateText(date: Date): string {
+  const rounded = new Date(Math.round(date.getTime() / ROUND_TO_MILLISECONDS) * ROUND_TO_MILLISECONDS);
+  const [day = "", time = ""] = rounded
+    .toISOString()
+    .replace(/(\.000)?Z$/, "")
+    .split("T");
+  if (day === NO_DAY) return time;
+  return time === "00:00:00" ? day : `${day}T${time}`;
 }

@@ -11,7 +11,8 @@ import { declareSize, manyParts, repeatedString, workbook } from "../../../fixtu
 
 const DAMAGED = { unreadable: "it is a damaged spreadsheet" };
 
-const extracted = (bytes: Uint8Array) => extractSpreadsheet({ url: "", type: "", bytes, maxCharacters: 1000 });
+const DOCUMENT = { url: "", type: "", maxCharacters: 5000 };
+const extracted = (bytes: Uint8Array) => extractSpreadsheet({ ...DOCUMENT, bytes });
 
 test("a workbook of more than 2,000 parts, or whose parts declare more than 200 MB, is too complex; one without sheets is damaged", async () => {
   const many = Object.fromEntries(Array.from({ length: 2001 }, (_, i) => [`${i}.xml`, new Uint8Array()]));
@@ -34,6 +35,24 @@ test("large parts are inflated without threads", async () => {
   expect(await extracted(repeatedString(1, 1_000_000))).toMatchObject(text);
   process.off("worker", count);
   expect(threads).toEqual([]);
+});
+
+test("a cell shows its date, its time of day or both, exactly and without a time zone", async () => {
+  const minutes = Array.from({ length: 60 }, (_, i) => 24 * i);
+  const cells = minutes.flatMap((minute) =>
+    [minute / 1440, 36526 + minute / 1440].map((serial) => `<c s="1"><v>${serial}</v></c>`),
+  );
+  const named = cells.map((cell, i) => cell.replace("<c", `<c r="${i % 2 ? "B" : "A"}${(i >> 1) + 1}"`));
+  const rows = minutes.map((_, i) => `<row r="${i + 1}">${named.slice(2 * i, 2 * i + 2).join("")}</row>`);
+  const two = (value: number) => String(value).padStart(2, "0");
+  const lines = minutes.map((minute) => {
+    const time = `${two(Math.floor(minute / 60))}:${two(minute % 60)}:00`;
+    return `${time}\t2000-01-01${minute === 0 ? "" : `T${time}`}`;
+  });
+  const { text } = (await extractSpreadsheet({ ...DOCUMENT, bytes: workbook(rows.join("")) })) as { text: string };
+  expect(text.split("\n").slice(1)).toEqual(lines);
+  const moment = '<row r="1"><c r="A1" s="1"><v>36526.000001389</v></c></row>';
+  expect(await extracted(workbook(moment))).toMatchObject({ text: "[sheet 1 of 1: Sheet]\n2000-01-01T00:00:00.120" });
 });
 
 test("a number that is too large for a date, in a cell that is formatted as one, leaves the other cells readable", async () => {
