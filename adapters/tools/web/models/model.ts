@@ -1,5 +1,6 @@
 /** @file A language model behind a tool: its outages count as backend outages, its answers are cached, its tokens are charged to the budget. */
 import * as z from "zod";
+import { afterThinking } from "../../../../core/conversation/parse-turn.ts";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import { costUsd, mostUsd, payAfter } from "../../../../core/model-cost.ts";
 import type {
@@ -23,10 +24,11 @@ export interface ToolModel {
 
 const NONE = { inputTokens: 0, outputTokens: 0 };
 
+const UNFINISHED = "(the model used all its tokens before it answered)";
 const REFUSALS: Readonly<Record<string, string>> = {
   "too-long": "(this text is too long for the model)",
   filtered: "(the model's content filter refused this text)",
-  unfinished: "(the model used all its tokens before it answered)",
+  unfinished: UNFINISHED,
 };
 
 interface Evidence {
@@ -49,7 +51,7 @@ export function mostUsdOf({ usdPerMillionTokens, maxTokens }: ToolModel, message
 }
 
 /**
- * The model's text, or a message saying that the model refuses the content or gives no usable answer. The caller has reserved the call's maximum
+ * The model's text after its thinking, or a message saying that the model refuses the content or gives no usable answer. The caller has reserved the call's maximum
  * cost (`hold`). Decoding is greedy if the model allows it, so the cached answer depends little on which caller asks first.
  */
 export async function callToolModel(
@@ -84,7 +86,10 @@ export async function callToolModel(
     () => calls.payMore(unknownUsages * maxUsd),
   );
   context.budget.addCost(costOf(answer));
-  return answer.text.trim();
+  // Some servers leave the model's thinking in the text.
+  const said = afterThinking(answer.text).trim();
+  if (said !== "") return said;
+  return answer.outputTokens < maxTokens ? "(the model gave no answer)" : UNFINISHED;
 }
 
 /** Models that accept only their default temperature, such as OpenAI's gpt-5 and Kimi's k2.5. */

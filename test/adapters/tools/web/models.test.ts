@@ -229,3 +229,19 @@ test("the title of a page is cut before it reaches the model", async () => {
   expect(requests[0]?.messages[1]?.content.length).toBeLessThan(1000);
   await close();
 });
+
+test.each([
+  ["<think>\nAlby?\n</think>\n\nAlby", 10, "Alby"],
+  ["Alby? </think> Alby", 10, "Alby"],
+  ["<think>\nAlby?", 100, "(the model used all its tokens before it answered)"],
+  ["", 100, "(the model used all its tokens before it answered)"],
+  ["<think>\n</think>\n", 10, "(the model gave no answer)"],
+])("the agent reads what follows the model's thinking, or that nothing does: %j", async (text, outputTokens, shown) => {
+  const openModel: OpenModel = async () => ({
+    complete: async () => ({ text, usage: { inputTokens: 200, outputTokens } }),
+  });
+  const { call, close } = await openWorldTools(world, { reason: model, extract: model }, { openModel });
+  expect(await call("reason", { problem: "Which town?" })).toBe(shown);
+  expect((await call("visit", page("/wiki/Alby"))).split("\n\n").at(-1)).toBe(shown);
+  await close();
+});
