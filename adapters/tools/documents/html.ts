@@ -78,11 +78,15 @@ function completed(html: string): string | undefined {
 
 class TooDeep extends Error {}
 
-/** Undefined: it is not an HTTP link, or is too long to be shown. */
+/**
+ * Undefined: it is not an HTTP link, or is too long to be shown. Parentheses are percent-encoded: Markdown would escape them with backslashes,
+ * and an agent that copies the link would open another address, since a URL's path cannot have a backslash.
+ */
 function absoluteLink(target: string, base: string): string | undefined {
   if (target.length > MAX_LINK || !URL.canParse(target, base)) return undefined;
   const { protocol, href } = new URL(target, base);
-  return /^https?:$/.test(protocol) && href.length <= MAX_LINK ? href : undefined;
+  const link = href.replaceAll("(", "%28").replaceAll(")", "%29");
+  return /^https?:$/.test(protocol) && link.length <= MAX_LINK ? link : undefined;
 }
 
 function baseOf(document: { querySelector(selector: string): Element | null }, url: string): string {

@@ -1,4 +1,4 @@
-/** @file The title of an HTML page, its exponents, and the time that its tables take. */
+/** @file The title of an HTML page, its links and exponents, and the time that its tables take. */
 import { expect, test } from "vitest";
 import { extractHtml } from "../../../../adapters/tools/documents/html.ts";
 
@@ -11,6 +11,14 @@ const titleOf = (head: string) => {
 test("the title is the page's own, not that of an SVG in it", () => {
   expect(titleOf("<title> Home </title>")).toBe("Home");
   expect(titleOf("")).toBe("");
+});
+
+test("a link is shown as the address that it opens, even if that has parentheses", () => {
+  const html = '<p><a href="/wiki/Mercury_(planet)?a=(b)">Mercury (planet)</a> <img src="(1).png" alt="1">';
+  expect(extractHtml(html, { url: "https://example.com/" })).toEqual({
+    title: "",
+    text: "[Mercury (planet)](https://example.com/wiki/Mercury_%28planet%29?a=%28b%29) ![1](https://example.com/%281%29.png)",
+  });
 });
 
 test.each([
