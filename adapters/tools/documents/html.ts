@@ -49,8 +49,14 @@ export function extractHtml(html: string, { url }: Pick<Document, "url">): Extra
   // A page can hide its root element, and its body with it.
   const body = document.documentElement ? document.body.innerHTML : "";
   const article = isProbablyReaderable(document) ? new Readability(document).parse() : null;
-  return { title: article?.title?.trim() || title, text: markdownOf(article?.content || body) };
+  return {
+    title: withoutSoftHyphens(article?.title?.trim() || title),
+    text: withoutSoftHyphens(markdownOf(article?.content || body)),
+  };
 }
+
+/** They say where a browser may break a word, and are not part of it. An answer that repeats one equals no reference. */
+const withoutSoftHyphens = (text: string): string => text.replaceAll("\u00ad", "");
 
 /** The page with all its tags, without raw text. Undefined: it is too deep; parsing stops at that depth. */
 function completed(html: string): string | undefined {

@@ -1,4 +1,4 @@
-/** @file The title of an HTML page, its links and exponents, and the time that its tables take. */
+/** @file The title of an HTML page, its links, words and exponents, and the time that its tables take. */
 import { expect, test } from "vitest";
 import { extractHtml } from "../../../../adapters/tools/documents/html.ts";
 
@@ -11,6 +11,14 @@ const titleOf = (head: string) => {
 test("the title is the page's own, not that of an SVG in it", () => {
   expect(titleOf("<title> Home </title>")).toBe("Home");
   expect(titleOf("")).toBe("");
+});
+
+test("words have no soft hyphens", () => {
+  const html = "<title>\u00d6ster&shy;reich</title><p>Nieder\u00adoester&#173;reich";
+  expect(extractHtml(html, { url: "https://example.com/" })).toEqual({
+    title: "\u00d6sterreich",
+    text: "Niederoesterreich",
+  });
 });
 
 test("a link is shown as the address that it opens, even if that has parentheses", () => {
