@@ -1,8 +1,9 @@
 /**
  * @file Removes from an HTML page what people do not see but a model would read: `hidden`, closed dialogs, popovers, `<title>` in the body, and
  * what inline styles hide when the page opens (inline-style.ts). Also removes `aria-hidden="true"`: visible, but decoration, or a repetition
- * of the neighboring text. Style sheets are not evaluated. Text that a script or a click reveals is lost if any of these hides it;
- * `hidden="until-found"`, which find-in-page reveals, and closed `<details>` are kept.
+ * of the neighboring text. Images with an `alt` are kept: on Wikipedia, they are the formulas that people see. Style sheets are not evaluated.
+ * Text that a script or a click reveals is lost if any of these hides it; `hidden="until-found"`, which find-in-page reveals, and closed
+ * `<details>` are kept.
  */
 import {
   hidesAll,
@@ -27,7 +28,7 @@ interface DomDocument {
 
 const HIDDEN = [
   '[hidden]:not([hidden="until-found" i])',
-  '[aria-hidden="true" i]',
+  '[aria-hidden="true" i]:not(img[alt]:not([alt=""]))',
   "dialog:not([open])",
   "[popover]",
   "body title",

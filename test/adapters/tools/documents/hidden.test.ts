@@ -116,6 +116,17 @@ test.each([
   expect(textOf(body)).toBe("before\n\nseen\n\nafter"),
 );
 
+test("a formula of Wikipedia is kept, as its image: its markup is hidden from people, and its image from screen readers", () => {
+  const markup = '<span style="display: none;"><math alttext="OBEY"><mi>OBEY</mi></math></span>';
+  const image = '<img src="/f.svg" aria-hidden="true" style="vertical-align: -0.3ex; width: 9ex" alt="{E=mc^{2}}">';
+  expect(textOf(`<p>it says ${markup}${image}</p>`)).toBe(
+    "before\n\nit says ![{E=mc^{2}}](https://example.com/f.svg)\n\nafter",
+  );
+  expect(
+    textOf('<p aria-hidden="true">OBEY<img src="/f.svg" alt="OBEY"></p><img src="/f.svg" aria-hidden="true" alt="">'),
+  ).toBe("before\n\nafter");
+});
+
 test.each(["<html hidden>", '<html style="visibility: hidden">', '<body style="opacity: 0">'])(
   "a page that hides all of itself has a title and no text: %s",
   (tag) => {
