@@ -118,10 +118,19 @@ const EXPONENT: TurndownService.Rule = {
   },
 };
 
+const TEX = 'annotation[encoding="application/x-tex"]';
+
+/** A formula with its source in TeX, as KaTeX and LaTeXML write it: its other parts, which have the same content, would run together. */
+const FORMULA: TurndownService.Rule = {
+  filter: (node) => node.nodeName.toLowerCase() === "math" && node.querySelector(TEX) !== null,
+  replacement: (_content, node) => `$${node.querySelector(TEX)?.textContent?.trim()}$`,
+};
+
 function markdownOf(html: string): string {
   const turndown = new TurndownService({ headingStyle: "atx", codeBlockStyle: "fenced", bulletListMarker: "-" });
   turndown.use([highlightedCodeBlock, strikethrough, taskListItems, tables]);
   turndown.addRule("exponent", EXPONENT);
+  turndown.addRule("formula", FORMULA);
   return turndown
     .turndown(html)
     .replace(/[ \t]+\n/g, "\n")

@@ -1,4 +1,4 @@
-/** @file The title of an HTML page, its links, words and exponents, and the time that its tables take. */
+/** @file The title of an HTML page, its links, words, exponents and formulas, and the time that its tables take. */
 import { expect, test } from "vitest";
 import { extractHtml } from "../../../../adapters/tools/documents/html.ts";
 
@@ -19,6 +19,13 @@ test("words have no soft hyphens", () => {
     title: "\u00d6sterreich",
     text: "Niederoesterreich",
   });
+});
+
+test("a formula with its source is shown as that", () => {
+  const parts = "<mrow><mn>3</mn><mo>·</mo><msup><mn>10</mn><mn>8</mn></msup></mrow>";
+  const source = '<annotation encoding="application/x-tex"> 3 \\cdot 10^8 </annotation>';
+  const html = `<p>about <math><semantics>${parts}${source}</semantics></math> m/s`;
+  expect(extractHtml(html, { url: "https://example.com/" })).toMatchObject({ text: "about $3 \\cdot 10^8$ m/s" });
 });
 
 test("a link is shown as the address that it opens, even if that has parentheses", () => {
