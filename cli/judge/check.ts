@@ -33,7 +33,7 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
   const config = await judgeOf(options);
   const judge = { model: openLanguageModel(config.model), config };
   const own = config.criteria ?? judgeCriteria();
-  const text = options.criteria === undefined ? undefined : readText(options.criteria);
+  const text = options.criteria === undefined ? undefined : readCriteria(options.criteria);
   if (labels.kind === "answers") {
     const ask = ({ question, reference, answer }: AnswerLabel) =>
       judgeCorrectness(judge, text ?? own.correct, { question, reference, answer });
@@ -43,6 +43,12 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
       judgeQuality(judge, text ?? own.expert, { input: { task, steps, report } });
     show(await judgeAll(labels.labels, ask), checkWork);
   }
+}
+
+function readCriteria(file: string): string {
+  const text = readText(file);
+  if (text.trim() !== "") return text;
+  throw new MgrpoError("config-invalid", `--criteria ${file} is empty: write there what the judge goes by`);
 }
 
 interface JudgedLabels<Label> {

@@ -171,3 +171,12 @@ test("the error for a recipe without a judge says how to name one", async () => 
   writeFileSync(file, JSON.stringify(LABELS[0]));
   await expect(printedJson("judge", "check", file)).rejects.toThrow(/recipe 'atlas' has no judge: name one/);
 });
+
+test("a judge is not asked with a file of criteria that is empty", async () => {
+  const criteria = join(folder, "criteria.md");
+  writeFileSync(criteria, "\n");
+  const asked = server.requests.length;
+  const check = printedJson(...argumentsOf(JSON.stringify(LABELS[0]), []), "--criteria", criteria);
+  await expect(check).rejects.toThrow(/criteria\.md is empty: write there/);
+  expect(server.requests.length).toBe(asked);
+});
