@@ -97,6 +97,8 @@ const TOKEN = new RegExp(`[${UNSPACED}]|(?:(?![${UNSPACED}])[\\p{L}\\p{M}\\p{N}]
 
 /** `[words](https://…)`: the address would interrupt the words. */
 const LINK_TARGET = /\]\([^()\s]{1,2000}(?:\s+"[^"\n]{0,500}")?\)/g;
+/** Of a cell of a table, and in dumps of HTML. */
+const LINE_BREAK = /(?:<|&(?:amp;)*lt;)br\s*\/?(?:>|&(?:amp;)*gt;)/gi;
 /** `m^2` is `m²`, which NFKC makes `m2`. */
 const EXPONENT = /\^\(?/g;
 /** Zero-width characters and soft hyphens. */
@@ -108,6 +110,7 @@ const NAMED_ENTITY = /&(?:quot|apos|lt|gt);/gi;
 /** Words and characters, without case, markup or punctuation. JSON and XML dumps escape some characters. */
 function tokensOf(text: string): readonly string[] {
   const plain = text
+    .replace(LINE_BREAK, " ")
     .replace(LINK_TARGET, "]")
     .replace(/\\u([0-9a-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
     .replace(/&(?:amp;)+/gi, "&")

@@ -119,6 +119,14 @@ test.each(["&", "&amp;"])("a question in XML whose punctuation is escaped with %
   expect(guard.leaksQuestion(`<row><question>${escaped}</question></row>`, question)).toBe(true);
 });
 
+test.each(["\n", "<br>", "<BR />", "&lt;br&gt;", "&amp;lt;br/&amp;gt;"])(
+  "a question of several lines is found in a cell of a table, which joins them with %j",
+  (between) => {
+    const lines = ["A miller of Alby kept a list of guests.", "Ann came twice and Bob once.", "Who came first in May?"];
+    expect(guard.leaksQuestion(`| 1 | ${lines.join(between)} | Ann |`, lines.join("\n"))).toBe(true);
+  },
+);
+
 test("a question with an exponent is found, however it and the page write that", () => {
   const written = ["m\u00b2", "m^2", "m2"].map(
     (unit) => `How many rooms of the old mill at Alby have more than 40 ${unit} each?`,
