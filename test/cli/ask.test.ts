@@ -6,6 +6,7 @@ import { stripVTControlCharacters } from "node:util";
 import { afterAll, expect, test } from "vitest";
 import type { OnProgress } from "../../cli/ask/answer.ts";
 import { asTree } from "../../cli/ask/narrate.ts";
+import { serveHttp } from "../fakes/http-server.ts";
 import { type ChatRequest, fails, type Reply, says, serveOpenAi } from "../fakes/openai-server.ts";
 import { printedJson } from "./printed.ts";
 
@@ -96,6 +97,19 @@ test.each<[string, Reply, string[], RegExp]>([
   const file = join(folder, "team.json");
   writeFileSync(file, JSON.stringify(behind(server.url)));
   await expect(printedJson("ask", "Where?", "--team", file, ...more)).rejects.toThrow(line);
+});
+
+test("the error for a spent budget of the tools names the setting: there is no run to resume", async () => {
+  const calls = ["Alby", "Bergen"].map((query) => ({ name: "search", arguments: JSON.stringify({ query }) }));
+  const server = await serveOpenAi(() => says(null, { calls }));
+  const engine = await serveHttp((_, response) => {
+    response.writeHead(200, { "content-type": "application/json" }).end('{"results": []}');
+  });
+  const set = ["search.backend=searxng", `search.url=${engine}`, "budget.run.calls=1"];
+  const settings = set.flatMap((one) => ["--set", `tools.${one}`]);
+  await expect(printedJson("ask", "Where?", "--team", `openai:${server.url}#planner`, ...settings)).rejects.toThrow(
+    /^tools\.budget\.run is spent: raise its calls or usd/,
+  );
 });
 
 test.each(["temperature", "agents.main.temperature"])(
