@@ -51,8 +51,9 @@ export function mostUsdOf({ usdPerMillionTokens, maxTokens }: ToolModel, message
 }
 
 /**
- * The model's text after its thinking, or a message saying that the model refuses the content or gives no usable answer. The caller has reserved the call's maximum
- * cost (`hold`). Decoding is greedy if the model allows it, so the cached answer depends little on which caller asks first.
+ * The model's text after its thinking, or a message saying that the model refuses the content or gives no usable answer. The caller has
+ * reserved the call's maximum cost (`hold`). Decoding is greedy if the model allows it, so the cached answer depends little on which caller
+ * asks first.
  */
 export async function callToolModel(
   toolModel: ToolModel,
@@ -87,8 +88,8 @@ export async function callToolModel(
   );
   context.budget.addCost(costOf(answer));
   // Some servers leave the model's thinking in the text.
-  const said = afterThinking(answer.text).trim();
-  if (said !== "") return said;
+  const answered = afterThinking(answer.text).trim();
+  if (answered !== "") return answered;
   return answer.outputTokens < maxTokens ? "(the model gave no answer)" : UNFINISHED;
 }
 
