@@ -211,11 +211,13 @@ function assign(config: ConfigNode, setting: string): void {
       parent[key] = readValue(setting.slice(pathLength + 1));
       return;
     }
-    parent[key] ??= {};
-    const child = parent[key];
+    const child = parent[key] ?? {};
     if (!isConfigNode(child))
       throw new MgrpoError("config-invalid", `--set ${setting}: '${key}' is a value and has no '${next}'`);
-    parent = child;
+    // A copy: a recipe may give the same object to several agents, and the setting is for one.
+    const own = (Array.isArray(child) ? [...child] : { ...child }) as ConfigNode;
+    parent[key] = own;
+    parent = own;
   }
 }
 

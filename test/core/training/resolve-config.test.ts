@@ -38,6 +38,17 @@ test("defaults are filled in; settings reach any depth; the last one wins; text 
   expect(config.curriculum).toEqual([{ fromStep: 0, levels: [2] }]);
 });
 
+test("a setting of one agent leaves the others as they are, even if the recipe gives all of them the same object", () => {
+  const shared = { optimizer: { learningRate: 3e-4 }, engine: { threads: 1 } };
+  const agents = { main: { model: "m", delegates: ["searcher"], ...shared }, searcher: { model: "s", ...shared } };
+  const set = ["agents.main.optimizer.learningRate=1e-5", "agents.main.engine.threads=2"];
+  const resolved = resolveConfig({ name: "tiny", config: { steps: 4, agents } }, { ...choice, set });
+  expect(resolved.agents).toMatchObject({
+    main: { optimizer: { learningRate: 1e-5 }, engine: { threads: 2 } },
+    searcher: { optimizer: { learningRate: 3e-4 }, engine: { threads: 1 } },
+  });
+});
+
 test.each([
   ["arm=main-only", "'arm' cannot be set: use --arm if this command has it"],
   ["seed=9", "'seed' cannot be set: use --seed if this command has it"],
