@@ -29,7 +29,7 @@ export async function readTracedRollouts(
       if (!stored || stored.outcome.status === "failed") return [];
       const { outcome, invocations } = stored;
       const note = notes?.get(group.questionId);
-      return [{ outcome, invocations, group, models, latencies, content, ...(note !== undefined && { note }) }];
+      return [{ config, outcome, invocations, group, models, latencies, content, ...(note !== undefined && { note }) }];
     }),
   );
   return (await Promise.all(found)).flat();

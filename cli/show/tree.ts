@@ -12,7 +12,7 @@ import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
 import { mainReward, subReward } from "../../core/mgrpo/reward.ts";
 import { whyNoSignal } from "../../core/monitoring/group-signal.ts";
 import { callerCredits, isWellFormed } from "../../core/training/score.ts";
-import { learningAgents } from "../../core/training/step-plan.ts";
+import { learningAgents, trainedBatch } from "../../core/training/step-plan.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
 import type { Latencies } from "../conversations.ts";
 import type { HeldOutRollout } from "../held-out-scores.ts";
@@ -67,9 +67,10 @@ export function rolloutTree(parts: RolloutParts): Tree {
 }
 
 function rolloutTags(parts: RolloutParts, score: RolloutScore | undefined): Tag[] {
+  const { config, group, index } = parts;
   if (!score) return [{ text: "not scored yet", tone: "faint" }];
   if ("excluded" in score) return [{ text: `excluded: ${score.excluded}`, tone: "bad" }];
-  return [...mainTags(parts, score), ...advantageTags(parts.group.finalized[parts.config.main], parts.index)];
+  return [...mainTags(parts, score), ...advantageTags(trainedBatch(config, group, config.main), index)];
 }
 
 /** A rollout of an evaluation, which has neither rewards nor advantages. */
@@ -144,9 +145,9 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
   return delegationTree(found, tags, treeOf, parts.latencies?.get(latencyName(address, callPathOf(found.request))));
 }
 
-/** The advantage and weight of an invocation, or why it is not trained on: it is masked, or alignment dropped it. */
+/** The advantage and weight of an invocation, or why it is not trained on: it is masked, or alignment dropped it. None if its agent is frozen. */
 function trainedTags(
-  { group, index: rollout }: RolloutParts,
+  { config, group, index: rollout }: RolloutParts,
   scored: Scored,
   score: ScoredInvocation,
   agent: string,
@@ -154,7 +155,7 @@ function trainedTags(
 ): Tag[] {
   if (scored.masked) return [{ text: "not trained on: the main agent's rollout is masked", tone: "faint" }];
   if (score.masked) return [{ text: MASKED[`${score.masked}`], tone: "faint" }];
-  const finalized = group.finalized[agent];
+  const finalized = trainedBatch(config, group, agent);
   const tags = advantageTags(finalized, `${rollout}/${index}`);
   return finalized && tags.length === 0 ? [{ text: "dropped by alignment", tone: "faint" }] : tags;
 }

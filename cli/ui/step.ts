@@ -7,7 +7,7 @@ import { type GroupRecord, type RolloutScore, StepRecord } from "../../core/cont
 import { MgrpoError } from "../../core/errors.ts";
 import { whyNoSignal } from "../../core/monitoring/group-signal.ts";
 import type { Store } from "../../core/ports.ts";
-import { learningAgents } from "../../core/training/step-plan.ts";
+import { learningAgents, trainedBatch } from "../../core/training/step-plan.ts";
 import { type GroupOrder, inOrder, pageCount, rowsOfPage } from "../../ui/group-order.ts";
 import type { GroupRow, GroupView, QuestionView, RolloutCell, RolloutView, StepView } from "../../ui/views.ts";
 import { readStoredQuestions } from "../conversations.ts";
@@ -114,6 +114,7 @@ export function questionView(question: Question, noteOf: NoteOf): QuestionView {
 function groupRow({ main, agents }: RunConfig, group: GroupRecord, question: QuestionView): GroupRow {
   const names = learningAgents({ agents });
   const batch = group.finalized[main];
+  const trained = trainedBatch({ agents }, group, main);
   return {
     group: group.group,
     question,
@@ -121,8 +122,8 @@ function groupRow({ main, agents }: RunConfig, group: GroupRecord, question: Que
     mean: batch?.mean ?? null,
     std: batch?.std ?? null,
     rollouts: Array.from({ length: group.rolloutsPerQuestion }, (_, rollout) => {
-      const i = batch?.trajectories.indexOf(rollout) ?? -1;
-      return cellOf(rollout, group.rollouts[String(rollout)], batch?.advantages[i] ?? null);
+      const i = trained?.trajectories.indexOf(rollout) ?? -1;
+      return cellOf(rollout, group.rollouts[String(rollout)], trained?.advantages[i] ?? null);
     }),
   };
 }

@@ -9,11 +9,13 @@
  * Pure. Turns and calls take as long as was measured. Those of a rollout that was not measured get equal shares of the step's time, in the
  * order in which they happened.
  */
+import type { RunConfig } from "../contracts/config.ts";
 import type { Conversation, Turn } from "../contracts/conversation.ts";
 import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
 import { type AnyTrajectory, type FinishedOutcome, type Invocation, sampledTokens } from "../contracts/rollout.ts";
 import type { TurnLatency } from "../contracts/telemetry.ts";
 import { trajectoryWeights } from "../mgrpo/batch.ts";
+import { trainedBatch } from "../training/step-plan.ts";
 import { spanTimes } from "./span-times.ts";
 
 export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
@@ -36,6 +38,7 @@ export interface Span {
 }
 
 export interface TracedRollout {
+  readonly config: Pick<RunConfig, "agents">;
   readonly outcome: FinishedOutcome;
   readonly invocations: ReadonlyMap<string, Invocation>;
   readonly group: GroupRecord;
@@ -70,7 +73,7 @@ export function spansOf(traced: TracedRollout): RolloutSpans {
     trajectory: outcome.trajectory,
     extra: {
       ...(scored && mainAttributes(scored)),
-      ...trainingAttributes(group.finalized[agent], rollout),
+      ...trainingAttributes(trainedBatch(traced.config, group, agent), rollout),
       ...noteOf(traced),
     },
     events: scored ? [evaluation("correct", scored.correct), evaluation("reward", scored.reward)] : [],
@@ -190,7 +193,7 @@ function delegation(traced: TracedRollout, part: AgentPart, invocation: Invocati
     agent,
     conversation: invocation.conversation,
     trajectory: invocation.trajectory,
-    extra: trainingAttributes(traced.group.finalized[agent], trajectory),
+    extra: trainingAttributes(trainedBatch(traced.config, traced.group, agent), trajectory),
     events: score ? [evaluation("expert", score.expert), evaluation("reward", score.reward)] : [],
     scored: part.scored,
   });

@@ -9,7 +9,7 @@
 import type { RunConfig } from "../contracts/config.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type { Question } from "../contracts/question.ts";
-import type { GroupRecord, StepRecord } from "../contracts/records.ts";
+import type { AgentBatch, GroupRecord, StepRecord } from "../contracts/records.ts";
 import { ownsPolicy } from "../contracts/shared-policy.ts";
 import { hasSignal } from "../mgrpo/batch.ts";
 import { drawQuestions, drawReserve, initialCurriculum, stageOf } from "./curriculum.ts";
@@ -82,6 +82,15 @@ export function ageOf({ agents }: RunConfig, { step, policy }: StepRecord, agent
 /** The agents that are trained, with weights of their own or shared. */
 export function learningAgents({ agents }: Pick<RunConfig, "agents">): string[] {
   return Object.keys(agents).filter((name) => agents[name]?.trained);
+}
+
+/** What an agent trains on in a group. Undefined for a frozen agent: groups are finalized for every agent, but its part is not trained on. */
+export function trainedBatch(
+  { agents }: Pick<RunConfig, "agents">,
+  { finalized }: Pick<GroupRecord, "finalized">,
+  agent: string,
+): AgentBatch | undefined {
+  return agents[agent]?.trained ? finalized[agent] : undefined;
 }
 
 /** The agents that publish versions: of agents that share a policy, its owner. */

@@ -86,6 +86,20 @@ test("a tag says why a rollout or a call is not trained on; a masked rollout's c
   expect(called(excluded)).toEqual([]);
 });
 
+test("a frozen agent's rollouts and calls have a reward, but no advantage: nothing is trained on them", async () => {
+  const store = await storeOfFinishedRun();
+  const { searcher = expect.fail() } = config.agents;
+  const frozen = (name: string) => ({
+    ...config,
+    agents: { ...config.agents, [name]: { ...searcher, trained: false } },
+  });
+  const treeOf = async (name: string) => (await loadTrees(store, frozen(name), FIRST_ROLLOUT))[0];
+  const ofMain = tags(await treeOf("main"));
+  expect(ofMain).toEqual(["correct", expect.stringMatching(/^reward 1\.000/)]);
+  const ofSearcher = tags((await treeOf("searcher"))?.children[0]?.children[0]);
+  expect(ofSearcher).toEqual([expect.stringMatching(/^reward 0\.900/)]);
+});
+
 test("scores with more than three decimals are shown with three", async () => {
   // 0.1 + 0.9 / 3 = 0.4, and 0.1 + 0.4 / 3 + 0.5 * 2 / 3 = 0.567.
   const invocation = { id: finishedRun.invocation.id, reward: 0.1 + 0.4 / 3 + 1 / 3, expert: 2 / 3 };

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import type { TurnLatency } from "../../../core/contracts/telemetry.ts";
 import { spansOf } from "../../../core/monitoring/spans.ts";
-import { finishedRun, groups } from "../../cli/records.ts";
+import { config, finishedRun, groups } from "../../cli/records.ts";
 
 const { outcome, invocation } = finishedRun;
 const [group = expect.fail()] = groups;
@@ -21,6 +21,7 @@ const conversation: Conversation = {
 };
 const sub: Conversation = { ...invocation.conversation, turns: [{ text: "", calls: [], responses: [] }] };
 const traced = {
+  config,
   outcome: { ...outcome, conversation },
   invocations: new Map([[invocation.id, { ...invocation, conversation: sub }]]),
   group,
@@ -56,6 +57,17 @@ test("a turn's calls begin together when it ends, and the next turn begins when 
       "main/1": [5, 7],
     },
   });
+});
+
+test("an agent's spans have its advantage and weight if it is trained, and neither if it is frozen", () => {
+  const { main = expect.fail(), searcher = expect.fail() } = config.agents;
+  const advantages = (agents: typeof config.agents) =>
+    spansOf({ ...traced, config: { agents } }).spans.flatMap(({ attributes }) =>
+      "mgrpo.advantage" in attributes ? [attributes["gen_ai.agent.name"]] : [],
+    );
+  expect(advantages({ main, searcher })).toEqual(["main", "searcher"]);
+  expect(advantages({ main, searcher: { ...searcher, trained: false } })).toEqual(["main"]);
+  expect(advantages({ main: { ...main, trained: false }, searcher })).toEqual(["searcher"]);
 });
 
 test("unless every conversation was measured, the spans share the step's time", () => {
