@@ -204,7 +204,7 @@ const mainAttributes = ({ wellFormed }: ScoredRollout): SpanAttributes => ({ "mg
 const noteOf = ({ note, content }: TracedRollout): SpanAttributes =>
   content && note !== undefined ? { "mgrpo.question.note": note } : {};
 
-/** The advantage and loss weight of a trajectory; empty if it was not trained on. */
+/** A trajectory's advantage and weight in its group; empty if it was not trained on. */
 function trainingAttributes(batch: AgentBatch | undefined, trajectory: number | string): SpanAttributes {
   const i = batch?.trajectories.indexOf(trajectory) ?? -1;
   const advantage = batch?.advantages[i];
