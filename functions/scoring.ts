@@ -36,6 +36,7 @@ import {
   requireTurnRewards,
   scoreRollout,
   UNJUDGED,
+  usesExpert,
   type Verdicts,
   validateOutcome,
 } from "../core/training/score.ts";
@@ -169,7 +170,9 @@ type Ask = (subject: Subject, ask: VerdictRequest["ask"]) => Promise<Verdict | u
 function askerOf(context: Context, config: RunConfig, judge: string | undefined, question: string): Ask {
   const { run, limits } = config;
   const request = { run, judge, question, seconds: limits.verdictSeconds, queueSeconds: longestQueueSeconds(config) };
-  return ({ agent, conversation, sha256: subject }, ask) => {
+  return async ({ agent, conversation, sha256: subject }, ask) => {
+    // A judge costs money, and a rollout is lost if it gives no verdict.
+    if (judge !== undefined && agent !== config.main && !usesExpert(config, agent)) return UNJUDGED;
     const check = (verdict: Verdict) => void requireTurnRewards(config, agent, verdict, conversation);
     return askForVerdict(context, { ...request, subject, token: randomUUID(), signal: context.stop, ask, check });
   };
@@ -177,7 +180,7 @@ function askerOf(context: Context, config: RunConfig, judge: string | undefined,
 
 /**
  * The correctness of the answer and the expert score of each invocation. Conversations that are not well-formed score 0, and scores given by an
- * app stand: no judge is asked. Undefined if a verdict is missing. A failed request does not abort the others: their verdicts are stored.
+ * app stand: no judge is asked. Nor is it about work whose score changes no reward. Undefined if a verdict is missing. A failed request does not abort the others: their verdicts are stored.
  */
 async function judge(
   ask: Ask,

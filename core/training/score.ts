@@ -196,6 +196,12 @@ function turnRewardsOf(
   return turns ? { turns: turns.map((reward) => reward && Number(reward.toFixed(6))) } : {};
 }
 
+/** Whether a verdict on a sub-agent's work changes a reward: `subReward` gives it a weight, or its rewards of turns are used. */
+export function usesExpert({ agents, algorithm }: ScoreConfig, agent: string): boolean {
+  const { subReward, turnWeight } = algorithmOf({ algorithm, agents }, agent);
+  return subReward.expert !== 0 || (turnWeight > 0 && agents[agent]?.trained === true);
+}
+
 /**
  * The verdict's rewards of the conversation's turns. Undefined if nothing uses them: the agent has no `turnWeight`, is not trained, or the
  * conversation is not well-formed and so not judged. Throws `rewards-invalid` if the verdict does not have an entry for each turn:

@@ -106,6 +106,22 @@ test("a model's verdict is stored in full, and its cost is recorded with the rol
   expect(JSON.parse(new TextDecoder().decode(kept))).toEqual(verdict);
 });
 
+test("a judge is not asked about a sub-agent's work if the score has no weight in the reward", async () => {
+  const asked: string[] = [];
+  const judge: Rewards = {
+    judge: "paid",
+    correct: () => asked.push("correct") && 1,
+    expert: () => asked.push("expert") && 0.5,
+  };
+  const { algorithm, ...others } = teamConfig();
+  const config = { ...others, algorithm: { ...algorithm, subReward: { format: 0.5, correct: 0.5, expert: 0 } } };
+  const { functions, step, group } = await started(store, config, judge);
+  await commitOutcome(store, step);
+  await functions.scoreRollout({ key });
+  expect(asked).toEqual(["correct"]);
+  expect((await group()).rollouts["0"]).toMatchObject({ invocations: { searcher: [{ reward: 1 }] } });
+});
+
 test("judges count toward budget.usd, each verdict once, and a run that has spent its budget is halted", async () => {
   const cost = { inputTokens: 100, outputTokens: 10, usd: 0.25 };
   const judge: Rewards = { judge: "paid", correct: () => ({ score: 1, cost }), expert: () => ({ score: 1, cost }) };
