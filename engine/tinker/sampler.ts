@@ -50,7 +50,7 @@ export async function openTinkerSampler(
             server.client.sample(model, request.tokens, paramsOf(request, maxTokens), stopSignal);
           return copy.use(draw, stopSignal);
         });
-        return sampleOf(server, request, await unlessAborted(answer, stopSignal), maxTokens);
+        return sampleOf(server, request, await unlessAborted(answer, stopSignal), { maxTokens, vocabulary });
       } catch (cause) {
         if (!stopSignal.aborted) throw cause;
         throw new MgrpoError("canceled", `sampling of '${request.sequence}' was canceled`, { cause });
@@ -162,17 +162,23 @@ function paramsOf({ stop, sampling, stream: name }: SampleRequest, maxTokens: nu
   };
 }
 
+interface SampleLimits {
+  readonly maxTokens: number;
+  /** The `vocab_size` of the agent's model folder. */
+  readonly vocabulary: number;
+}
+
 /** The server takes only single tokens as `stop`, so the sample is cut here after a longer stop sequence. */
 function sampleOf(
   { baseUrl }: TinkerServer,
   { sequence, stop }: SampleRequest,
   { sequences: [first] }: SampleResult,
-  maxTokens: number,
+  limits: SampleLimits,
 ): Sample {
   const tokens = first?.tokens ?? [];
   const logProbs = first?.logprobs ?? [];
   const end = endOf(tokens, stop);
-  const fault = faultOf(tokens, logProbs, maxTokens) ?? (end === -1 ? foreignStop(tokens, first) : undefined);
+  const fault = faultOf(tokens, logProbs, limits) ?? (end === -1 ? foreignStop(tokens, first) : undefined);
   if (fault) throw new MgrpoError("endpoint-refused", `${baseUrl}: sample of '${sequence}': the server ${fault}`);
   const kept = end === -1 ? tokens.length : end + 1;
   return {
@@ -193,14 +199,20 @@ function endOf(tokens: readonly number[], stops: SampleRequest["stop"]): number 
   });
 }
 
-function faultOf(tokens: readonly number[], logProbs: readonly number[], maxTokens: number): string | undefined {
+function faultOf(
+  tokens: readonly number[],
+  logProbs: readonly number[],
+  { maxTokens, vocabulary }: SampleLimits,
+): string | undefined {
   const remedy = "update the server, or report this to its authors";
   if (tokens.length !== logProbs.length)
     return `returned ${logProbs.length} log-probs for ${tokens.length} tokens: ${remedy}`;
   if (tokens.length > maxTokens)
     return `returned ${tokens.length} tokens, but the request allows ${maxTokens}: ${remedy}`;
   if (tokens.length === 0) return `returned no token: ${remedy}`;
-  return undefined;
+  const unknown = tokens.find((token) => token >= vocabulary);
+  if (unknown === undefined) return undefined;
+  return `returned token ${unknown}, outside the model folder's vocabulary of ${vocabulary}: set the agent's model to a folder with the config.json and tokenizer of the server's model`;
 }
 
 /** A server may also stop at an end token of its own copy of the model. That sample is not cut off, and must not count as truncated. */

@@ -83,6 +83,11 @@ test.each<[string, object, RegExp]>([
   ["no log-probs", { stop_reason: "length", tokens: [1], logprobs: null }, /returned 0 log-probs for 1 tokens: update/],
   ["no token", { stop_reason: "length", tokens: [], logprobs: [] }, /returned no token: update the server, or report/],
   [
+    "a token of a larger vocabulary",
+    { stop_reason: "length", tokens: [1, 30], logprobs: [-1, -1] },
+    /returned token 30, outside the model folder's vocabulary of 30: set the agent's model to a folder with/,
+  ],
+  [
     "a stop of its own",
     { stop_reason: "stop", tokens: [1, 2], logprobs: [-1, -1] },
     /ended it at token 2, which is not one of the stop sequences: give the agent's model folder/,
