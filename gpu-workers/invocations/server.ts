@@ -126,11 +126,17 @@ export function withoutReport(status: Exclude<InvocationStatus, { state: "done" 
 /** Connections that may wait while the process is busy. Node's default, 511, resets some of a thousand that arrive at once. */
 const BACKLOG = 4096;
 
+/** The adaptor's requests cannot be passed to `new Request`, as `bodyLimit` does with one whose body has no Content-Length. */
+function platformRequest({ url, method, headers, body, signal }: Request): Request {
+  return new Request(url, { method, headers, body, signal, duplex: "half" });
+}
+
 /** Rejects with `cannot-listen`. */
 export function serveApp(app: Hono, host: string, port: number): Promise<AppServer> {
   return new Promise((resolve, reject) => {
     // Apps and tools run in this process: for them, Request and Response stay the platform's.
-    const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false });
+    const fetch = (request: Request, bindings: object) => app.fetch(platformRequest(request), bindings);
+    const server = createAdaptorServer({ fetch, overrideGlobalObjects: false });
     server.listen({ host, port, backlog: BACKLOG }, () =>
       resolve({
         port: (server.address() as AddressInfo).port,
