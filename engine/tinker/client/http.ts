@@ -46,8 +46,8 @@ const MAXIMUM_RETRY_AFTER_SECONDS = 60;
 const MAX_RESPONSE_BYTES = 2 ** 29;
 
 /**
- * Throws RetryableFailure on a connection failure or a timeout, on a rate limit or an outage unless the server advises against a retry, and
- * whenever the server asks for one. Throws `endpoint-refused` if a response is too large, or a successful one is not JSON.
+ * Throws RetryableFailure on a connection failure, a timeout or a response that is cut off, on a rate limit or an outage unless the server
+ * advises against a retry, and whenever the server asks for one. Throws `endpoint-refused` if a response is too large, or a successful one is not JSON.
  */
 export async function attemptRequest(fetch: Fetch, attempt: RequestAttempt): Promise<HttpAnswer> {
   const { method, url, init, timeoutSeconds, signal } = attempt;
@@ -133,11 +133,18 @@ export function inOneLine(text: string): string {
 /** Python writes NaN and Infinity, which JSON does not have. */
 const NOT_FINITE = /[[,:]\s*-?(NaN|Infinity)\s*[\],}]/;
 
+/** What does not parse after that is cut off: a proxy may close a connection within a body whose length it has not sent. */
+const BEGINS_AS_JSON = /^\s*[[{]/;
+
 function readJson(text: string, method: string, url: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const fault = NOT_FINITE.test(text)
+    const isNotFinite = NOT_FINITE.test(text);
+    if (!isNotFinite && BEGINS_AS_JSON.test(text)) {
+      throw new RetryableFailure(`${method} ${url}: the response is cut off`, { cause });
+    }
+    const fault = isNotFinite
       ? "the response has NaN or Infinity: lower the learning rate, or check the server's precision"
       : "the response is not JSON: is this a Tinker server?";
     throw new MgrpoError("endpoint-refused", `${method} ${url}: ${fault}`, { cause });

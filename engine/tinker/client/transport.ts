@@ -1,8 +1,8 @@
 /**
  * @file Calls to a Tinker server and its futures, retried while another attempt can help.
  *
- *     a request   waits for: the response, 60 s per attempt       retried for 2 minutes: no connection, no response, 408, 429, 5xx,
- *                                                                 unless `x-should-retry` says otherwise
+ *     a request   waits for: the response, 60 s per attempt       retried for 2 minutes: no connection, no response or one cut off, 408,
+ *                                                                 429, 5xx, unless `x-should-retry` says otherwise
  *     a future    waits for: its result, 45 s per poll            fails after half an hour without one
  *
  * A call with a sequence number can be sent twice but is executed once (client.ts).
