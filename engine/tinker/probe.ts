@@ -6,7 +6,7 @@
  *     rate       a learning rate of 0 must stop the weights from moving                   -> refused if it does not
  *     Adam       an epsilon of 1e6 stops the weights from moving, or it is ignored        -> `followsEpsilon`
  *     momentum   a step with zero gradient and beta1 0 moves nothing, or beta1 is ignored -> `followsBeta1`
- *     clipping   a norm of 1e-9 stops the weights from moving, or it is ignored           -> `clips`
+ *     clipping   a norm of 1e-12 stops the weights from moving, or it is ignored           -> `clips`
  *     sign       a step with none of these must make the sequence more likely             -> refused if it does not
  *     stops      a sample must end with the token it stopped at                           -> refused if it does not
  *     numbers    a pass repeated under its number returns the first result, or does not   -> `remembersCalls`
@@ -29,8 +29,11 @@ export interface ServerBehavior {
   readonly optimizer: Omit<OptimizerProbe, "server">;
 }
 
-/** Learning rate of the steps that may move the weights; Adam's first step moves every weight by about this. */
-const LEARNING_RATE = 0.01;
+/**
+ * Learning rate of the steps that may move the weights; Adam's first step moves every weight by about this. It is a usual one for LoRA: far larger
+ * ones lower the log-probs of a model with many weights.
+ */
+const LEARNING_RATE = 1e-4;
 const STILL = {
   learning_rate: 0,
   beta1: 0,
@@ -100,7 +103,7 @@ export async function probeServer(
     [
       () => Promise.resolve(),
       () => step([plain()], { learning_rate: LEARNING_RATE, eps: 1e6 }),
-      () => step([plain()], { learning_rate: LEARNING_RATE, grad_clip_norm: 1e-9, eps: 1e-3 }),
+      () => step([plain()], { learning_rate: LEARNING_RATE, grad_clip_norm: 1e-12 }),
       () => step([plain()], { learning_rate: LEARNING_RATE }),
       () => step([zero()], { learning_rate: LEARNING_RATE }),
     ],
