@@ -21,9 +21,10 @@ import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import { agentLayoutOf } from "../gpu-workers/rollouts/agent-layout.ts";
 import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { batchesOf } from "../sft/batches.ts";
-import { type Example, exampleOf } from "../sft/example.ts";
+import { type Example, exampleOf, refuseTooLong } from "../sft/example.ts";
 import { learn, OPTIMIZER } from "../sft/learn.ts";
 import { NO_PROGRESS, recentLoss, type TrainingProgress } from "../sft/progress.ts";
+import { responsesWithin } from "../sft/shown-response.ts";
 import { openLiveLine } from "./terminal/live.ts";
 import { makeWritable } from "./writable-folder.ts";
 
@@ -167,17 +168,22 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
   const tokenizer = openTokenizer(files);
   const { tools, close } = await openTools(module, { config, environment: process.env });
   try {
-    const layoutOf = (name: string) => {
+    const rulesOf = (name: string) => {
       const agent = config.agents[name];
       if (!agent) throw new MgrpoError("recipe-invalid", `baseModels: arm '${base.arm}' has no agent '${name}'`);
-      return agentLayoutOf(name, agent, tokenizer, tools);
+      const { limits } = agent;
+      return { layout: agentLayoutOf(name, agent, tokenizer, tools), limits, show: responsesWithin(limits, tokenizer) };
     };
     // Refuses a missing agent or tool before this model is trained.
-    layoutOf(base.agent);
+    rulesOf(base.agent);
     const context = longestContext(files) ?? CONTEXT_TOKENS;
+    const where = `recipe '${recipe.name}': a demonstration of base model '${basename(base.folder)}'`;
     return (demonstration: Demonstration) => {
-      const example = exampleOf(demonstration, layoutOf(demonstration.agent ?? base.agent), tokenizer);
-      refuseTooLong(example, base, context);
+      const { agent = base.agent } = demonstration;
+      const { layout, limits, show } = rulesOf(agent);
+      const example = exampleOf(demonstration, layout, tokenizer, show);
+      refuseBeyondContext(example, base, context);
+      refuseTooLong(example, agent, limits, where);
       return example;
     };
   } finally {
@@ -185,7 +191,7 @@ async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles
   }
 }
 
-function refuseTooLong({ tokens }: Example, { folder }: BaseModel, context: number): void {
+function refuseBeyondContext({ tokens }: Example, { folder }: BaseModel, context: number): void {
   if (tokens.length <= context) return;
   const message = `a demonstration of base model '${basename(folder)}' takes ${tokens.length} tokens, but the model's context holds ${context}: raise contextTokens in smallModel(), or shorten the demonstration`;
   throw new MgrpoError("recipe-invalid", message);

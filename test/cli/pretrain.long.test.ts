@@ -8,11 +8,13 @@ import { join } from "node:path";
 import { Terminal } from "@xterm/headless";
 import { afterAll, expect, test, vi } from "vitest";
 import { chosenBases, placedIn, pretrainBase } from "../../cli/pretrain.ts";
-import type { BaseModel, Demonstration, Recipe } from "../../core/recipe.ts";
+import type { BaseModel, Demonstration, Recipe, RecipeConfig } from "../../core/recipe.ts";
+import { withSettings } from "../../core/training/resolve-config.ts";
 import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { baseModels } from "../../recipes/atlas/bases.ts";
 import { recipe } from "../../recipes/atlas/recipe.ts";
 import * as toolsModule from "../../recipes/atlas/tools.ts";
+import { callTurn } from "../../recipes/small-models/turns.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-pretrain-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -87,6 +89,45 @@ test("the error for a demonstration that is longer than the model's context name
     ),
   });
 });
+
+test("a base model learns what a rollout shows and can sample: responses are cut to the agent's limits, and a longer turn is refused", async () => {
+  const searcher = baseModels.find(({ agent }) => agent === "searcher") ?? expect.fail();
+  const files = searcher.files();
+  const training = { ...searcher.training, tokens: 1000, batchTokens: 512 };
+  const saying = (text: string, response: string) => {
+    const turns = [
+      { text: callTurn({ name: "visit", arguments: { title: "Niger" } }), responses: [response] },
+      { text, responses: [] },
+    ];
+    return { ...searcher, files: () => files, training, demonstrations: () => endless({ prompt: "Niger", turns }) };
+  };
+  const weightsOf = async (base: BaseModel, name: string) => {
+    await pretrainBase({ ...base, folder: join(folder, name) }, limited, toolsModule);
+    return readFileSync(join(folder, name, "model.safetensors"));
+  };
+  const cut = await weightsOf(saying("<answer>a</answer>", "abcdefghij"), "m");
+  expect(cut.equals(await weightsOf(saying("<answer>a</answer>", "abcdefgh, and so on"), "n"))).toBe(true);
+  await expect(weightsOf(saying(`<answer>${"a ".repeat(30)}</answer>`, "b"), "o")).rejects.toMatchObject({
+    code: "demonstrations-invalid",
+    message: expect.stringMatching(
+      /^recipe 'atlas': a demonstration of base model 'o': turn 2 takes \d+ tokens, and a turn has at most 20: raise agents\.searcher\.limits\.turnTokens, /,
+    ),
+  });
+});
+
+/** Atlas, with searchers that see the first 8 characters of a response and write at most 20 tokens in a turn. */
+const limited: Recipe = {
+  ...recipe,
+  config: (arm, chosen) =>
+    withSettings(recipe.config(arm, chosen), [
+      "agents.searcher.limits.responseCharacters=8",
+      "agents.searcher.limits.turnTokens=20",
+    ]) as RecipeConfig,
+};
+
+function* endless(demonstration: Demonstration): Generator<Demonstration> {
+  for (;;) yield demonstration;
+}
 
 test("a base model of two agents learns each agent's demonstrations under that agent's system message; an agent that its arm lacks is refused", async () => {
   const shared = baseModels.find(({ arm }) => arm === "shared-policy") ?? expect.fail();
