@@ -53,7 +53,8 @@ export async function pretrain(nameOrPath: string, { only, to, tokens }: Pretrai
   const placed = placedIn(to, bases);
   for (const { folder } of placed) checkTarget(folder);
   for (const base of placed) {
-    await pretrainBase({ ...base, training: { ...base.training, ...(tokens && { tokens }) } }, recipe, tools);
+    const training = { ...base.training, ...(tokens && { tokens }) };
+    await pretrainBase({ ...base, training }, recipe, tools, nameOrPath);
   }
 }
 
@@ -91,11 +92,16 @@ export function chosenBases({ name: recipe, baseModels = [] }: Recipe, only?: re
   return baseModels.filter((base) => !only || only.some((name) => isNamed(base, name)));
 }
 
-/** Trains one base model and writes its folder. */
-export async function pretrainBase(base: BaseModel, recipe: Recipe, tools: ToolsModule): Promise<void> {
+/** Trains one base model and writes its folder. `location`: the recipe's name, or the path of a user's folder. */
+export async function pretrainBase(
+  base: BaseModel,
+  recipe: Recipe,
+  tools: ToolsModule,
+  location = recipe.name,
+): Promise<void> {
   const described = base.files();
   const files = withRandomWeights(base, described);
-  const encode = await encoderOf(recipe, base, files, tools);
+  const encode = await encoderOf(recipe, location, base, files, tools);
   const trainer = await compiledEngine.openTrainer(files, {
     threads: 2,
     slots: 1,
@@ -161,9 +167,15 @@ function* examplesOf(base: BaseModel, encode: (demonstration: Demonstration) => 
   for (const demonstration of base.demonstrations()) yield encode(demonstration);
 }
 
-async function encoderOf(recipe: Recipe, base: BaseModel, files: CheckpointFiles, module: ToolsModule) {
+async function encoderOf(
+  recipe: Recipe,
+  location: string,
+  base: BaseModel,
+  files: CheckpointFiles,
+  module: ToolsModule,
+) {
   const advised = recipe.config(base.arm, chosenBy([]));
-  const input = { ...advised, run: "pretrain", recipe: recipe.name, arm: base.arm };
+  const input = { ...advised, run: "pretrain", recipe: location, arm: base.arm };
   const config = parse(RunConfig, input, `config of recipe '${recipe.name}'`, "config-invalid");
   const tokenizer = openTokenizer(files);
   const { tools, close } = await openTools(module, { config, environment: process.env });

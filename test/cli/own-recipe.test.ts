@@ -1,6 +1,6 @@
 /**
  * @file A user's recipe: the built commands in dist/ load its TypeScript from a folder without a package.json and from an ES module package, and
- * `compare` makes its base models. A case study or a note that throws does not fail the command.
+ * `compare` makes its base models. An exception in its tools names their file. A case study or a note that throws does not fail the command.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -30,13 +30,33 @@ test.each([
   expect(code).toBe(1);
 });
 
-test("compare makes the base models that the recipe describes", async () => {
-  const team = join(folder, "project", "team");
+/** A project with the recipe of `npm create mgrpo` in its folder team/, whose path it returns. */
+function createdTeam(project: string): string {
+  const team = join(folder, project, "team");
   cpSync(join(ROOT, "create/template/team"), team, { recursive: true });
-  writeFileSync(join(folder, "project/package.json"), JSON.stringify({ type: "module" }));
-  mkdirSync(join(folder, "project/node_modules"));
-  symlinkSync(ROOT, join(folder, "project/node_modules/mgrpo"), "junction");
-  symlinkSync(join(ROOT, "node_modules/zod"), join(folder, "project/node_modules/zod"), "junction");
+  writeFileSync(join(folder, project, "package.json"), JSON.stringify({ type: "module" }));
+  mkdirSync(join(folder, project, "node_modules"));
+  symlinkSync(ROOT, join(folder, project, "node_modules/mgrpo"), "junction");
+  symlinkSync(join(ROOT, "node_modules/zod"), join(folder, project, "node_modules/zod"), "junction");
+  return team;
+}
+
+test("an exception in tools() while base models are made names the recipe's file, whatever the recipe's name is", async () => {
+  const team = createdTeam("renamed");
+  const recipe = join(team, "recipe.ts");
+  writeFileSync(recipe, readFileSync(recipe, "utf8").replace('name: "team"', 'name: "village"'));
+  const tools = readFileSync(join(team, "tools.ts"), "utf8").replace(
+    /export const tools.*/,
+    "export const tools = async () => { throw new Error(lookup.name); };",
+  );
+  writeFileSync(join(team, "tools.ts"), tools);
+  const { code, stderr } = await mgrpo(folder, "pretrain", team);
+  expect(stderr).toMatch(/^mgrpo: \S+renamed\/team\/tools\.ts: tools\(\) threw Error: lookup .* \[recipe-invalid\]\n$/);
+  expect(code).toBe(1);
+});
+
+test("compare makes the base models that the recipe describes", async () => {
+  const team = createdTeam("project");
   const recipe = join(team, "recipe.ts");
   writeFileSync(recipe, readFileSync(recipe, "utf8").replaceAll(/tokens: [\d_]+/g, "tokens: 500"));
   // A tracker without an address is refused, which ends the command once the models are made.
