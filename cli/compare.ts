@@ -7,14 +7,16 @@
 import { mkdirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import type { RunConfig } from "../core/contracts/config.ts";
+import { canonicalJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
+import type { Recipe } from "../core/recipe.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { type BandChart, drawBands } from "./compare/bands.ts";
 import { curveSuite, heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
 import { type CompareOptions, type Entry, entriesOf, planRun, unreadSettings } from "./compare/plan.ts";
 import { type ComparisonDisplay, openProgress } from "./compare/progress.ts";
-import { hasStarted, identifyBases, provenanceOf } from "./compare/provenance.ts";
+import { hasStarted, identifyBases, identifyQuestions, provenanceOf } from "./compare/provenance.ts";
 import { type FinishedRun, hasRecord, readRecord, type TraceableRun } from "./compare/records.ts";
 import { refuseMismatchedRun, startedModels, trainRuns } from "./compare/runs.ts";
 import { checkStart, describeQuestions, describeStart } from "./compare/start.ts";
@@ -93,6 +95,7 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const configs = new Map(entries.map((entry) => [entry, planOf(entry, 1, 1).config]));
   // A comparison that has begun may keep settings that no run reads.
   if (!names.some((run) => hasStarted(runFolder(run)) || hasRecord(folder, run))) refuseUnread([...configs.values()]);
+  const questions = await identifyAll(recipe, runs);
   const resolved = new Map<Entry, Awaited<ReturnType<typeof preflightModels>>>();
   for (const [entry, config] of configs) {
     await makeMissingModels(recipeName, recipe, config);
@@ -101,11 +104,12 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const runOf: Plan["runOf"] = (entry, seed, budget) => {
     const planned = planOf(entry, seed, budget);
     const found = resolved.get(entry);
-    if (!found) throw new RangeError(`'${entry.label}' is not an entry of this comparison`);
+    const asked = questions.get(planned.config.run);
+    if (!found || asked === undefined) throw new RangeError(`'${planned.config.run}' is not a run of this comparison`);
     const config = withModels(planned.config, found.models);
-    return { ...planned, config, by: provenanceOf(config, found.bases) };
+    return { ...planned, config, by: provenanceOf(config, { questions: asked, bases: found.bases }) };
   };
-  const { main } = runOf(first, 1, 1).config;
+  const { main } = planOf(first, 1, 1).config;
   return { recipe: recipeName, options, seeds, first, others, names, folder, main, runOf };
 }
 
@@ -113,6 +117,19 @@ function refuseUnread(configs: readonly RunConfig[]): void {
   const findings = new Findings();
   for (const fault of unreadSettings(configs)) findings.refuse(ignoredSetting(fault));
   findings.settle();
+}
+
+/** Run -> what identifies its questions. Runs with the same seed and files have the same. */
+async function identifyAll(recipe: Recipe, runs: readonly RunConfig[]): Promise<Map<string, string>> {
+  const known = new Map<string, string>();
+  const identified = new Map<string, string>();
+  for (const config of runs) {
+    const sources = canonicalJson([config.seed, config.questions ?? null]);
+    const found = known.get(sources) ?? (await identifyQuestions(recipe, config));
+    known.set(sources, found);
+    identified.set(config.run, found);
+  }
+  return identified;
 }
 
 /** Checks a config and reads its base models. Returns their names, with the commit of a hub model, and their hashes. */

@@ -130,7 +130,7 @@ function addCompare(program: Command): void {
     .addOption(settingOption())
     .option(
       "--mixed",
-      "accept runs of another commit, release, recipe, config or base model; the results name them",
+      "accept runs of another commit, release, recipe, questions, config or base model; the results name them",
       false,
     )
     .option("--name <name>", "prefix of the runs' names, and folder under results/", "compare")

@@ -1,16 +1,18 @@
 /**
- * @file What a run of a comparison was trained with: the source version, the release, a user's recipe, the config, the base models and the
- * machine. Without `--mixed`, an existing run belongs to a comparison only if the comparison would use the same ones to train it today; only the
- * machine may differ. The provenance is written to the run's folder (origin.json) when the run starts or is resumed, and copied to its record.
+ * @file What a run of a comparison was trained with: the source version, the release, a user's recipe, the questions, the config, the base
+ * models and the machine. Without `--mixed`, an existing run belongs to a comparison only if the comparison would use the same ones to train it
+ * today; only the machine may differ. The provenance is written to the run's folder (origin.json) when the run starts or is resumed, and copied
+ * to its record.
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import * as z from "zod";
+import { questionsOf } from "../../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { AgentName, Sha256 } from "../../core/contracts/names.ts";
-import { parseJson } from "../../core/contracts/parse.ts";
-import { OF_RECIPE } from "../../core/contracts/question.ts";
+import { canonicalJson, parseJson } from "../../core/contracts/parse.ts";
+import type { Recipe } from "../../core/recipe.ts";
 import { differences } from "../../core/training/differences.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { release } from "../../gpu-workers/release.ts";
@@ -26,10 +28,9 @@ export const Provenance = z.strictObject({
   release: z.string().exactOptional(),
   /** Hash of the source files of a user's recipe (recipe-source.ts). Absent for a recipe of this package. */
   recipe: z.string().exactOptional(),
-  /**
-   * As resolved, but without the names of the agents' models, which `bases` identifies, and with the SHA-256 of each file of questions in place
-   * of its path.
-   */
+  /** SHA-256 of the training and held-out questions (`identifyQuestions`). */
+  questions: Sha256.exactOptional(),
+  /** As resolved, but without the names of the agents' models and of the files of questions, which `bases` and `questions` identify. */
   config: z.record(z.string(), z.json()).exactOptional(),
   /** Agent -> SHA-256 of the names and hashes of its base model's files. */
   bases: z.record(AgentName, Sha256).exactOptional(),
@@ -40,9 +41,21 @@ export type Provenance = z.infer<typeof Provenance>;
 const UNKNOWN: Provenance = { commit: "unknown", machine: "unknown" };
 
 /** Provenance of a run that this process starts. */
-export function provenanceOf(config: RunConfig, bases: Required<Provenance>["bases"]): Provenance {
+export function provenanceOf(
+  config: RunConfig,
+  { questions, bases }: Pick<Required<Provenance>, "questions" | "bases">,
+): Provenance {
   const recipe = recipeHash(config.recipe);
-  return { ...thisProcess(), ...(recipe && { recipe }), config: withoutPaths(config), bases };
+  return { ...thisProcess(), ...(recipe && { recipe }), questions, config: withoutPaths(config), bases };
+}
+
+/**
+ * Identifies a run's questions by their content: the recipe's may come from data files or from code outside its folder. Those of benchmarks are left
+ * out, since a comparison does not score them. Rejects with `benchmark-damaged` or `recipe-invalid`.
+ */
+export async function identifyQuestions(recipe: Recipe, config: RunConfig): Promise<string> {
+  const evaluation = { ...config.evaluation, suites: [] };
+  return sha256(canonicalJson(await questionsOf(recipe, { ...config, evaluation, agents: {} })));
 }
 
 export async function identifyBases(bases: Bases): Promise<Required<Provenance>["bases"]> {
@@ -55,7 +68,7 @@ export async function identifyBases(bases: Bases): Promise<Required<Provenance>[
 /** What differs, one line each: why a run does not belong to this comparison. */
 export function provenanceDifferences(ours: Provenance, theirs: Provenance): string[] {
   const commit = isSameSource(ours.commit, theirs.commit) ? [] : differences(ours.commit, theirs.commit, "commit");
-  const rest = (["release", "config", "bases"] as const).flatMap((part) =>
+  const rest = (["release", "questions", "config", "bases"] as const).flatMap((part) =>
     theirs[part] === undefined ? [`${part}: not recorded`] : differences(ours[part], theirs[part], part),
   );
   const [own, other] = [ours.recipe ?? "not recorded", theirs.recipe ?? "not recorded"];
@@ -93,17 +106,9 @@ export function writeOrigin(folder: RunFolder, ours: Provenance): void {
   writeAtomically(folder.origin, `${JSON.stringify(Provenance.parse(origin), null, 2)}\n`);
 }
 
-function withoutPaths({ questions, ...config }: RunConfig): Required<Provenance>["config"] {
-  const agents = Object.entries(config.agents).map(([name, { model: _, ...agent }]) => [name, agent]);
-  const files = questions && Object.entries(questions).map(([name, file]) => [name, identifyQuestions(file)]);
-  const identified = files && { questions: Object.fromEntries(files) };
-  return JSON.parse(JSON.stringify({ ...config, ...identified, agents: Object.fromEntries(agents) }));
-}
-
-/** The path of a file that does not exist stays: the run itself reports it. */
-function identifyQuestions(file: string): string {
-  const isFile = file !== OF_RECIPE && statSync(file, { throwIfNoEntry: false })?.isFile() === true;
-  return isFile ? sha256(readFileSync(file)) : file;
+function withoutPaths({ questions: _, ...config }: RunConfig): Required<Provenance>["config"] {
+  const agents = Object.entries(config.agents).map(([name, { model: _model, ...agent }]) => [name, agent]);
+  return JSON.parse(JSON.stringify({ ...config, agents: Object.fromEntries(agents) }));
 }
 
 let known: Pick<Provenance, "commit" | "machine" | "release"> | undefined;

@@ -28,8 +28,8 @@ import { provenanceDifferences, readOrigin, writeOrigin } from "./provenance.ts"
 import { keepRecord, mismatchError, readRecord, type TraceableRun, type TrainedRun } from "./records.ts";
 
 /**
- * Throws if the run's folder has another config. Unless `mixed`, also throws if its recorded provenance differs: commit, release, recipe, base
- * models, or the config that it began with. Does not check whether another process trains the run: the lock of its embedded cloud prevents a second one.
+ * Throws if the run's folder has another config. Unless `mixed`, also throws if its recorded provenance differs: commit, release, recipe,
+ * questions, base models, or the config that it began with. Does not check whether another process trains the run: the lock of its embedded cloud prevents a second one.
  */
 export function refuseMismatchedRun({ config, by }: TraceableRun, mixed: boolean): void {
   const folder = runFolder(config.run);
@@ -41,7 +41,7 @@ export function refuseMismatchedRun({ config, by }: TraceableRun, mixed: boolean
   const foreign = mixed ? [] : provenanceDifferences(by, origin);
   if (foreign.length === 0) return;
   throw mismatchError(
-    `${what}, but began with another commit, release, recipe, config or base model`,
+    `${what}, but began with another commit, release, recipe, questions, config or base model`,
     foreign,
     `remove ${folder.path}, or keep it with --mixed`,
   );

@@ -9,6 +9,7 @@ import { trainRuns } from "../../cli/compare/runs.ts";
 import { createRunFolder, readStatus, runFolder } from "../../cli/local/run-folder.ts";
 import { recipe } from "../fixtures/relay/recipe.ts";
 import { workHere } from "./command-line.ts";
+import { IDENTIFIED } from "./compared-runs.ts";
 
 const folder = workHere();
 const { execPath } = process;
@@ -30,7 +31,7 @@ const options = {
 const [entry = expect.fail()] = entriesOf(options);
 const planned = [1, 2].map((seed) => {
   const run = planRun({ recipe, recipeName: "relay", options }, entry, seed, undefined);
-  return { ...run, by: provenanceOf(run.config, {}) };
+  return { ...run, by: provenanceOf(run.config, IDENTIFIED) };
 });
 
 /** A program to take the place of Node.js. */

@@ -1,10 +1,11 @@
 /** @file What identifies the code and questions of a run in a user's project: hashes of them, not the commit of the project. */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { provenanceDifferences, provenanceOf, sourceVersion } from "../../cli/compare/provenance.ts";
+import { identifyQuestions, provenanceDifferences, provenanceOf, sourceVersion } from "../../cli/compare/provenance.ts";
+import { IDENTIFIED } from "./compared-runs.ts";
 import { config } from "./records.ts";
 
 const project = mkdtempSync(join(tmpdir(), "mgrpo-provenance-"));
@@ -31,7 +32,7 @@ test("runs of a recipe whose code has changed are foreign; what commands write b
   write("rewards.ts", "export const correct = 1;");
   mkdirSync(join(recipe, "tools/models"), { recursive: true });
   write("tools/models/page.ts", "export const lines = 1;");
-  const made = () => provenanceOf({ ...config, recipe }, {});
+  const made = () => provenanceOf({ ...config, recipe }, IDENTIFIED);
   const before = made();
   for (const output of ["models", "runs", ".git"]) {
     mkdirSync(join(recipe, output));
@@ -48,24 +49,43 @@ test("runs of a recipe whose code has changed are foreign; what commands write b
   expect(provenanceDifferences(made(), after)).toHaveLength(1);
   const { recipe: _, ...older } = before;
   expect(provenanceDifferences(before, older)).toEqual([expect.stringMatching(/^recipe: "not recorded" \(stored\)/)]);
-  expect(provenanceOf(config, {})).not.toHaveProperty("recipe");
+  expect(provenanceOf(config, IDENTIFIED)).not.toHaveProperty("recipe");
 });
 
-test("runs on other training questions are foreign, although the path of their file is the same", () => {
-  const train = join(project, "train.jsonl");
-  const made = (questions: { train: string; heldOut?: string }) => provenanceOf({ ...config, questions }, {});
-  const missing = made({ train });
-  expect(missing.config).toMatchObject({ questions: { train } });
-  writeFileSync(train, '{"id": "a"}\n');
-  const before = made({ train, heldOut: "recipe" });
+test("runs on other questions are foreign, wherever these come from: a file that the run names, or one that the recipe reads", async () => {
+  const [train, data] = ["train.jsonl", "held-out.csv"].map((name) => join(project, name)) as [string, string];
+  const questionsIn = (path: string) =>
+    readFileSync(path, "utf8")
+      .split(" ")
+      .map((id) => ({ ...question, id }));
+  const reader = {
+    name: "reader",
+    config: () => expect.fail(),
+    questions: () => ({ train: [question], heldOut: questionsIn(data) }),
+  };
+  const line = (id: string) => JSON.stringify({ id, prompt: "Which?", answer: "b" });
+  const made = async (questions?: { train: string; heldOut: string }) => {
+    const asked = { ...config, ...(questions && { questions }) };
+    return provenanceOf(asked, { ...IDENTIFIED, questions: await identifyQuestions(reader, asked) });
+  };
+  const other = [expect.stringMatching(/^questions: "[0-9a-f]{64}" \(stored\), "[0-9a-f]{64}" \(requested\)$/)];
+  writeFileSync(data, "c d");
+  writeFileSync(train, line("a"));
+  const [own, before] = [await made(), await made({ train, heldOut: "recipe" })];
   const copy = join(project, "copy.jsonl");
-  writeFileSync(copy, '{"id": "a"}\n');
-  expect(provenanceDifferences(made({ train: copy, heldOut: "recipe" }), before)).toEqual([]);
-  writeFileSync(train, '{"id": "b"}\n');
-  expect(provenanceDifferences(made({ train, heldOut: "recipe" }), before)).toEqual([
-    expect.stringMatching(/^config\.questions\.train: "[0-9a-f]{64}" \(stored\), "[0-9a-f]{64}" \(requested\)$/),
-  ]);
+  writeFileSync(copy, line("a"));
+  expect(provenanceDifferences(await made({ train: copy, heldOut: "recipe" }), before)).toEqual([]);
+  writeFileSync(train, line("b"));
+  expect(provenanceDifferences(await made({ train, heldOut: "recipe" }), before)).toEqual(other);
+  expect(provenanceDifferences(await made(), own)).toEqual([]);
+  writeFileSync(data, "c e");
+  expect(provenanceDifferences(await made(), own)).toEqual(other);
+  await expect(made({ train: join(project, "none.jsonl"), heldOut: "recipe" })).rejects.toMatchObject({
+    code: "benchmark-damaged",
+  });
 });
+
+const question = { id: "q", kind: "hop1", level: 1, prompt: "What?", answer: "a", facts: {} };
 
 // Windows lets only privileged users create symbolic links to files.
 test.skipIf(process.platform === "win32")("a symbolic link in a recipe counts as the file that it points to", () => {
@@ -76,7 +96,7 @@ test.skipIf(process.platform === "win32")("a symbolic link in a recipe counts as
   writeFileSync(shared, "export const correct = 1;");
   symlinkSync(shared, join(recipe, "rewards.ts"));
   symlinkSync(join(project, "nowhere.ts"), join(recipe, "tools.ts"));
-  const made = () => provenanceOf({ ...config, recipe }, {});
+  const made = () => provenanceOf({ ...config, recipe }, IDENTIFIED);
   const before = made();
   expect(provenanceDifferences(made(), before)).toEqual([]);
   writeFileSync(shared, "export const correct = 0;");

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type CompareOptions, entriesOf, planRun } from "../../cli/compare/plan.ts";
-import { identifyBases, provenanceOf } from "../../cli/compare/provenance.ts";
+import { identifyBases } from "../../cli/compare/provenance.ts";
 import { startedModels } from "../../cli/compare/runs.ts";
 import { checkStart, describeQuestions, describeStart } from "../../cli/compare/start.ts";
 import { readBases } from "../../cli/local/base-models.ts";
@@ -68,9 +68,7 @@ test("each arm's models come from the folder that --from gives it, and their has
   ];
   expect(made.map(({ models }) => models)).toEqual([team, team, [["main", "warm/single/main"]]]);
   const basesOf = async () =>
-    Promise.all(
-      made.map(async ({ config }) => provenanceOf(config, await identifyBases(await readBases(config, "train"))).bases),
-    );
+    Promise.all(made.map(async ({ config }) => identifyBases(await readBases(config, "train"))));
   const [own, frozen, single] = await basesOf();
   expect(Object.keys(own ?? {})).toEqual(["main", "searcher"]);
   expect(frozen).toEqual(own);

@@ -15,7 +15,7 @@ import { runFolder } from "../../cli/local/run-folder.ts";
 import { stageOf } from "../../core/training/curriculum.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe } from "../fixtures/relay/recipe.ts";
-import { about, arms, mgrpo, options, QUESTIONS, source } from "./compared-runs.ts";
+import { about, arms, IDENTIFIED, mgrpo, options, QUESTIONS, source } from "./compared-runs.ts";
 import { config } from "./records.ts";
 
 const labels = (vary: string[]) => entriesOf({ arms: ["mgrpo", "main-only"], vary }).map(({ label }) => label);
@@ -154,13 +154,13 @@ test("every arm is evaluated after the same shares of the run, although all but 
 });
 
 describe("the provenance of a run", () => {
-  const ours = provenanceOf(planRun(source, entriesOf(options)[0] ?? expect.fail(), 1, undefined).config, {});
+  const ours = provenanceOf(planRun(source, entriesOf(options)[0] ?? expect.fail(), 1, undefined).config, IDENTIFIED);
 
   test("a model's folder may have another path, a commit may be abbreviated, and the machine may differ; an unknown commit is foreign", () => {
     const { agents, ...rest } = config;
     const moved = Object.entries(agents).map(([name, agent]) => [name, { ...agent, model: `/elsewhere/${name}` }]);
-    const theirs = provenanceOf({ ...rest, agents: Object.fromEntries(moved) }, {});
-    expect(provenanceDifferences(provenanceOf(config, {}), theirs)).toEqual([]);
+    const theirs = provenanceOf({ ...rest, agents: Object.fromEntries(moved) }, IDENTIFIED);
+    expect(provenanceDifferences(provenanceOf(config, IDENTIFIED), theirs)).toEqual([]);
     const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim();
     expect(provenanceDifferences({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit })).toEqual([]);
     expect(provenanceDifferences(ours, { ...ours, commit: "0".repeat(12) })).toEqual([

@@ -10,6 +10,9 @@ import { summarizeStep } from "../../core/monitoring/step-summary.ts";
 import { recipe } from "../fixtures/relay/recipe.ts";
 import { config, groups, manifests, step } from "./records.ts";
 
+/** What identifies the questions and base models of a run, in its provenance. */
+export const IDENTIFIED = { questions: "0".repeat(64), bases: {} };
+
 export const options: CompareOptions = {
   arms: ["mgrpo"],
   seeds: [1, 2],
