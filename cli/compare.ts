@@ -10,7 +10,7 @@ import type { RunConfig } from "../core/contracts/config.ts";
 import { canonicalJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
-import { openRecipe } from "../recipes/registry.ts";
+import { openNamedRecipe } from "../recipes/registry.ts";
 import { type BandChart, drawBands } from "./compare/bands.ts";
 import { curveSuite, heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
@@ -81,7 +81,7 @@ export function unfinishedError(missing: readonly string[], failures: ReadonlyMa
 
 /** Throws before training starts if an entry cannot work. Token budgets are not known yet, and do not matter here. */
 async function planComparison(recipeName: string, options: CompareOptions): Promise<Plan> {
-  const recipe = await openRecipe(recipeName);
+  const recipe = await openNamedRecipe(recipeName);
   const entries = entriesOf(options);
   const [first, ...others] = entries;
   if (!first) throw new MgrpoError("config-invalid", "--arms names no arm");

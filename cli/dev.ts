@@ -8,7 +8,7 @@ import type { Question, QuestionSet } from "../core/contracts/question.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { drawQuestions, initialCurriculum } from "../core/training/curriculum.ts";
 import { chosenBy, resolveConfig } from "../core/training/resolve-config.ts";
-import { openRecipe } from "../recipes/registry.ts";
+import { openNamedRecipe } from "../recipes/registry.ts";
 import { type TriedGroup, tryQuestion } from "./dev/rollouts.ts";
 import { type AgentShare, agentShares } from "./dev/shares.ts";
 import { groupWarnings } from "./dev/warnings.ts";
@@ -47,7 +47,7 @@ const DEV_SETTINGS = [
 /** If scoring halts the run, as when the rewards throw, shows the rollouts so far, then rejects. */
 export async function dev(recipeName: string, options: DevOptions): Promise<void> {
   refuseReplaced(options.set);
-  const recipe = await openRecipe(recipeName);
+  const recipe = await openNamedRecipe(recipeName);
   const { arm = "mgrpo", seed, rollouts } = options;
   const settings = [...options.set, ...DEV_SETTINGS];
   const resolve = (...more: string[]) =>

@@ -6,6 +6,7 @@ import { appendFileSync, cpSync, existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
+import { hiddenRecipe } from "../recipes/registry.ts";
 import { MGRPO, quotedPath } from "./terminal/name.ts";
 
 const GITIGNORE = ".gitignore";
@@ -36,10 +37,11 @@ export function init(folder: string): void {
       appendFileSync(GITIGNORE, `${start}${rules.join("\n")}\n`),
     );
   }
+  const recipe = hiddenRecipe(folder) === undefined ? folder : `./${folder}`;
   const added = rules.length === 0 ? "" : `Added to ${GITIGNORE}: ${rules.join(" ")}\n`;
   console.log(
     `Wrote ${folder}: its recipe.ts says what is in it.\n${added}${scriptsAdvice()}Next:\n\n` +
-      `${installing("npm install", IMPORTED)}  ${MGRPO} train ${quotedPath(folder)}\n\n` +
+      `${installing("npm install", IMPORTED)}  ${MGRPO} train ${quotedPath(recipe)}\n\n` +
       `The recipe's own test:\n\n` +
       `${installing("npm install --save-dev", TESTING)}  node --import tsx --test ${quotedPath(join(folder, "recipe.test.ts"))}\n`,
   );

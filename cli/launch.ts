@@ -16,7 +16,7 @@ import { differences } from "../core/training/differences.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
 import { type RaisedBudget, raisesBudget } from "../core/training/run-budget.ts";
 import { composeFunctions } from "../functions/compose.ts";
-import { openRecipe } from "../recipes/registry.ts";
+import { openNamedRecipe } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
 import {
   fleetPolicies,
@@ -48,7 +48,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
   const { stage } = options;
   const raised = raisedBudgetOf(options);
   const names = stage === undefined ? storeNames("launch") : await namesOfStage(stage);
-  const recipe = await openRecipe(recipeName);
+  const recipe = await openNamedRecipe(recipeName);
   const { arm = "mgrpo", seed = 1 } = options;
   const store = openAwsStore(names);
   try {

@@ -19,7 +19,7 @@ import { writeModel } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import { agentLayoutOf } from "../gpu-workers/rollouts/agent-layout.ts";
-import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
+import { openNamedRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { batchesOf } from "../sft/batches.ts";
 import { type Example, exampleOf, refuseTooLong } from "../sft/example.ts";
 import { learn, OPTIMIZER } from "../sft/learn.ts";
@@ -47,7 +47,7 @@ const CONTEXT_TOKENS = 2048;
 const RECENT_STEPS = 50;
 
 export async function pretrain(nameOrPath: string, { only, to, tokens }: PretrainOptions = {}): Promise<void> {
-  const recipe = await openRecipe(nameOrPath);
+  const recipe = await openNamedRecipe(nameOrPath);
   const bases = chosenBases(recipe, only);
   const tools = await openToolsModule(nameOrPath);
   const placed = placedIn(to, bases);

@@ -22,7 +22,7 @@ import { openEngine } from "../engine/index.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
 import { engineOptions } from "../gpu-workers/engine-options.ts";
 import { openAgentLayout } from "../gpu-workers/rollouts/agent-layout.ts";
-import { openRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
+import { openNamedRecipe, openTools, openToolsModule } from "../recipes/registry.ts";
 import { openAppLayout } from "../sft/app-example.ts";
 import { type Split, split } from "../sft/batches.ts";
 import { allTokens, type Example, exampleOf, refuseEarlyEnd, refuseTooLong } from "../sft/example.ts";
@@ -75,7 +75,7 @@ const MAX_HELD_OUT = 32;
 const LEARNING_RATE = { adapter: 1e-3, allWeights: 1e-4 };
 
 export async function sft(recipeName: string, options: SftOptions): Promise<void> {
-  const recipe = await openRecipe(recipeName);
+  const recipe = await openNamedRecipe(recipeName);
   const { arm, seed, set } = options;
   checkOptions(options);
   const resolved = resolveConfig(recipe, { run: "sft", seed, arm, set, recipe: recipeName });

@@ -1,7 +1,7 @@
 /** @file `mgrpo train`: checks and stores the config, trains on this machine, and prints what the run achieved. */
 import type { Arm } from "../core/contracts/config.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
-import { openRecipe } from "../recipes/registry.ts";
+import { openNamedRecipe } from "../recipes/registry.ts";
 import { hasStarted } from "./compare/provenance.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { makeMissingModels } from "./local/missing-models.ts";
@@ -25,7 +25,7 @@ export interface TrainOptions {
 }
 
 export async function train(recipeName: string, options: TrainOptions): Promise<void> {
-  const recipe = await openRecipe(recipeName);
+  const recipe = await openNamedRecipe(recipeName);
   const { arm = "mgrpo", seed = 1 } = options;
   const run = options.run ?? freeRunName(recipe.name, arm, seed);
   const config = await pinModels(

@@ -26,9 +26,19 @@ export function bundledName(known: Readonly<Record<string, unknown>>, nameOrPath
   // In a release, a user's recipe has its rewards but no recipe.ts.
   const files = name === nameOrPath ? [] : ["recipe", "rewards"].map((part) => fileOfPart(nameOrPath, part));
   const file = files.find((found) => found !== undefined);
-  const isOwn = file === undefined || OWN_FOLDERS.some((own) => dirname(file) === join(own, name));
-  return isOwn ? name : undefined;
+  return file === undefined || isOwn(file, name) ? name : undefined;
 }
+
+/**
+ * The recipe.ts in a user's folder with the name of a recipe of this repository. The name alone does not lead to it, the path `./<name>` does.
+ * Undefined: there is none.
+ */
+export function hiddenFile(known: Readonly<Record<string, unknown>>, name: string): string | undefined {
+  const file = Object.hasOwn(known, name) ? fileOfPart(name, "recipe") : undefined;
+  return file === undefined || isOwn(file, name) ? undefined : file;
+}
+
+const isOwn = (file: string, name: string): boolean => OWN_FOLDERS.some((own) => dirname(file) === join(own, name));
 
 /** `known`: this part of the recipes of this repository, by name. Rejects with `recipe-invalid`. */
 export async function openPart<M extends object>(

@@ -13,7 +13,7 @@ import type {
 } from "../core/recipe.ts";
 import { checkedRecipe } from "./checked-recipe.ts";
 import { whatThrew } from "./checked-rewards.ts";
-import { bundledName, fileOfPart, openPart } from "./modules.ts";
+import { bundledName, fileOfPart, hiddenFile, openPart } from "./modules.ts";
 
 const RECIPES: Record<string, () => Promise<{ recipe: RecipeDefinition }>> = {
   atlas: () => import("./atlas/recipe.ts"),
@@ -29,6 +29,19 @@ const TOOLS: Record<string, () => Promise<ToolsModule>> = {
   gazetteer: () => import("./gazetteer/tools.ts"),
   tally: () => import("./tally/tools.ts"),
 };
+
+/** Opens the recipe that a user names. Rejects with `config-invalid` a name that is also that of a folder with the user's own recipe. */
+export async function openNamedRecipe(nameOrPath: string): Promise<Recipe> {
+  const hidden = hiddenRecipe(nameOrPath);
+  if (hidden === undefined) return openRecipe(nameOrPath);
+  throw new MgrpoError(
+    "config-invalid",
+    `recipe '${nameOrPath}' is one that comes with mgrpo, but there is also ${hidden}: write ./${nameOrPath} for yours; to use the other, rename the folder of yours`,
+  );
+}
+
+/** The user's recipe.ts that a name alone does not lead to, since a recipe of this repository has that name. */
+export const hiddenRecipe = (name: string): string | undefined => hiddenFile(RECIPES, name);
 
 /** A user's recipe is checked (checked-recipe.ts). */
 export async function openRecipe(nameOrPath: string): Promise<Recipe> {

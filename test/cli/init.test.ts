@@ -36,6 +36,12 @@ test("init writes the template's recipe, and overwrites nothing", async () => {
   await expect(printed("init")).rejects.toThrow(/^team exists: name a folder that does not/);
 });
 
+test("the printed command trains the new recipe, even if its folder has the name of a recipe that comes with mgrpo", async () => {
+  const project = mkdtempSync(join(folder, "project-"));
+  expect(await initIn(project, "mine")).toContain(" train mine\n");
+  expect(await initIn(project, "atlas")).toContain(" train ./atlas\n");
+});
+
 test("git ignores what the program writes; the project's own rules are kept, and none is written twice", async () => {
   const project = mkdtempSync(join(folder, "project-"));
   const ignore = join(project, ".gitignore");

@@ -11,7 +11,7 @@ import type { Question } from "../../core/contracts/question.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe as atlas } from "../../recipes/atlas/recipe.ts";
 import { tools as atlasTools } from "../../recipes/atlas/tools.ts";
-import { openRecipe, openRollout, openToolsModule } from "../../recipes/registry.ts";
+import { openNamedRecipe, openRecipe, openRollout, openToolsModule } from "../../recipes/registry.ts";
 import { isBundled, openRewards } from "../../recipes/rewards.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "recipe-"));
@@ -63,6 +63,24 @@ test("the name of a recipe of this repository opens its tools, even beside a fol
   vi.stubEnv("MGRPO_PROJECT", project);
   onTestFinished(() => void vi.unstubAllEnvs());
   expect((await openToolsModule("atlas")).tools).toBe(atlasTools);
+});
+
+test("a name that a recipe of this repository and a user's folder share is refused, and the folder's path is not", async () => {
+  const project = join(folder, "shared-name");
+  const own = join(project, "atlas");
+  mkdirSync(own, { recursive: true });
+  writeFileSync(join(own, "recipe.mjs"), "export const recipe = { name: 'mine', config() {} };");
+  expect((await openNamedRecipe("atlas")).name).toBe("atlas");
+  vi.spyOn(process, "cwd").mockReturnValue(project);
+  onTestFinished(() => void vi.restoreAllMocks());
+  await expect(openNamedRecipe("atlas")).rejects.toMatchObject({
+    code: "config-invalid",
+    message: `recipe 'atlas' is one that comes with mgrpo, but there is also ${join(own, "recipe.mjs")}: write ./atlas for yours; to use the other, rename the folder of yours`,
+  });
+  expect((await openNamedRecipe("./atlas")).name).toBe("mine");
+  expect((await openNamedRecipe("tally")).name).toBe("tally");
+  // A stored run of the repository's recipe goes on.
+  expect((await openRecipe("atlas")).name).toBe("atlas");
 });
 
 test("a recipe may be a frozen object", async () => {
