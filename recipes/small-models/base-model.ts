@@ -2,16 +2,19 @@
  * @file Small base models trained only on demonstrations: a tokenizer of their words, a Qwen3 decoder of a given shape, and how
  * `mgrpo pretrain` trains it by imitation. The files of a model are a function of its design and its demonstrations alone.
  */
+import * as z from "zod";
 import type { Arm } from "../../core/contracts/config.ts";
+import { parse } from "../../core/contracts/parse.ts";
 import type { BaseModel, Demonstration } from "../../core/recipe.ts";
 import { buildTokenizer, type TokenizerDesign } from "./tokenizer.ts";
 
 /** The sizes of a decoder. */
 export interface ModelShape {
   readonly layers: number;
-  /** Of the residual stream; divisible by `heads`. */
+  /** Of the residual stream; a multiple of 2 * `heads`. */
   readonly width: number;
   readonly heads: number;
+  /** A divisor of `heads`. */
   readonly keyValueHeads: number;
   /** Of the feed-forward layer. */
   readonly ffn: number;
@@ -44,7 +47,22 @@ const DEFAULT_SHAPE: ModelShape = { layers: 2, width: 64, heads: 4, keyValueHead
 /** The most frequent words of the demonstrations are one token each; any other text is bytes. */
 const DEFAULT_TOKENIZER: Omit<TokenizerDesign, "openings"> = { kind: "byte-pairs", merges: 0, words: 4000 };
 
-/** An entry of a recipe's `baseModels`. */
+const Size = z.int().positive();
+
+const Shape = z
+  .strictObject({ layers: Size, width: Size, heads: Size, keyValueHeads: Size, ffn: Size })
+  .refine(({ width, heads }) => width % (2 * heads) === 0, {
+    path: ["width"],
+    error: "must be a multiple of 2 * heads: each head has an even width",
+  })
+  .refine(({ heads, keyValueHeads }) => heads % keyValueHeads === 0, {
+    path: ["keyValueHeads"],
+    error: "must divide heads",
+  });
+
+const Sizes = z.strictObject({ shape: Shape, tokens: Size, contextTokens: Size });
+
+/** An entry of a recipe's `baseModels`. Throws `recipe-invalid` for sizes that no model can have. */
 export function smallModel({
   agent,
   arm = "mgrpo",
@@ -57,6 +75,7 @@ export function smallModel({
   tokenizer = DEFAULT_TOKENIZER,
   contextTokens = 640,
 }: SmallModel): BaseModel {
+  parse(Sizes, { shape, tokens, contextTokens }, `smallModel() for agent '${agent}'`, "recipe-invalid");
   return {
     agent,
     arm,
