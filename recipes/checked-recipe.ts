@@ -1,7 +1,7 @@
 /**
  * @file A user's recipe, checked: an exception in its functions, a promise in place of a value, or a field of the wrong kind is reported as an
- * error in the user's code, in one line that says where. A note is for readers only: if it fails, they see why in its place. `questions` is
- * checked where a run's questions are read (adapters/benchmarks/load.ts).
+ * error in the user's code, in one line that says where. A note is for readers only: if it fails, they see why in its place. What `questions`
+ * returns is checked where a run's questions are read (adapters/benchmarks/load.ts).
  */
 import type { Arm } from "../core/contracts/config.ts";
 import { parse } from "../core/contracts/parse.ts";
@@ -14,8 +14,8 @@ const FUNCTIONS = ["ask", "note", "demonstrations"] as const;
 const LISTS = ["caseStudies", "baseModels"] as const;
 
 /**
- * `file`: the recipe's file, as messages name it. Throws `recipe-invalid`. So do the functions of the returned recipe, except `questions` and
- * `note`, unless the recipe threw an MgrpoError, which is kept. `note` never throws.
+ * `file`: the recipe's file, as messages name it. Throws `recipe-invalid`. So do the functions of the returned recipe, except `note`, unless
+ * the recipe threw an MgrpoError, which is kept. `note` never throws.
  */
 export function checkedRecipe(recipe: RecipeDefinition, file: string): Recipe {
   refuseWrongKinds(recipe, file);
@@ -28,7 +28,7 @@ export function checkedRecipe(recipe: RecipeDefinition, file: string): Recipe {
       const run = recipe.config.bind(recipe, arm, chosen);
       return settingsIn(call(file, "config()", run), file, "config()");
     },
-    questions: (seed) => recipe.questions(seed),
+    questions: (seed) => attributed(file, "questions()", () => recipe.questions(seed)),
     ...(ask && { ask: (prompt: string) => askedIn(call(file, "ask()", ask.bind(recipe, prompt)), file) }),
     ...(note && { note: (question: Question) => noteOf(file, note.bind(recipe, question)) }),
     ...(caseStudies && { caseStudies: caseStudies.map((study) => checkedStudy(study, file)) }),
@@ -99,14 +99,18 @@ function* checkedDemonstrations(
 
 /** What the user's function returns. A promise is refused. */
 function call<T>(file: string, what: string, run: () => T): T {
-  let returned: T;
+  const returned = attributed(file, what, run);
+  refusePromise(returned, file, what);
+  return returned;
+}
+
+/** What `run` returns. An exception becomes the recipe's own error. */
+function attributed<T>(file: string, what: string, run: () => T): T {
   try {
-    returned = run();
+    return run();
   } catch (cause) {
     throw faultOf(cause, file, what);
   }
-  refusePromise(returned, file, what);
-  return returned;
 }
 
 /** @param what a value of the recipe, or a call of one of its functions. */

@@ -88,19 +88,13 @@ function parsedSet(
   }
 }
 
-/** What the user's function returns. An exception in it is an error in the recipe. */
+/** What the recipe's function returns, unless it is a promise. */
 function givenQuestions(
   recipe: Pick<Recipe, "questions">,
   seed: number,
   refuse: (fault: string, cause?: unknown) => never,
 ): unknown {
-  let given: unknown;
-  try {
-    given = recipe.questions(seed);
-  } catch (cause) {
-    if (isMgrpoError(cause)) throw cause;
-    return refuse(`questions() threw ${String(cause).split("\n", 1)[0]}`, cause);
-  }
+  const given: unknown = recipe.questions(seed);
   if (!(given instanceof Promise)) return given;
   // Its rejection must not end the process.
   given.catch(() => {});

@@ -9,7 +9,7 @@ import { openRecipe } from "../../recipes/registry.ts";
 const folder = mkdtempSync(join(tmpdir(), "odd-recipes-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const NAMED = "name: 'odd', config: { steps: 1 }, questions() {}";
+const NAMED = "name: 'odd', config: { steps: 1 }, questions() { throw new Error('no file'); }";
 
 test.each([
   ["null", "'recipe' is not an object: export one with name, config and questions"],
@@ -48,7 +48,7 @@ test.each([
   expect(() => resolveConfig(recipe, { run: "any", seed: 1, arm: "mgrpo" })).toThrow(`recipe.mjs: ${reason}`);
 });
 
-test("an exception in ask(), files() or demonstrations, and a malformed question from ask(), are reported as errors of the recipe", async () => {
+test("an exception in questions(), ask(), files() or demonstrations, and a malformed question from ask(), are reported as errors of the recipe", async () => {
   const own = mkdtempSync(join(folder, "odd-"));
   const failing = "*[Symbol.iterator]() { yield { prompt: '?', turns: [] }; throw new Error('no data'); }";
   const base = `{ folder: "models/main", files() { throw new Error("no words"); }, demonstrations: () => ({ ${failing} }) }`;
@@ -59,7 +59,8 @@ test("an exception in ask(), files() or demonstrations, and a malformed question
     baseModels: [${base}],
   };`;
   writeFileSync(join(own, "recipe.mjs"), body);
-  const { ask, demonstrations, baseModels: [base0 = expect.fail()] = [] } = await openRecipe(own);
+  const { questions, ask, demonstrations, baseModels: [base0 = expect.fail()] = [] } = await openRecipe(own);
+  expect(() => questions(1)).toThrow(/recipe\.mjs: questions\(\) threw Error: no file \(at .*recipe\.mjs:2:/);
   expect(() => ask?.("")).toThrow(/recipe\.mjs: ask\(\) threw Error: no prompt \(at .*recipe\.mjs:3:/);
   expect(() => ask?.("?")).toThrow(/recipe\.mjs: the question that ask\(\) returned: id: /);
   const threw = /threw Error: no data \(at .*recipe\.mjs:\d+:\d+\)$/;

@@ -87,14 +87,7 @@ test("a tool or an app cannot change the questions, which all rollouts share; a 
   expect(names.pop()).toBe("Ben");
 });
 
-test("a recipe whose questions() throws or returns a promise is refused as invalid", async () => {
-  const unread = () => {
-    throw new Error("ENOENT: no such file, open 'train.csv'\n    at there");
-  };
-  await expect(questionsOf({ name: "mine", questions: unread }, sources())).rejects.toMatchObject({
-    code: "recipe-invalid",
-    message: "recipe 'mine': questions() threw Error: ENOENT: no such file, open 'train.csv'",
-  });
+test("a recipe whose questions() returns a promise is refused as invalid", async () => {
   // An unhandled rejection would fail the test run.
   const late = () => Promise.reject(new Error("no file")) as never;
   await expect(questionsOf({ name: "mine", questions: late }, sources())).rejects.toMatchObject({
