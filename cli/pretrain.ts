@@ -2,19 +2,22 @@
  * @file `mgrpo pretrain <recipe>`: trains a recipe's base models from random weights, with the loop of `mgrpo sft`, each on its own endless
  * demonstrations.
  */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
+import * as z from "zod";
 import { RunConfig } from "../core/contracts/config.ts";
-import { parse } from "../core/contracts/parse.ts";
+import { parse, parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Trainer } from "../core/ports.ts";
 import type { BaseModel, Demonstration, Recipe, ToolsModule } from "../core/recipe.ts";
 import { chosenBy } from "../core/training/resolve-config.ts";
+import { ADAPTER_FILE } from "../engine/checkpoint/adapter.ts";
 import { longestContext, parseModelConfig } from "../engine/checkpoint/config.ts";
 import { initializeWeights } from "../engine/checkpoint/initialize.ts";
 import { removeLeftovers, temporaryName } from "../engine/checkpoint/leftovers.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";
+import { INDEX_FILE, MODEL_FILE as WEIGHTS } from "../engine/checkpoint/tensors.ts";
 import { writeModel } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
@@ -37,9 +40,9 @@ export interface PretrainOptions {
   readonly tokens?: number;
 }
 
-const WEIGHTS = "model.safetensors";
-/** What the model was trained with. */
+/** What the model was trained with. `mgrpo sft` writes a file of this name too, without an arm. */
 const RECORD = "training.json";
+const TrainingRecord = z.looseObject({ arm: z.string().optional() });
 const PROGRESS_EVERY_STEPS = 50;
 /** Context of a model whose config does not limit it. */
 const CONTEXT_TOKENS = 2048;
@@ -71,10 +74,15 @@ export function placedIn(to: string | undefined, bases: readonly BaseModel[]): B
 /** Throws before anything is trained: for a folder that cannot be written, and for one with a model that this command did not make. */
 function checkTarget(folder: string): void {
   const elsewhere = "name another folder with --to";
-  if (existsSync(join(folder, WEIGHTS)) && !existsSync(join(folder, RECORD))) {
+  if ([WEIGHTS, INDEX_FILE, ADAPTER_FILE].some((name) => existsSync(join(folder, name))) && !isOwn(folder)) {
     throw new MgrpoError("config-invalid", `${folder} has a model that pretrain did not make: ${elsewhere}`);
   }
   makeWritable(folder, elsewhere);
+}
+
+function isOwn(folder: string): boolean {
+  const path = join(folder, RECORD);
+  return existsSync(path) && parseJson(TrainingRecord, readFileSync(path), path).arm !== undefined;
 }
 
 /** Those that `only` names, each by its folder's name or path; all by default. Rejects a name that the recipe does not have. */

@@ -29,14 +29,26 @@ test("a folder is created if it can be written; if a file is in its way, it is r
 test("pretrain refuses before it trains: a target that cannot be written, and a model that it did not make", async () => {
   writeFileSync("taken", "");
   await expect(pretrain("tally", { to: "taken" })).rejects.toMatchObject({ code: "storage-unwritable" });
-  mkdirSync("models-of-mine/main", { recursive: true });
-  const weights = join("models-of-mine", "main", "model.safetensors");
-  writeFileSync(weights, "precious");
-  await expect(pretrain("tally", { to: "models-of-mine" })).rejects.toMatchObject({
-    code: "config-invalid",
-    message: expect.stringMatching(/main has a model that pretrain did not make: name another folder with --to$/),
-  });
-  expect(readFileSync(weights, "utf8")).toBe("precious");
+  const target = join("models-of-mine", "main");
+  const record = join(target, "training.json");
+  const refused = async (weights: string) => {
+    writeFileSync(join(target, weights), "precious");
+    await expect(pretrain("tally", { to: "models-of-mine", tokens: 1 })).rejects.toMatchObject({
+      code: "config-invalid",
+      message: expect.stringMatching(/main has a model that pretrain did not make: name another folder with --to$/),
+    });
+    expect(readFileSync(join(target, weights), "utf8")).toBe("precious");
+  };
+  mkdirSync(target, { recursive: true });
+  await refused("model.safetensors");
+  // As `mgrpo sft` writes it.
+  writeFileSync(record, '{"seed":1,"tokens":500,"ended":"tokens","best":2}');
+  await refused("model.safetensors");
+  rmSync(join(target, "model.safetensors"));
+  await refused("adapter_model.safetensors");
+  rmSync(join(target, "adapter_model.safetensors"));
+  rmSync(record);
+  await refused("model.safetensors.index.json");
 });
 
 test("a comparison whose results cannot be written trains nothing", async () => {
