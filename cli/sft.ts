@@ -32,6 +32,7 @@ import { PROGRESS_FILE } from "../sft/state.ts";
 import { type AgentTraining, type OpenedState, openState, trainAgent } from "../sft/train-agent.ts";
 import { readPolicyBase } from "./local/base-models.ts";
 import { isHubModel, pinModels, StartedModels } from "./local/hub-models.ts";
+import { refuseUntrainable } from "./local/model-needs.ts";
 import { writeAtomically } from "./local/written-files.ts";
 import { followTraining } from "./sft/follow.ts";
 import { type ExampleInput, type ExampleSource, openDemonstrations, type SourceOptions } from "./sft/sources.ts";
@@ -186,19 +187,25 @@ function agentsOf({ agents }: RunConfig, only: string | undefined): string[] {
   return chosen;
 }
 
+/** Reads and checks all that training an agent needs, its engine included: the agents before it may train for hours. */
 async function prepare(team: SftTeam, agent: string, options: SftOptions): Promise<AgentTraining> {
   const { config, module } = team;
   const settings = policySettings(config.agents, agent);
   const { seed } = config;
   const base = await readPolicyBase(config, agent, (message) => console.error(message));
+  const engine = openEngine(settings.policy, module.policies);
+  const ofEngine = engineOptions(settings, config.limits);
+  await engine.computesOn?.(ofEngine);
+  await engine.check?.(base, ofEngine);
+  refuseUntrainable(agent, settings, base);
   const examples = readExamples(team, agent, base, options);
   return {
     agent,
     seed,
     base,
     policy: settings.policy,
-    engine: openEngine(settings.policy, module.policies),
-    options: engineOptions(settings, config.limits),
+    engine,
+    options: ofEngine,
     examples,
     plan: planOf(examples, base.has(ADAPTER_CONFIG_FILE), options),
     batchTokens: options.batchTokens,

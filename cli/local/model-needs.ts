@@ -31,7 +31,7 @@ import { engineOptions } from "../../gpu-workers/engine-options.ts";
 import { counted } from "../terminal/columns.ts";
 import type { Bases } from "./base-models.ts";
 import type { Check } from "./checks.ts";
-import type { Findings } from "./findings.ts";
+import { Findings } from "./findings.ts";
 
 const GIGABYTE = 1e9;
 const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
@@ -167,6 +167,13 @@ function agentNeeds(name: string, agent: AgentConfig, files: CheckpointFiles, us
   if (agent.trained) refuseUnsavable(lora ? adapterLayout(config, lora) : parameterLayout(config), lora);
   const mapped = { files: mappedFiles(files, config), bytes };
   return { name, lora, mapped, plan: agent.trained ? plan : sampling, sampling: { plan: sampling, mapped } };
+}
+
+/** Refuses settings of the compiled engine with which it could not train this model, such as quantization without an adapter. */
+export function refuseUntrainable(name: string, agent: AgentConfig, files: CheckpointFiles): void {
+  const findings = new Findings();
+  if (agent.policy === "compiled") admitted(findings, name, () => agentNeeds(name, agent, files, {}));
+  findings.settle();
 }
 
 /** What `read` returns; if it rejects the model, nothing, and its error is added to the findings under the agent's name. */

@@ -2,7 +2,7 @@
  * @file `mgrpo sft` as a command: one process per agent and folder, one model per shared policy, a refused folder, a warning if the held-out loss
  * never falls, and a hub model that stays at its commit.
  */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test, vi } from "vitest";
 import { lockDirectory } from "../../adapters/local-cloud/lock.ts";
@@ -87,6 +87,25 @@ test("if the second agent's folder is refused, it is refused before the first ag
   );
   expect(readdirSync(to).sort()).toEqual([".sft", "searcher"]);
 });
+
+test.each([
+  ["eager-gpu", ["policy=eager-gpu"], /'eager-gpu' needs @tensorflow\/tfjs-node-gpu, which is not installed/],
+  [
+    "quantization",
+    ["engine.quantization=int8"],
+    /^agents\.searcher\.model: engine\.quantization int8: only a frozen base/,
+  ],
+  ["cuda", ["engine.provider=cuda"], /engine\.provider cuda: /],
+])(
+  "if the second agent's engine is refused, it is refused before the first agent is trained: %s",
+  async (name, set, fault) => {
+    const to = join(folder, name);
+    const settings = set.flatMap((one) => ["--set", `agents.searcher.${one}`]);
+    const command = ["sft", "atlas", "--to", to, "--tokens", "1", "--set", "agents.main.policy=eager", ...settings];
+    await expect(buildProgram().parseAsync(command, { from: "user" })).rejects.toThrow(fault);
+    expect(existsSync(to)).toBe(false);
+  },
+);
 
 test("if the held-out loss never falls, one line says so, and training.json has the warning too", async () => {
   const to = join(folder, "diverged");
