@@ -74,11 +74,15 @@ export function placedIn(to: string | undefined, bases: readonly BaseModel[]): B
 /** Throws before anything is trained: for a folder that cannot be written, and for one with a model that this command did not make. */
 function checkTarget(folder: string): void {
   const elsewhere = "name another folder with --to";
-  if ([WEIGHTS, INDEX_FILE, ADAPTER_FILE].some((name) => existsSync(join(folder, name))) && !isOwn(folder)) {
+  if (hasModel(folder) && !isOwn(folder)) {
     throw new MgrpoError("config-invalid", `${folder} has a model that pretrain did not make: ${elsewhere}`);
   }
   makeWritable(folder, elsewhere);
 }
+
+/** Whether the folder has weights: in one file, in shards or of an adapter. */
+export const hasModel = (folder: string): boolean =>
+  [WEIGHTS, INDEX_FILE, ADAPTER_FILE].some((name) => existsSync(join(folder, name)));
 
 function isOwn(folder: string): boolean {
   const path = join(folder, RECORD);

@@ -1,13 +1,10 @@
 /** @file Makes the base models that a recipe describes and a team needs, before the first run that needs them. */
-import { existsSync } from "node:fs";
-import { join, relative, resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { BaseModel, Recipe } from "../../core/recipe.ts";
-import { pretrain } from "../pretrain.ts";
+import { hasModel, pretrain } from "../pretrain.ts";
 
-const WEIGHTS = "model.safetensors";
-
-/** Makes the team's base models whose weights are missing. */
+/** Makes the team's base models whose folders have no model. */
 export async function makeMissingModels(recipeName: string, recipe: Recipe, config: RunConfig): Promise<void> {
   const missing = missingModels(recipe, config);
   if (missing.length === 0) return;
@@ -18,5 +15,5 @@ export async function makeMissingModels(recipeName: string, recipe: Recipe, conf
 
 function missingModels({ baseModels = [] }: Recipe, { agents }: RunConfig): BaseModel[] {
   const wanted = new Set(Object.values(agents).map(({ model }) => resolve(model)));
-  return baseModels.filter(({ folder }) => wanted.has(resolve(folder)) && !existsSync(join(folder, WEIGHTS)));
+  return baseModels.filter(({ folder }) => wanted.has(resolve(folder)) && !hasModel(folder));
 }

@@ -1,13 +1,16 @@
 /**
- * @file A results folder that cannot be written is refused before the work; a run whose store is gone does not begin again; the errors for
+ * @file A results folder that cannot be written, or has a model, is refused before the work; a run whose store is gone does not begin again; the errors for
  * damaged files say what to do.
  */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { makeMissingModels } from "../../cli/local/missing-models.ts";
 import { pretrain } from "../../cli/pretrain.ts";
 import { resume } from "../../cli/resume.ts";
 import { makeWritable } from "../../cli/writable-folder.ts";
+import { resolveConfig } from "../../core/training/resolve-config.ts";
+import { recipe as tally } from "../../recipes/tally/recipe.ts";
 import { mgrpo, projectFolder, workHere } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
@@ -49,6 +52,21 @@ test("pretrain refuses before it trains: a target that cannot be written, and a 
   rmSync(join(target, "adapter_model.safetensors"));
   rmSync(record);
   await refused("model.safetensors.index.json");
+});
+
+test("a base model whose folder has an adapter or shards is not missing", async () => {
+  const [base] = tally.baseModels ?? [];
+  if (!base) throw new Error("tally has no base models");
+  const set = ["agents.main.model=models-of-mine/main"];
+  const resolved = resolveConfig(tally, { run: "one", seed: 1, arm: "mgrpo", set });
+  const recipe = { ...tally, baseModels: [{ ...base, folder: "models-of-mine/main" }] };
+  for (const name of ["adapter_model.safetensors", "model.safetensors.index.json"]) {
+    rmSync("models-of-mine", { recursive: true, force: true });
+    mkdirSync("models-of-mine/main", { recursive: true });
+    writeFileSync(join("models-of-mine", "main", name), "precious");
+    await makeMissingModels("tally", recipe, resolved);
+    expect(readdirSync(join("models-of-mine", "main"))).toEqual([name]);
+  }
 });
 
 test("a comparison whose results cannot be written trains nothing", async () => {
