@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { agentsOfPolicy, ownerOf } from "../../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { Recipe } from "../../core/recipe.ts";
+import type { Demonstration, Recipe } from "../../core/recipe.ts";
 import {
   refuseDeadEnd,
   refuseMalformed,
@@ -48,6 +48,9 @@ export interface SourceOptions {
 }
 
 const DEFAULT_MIN_REWARD = 0.9;
+
+/** Maximum demonstrations of an agent in a recipe. The demonstrations of base models, which a recipe may return here too, never end. */
+const MAX_DEMONSTRATIONS = 200_000;
 
 /** Maximum number of unknown agents that a message names. */
 const MAX_NAMED = 5;
@@ -118,7 +121,15 @@ export function asSampled(
 /** The recipe's own demonstrations may contain faults and how to recover from them, so the texts of their turns are not checked. */
 function fromRecipe({ name, demonstrations }: Recipe, { arm, seed }: RunConfig): ExampleSource {
   return ({ agent }) => {
-    const found = [...(demonstrations?.(agent, arm, seed) ?? [])];
+    const found: Demonstration[] = [];
+    for (const demonstration of demonstrations?.(agent, arm, seed) ?? []) {
+      if (found.length === MAX_DEMONSTRATIONS) {
+        throw invalid(
+          `recipe '${name}' has more than ${MAX_DEMONSTRATIONS} demonstrations of agent '${agent}': end the sequence earlier, or give them as a file (--demonstrations)`,
+        );
+      }
+      found.push(demonstration);
+    }
     if (found.length === 0) {
       throw invalid(
         `recipe '${name}' has no demonstrations of agent '${agent}' in arm '${arm}': add them to its recipe.ts, or give --demonstrations, --from-run or another --agent`,

@@ -190,6 +190,19 @@ test("a recipe's demonstration that no rollout could have is refused: one withou
   await expect(read()).rejects.toThrow("in recipe 'atlas': it has no turns");
 });
 
+test("a recipe's demonstrations that never end, like those of a base model, are refused", async () => {
+  const recipe = await openRecipe("atlas");
+  const [base] = recipe.baseModels ?? [];
+  function* endless() {
+    const [first] = base?.demonstrations() ?? [];
+    while (first) yield first;
+  }
+  const source = await openDemonstrations({ ...recipe, demonstrations: endless }, config, {});
+  expect(() => source(target("main"), "")).toThrow(
+    "recipe 'atlas' has more than 200000 demonstrations of agent 'main': end the sequence earlier, or give them as a file",
+  );
+});
+
 test("the error for an agent without demonstrations says to add them; the error for a file that cannot be read names it", async () => {
   const recipe = await openRecipe("atlas");
   const none = await openDemonstrations({ ...recipe, demonstrations: () => [] }, config, {});
