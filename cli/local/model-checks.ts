@@ -2,7 +2,6 @@
  * @file `mgrpo doctor --model`: what a model is, whether training supports its chat template, and how much memory it needs. The model is a
  * folder, an s3:// prefix, a model on the Hugging Face Hub, an adapter in one of these, or a GGUF file.
  */
-import { stat } from "node:fs/promises";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { parse } from "../../core/contracts/parse.ts";
@@ -13,7 +12,7 @@ import { readAdapter, readAdapterConfig } from "../../engine/checkpoint/adapter.
 import { checkContext, modelFamily, readModelConfig } from "../../engine/checkpoint/config.ts";
 import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { type StoredWeights, storedWeights } from "../../engine/compiled/open-weights.ts";
-import { ggufTexts } from "../../engine/gguf/import.ts";
+import { ggufBytes, ggufTexts } from "../../engine/gguf/import.ts";
 import { readGguf } from "../../engine/gguf/metadata.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import type { ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
@@ -78,9 +77,7 @@ async function readFiles(model: string): Promise<ReadModel> {
 
 /** Describes a GGUF file as the folder that `mgrpo import` would write. */
 async function readGgufModel(path: string): Promise<ReadModel> {
-  const { size } = await stat(path).catch((cause: unknown) => {
-    throw new MgrpoError("not-found", `${path}: no such file`, { cause });
-  });
+  const size = await ggufBytes(path);
   const gguf = await readGguf(path, size);
   const texts = [...ggufTexts(path, size, gguf)].map(([name, text]) => [name, new TextEncoder().encode(text)] as const);
   const types = [...new Set(gguf.tensors.map(({ type }) => type.name))].join(", ");

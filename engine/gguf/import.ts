@@ -29,12 +29,7 @@ export interface ImportedModel {
  * @throws MgrpoError `not-found`, `checkpoint-damaged`, `tokenizer-damaged` or `engine-unsupported`.
  */
 export async function importGguf(path: string, folder: string, dtype: WrittenType = "F32"): Promise<ImportedModel> {
-  const stats = await stat(path).catch((cause: NodeJS.ErrnoException) => {
-    const reason = cause.code === "ENOENT" ? "no such file" : `cannot be read (${cause.message})`;
-    throw new MgrpoError("not-found", `${path}: ${reason}`, { cause });
-  });
-  if (stats.isDirectory()) throw new MgrpoError("not-found", `${path} is a folder: name the .gguf file in it`);
-  const { size } = stats;
+  const size = await ggufBytes(path);
   const model = await readGguf(path, size);
   const texts = ggufTexts(path, size, model, dtype);
   const [parent, prefix] = [dirname(folder), `.${basename(folder)}.`];
@@ -55,6 +50,16 @@ export async function importGguf(path: string, folder: string, dtype: WrittenTyp
     parameters: model.tensors.reduce((sum, tensor) => sum + elementsOf(tensor), 0),
     types: [...new Set(model.tensors.map(({ type }) => type.name))],
   };
+}
+
+/** The file's size. @throws MgrpoError `not-found` if there is no such file, or if it is a folder. */
+export async function ggufBytes(path: string): Promise<number> {
+  const stats = await stat(path).catch((cause: NodeJS.ErrnoException) => {
+    const reason = cause.code === "ENOENT" ? "no such file" : `cannot be read (${cause.message})`;
+    throw new MgrpoError("not-found", `${path}: ${reason}`, { cause });
+  });
+  if (stats.isDirectory()) throw new MgrpoError("not-found", `${path} is a folder: name the .gguf file in it`);
+  return stats.size;
 }
 
 /** The folder's files other than weights. `size`: of the GGUF file, in bytes. `dtype`: of the weights written. */

@@ -244,7 +244,7 @@ describe("a GGUF file", () => {
     );
   });
 
-  test("is described by doctor like the folder that it would become; a missing file is refused", async () => {
+  test("is described by doctor like the folder that it would become; a missing file and a folder are refused", async () => {
     const folder = join(root, "from-gguf");
     await importGguf(path, folder);
     const settings = ["limits.contextTokens=16", "lora.rank=4"];
@@ -257,5 +257,7 @@ describe("a GGUF file", () => {
       imported.slice(1, -1).filter(({ name }) => name !== "  weights"),
     );
     await expect(checkModel("nowhere.gguf", [])).rejects.toThrow(/^nowhere.gguf: no such file$/);
+    const notAFile = write("folder.gguf", new Map());
+    await expect(checkModel(notAFile, [])).rejects.toThrow(`${notAFile} is a folder: name the .gguf file in it`);
   });
 });
