@@ -2,10 +2,11 @@
  * @file Where an agent's demonstrations come from: the recipe, a file of messages, or the correct rollouts of a run or an evaluation. The
  * agents of an app have the app's system messages and tools: those in the file's lines, or in the tokens of a run whose rollouts the app ran.
  */
+import { isUtf8 } from "node:buffer";
 import { readFileSync } from "node:fs";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { agentsOfPolicy, ownerOf } from "../../core/contracts/shared-policy.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Demonstration, Recipe } from "../../core/recipe.ts";
 import {
   refuseDeadEnd,
@@ -192,11 +193,16 @@ function noneOf(agent: string, lines: readonly MessagesLine[], agents: RunConfig
 }
 
 function readFile(file: string): string {
+  const unreadable = (fault: string) => invalid(`--demonstrations ${file}: ${fault}`);
   try {
-    return readFileSync(file, "utf8");
+    const bytes = readFileSync(file);
+    // Other bytes would become U+FFFD, which the agents would learn to write.
+    if (!isUtf8(bytes)) throw unreadable("not UTF-8 text: convert it to UTF-8, or decompress it");
+    return bytes.toString();
   } catch (error) {
+    if (isMgrpoError(error)) throw error;
     const { code, message } = error as NodeJS.ErrnoException;
-    throw invalid(`--demonstrations ${file}: ${code === "ENOENT" ? "no such file" : `cannot be read (${message})`}`);
+    throw unreadable(code === "ENOENT" ? "no such file" : `cannot be read (${message})`);
   }
 }
 

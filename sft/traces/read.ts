@@ -1,8 +1,8 @@
 /**
  * @file Reads a file of traces, recognized by its content: OTLP JSON, as one document or one per line, or OpenAI messages, one conversation
- * per line. A file that is neither, or has a line that does not parse, is refused; the error gives the line.
+ * per line. A file that is neither, is not UTF-8, or has a line that does not parse, is refused; the error gives the line.
  */
-import { constants } from "node:buffer";
+import { constants, isUtf8 } from "node:buffer";
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
 import { type JsonObject, type JsonValue, jsonIn, unreadableTrace } from "./json.ts";
@@ -49,6 +49,8 @@ const LINE_TOO_LONG = "the line is too long to be read: give one document or con
 
 /** Adds the spans to `traces`, and returns the conversations of OpenAI messages. */
 export function readTraceFile(bytes: Uint8Array, file: string, traces: Traces): RawMessagesLine[] {
+  // Other bytes would become U+FFFD, which the agents would learn to write.
+  if (!isUtf8(bytes)) throw unreadableTrace(file, "not UTF-8 text: convert it to UTF-8, or decompress it");
   const lines: RawMessagesLine[] = [];
   for (const { value, where, whereIs } of valuesOf(bytes, file)) {
     if (isOtlp(value)) traces.add(value, where, whereIs);

@@ -214,4 +214,10 @@ test("the error for an agent without demonstrations says to add them; the error 
     code: "demonstrations-invalid",
     message: expect.stringContaining(`--demonstrations ${folder}: cannot be read (EISDIR`),
   });
+  const latin1 = join(folder, "latin1.jsonl");
+  writeFileSync(latin1, line("main", "é"), "latin1");
+  await expect(openDemonstrations(recipe, config, { demonstrations: latin1 })).rejects.toMatchObject({
+    code: "demonstrations-invalid",
+    message: `--demonstrations ${latin1}: not UTF-8 text: convert it to UTF-8, or decompress it`,
+  });
 });

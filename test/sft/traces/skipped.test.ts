@@ -188,6 +188,16 @@ test.each([
   expect(read).not.toThrow(/secret/);
 });
 
+test("a file that is not UTF-8 is refused: its letters would be lost", () => {
+  const bytes = Buffer.from(
+    '{"messages": [{"role": "user", "content": "é"}, {"role": "assistant", "content": "é"}]}',
+    "latin1",
+  );
+  expect(() => importTraces([{ file: "traces.jsonl", bytes }], OPTIONS)).toThrow(
+    "traces.jsonl: not UTF-8 text: convert it to UTF-8, or decompress it",
+  );
+});
+
 test("a first line that is not JSON is refused with its number, even in a file that is longer than a string can be", () => {
   const bytes = new Uint8Array(constants.MAX_STRING_LENGTH + 1);
   bytes.set(Buffer.from("{\n"));
