@@ -5,8 +5,9 @@
 import { contentOf, copiesOf } from "../adapters/benchmarks/copies.ts";
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
+import { decryptQuestions } from "../core/contracts/encryption.ts";
 import type { EvaluationSuite } from "../core/contracts/evaluation-suite.ts";
-import type { Question, QuestionSet } from "../core/contracts/question.ts";
+import { originalWording, type Question, type QuestionSet } from "../core/contracts/question.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { poolOf } from "../core/training/curriculum.ts";
@@ -50,23 +51,30 @@ export function refuseEmpty({ name, skip = 0 }: EvaluationSuite, available: numb
 export function checkRunQuestions(config: RunConfig, set: QuestionSet): void {
   refuseEmptyStages(config, set);
   refuseSkippedSuites(config, set);
-  const own = config.evaluation.suites.filter(({ name }) => set.suites?.[name]);
-  if (own.length === 0) return;
-  const trained = new Set(set.train.map(contentOf));
-  for (const suite of own) checkTrainedQuestions(suite, availableQuestions(suite, set), trained);
+  const trained = new Set(set.train.flatMap((question) => [contentOf(question), question.prompt.trim()]));
+  for (const suite of config.evaluation.suites) {
+    const own = set.suites?.[suite.name];
+    if (own) checkTrainedQuestions(suite, decryptQuestions(own).questions, trained);
+  }
 }
 
 function refuseEmptyStages(config: RunConfig, { train }: QuestionSet): void {
   for (const stage of config.curriculum.keys()) poolOf(config, train, stage);
 }
 
-/** A suite of the user's own file may ask training questions on purpose: one line says that its score is not held-out. `trained`: their `contentOf`. */
+/**
+ * A suite of the user's own file may ask training questions on purpose: one line says that its score is not held-out. `trained`: their `contentOf`
+ * and their prompts.
+ */
 function checkTrainedQuestions(
   { name, benchmark }: EvaluationSuite,
   asked: readonly Question[],
   trained: ReadonlySet<string>,
 ): void {
-  const both = asked.filter((question) => copiesOf(question).some((copy) => trained.has(copy)));
+  const both = asked.filter((question) => {
+    const copies = benchmark === "jsonl" ? copiesOf(question) : wordingsOf(question);
+    return copies.some((copy) => trained.has(copy));
+  });
   const [first] = both;
   if (first === undefined) return;
   const found = `suite '${name}': ${both.length} of ${counted(asked.length, "question")} are also training questions (such as '${first.id}')`;
@@ -78,6 +86,9 @@ function checkTrainedQuestions(
   }
   console.error(`${found}, so its score is not held-out`);
 }
+
+/** How training data may word a benchmark's question: as its authors do, or as a loader does, which adds to the prompt. Facts do not matter. */
+const wordingsOf = (question: Question): string[] => [question.prompt.trim(), originalWording(question).trim()];
 
 /**
  * Refuses a run with a suite that skips all of its questions. Without `skip`, a suite may have no questions: a recipe need
