@@ -10,7 +10,7 @@ import { watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
 import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
 import type { SuiteOptions } from "./suite/choose.ts";
-import { accuracy } from "./terminal/columns.ts";
+import { accuracy, correctOf } from "./terminal/columns.ts";
 import { row } from "./terminal/rows.ts";
 import type { EvalWatchOptions } from "./watch.ts";
 
@@ -103,7 +103,7 @@ async function report(done: FinishedJob): Promise<void> {
 function print(job: JobRecord): void {
   const { suite, n, correct, runs, interval } = job;
   if (process.stdout.isTTY) {
-    console.log(row(suite.padEnd(20), colors.green(accuracy(job)), colors.dim(`${correct} of ${n}`)));
+    console.log(row(suite.padEnd(20), colors.green(accuracy(job)), colors.dim(correctOf(job))));
     return;
   }
   console.log(JSON.stringify({ kind: "evaluation", suite, n, correct, ...interval, runs }));

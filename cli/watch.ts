@@ -35,7 +35,7 @@ import { type Stop, stopWithin, watchForStop } from "./local/stop.ts";
 import { writeAtomically } from "./local/written-files.ts";
 import { readQuestions } from "./questions.ts";
 import { clean } from "./terminal/clean.ts";
-import { accuracy, counted, duration } from "./terminal/columns.ts";
+import { accuracy, correctOf, counted, duration } from "./terminal/columns.ts";
 import { type LiveLine, openLiveLine } from "./terminal/live.ts";
 import { row } from "./terminal/rows.ts";
 import { makeWritable } from "./writable-folder.ts";
@@ -260,8 +260,8 @@ export function problemLine(problem: WatchProblem, isTerminal = process.stdout.i
 }
 
 export function lineOf(evaluation: WatchedEvaluation, isTerminal = process.stdout.isTTY): string {
-  const { checkpoint, suite, n, correct } = evaluation;
+  const { checkpoint, suite } = evaluation;
   if (!isTerminal) return JSON.stringify(evaluation);
   const label = `${clean(checkpoint).padEnd(22)}  ${suite.padEnd(20)}`;
-  return row(label, colors.green(accuracy(evaluation)), colors.dim(`${correct} of ${n}`));
+  return row(label, colors.green(accuracy(evaluation)), colors.dim(correctOf(evaluation)));
 }

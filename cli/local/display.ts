@@ -9,7 +9,7 @@ import { describeOptimizer } from "../../core/contracts/server-optimizer.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { type TeamEvaluation, trackedSuite } from "../../core/monitoring/team-evaluation.ts";
 import { clean } from "../terminal/clean.ts";
-import { accuracy, type Column, columnsOf, counted, padded, type StepRow } from "../terminal/columns.ts";
+import { accuracy, type Column, columnsOf, correctOf, counted, padded, type StepRow } from "../terminal/columns.ts";
 import { flow, terminalWidth } from "../terminal/flow.ts";
 import { type LiveText, openLiveText } from "../terminal/live-text.ts";
 import { afterStep, progressLine, type RunProgress, runProgressOf, secondsLeft } from "../terminal/progress.ts";
@@ -127,11 +127,11 @@ class LiveTable implements Display {
 }
 
 function evaluationLine(evaluation: TeamEvaluation, width: number): string {
-  const { team, suite, n, correct } = evaluation;
+  const { team, suite } = evaluation;
   const parts = [
     { text: `${suite} after ${counted(team, "step")}:`, tone: colors.green },
     { text: accuracy(evaluation), tone: colors.green },
-    { text: `${correct} of ${n}`, tone: colors.dim },
+    { text: correctOf(evaluation), tone: colors.dim },
   ];
   return `  ${colors.green("●")} ${flow(parts, 4, width)}`;
 }

@@ -19,7 +19,7 @@ import { watchForStop } from "../local/stop.ts";
 import { writeAtomically } from "../local/written-files.ts";
 import { readQuestions, refuseEmpty } from "../questions.ts";
 import { clean } from "../terminal/clean.ts";
-import { accuracy, costText } from "../terminal/columns.ts";
+import { accuracy, correctOf, costText } from "../terminal/columns.ts";
 import { hanging, row } from "../terminal/rows.ts";
 import { evaluationId } from "./identity.ts";
 import { reportSuite, type SuiteReport } from "./suite-report.ts";
@@ -144,14 +144,12 @@ export function reportLines(
   { groups, judged, spent, submissions, runs, ...report }: SuiteReport,
   folder: string,
 ): string[] {
-  const share = ({ n, correct }: { n: number; correct: number }) => colors.dim(`${correct} of ${n}`);
+  const share = (score: Pick<SuiteReport, "n" | "correct">) => colors.dim(correctOf(score));
   return [
     "",
     row(report.suite.padEnd(24), colors.green(accuracy(report)), share(report)),
     ...groups.map((group) => row(`  ${clean(group.group).padEnd(22)}`, accuracy(group), share(group))),
-    ...(runs.length > 1
-      ? hanging("    ", colors.dim(`each run: ${runs.map((run) => `${run.correct} of ${run.n}`).join(", ")}`))
-      : []),
+    ...(runs.length > 1 ? hanging("    ", colors.dim(`each run: ${runs.map(correctOf).join(", ")}`)) : []),
     ...(judged ? hanging("    ", colors.dim(`judge: ${costText(judged)}`)) : []),
     ...(spent.usd > 0 || spent.unpriced.length > 0 ? hanging("    ", colors.dim(`cost: ${spentText(spent)}`)) : []),
     "",

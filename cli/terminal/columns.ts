@@ -121,6 +121,10 @@ export function accuracy({ n, correct, runs, interval }: DisplayedScore): string
   return `${points(correct / n)}% [${points(interval.low)}, ${points(interval.high)}]${over}`;
 }
 
+/** `72 of 96`. A sum of partial scores is rounded to hundredths. */
+export const correctOf = ({ n, correct }: { readonly n: number; readonly correct: number }): string =>
+  `${Number(correct.toFixed(2))} of ${n}`;
+
 /** `1,234 tokens in, 56 out, $0.0012`. */
 export function costText({ inputTokens, outputTokens, usd }: JudgeCost): string {
   const dollars = usd === null ? "price unknown: set judge.usdPerMillionTokens" : `$${usd.toFixed(4)}`;

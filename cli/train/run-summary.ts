@@ -5,7 +5,7 @@ import { openBookEvaluations } from "../../core/monitoring/team-evaluation.ts";
 import type { HeldOutGain } from "../held-out-gains.ts";
 import type { RunFolder } from "../local/run-folder.ts";
 import type { RunReport } from "../run-report.ts";
-import { accuracy, type DisplayedScore, duration, percent } from "../terminal/columns.ts";
+import { accuracy, correctOf, type DisplayedScore, duration, percent } from "../terminal/columns.ts";
 import { type FlowPart, flow, terminalWidth } from "../terminal/flow.ts";
 import { MGRPO } from "../terminal/name.ts";
 
@@ -59,7 +59,7 @@ function change(before: DisplayedScore, after: DisplayedScore & { readonly suite
   const tone = isBetter ? colors.green : (text: string) => text;
   return [
     { text: `${share} → ${now}`, tone: () => `${share} → ${colors.bold(tone(now))}` },
-    { text: `${after.correct} of ${after.n}, ${after.suite}`, tone: colors.dim },
+    { text: `${correctOf(after)}, ${after.suite}`, tone: colors.dim },
   ];
 }
 

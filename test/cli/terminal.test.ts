@@ -220,6 +220,16 @@ test("an accuracy is shown with its interval, and with the number of runs if the
   expect(accuracy(scoreOf(0, 0))).toBe("-");
 });
 
+test("an evaluation's sum of partial scores is rounded to hundredths", () => {
+  const { output, lines } = terminal(120);
+  const settings = { team: 1, suite: "reasoning-gym", temperature: 1, closedBook: false };
+  const evaluation = (correct: number) => ({ ...settings, ...scoreOf(350, 0), n: 350, correct });
+  for (const correct of [0.1 + 0.2, 311, 47.126])
+    openDisplay(six, [], output).event({ kind: "evaluation", evaluation: evaluation(correct) });
+  const shown = lines().flatMap((line) => /\S+ of 350/.exec(line) ?? []);
+  expect(shown).toEqual(["0.3 of 350", "311 of 350", "47.13 of 350"]);
+});
+
 test("without a terminal, a step is one line of JSON, and so is a wait for workers each time it begins; rollout progress is not printed", () => {
   const lines: string[] = [];
   const output = { isTTY: false, write: (line: string) => lines.push(line) > 0 } as unknown as NodeJS.WriteStream;
