@@ -226,7 +226,7 @@ export function resultFiles(comparison: Comparison, all: readonly ArmRuns[], mai
   const runs = `${comparison.recipe}, ${counted(comparison.seeds.length, "seed")}`;
   const suite = curveSuite(arms[0]?.runs ?? []);
   const heldOut: BandChart | undefined = suite && {
-    title: "Held-out questions answered correctly",
+    title: "Questions answered correctly",
     subtitle: `${runs}; ${suite.suite}, temperature ${suite.temperature}; bands: 95% intervals over seeds and questions`,
     xName: "thousand tokens sampled in training",
     xIsCount: false,

@@ -1,4 +1,4 @@
-/** @file What training changed on each suite of held-out questions: the gain with its interval, and the counts by kind of question. Pure. */
+/** @file What training changed on each suite of questions: the gain with its interval, and the counts by kind of question. Pure. */
 import * as z from "zod";
 import { differenceEstimate } from "../core/training/bootstrap.ts";
 import { sumTallies } from "../core/training/confidence-interval.ts";

@@ -1,5 +1,5 @@
 /**
- * @file Scores of each evaluated team on each held-out question, and the recipe's case studies, measured on the rollouts of the untrained
+ * @file Scores of each evaluated team on each question of its suites, and the recipe's case studies, measured on the rollouts of the untrained
  * and the trained team. Pure. `held-out.json` in a run's folder is a list of HeldOutScores.
  */
 import * as z from "zod";
@@ -20,7 +20,7 @@ export const QuestionScore = StoredTally.extend({
 });
 export type QuestionScore = z.infer<typeof QuestionScore>;
 
-/** One evaluation. Case studies are measured only in open-book evaluations of the untrained and the last team. */
+/** One evaluation. Case studies are measured only in open-book evaluations of the untrained and the last team on held-out questions. */
 export const HeldOutScores = z.strictObject({
   team: Step,
   suite: z.string(),
@@ -89,8 +89,10 @@ export function caseStudyResults(
     const perQuestion = questions.flatMap(({ studies }) => studies[study] ?? []);
     return { ...sumTallies(perQuestion), interval: accuracyInterval(perQuestion) };
   };
+  const isMeasured = ({ questions }: HeldOutScores, study: string) => questions.some(({ studies }) => studies[study]);
   return caseStudies.flatMap(({ name: study, expected }) =>
     openBookScores(0).flatMap((before) => {
+      if (!isMeasured(before, study)) return [];
       const after = openBookScores(last).find(({ suite }) => suite === before.suite);
       const { suite, temperature } = before;
       return after

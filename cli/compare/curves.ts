@@ -8,7 +8,7 @@ import type { FinishedRun } from "./records.ts";
 import { type ArmRuns, cumulativeTokens, evaluated } from "./summary.ts";
 
 /**
- * One curve per arm. y: the share of held-out questions answered correctly on the first arm's `curveSuite`, with a 95% interval over seeds and
+ * One curve per arm. y: the share of questions answered correctly on the first arm's `curveSuite`, with a 95% interval over seeds and
  * questions. x: thousands of sampled tokens, the mean of the seeds. There is one point per evaluation that all seeds have; the last point takes
  * each seed's last evaluation.
  */

@@ -21,7 +21,7 @@ export function drawMarkdown(
       : []),
     ...foreignRuns(foreign),
     ...charts.map(([title, file]) => `![${title}](${file})`),
-    "## Held-out questions answered correctly, in percent",
+    "## Questions answered correctly, in percent",
     ...suites.map((suite) => section(nameOf(suite), arms, (arm) => ofSuite(arm.heldOut, suite), baseline)),
     "## Cost",
     table(

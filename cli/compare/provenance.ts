@@ -5,8 +5,9 @@
  * to its record.
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
+import { join } from "node:path";
 import * as z from "zod";
 import { questionsOf } from "../../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -30,7 +31,10 @@ export const Provenance = z.strictObject({
   recipe: z.string().exactOptional(),
   /** SHA-256 of the training and held-out questions (`identifyQuestions`). */
   questions: Sha256.exactOptional(),
-  /** As resolved, but without the names of the agents' models and of the files of questions, which `bases` and `questions` identify. */
+  /**
+   * As resolved, but without the names of the agents' models and of the files of questions, which `bases` and `questions` identify, and with the
+   * SHA-256 of each benchmark's data and each criteria file in place of its path.
+   */
   config: z.record(z.string(), z.json()).exactOptional(),
   /** Agent -> SHA-256 of the names and hashes of its base model's files. */
   bases: z.record(AgentName, Sha256).exactOptional(),
@@ -50,8 +54,8 @@ export function provenanceOf(
 }
 
 /**
- * Identifies a run's questions by their content: the recipe's may come from data files or from code outside its folder. Those of benchmarks are left
- * out, since a comparison does not score them. Rejects with `benchmark-damaged` or `recipe-invalid`.
+ * Identifies a run's questions by their content: the recipe's may come from data files or from code outside its folder. A benchmark's are
+ * identified by their file (`withoutPaths`). Rejects with `benchmark-damaged` or `recipe-invalid`.
  */
 export async function identifyQuestions(recipe: Recipe, config: RunConfig): Promise<string> {
   const evaluation = { ...config.evaluation, suites: [] };
@@ -106,9 +110,23 @@ export function writeOrigin(folder: RunFolder, ours: Provenance): void {
   writeAtomically(folder.origin, `${JSON.stringify(Provenance.parse(origin), null, 2)}\n`);
 }
 
-function withoutPaths({ questions: _, ...config }: RunConfig): Required<Provenance>["config"] {
+function withoutPaths({ questions: _, evaluation, ...config }: RunConfig): Required<Provenance>["config"] {
   const agents = Object.entries(config.agents).map(([name, { model: _model, ...agent }]) => [name, agent]);
-  return JSON.parse(JSON.stringify({ ...config, agents: Object.fromEntries(agents) }));
+  const suites = evaluation.suites.map(({ data, criteria, ...suite }) => ({
+    ...suite,
+    ...(data !== undefined && { data: identifyContent(data) }),
+    ...(criteria !== undefined && { criteria: identifyContent(criteria) }),
+  }));
+  const own = { ...config, evaluation: { ...evaluation, suites }, agents: Object.fromEntries(agents) };
+  return JSON.parse(JSON.stringify(own));
+}
+
+/** Of a file or of all files in a folder. A path that does not exist stays: the run itself reports it. */
+function identifyContent(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (!found?.isDirectory()) return found?.isFile() ? sha256(readFileSync(path)) : path;
+  const names = readdirSync(path).sort();
+  return sha256(JSON.stringify(names.map((name) => [name, identifyContent(join(path, name))])));
 }
 
 let known: Pick<Provenance, "commit" | "machine" | "release"> | undefined;

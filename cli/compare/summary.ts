@@ -45,10 +45,10 @@ const ArmResult = z.strictObject({
   arm: Arm,
   varied: z.string().nullable(),
   runs: z.array(RunResult),
-  /** Held-out questions answered correctly, per open-book suite. */
+  /** Questions answered correctly, per open-book suite. */
   heldOut: z.array(Measured),
   caseStudies: z.array(Measured.extend({ study: z.string(), expected: z.string() })),
-  /** Held-out questions answered correctly, per kind of question, on the first suite of `heldOut`. */
+  /** Questions answered correctly, per kind of question, on the first suite of `heldOut`. */
   kinds: z.array(Measured.extend({ kind: z.string() })),
 });
 export type ArmResult = z.infer<typeof ArmResult>;

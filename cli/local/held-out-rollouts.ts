@@ -1,4 +1,4 @@
-/** @file Reads the scores and the rollouts of held-out questions from a run's store. */
+/** @file Reads the scores of a run's evaluations, and the rollouts of held-out questions, from its store. */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
@@ -13,19 +13,22 @@ import { readRollout, readStoredQuestions } from "../conversations.ts";
 import { type HeldOutRollout, type HeldOutScores, scoreStudy } from "../held-out-scores.ts";
 import { readJobs, readResult, suiteOf } from "./read-records.ts";
 
-/** All finished evaluations on held-out questions, by team and then in the config's order of suites. `last`: the run's last team. */
+/**
+ * All finished evaluations, benchmarks included, by team and then in the config's order of suites. Case studies are measured on held-out questions
+ * alone. `last`: the run's last team.
+ */
 export async function readHeldOut(
   store: Store,
   config: RunConfig,
   last: number,
   caseStudies: readonly CaseStudy[],
 ): Promise<HeldOutScores[]> {
-  const own = new Set(config.evaluation.suites.flatMap(({ name, benchmark }) => (benchmark ? [] : [name])));
-  const jobs = (await readJobs(store, config.run)).filter(({ state, suite }) => state === "done" && own.has(suite));
+  const jobs = (await readJobs(store, config.run)).filter(({ state }) => state === "done");
   const scores = await Promise.all(
     jobs.map(async (job) => {
-      const { name: suite, temperature, closedBook } = suiteOf(config, job.suite);
-      const measured = caseStudies.length > 0 && !closedBook && (job.team === 0 || job.team === last);
+      const { name: suite, temperature, closedBook, benchmark } = suiteOf(config, job.suite);
+      const isStudied = !closedBook && benchmark === undefined && (job.team === 0 || job.team === last);
+      const measured = caseStudies.length > 0 && isStudied;
       const rollouts = measured ? await readRollouts(store, config, job) : [];
       const { questions } = await readResult(store, job);
       const ofQuestion = (id: string) => rollouts.filter(({ question }) => question.id === id);

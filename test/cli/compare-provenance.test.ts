@@ -85,6 +85,31 @@ test("runs on other questions are foreign, wherever these come from: a file that
   });
 });
 
+test("runs evaluated on other data of a benchmark, or by other criteria, are foreign, although the paths are the same", () => {
+  const data = join(project, "gaia");
+  const criteria = join(project, "criteria.md");
+  const suite = { temperature: 1, closedBook: false, questions: 0, runs: 3, when: "every" } as const;
+  const suites = [
+    { ...suite, name: "gaia", benchmark: "gaia" as const, data },
+    { ...suite, name: "own", benchmark: "xbench" as const, data: join(data, "metadata.jsonl"), criteria },
+  ];
+  const made = () => provenanceOf({ ...config, evaluation: { ...config.evaluation, suites } }, IDENTIFIED);
+  expect(made().config).toMatchObject({ evaluation: { suites: [{ data }, { criteria }] } });
+  mkdirSync(join(data, "files"), { recursive: true });
+  const write = (name: string, text: string) => writeFileSync(join(data, name), text);
+  write("metadata.jsonl", "{}");
+  write("files/table.csv", "a,b");
+  writeFileSync(criteria, "Be strict.");
+  const before = made();
+  expect(provenanceDifferences(made(), before)).toEqual([]);
+  const change = expect.stringMatching(/^config\.evaluation\.suites: /);
+  write("files/table.csv", "a,c");
+  expect(provenanceDifferences(made(), before)).toEqual([change]);
+  write("files/table.csv", "a,b");
+  writeFileSync(criteria, "Be lenient.");
+  expect(provenanceDifferences(made(), before)).toEqual([change]);
+});
+
 const question = { id: "q", kind: "hop1", level: 1, prompt: "What?", answer: "a", facts: {} };
 
 // Windows lets only privileged users create symbolic links to files.

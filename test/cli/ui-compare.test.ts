@@ -1,5 +1,8 @@
 /** @file The dashboard's comparison: which runs are seeds of one arm, their differences with intervals, and curves over any axis. */
 import { expect, test } from "vitest";
+import { heldOutGains } from "../../cli/held-out-gains.ts";
+import { caseStudyResults } from "../../cli/held-out-scores.ts";
+import { readHeldOut } from "../../cli/local/held-out-rollouts.ts";
 import type { Source } from "../../cli/show/source.ts";
 import { compareView } from "../../cli/ui/compare.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
@@ -73,6 +76,19 @@ test("seeds of one config are one arm; the differences are paired by seed and qu
   expect(second?.againstFirst?.value).toBeCloseTo(0.5, 12);
   const { low = 0, high = 0 } = second?.againstFirst ?? {};
   expect([low < 0.5, high > 0.5]).toEqual([true, true]);
+});
+
+test("a benchmark's scores are compared as those of held-out questions are; case studies are not measured on it", async () => {
+  const suites = [{ name: "sampled", benchmark: "jsonl", data: "questions.jsonl" }];
+  const own = (run: string, seed: number, after: number) => sourceOf(run, { seed, evaluation: { suites } }, 1, after);
+  const source = await own("a1", 1, 2);
+  const { arms } = await compareView([source, await own("a2", 2, 3)]);
+  expect(arms[0]?.measured).toMatchObject([{ suite: "sampled", before: { value: 0.25 }, after: { value: 0.625 } }]);
+  const study = { name: "care", expected: "care is taken", checks: () => expect.fail() };
+  const scores = await source.read((store) => readHeldOut(store, source.config, 2, [study]));
+  expect(scores.map(({ team }) => team)).toEqual([0, 2]);
+  expect(heldOutGains("a1", scores, 2)).toMatchObject([{ suite: "sampled", gain: 0.25 }]);
+  expect(caseStudyResults(scores, 2, [study])).toEqual([]);
 });
 
 test("the scores of an arm's finished seeds are shown although its first seed has none yet", async () => {

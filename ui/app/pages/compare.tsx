@@ -86,10 +86,10 @@ function ArmScores({ view: { arms, refusal } }: { readonly view: CompareView }) 
   const rows = arms.flatMap(({ label, runs, measured }) => measured.map((one) => ({ label, runs, ...one })));
   return (
     <section>
-      <h2>Held-out accuracy, in percent</h2>
+      <h2>Accuracy, in percent</h2>
       {refusal !== null && <p class="warning">{refusal}</p>}
       {refusal === null && rows.length === 0 && <p class="faint">No run was evaluated before and after training.</p>}
-      <Scroll label="held-out accuracy" className={rows.length === 0 ? "none" : "dense"}>
+      <Scroll label="accuracy" className={rows.length === 0 ? "none" : "dense"}>
         <table>
           <thead>
             <tr>
