@@ -10,6 +10,7 @@ import { gunzipSync } from "node:zlib";
 import * as z from "zod";
 import { comparedSuites, type EvaluatedRun, scoresOf } from "../cli/compare/measure.ts";
 import { HeldOutScores, pairedScores } from "../cli/held-out-scores.ts";
+import { fail } from "../cli/terminal/fail.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { differenceTable } from "../core/training/bootstrap.ts";
@@ -33,27 +34,33 @@ const rounded = (value: number): number => Number(value.toFixed(4));
 /** Runs are recorded as they finish; the summary follows when `mgrpo compare` ends. */
 const isCompared = (comparison: string): boolean =>
   ["runs", "summary.json"].every((part) => existsSync(join(RESULTS, comparison, part)));
-const comparisons = existsSync(RESULTS) ? readdirSync(RESULTS).filter(isCompared) : [];
-if (comparisons.length === 0) {
-  throw new MgrpoError("not-found", `no comparison in ${RESULTS}/: run 'mgrpo compare' in this folder first`);
+try {
+  for (const line of measureAll()) console.log(JSON.stringify(line));
+} catch (error) {
+  fail(error);
 }
-const lines = comparisons.flatMap((comparison) => {
-  const folder = join(RESULTS, comparison);
-  const path = join(folder, "summary.json");
-  const arms = parseJson(Summary, readFileSync(path), path).arms.map(({ label, runs }) => ({
-    label,
-    runs: runs.map(({ run }) => readRun(folder, run)),
-  }));
-  const [first, ...others] = arms;
-  return others.flatMap(({ label, runs }) => linesOf(`power.${comparison}.${label}`, runs, first?.runs ?? []));
-});
-if (lines.length === 0) {
+
+function measureAll(): object[] {
+  const comparisons = existsSync(RESULTS) ? readdirSync(RESULTS).filter(isCompared) : [];
+  if (comparisons.length === 0) {
+    throw new MgrpoError("not-found", `no comparison in ${RESULTS}/: run 'mgrpo compare' in this folder first`);
+  }
+  const lines = comparisons.flatMap((comparison) => {
+    const folder = join(RESULTS, comparison);
+    const path = join(folder, "summary.json");
+    const arms = parseJson(Summary, readFileSync(path), path).arms.map(({ label, runs }) => ({
+      label,
+      runs: runs.map(({ run }) => readRun(folder, run)),
+    }));
+    const [first, ...others] = arms;
+    return others.flatMap(({ label, runs }) => linesOf(`power.${comparison}.${label}`, runs, first?.runs ?? []));
+  });
+  if (lines.length > 0) return lines;
   throw new MgrpoError(
     "not-found",
     `no comparison in ${RESULTS}/ has a second arm that shares two seeds with the first: compare several arms, with --seeds 2 or more`,
   );
 }
-for (const line of lines) console.log(JSON.stringify(line));
 
 function readRun(folder: string, run: string): EvaluatedRun {
   const path = join(folder, "runs", `${run}.json.gz`);

@@ -8,6 +8,7 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import * as z from "zod";
+import { fail } from "../cli/terminal/fail.ts";
 import type { Conversation } from "../core/contracts/conversation.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
@@ -44,14 +45,21 @@ async function scored(lines: readonly string[], path: string): Promise<Map<strin
   return correct;
 }
 
+async function compare(first: string | undefined, second: string | undefined): Promise<object> {
+  if (first === undefined || second === undefined)
+    throw new MgrpoError("config-invalid", "name two files: answers (.jsonl) or a run's held-out.json");
+  const [a, b] = [await readCorrect(first), await readCorrect(second)];
+  const shared = [...a.keys()].filter((id) => b.has(id));
+  if (shared.length === 0) {
+    const advice = "name answers to the same questions, or runs that were evaluated on the suite 'test'";
+    throw new MgrpoError("not-found", `${first} and ${second} have no question in common: ${advice}`);
+  }
+  const alone = (one: typeof a, other: typeof a) => shared.filter((id) => one.get(id) && !other.get(id)).length;
+  const correctIn = (one: typeof a) => shared.filter((id) => one.get(id)).length;
+  const [aAlone, bAlone] = [alone(a, b), alone(b, a)];
+  const counts = { n: shared.length, correct: [correctIn(a), correctIn(b)], alone: [aAlone, bAlone] };
+  return { bench: "sign-test", ...counts, p: signTest(aAlone, bAlone) };
+}
+
 const { positionals } = parseArgs({ allowPositionals: true });
-const [first, second] = positionals;
-if (first === undefined || second === undefined)
-  throw new MgrpoError("config-invalid", "name two files: answers (.jsonl) or a run's held-out.json");
-const [a, b] = [await readCorrect(first), await readCorrect(second)];
-const shared = [...a.keys()].filter((id) => b.has(id));
-const alone = (one: typeof a, other: typeof a) => shared.filter((id) => one.get(id) && !other.get(id)).length;
-const correctIn = (one: typeof a) => shared.filter((id) => one.get(id)).length;
-const [aAlone, bAlone] = [alone(a, b), alone(b, a)];
-const counts = { n: shared.length, correct: [correctIn(a), correctIn(b)], alone: [aAlone, bAlone] };
-console.log(JSON.stringify({ bench: "sign-test", ...counts, p: signTest(aAlone, bAlone) }));
+await compare(positionals[0], positionals[1]).then((result) => console.log(JSON.stringify(result)), fail);

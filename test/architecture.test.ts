@@ -48,8 +48,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   bench: ["bench", "core", "engine", "adapters", "functions", "gpu-workers", "stacks/sizes.ts", "built-module.ts"],
   // A program of its own, which runs the command line and reads the reports that it writes.
   "bench/gpu-report.ts": ["bench", "core", "cli/run-report.ts"],
-  "bench/power.ts": ["core", "cli/compare/measure.ts", "cli/held-out-scores.ts"],
-  "bench/sign-test.ts": ["core", "recipes/gazetteer"],
+  "bench/power.ts": ["core", "cli/compare/measure.ts", "cli/held-out-scores.ts", "cli/terminal/fail.ts"],
+  "bench/sign-test.ts": ["core", "recipes/gazetteer", "cli/terminal/fail.ts"],
   "bench/soak/chart.ts": ["bench", "cli/chart-theme.ts"],
   docs: ["docs", "core", "cli/program.ts", "adapters/tools/web/settings.ts"],
   // The template of a project of its own, which imports the package.
