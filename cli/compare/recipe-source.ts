@@ -1,11 +1,13 @@
-/** @file Identifies the code of a user's recipe. A recipe of this package is identified by the package's commit and release. */
+/** @file Identifies the code and data of a user's recipe. A recipe of this package is identified by the package's commit and release. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { sha256 } from "../../engine/hash.ts";
 import { recipeFolder } from "../../recipes/registry.ts";
 
-/** Code, settings and prompts. */
-const SOURCE = /\.([cm]?[jt]sx?|json|md|txt|py)$/;
+/** Code, settings, prompts and data. */
+const SOURCE = /\.([cm]?[jt]sx?|json|md|txt|py|csv|tsv|ya?ml|toml|xml|sql)$/;
+/** Also data, except beside the recipe's own file, where `mine` and `import-traces` may write files like it. */
+const LINES = /\.jsonl$/;
 /** What commands write into the recipe's folder. Deeper folders with these names are the recipe's own. */
 const OUTPUTS = ["models", "runs", "results", "evaluations", "mgrpo-cloud"];
 
@@ -25,7 +27,8 @@ function filesUnder(folder: string, path: string): string[] {
   return entries.flatMap((entry) => {
     const name = path === "" ? entry.name : `${path}/${entry.name}`;
     if (entry.isDirectory()) return isExcluded(entry.name, path === "") ? [] : filesUnder(folder, name);
-    return SOURCE.test(entry.name) && isFile(join(folder, name)) ? [name] : [];
+    const isSource = SOURCE.test(entry.name) || (path !== "" && LINES.test(entry.name));
+    return isSource && isFile(join(folder, name)) ? [name] : [];
   });
 }
 

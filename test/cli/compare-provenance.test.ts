@@ -52,6 +52,20 @@ test("runs of a recipe whose code has changed are foreign; what commands write b
   expect(provenanceOf(config, IDENTIFIED)).not.toHaveProperty("recipe");
 });
 
+test("runs of a recipe whose data files have changed are foreign", () => {
+  const recipe = join(project, "informed");
+  mkdirSync(join(recipe, "data"), { recursive: true });
+  const files = ["places.csv", "data/questions.jsonl", "data/world.yaml"];
+  for (const name of ["recipe.ts", ...files]) writeFileSync(join(recipe, name), "1");
+  const made = () => provenanceOf({ ...config, recipe }, IDENTIFIED);
+  for (const name of files) {
+    const before = made();
+    expect(provenanceDifferences(made(), before)).toEqual([]);
+    writeFileSync(join(recipe, name), "2");
+    expect(provenanceDifferences(made(), before)).toEqual([expect.stringMatching(/^recipe: /)]);
+  }
+});
+
 test("runs on other questions are foreign, wherever these come from: a file that the run names, or one that the recipe reads", async () => {
   const [train, data] = ["train.jsonl", "held-out.csv"].map((name) => join(project, name)) as [string, string];
   const questionsIn = (path: string) =>
