@@ -88,6 +88,7 @@ class LiveTable implements Display {
   event(event: RunEvent): void {
     if (event.kind === "step") this.#step(event.summary);
     if (event.kind === "evaluation") this.#evaluation(event.evaluation);
+    if (event.kind === "evaluation" && event.lost) this.print(colors.yellow(`  warning: ${event.lost}`));
     if (event.kind === "optimizer") this.print(`  ${event.agent}: ${clean(describeOptimizer(event.optimizer))}`);
     if (event.kind === "stalled") this.print(colors.yellow(`  ${clean(event.text)}`));
     if (event.kind === "waiting") {

@@ -13,8 +13,6 @@ import type { JobRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
-import { clean } from "../terminal/clean.ts";
-import { counted } from "../terminal/columns.ts";
 import { makeWritable } from "../writable-folder.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
@@ -43,12 +41,6 @@ export type OnPoll = (store: Store, jobs: readonly JobRecord[]) => Promise<void>
 
 /** The score of a job that is done, its lost answers, and the score of each question over all its runs. */
 export const resultOf = ({ job, store }: FinishedJob): Promise<EvaluationResult> => readResult(store, job);
-
-/** `3 answers lost, not counted (why)`; undefined if none is lost. */
-export function describeLosses({ lost, reasons = [] }: Pick<EvaluationResult, "lost" | "reasons">): string | undefined {
-  if (lost.length === 0) return undefined;
-  return `${counted(lost.length, "answer")} lost, not counted (${clean(reasons[0] ?? "infrastructure")})`;
-}
 
 /** Ends early when `stop` aborts; rejects if the evaluation halts. Resolves with whether every suite is done. */
 export async function evaluateLocally(

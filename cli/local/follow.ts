@@ -21,12 +21,14 @@ import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
 import { counted } from "../terminal/columns.ts";
+import { describeLosses, findResult } from "./lost-answers.ts";
 import { readJobs, readOptimizers, readRun, readState, readSummary, suiteOf } from "./read-records.ts";
 import { readStall } from "./stall.ts";
 
 export type RunEvent =
   | { readonly kind: "step"; readonly summary: StepSummary }
-  | { readonly kind: "evaluation"; readonly evaluation: TeamEvaluation }
+  /** `lost`: how many of its answers are lost and not counted, and why; absent if none is. */
+  | { readonly kind: "evaluation"; readonly evaluation: TeamEvaluation; readonly lost?: string }
   | { readonly kind: "optimizer"; readonly agent: string; readonly optimizer: OptimizerProbe }
   | { readonly kind: "waiting"; readonly step: number; readonly for: string }
   | { readonly kind: "stalled"; readonly step: number; readonly text: string }
@@ -82,7 +84,10 @@ export async function* followRun(
       const jobs = await readJobs(store, config.run);
       for (const job of jobs.filter((one) => one.state === "done" && !reported.has(one.job))) {
         reported.add(job.job);
-        yield { kind: "evaluation", evaluation: evaluationOf(suiteOf(config, job.suite), job) };
+        const result = await findResult(store, job);
+        const lost = result && describeLosses(result);
+        const evaluation = evaluationOf(suiteOf(config, job.suite), job);
+        yield { kind: "evaluation", evaluation, ...(lost !== undefined && { lost }) };
       }
       if (run.status === "halted") return yield { kind: "ended", status: "halted", reason: run.reason };
       const state = run.status === "running" ? await readState(store, config, run) : undefined;

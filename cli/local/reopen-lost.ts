@@ -6,7 +6,7 @@
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
-import { EvaluationResult } from "../../core/contracts/messages.ts";
+import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
@@ -14,6 +14,7 @@ import type { Store } from "../../core/ports.ts";
 import { decryptedObjects } from "../../core/training/encrypted-objects.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
 import { reopenJob } from "../../core/training/job-writes.ts";
+import { findResult } from "./lost-answers.ts";
 import { readJobs } from "./read-records.ts";
 
 export async function reopenLost(store: Store, config: RunConfig): Promise<void> {
@@ -35,12 +36,6 @@ export async function hasEvaluationsToDo(store: Store, run: string): Promise<boo
 
 const isReopened = ({ state }: JobRecord, result: EvaluationResult | undefined): boolean =>
   state === "done" && (!result || result.lost.length > 0);
-
-async function findResult({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult | undefined> {
-  const key = objectKeys.evaluation(run, job);
-  const bytes = await objects.get(key);
-  return bytes && parseJson(EvaluationResult, bytes, key);
-}
 
 /** Deletes the failed outcomes and the result of a job that lost answers. */
 async function deleteLosses(

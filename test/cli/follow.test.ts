@@ -1,9 +1,10 @@
 /** @file Following a run: every step once, every evaluation once, then its end, and what it waits for. */
 import { expect, test } from "vitest";
 import { followRun, type RunEvent } from "../../cli/local/follow.ts";
+import { readJobs } from "../../cli/local/read-records.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
-import { tableKeys } from "../../core/contracts/keys.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { AgentRecord } from "../../core/contracts/records.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
@@ -55,6 +56,23 @@ test("after training, the run reports which evaluation it waits for until all ar
   expect(ofKind(seen, "evaluation")).toHaveLength(6);
   expect(ofKind(seen, "trained")).toHaveLength(1);
   expect(seen.at(-1)).toEqual({ kind: "ended", status: "finished", reason: "" });
+});
+
+test("an evaluation that lost answers says how many, and why", async () => {
+  const store = await storeOfFinishedRun();
+  const [first = expect.fail()] = await readJobs(store, RUN);
+  const { job: id, team, suite, n, correct, runs, interval } = first;
+  const score = { n, correct, runs, interval, questions: [], seconds: 1 };
+  const lost = { lost: ["q1", "q2"], reasons: ["judge: it gave no verdict"] };
+  const result = { run: RUN, job: id, team, suite, ...score, ...lost };
+  await store.objects.delete([objectKeys.evaluation(RUN, id)]);
+  await store.objects.commit(objectKeys.evaluation(RUN, id), new TextEncoder().encode(JSON.stringify(result)));
+  const seen: RunEvent[] = [];
+  for await (const event of followRun(store, config, options(1))) seen.push(event);
+  const losses = seen.flatMap((event) => (event.kind === "evaluation" && event.lost ? [event] : []));
+  expect(losses).toMatchObject([
+    { evaluation: { team, suite }, lost: "2 answers lost, not counted (judge: it gave no verdict)" },
+  ]);
 });
 
 test("what was measured about a server's own optimizer is reported once", async () => {

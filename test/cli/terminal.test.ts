@@ -230,6 +230,15 @@ test("an evaluation's sum of partial scores is rounded to hundredths", () => {
   expect(shown).toEqual(["0.3 of 350", "311 of 350", "47.13 of 350"]);
 });
 
+test("lost answers are shown below the score that lacks them", () => {
+  const { output, lines } = terminal(120);
+  const evaluation = { team: 1, suite: "test", temperature: 1, closedBook: false, ...scoreOf(90, 45) };
+  openDisplay(six, [], output).event({ kind: "evaluation", evaluation, lost: "6 answers lost, not counted (judge)" });
+  const [score, warning] = lines().filter((line) => /test after 1 step|warning/.test(line));
+  expect(score).toContain("45 of 90");
+  expect(warning?.trim()).toBe("warning: 6 answers lost, not counted (judge)");
+});
+
 test("without a terminal, a step is one line of JSON, and so is a wait for workers each time it begins; rollout progress is not printed", () => {
   const lines: string[] = [];
   const output = { isTTY: false, write: (line: string) => lines.push(line) > 0 } as unknown as NodeJS.WriteStream;
