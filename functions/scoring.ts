@@ -180,7 +180,8 @@ function askerOf(context: Context, config: RunConfig, judge: string | undefined,
 
 /**
  * The correctness of the answer and the expert score of each invocation. Conversations that are not well-formed score 0, and scores given by an
- * app stand: no judge is asked. Nor is it about work whose score changes no reward. Undefined if a verdict is missing. A failed request does not abort the others: their verdicts are stored.
+ * app stand: no judge is asked. Nor is it asked about work whose score changes no reward. Undefined if a verdict is missing. A failed request
+ * does not abort the others: their verdicts are stored.
  */
 async function judge(
   ask: Ask,

@@ -29,7 +29,8 @@ import { keepRecord, mismatchError, readRecord, type TraceableRun, type TrainedR
 
 /**
  * Throws if the run's folder has another config. Unless `mixed`, also throws if its recorded provenance differs: commit, release, recipe,
- * questions, base models, or the config that it began with. Does not check whether another process trains the run: the lock of its embedded cloud prevents a second one.
+ * questions, base models, or the config that it began with. Does not check whether another process trains the run: the lock of its embedded
+ * cloud prevents a second one.
  */
 export function refuseMismatchedRun({ config, by }: TraceableRun, mixed: boolean): void {
   const folder = runFolder(config.run);

@@ -1,7 +1,7 @@
 /**
  * @file Which sequences of a batch share a row as a prefix tree. A row saves the tokens that its sequences share, but a token's attention
- * scores are computed for all earlier tokens of the row, other branches included, so attention's cost grows with the square of the row's length. The plan minimizes the
- * estimated cost; it is a function of the batch, the model and the limits alone.
+ * scores are computed for all earlier tokens of the row, other branches included, so attention's cost grows with the square of the row's
+ * length. The plan minimizes the estimated cost; it is a function of the batch, the model and the limits alone.
  */
 import { computedLength, lexicographicOrder, type Sequences, sharedLength } from "./prefix-tree.ts";
 

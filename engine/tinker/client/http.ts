@@ -47,7 +47,8 @@ const MAX_RESPONSE_BYTES = 2 ** 29;
 
 /**
  * Throws RetryableFailure on a connection failure, a timeout or a response that is cut off, on a rate limit or an outage unless the server
- * advises against a retry, and whenever the server asks for one. Throws `endpoint-refused` if a response is too large, or a successful one is not JSON.
+ * advises against a retry, and whenever the server asks for one. Throws `endpoint-refused` if a response is too large, or a successful one is
+ * not JSON.
  */
 export async function attemptRequest(fetch: Fetch, attempt: RequestAttempt): Promise<HttpAnswer> {
   const { method, url, init, timeoutSeconds, signal } = attempt;
