@@ -226,8 +226,9 @@ function foreignStop(
 
 function checkTemperature({ sampling: { temperature } }: SampleRequest): void {
   if (temperature === 0 || temperature === 1) return;
+  // Of an app's request: a run's own temperature is checked when the config is.
   throw new MgrpoError(
-    "config-invalid",
+    "request-refused",
     `temperature is ${temperature}, but a Tinker server reports log-probs at 1: set it to 1, or to 0 for greedy evaluation`,
   );
 }

@@ -196,7 +196,7 @@ test("a temperature of 0.7 is refused in training and in sampling, since servers
   expect(await errorOf(trainer.logProbs([[1, 2]], 0.7))).toMatch(/temperature is 0.7, .*set temperature to 1/);
   const sampling = { temperature: 0.7, topP: 1, topK: 0 };
   const request = { sequence: "s", tokens: [1], maxTokens: 1, stop: [], stream: ["s"], sampling };
-  expect(await errorOf(sampler.sample(request))).toMatch(/temperature is 0.7, .*or to 0 for greedy/);
+  expect(await errorOf(sampler.sample(request))).toMatch(/request-refused: temperature is 0.7, .*or to 0 for greedy/);
 });
 
 test("a model whose weights cannot be loaded is unloaded", async () => {
