@@ -6,8 +6,10 @@
  */
 import { mkdirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
+import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { canonicalJson } from "../core/contracts/parse.ts";
+import type { QuestionSet } from "../core/contracts/question.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { openNamedRecipe } from "../recipes/registry.ts";
@@ -119,17 +121,38 @@ function refuseUnread(configs: readonly RunConfig[]): void {
   findings.settle();
 }
 
-/** Run -> what identifies its questions. Runs with the same seed and files have the same. */
+/** Run -> what identifies its questions. Those of a benchmark may depend on the agents' tools, but must be the same for all arms. */
 async function identifyAll(recipe: Recipe, runs: readonly RunConfig[]): Promise<Map<string, string>> {
   const known = new Map<string, string>();
   const identified = new Map<string, string>();
+  const asked = new Map<string, string>();
   for (const config of runs) {
-    const sources = canonicalJson([config.seed, config.questions ?? null]);
-    const found = known.get(sources) ?? (await identifyQuestions(recipe, config));
+    const { run, seed, questions = null, evaluation, agents } = config;
+    const sources = canonicalJson([
+      seed,
+      questions,
+      evaluation.suites,
+      Object.values(agents).map(({ tools }) => tools),
+    ]);
+    const found = known.get(sources) ?? identifyQuestions(sameOfSuites(await questionsOf(recipe, config), asked));
     known.set(sources, found);
-    identified.set(config.run, found);
+    identified.set(run, found);
   }
   return identified;
+}
+
+/** `asked`: suite -> the ids that the runs before were asked. */
+function sameOfSuites(set: QuestionSet, asked: Map<string, string>): QuestionSet {
+  for (const [suite, { questions }] of Object.entries(set.suites ?? {})) {
+    const ids = questions.map(({ id }) => id).join("\n");
+    if ((asked.get(suite) ?? ids) !== ids)
+      throw new MgrpoError(
+        "config-invalid",
+        `suite '${suite}': its questions depend on the arm's tools (docs/benchmarks.md), so its scores cannot be compared: give all arms the tools, or leave the suite out`,
+      );
+    asked.set(suite, ids);
+  }
+  return set;
 }
 
 /** Checks a config and reads its base models. Returns their names, with the commit of a hub model, and their hashes. */

@@ -12,7 +12,7 @@ import { parse } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { chosenBy, resolveConfig } from "../core/training/resolve-config.ts";
 import { TINKER } from "../engine/tinker/policy.ts";
-import { openRecipe } from "../recipes/registry.ts";
+import { openNamedRecipe, openRecipe } from "../recipes/registry.ts";
 import {
   ENDPOINT_ARM,
   ENDPOINT_RECIPE,
@@ -56,7 +56,7 @@ export async function planEvaluation(
   const { stored, checkpoints, endpoint, status } = team;
   const name = recipeOf(target, team, options.recipe);
   refuseSettingsOfTraining(options.set);
-  const recipe = await openRecipe(name);
+  const recipe = await (options.recipe === undefined ? openRecipe : openNamedRecipe)(name);
   const advised = stored ? withStoredConfig(recipe, stored) : recipe;
   const choice = {
     run: EVALUATION_RUN,

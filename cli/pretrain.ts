@@ -12,12 +12,12 @@ import { MgrpoError } from "../core/errors.ts";
 import type { CheckpointFiles, Trainer } from "../core/ports.ts";
 import type { BaseModel, Demonstration, Recipe, ToolsModule } from "../core/recipe.ts";
 import { chosenBy } from "../core/training/resolve-config.ts";
-import { ADAPTER_FILE } from "../engine/checkpoint/adapter.ts";
 import { longestContext, parseModelConfig } from "../engine/checkpoint/config.ts";
+import { WEIGHTS_FILES } from "../engine/checkpoint/folder.ts";
 import { initializeWeights } from "../engine/checkpoint/initialize.ts";
 import { removeLeftovers, temporaryName } from "../engine/checkpoint/leftovers.ts";
 import { parameterLayout } from "../engine/checkpoint/parameters.ts";
-import { INDEX_FILE, MODEL_FILE as WEIGHTS } from "../engine/checkpoint/tensors.ts";
+import { MODEL_FILE } from "../engine/checkpoint/tensors.ts";
 import { writeModel } from "../engine/checkpoint/weights.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { openTokenizer } from "../engine/tokenizer/tokenizer.ts";
@@ -81,12 +81,15 @@ function checkTarget(folder: string): void {
 }
 
 /** Whether the folder has weights: in one file, in shards or of an adapter. */
-export const hasModel = (folder: string): boolean =>
-  [WEIGHTS, INDEX_FILE, ADAPTER_FILE].some((name) => existsSync(join(folder, name)));
+export const hasModel = (folder: string): boolean => WEIGHTS_FILES.some((name) => existsSync(join(folder, name)));
 
 function isOwn(folder: string): boolean {
   const path = join(folder, RECORD);
-  return existsSync(path) && parseJson(TrainingRecord, readFileSync(path), path).arm !== undefined;
+  try {
+    return existsSync(path) && parseJson(TrainingRecord, readFileSync(path), path).arm !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 /** Those that `only` names, each by its folder's name or path; all by default. Rejects a name that the recipe does not have. */
@@ -126,10 +129,10 @@ export async function pretrainBase(
   const steps = progress.losses.length;
   const loss = round(recentLoss(progress, RECENT_STEPS));
   const record = { ...base.training, seed, agent, arm, optimizer: OPTIMIZER, steps, loss };
-  const weights = saved.get(WEIGHTS);
-  if (!weights) throw new Error(`the trainer saved no ${WEIGHTS}`);
+  const weights = saved.get(MODEL_FILE);
+  if (!weights) throw new Error(`the trainer saved no ${MODEL_FILE}`);
   const others = [...described, [RECORD, `${JSON.stringify(record, null, 2)}\n`] as const];
-  await writeFolder(base.folder, [...others, [WEIGHTS, weights]]);
+  await writeFolder(base.folder, [...others, [MODEL_FILE, weights]]);
 }
 
 /** A run treats a folder with weights as a complete model: old weights are removed first, and new ones are renamed into it last. */
@@ -142,7 +145,7 @@ async function writeFolder(folder: string, files: readonly (readonly [string, Ui
   await mkdir(partial, { recursive: true });
   try {
     for (const [name, content] of files) await writeFile(join(partial, name), content);
-    await rm(join(folder, WEIGHTS), { force: true });
+    await rm(join(folder, MODEL_FILE), { force: true });
     for (const [name] of files) await rename(join(partial, name), join(folder, name));
   } finally {
     await rm(partial, { recursive: true, force: true });
@@ -223,7 +226,7 @@ function refuseBeyondContext({ tokens }: Example, { folder }: BaseModel, context
 
 function withRandomWeights(base: BaseModel, files: ReadonlyMap<string, Uint8Array>): Map<string, Uint8Array> {
   const config = parseModelConfig(files.get("config.json") ?? "");
-  return new Map([...files, [WEIGHTS, writeModel(parameterLayout(config), initializeWeights(config, base.seed))]]);
+  return new Map([...files, [MODEL_FILE, writeModel(parameterLayout(config), initializeWeights(config, base.seed))]]);
 }
 
 function progressText(folder: string, progress: TrainingProgress, tokens: number, milliseconds: number): string {

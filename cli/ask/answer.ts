@@ -5,7 +5,7 @@
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { type AnyTrajectory, type CallPath, mainTrajectories } from "../../core/contracts/rollout.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import { wholeTeam } from "../../gpu-workers/gateway/whole-team.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
@@ -52,15 +52,7 @@ export async function answer(
     console.error(`warning: ${toolStray(tool)}: ${clean(error instanceof Error ? error.message : String(error))}`);
   return withHostedTeam(config, { bases, questions, log: createLog(() => {}), onToolStray }, (team) =>
     rollOut(team, question, sampling, onProgress, signal),
-  ).catch((error: unknown) => {
-    throw isMgrpoError(error, "run-halted") ? budgetSpent(error) : error;
-  });
-}
-
-/** Only a spent budget of the tools halts what asks, and there is no run to resume with a larger one. */
-function budgetSpent(cause: MgrpoError): MgrpoError {
-  const message = "tools.budget.run is spent: raise its calls or usd, such as with --set tools.budget.run.calls=100";
-  return new MgrpoError("run-halted", message, { cause });
+  );
 }
 
 async function rollOut(

@@ -7,7 +7,7 @@ import type { Arm, RunConfig, RunConfigInput } from "../../core/contracts/config
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { chosenBy, resolveConfig } from "../../core/training/resolve-config.ts";
-import { openRecipe } from "../../recipes/registry.ts";
+import { openNamedRecipe, openRecipe } from "../../recipes/registry.ts";
 import {
   ENDPOINT_ARM,
   ENDPOINT_RECIPE,
@@ -104,7 +104,7 @@ async function findTeam(team: string, wanted: Arm | undefined): Promise<FoundTea
   }
   const endpoint = parseEndpointTeam(team);
   const name = endpoint ? ENDPOINT_RECIPE : team;
-  const recipe = await openRecipe(name).catch((error: unknown) => {
+  const recipe = await (endpoint ? openRecipe : openNamedRecipe)(name).catch((error: unknown) => {
     throw isMgrpoError(error, "recipe-invalid") && error.unknownNames.length > 0 ? unknownTeam(error, team) : error;
   });
   return { recipe, name, arm, advised: recipe, ...(endpoint && { endpoint, arm: wanted ?? ENDPOINT_ARM }) };

@@ -1,5 +1,5 @@
 /**
- * @file The held-out scores of an arm: before and after training, the gain, and the difference from the first arm, with 95% intervals. Also the
+ * @file The scores of an arm on a suite: before and after training, the gain, and the difference from the first arm, with 95% intervals. Also the
  * suites that can be compared, and the check that all runs were asked the same questions. Pure.
  */
 import { MgrpoError } from "../../core/errors.ts";
@@ -107,7 +107,7 @@ export function refuseOtherQuestions(runs: readonly EvaluatedRun[]): void {
     if (known.ids === ids) continue;
     throw new MgrpoError(
       "config-invalid",
-      `suite ${suite}: runs '${known.run}' and '${run}' were asked different questions: give both the same held-out questions, which must not depend on the seed`,
+      `suite ${suite}: runs '${known.run}' and '${run}' were asked different questions: give both the same questions: they must not depend on the seed or, for a benchmark, on tools and on \`questions\``,
     );
   }
 }

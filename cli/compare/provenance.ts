@@ -5,15 +5,13 @@
  * to its record.
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
-import { join } from "node:path";
 import * as z from "zod";
-import { questionsOf } from "../../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { AgentName, Sha256 } from "../../core/contracts/names.ts";
 import { canonicalJson, parseJson } from "../../core/contracts/parse.ts";
-import type { Recipe } from "../../core/recipe.ts";
+import type { QuestionSet } from "../../core/contracts/question.ts";
 import { differences } from "../../core/training/differences.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { release } from "../../gpu-workers/release.ts";
@@ -29,12 +27,9 @@ export const Provenance = z.strictObject({
   release: z.string().exactOptional(),
   /** Hash of the source files of a user's recipe (recipe-source.ts). Absent for a recipe of this package. */
   recipe: z.string().exactOptional(),
-  /** SHA-256 of the training and held-out questions (`identifyQuestions`). */
+  /** SHA-256 of the training and held-out questions and those of the suites (`identifyQuestions`). */
   questions: Sha256.exactOptional(),
-  /**
-   * As resolved, but without the names of the agents' models and of the files of questions, which `bases` and `questions` identify, and with the
-   * SHA-256 of each benchmark's data and each criteria file in place of its path.
-   */
+  /** As resolved, but without the names of the agents' models and of the files of questions and criteria, which `bases` and `questions` identify. */
   config: z.record(z.string(), z.json()).exactOptional(),
   /** Agent -> SHA-256 of the names and hashes of its base model's files. */
   bases: z.record(AgentName, Sha256).exactOptional(),
@@ -53,14 +48,8 @@ export function provenanceOf(
   return { ...thisProcess(), ...(recipe && { recipe }), questions, config: withoutPaths(config), bases };
 }
 
-/**
- * Identifies a run's questions by their content: the recipe's may come from data files or from code outside its folder. A benchmark's are
- * identified by their file (`withoutPaths`). Rejects with `benchmark-damaged` or `recipe-invalid`.
- */
-export async function identifyQuestions(recipe: Recipe, config: RunConfig): Promise<string> {
-  const evaluation = { ...config.evaluation, suites: [] };
-  return sha256(canonicalJson(await questionsOf(recipe, { ...config, evaluation, agents: {} })));
-}
+/** Identifies a run's questions, those of its suites and their criteria included, by their content, wherever they are read from. */
+export const identifyQuestions = (questions: QuestionSet): string => sha256(canonicalJson(questions));
 
 export async function identifyBases(bases: Bases): Promise<Required<Provenance>["bases"]> {
   const hashes = Object.entries(await hashesOf(bases));
@@ -112,21 +101,9 @@ export function writeOrigin(folder: RunFolder, ours: Provenance): void {
 
 function withoutPaths({ questions: _, evaluation, ...config }: RunConfig): Required<Provenance>["config"] {
   const agents = Object.entries(config.agents).map(([name, { model: _model, ...agent }]) => [name, agent]);
-  const suites = evaluation.suites.map(({ data, criteria, ...suite }) => ({
-    ...suite,
-    ...(data !== undefined && { data: identifyContent(data) }),
-    ...(criteria !== undefined && { criteria: identifyContent(criteria) }),
-  }));
+  const suites = evaluation.suites.map(({ data: _data, criteria: _criteria, ...suite }) => suite);
   const own = { ...config, evaluation: { ...evaluation, suites }, agents: Object.fromEntries(agents) };
   return JSON.parse(JSON.stringify(own));
-}
-
-/** Of a file or of all files in a folder. A path that does not exist stays: the run itself reports it. */
-function identifyContent(path: string): string {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (!found?.isDirectory()) return found?.isFile() ? sha256(readFileSync(path)) : path;
-  const names = readdirSync(path).sort();
-  return sha256(JSON.stringify(names.map((name) => [name, identifyContent(join(path, name))])));
 }
 
 let known: Pick<Provenance, "commit" | "machine" | "release"> | undefined;

@@ -172,7 +172,8 @@ function agentNeeds(name: string, agent: AgentConfig, files: CheckpointFiles, us
 /** Refuses settings of the compiled engine with which it could not train this model, such as quantization without an adapter. */
 export function refuseUntrainable(name: string, agent: AgentConfig, files: CheckpointFiles): void {
   const findings = new Findings();
-  if (agent.policy === "compiled") admitted(findings, name, () => agentNeeds(name, agent, files, {}));
+  if (agent.policy === "compiled")
+    admitted(findings, name, () => agentNeeds(name, { ...agent, trained: true }, files, {}));
   findings.settle();
 }
 

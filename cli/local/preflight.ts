@@ -8,13 +8,12 @@ import { openLanguageModel } from "../../adapters/llm/open.ts";
 import { requireServer } from "../../adapters/llm/server-check.ts";
 import { checkTrackers } from "../../adapters/trackers/open.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
-import { needsJudge } from "../../core/contracts/evaluation-suite.ts";
 import { ignoredSettings } from "../../core/contracts/ignored-settings.ts";
 import { endpointOf, isEndpointPolicy, LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { ownsPolicy, policySettings } from "../../core/contracts/shared-policy.ts";
 import { openToolbox } from "../../core/conversation/toolbox.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import type { CheckpointFiles, Rewards } from "../../core/ports.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
 import type { ToolsModule } from "../../core/recipe.ts";
 import { trainedAgents } from "../../core/training/step-plan.ts";
 import { openEngine } from "../../engine/index.ts";
@@ -52,13 +51,11 @@ export async function preflight(config: RunConfig, site: Site): Promise<Prefligh
   const { recipe, agents, judge } = config;
   const module = await findings.attempt(() => openToolsModule(recipe));
   await findings.attempt(() => refuseUntrained(config));
-  const begins = await findings.attempt(() => site.begins());
-  if (begins) refuseIgnored(config, findings);
+  if (await findings.attempt(() => site.begins())) refuseIgnored(config, findings);
   await findings.attempt(() => refuseMissingApp(config, site.workers));
   await findings.attempt(() => refuseMissingTracker(config, site.workers));
   if (site.workers === "here") {
-    const rewards = await findings.attempt(() => openRewards(config, process.env));
-    if (begins && rewards) await findings.attempt(() => refuseUnaskedJudge(config, rewards));
+    await findings.attempt(() => openRewards(config, process.env));
     if (judge) await findings.attempt(() => openLanguageModel(judge.model));
   }
   for (const name of Object.keys(agents).filter((one) => ownsPolicy(agents, one))) {
@@ -105,15 +102,6 @@ function refuseMissingTracker({ run, track, trackContent }: RunConfig, workers: 
       "config-invalid",
       `track: a run on other machines sends no metrics by itself: leave it out, and send them with \`${MGRPO} track ${run} --to ${track.join(",")}\``,
     );
-}
-
-/** Refuses a judge that nobody asks: neither the recipe's rewards nor a suite. */
-function refuseUnaskedJudge({ judge, recipe, evaluation }: RunConfig, rewards: Rewards): void {
-  if (!judge || rewards.judge !== undefined || evaluation.suites.some(needsJudge)) return;
-  throw new MgrpoError(
-    "config-invalid",
-    `judge: neither the rewards of recipe '${recipe}' nor a suite asks a judge: leave it out, or, if the rewards do ask one, give them its name (\`judge\`)`,
-  );
 }
 
 function refuseUntrained(config: RunConfig): void {

@@ -153,9 +153,10 @@ function trainedTags(
   agent: string,
   index: number,
 ): Tag[] {
+  if (!config.agents[agent]?.trained) return [];
   if (scored.masked) return [{ text: "not trained on: the main agent's rollout is masked", tone: "faint" }];
   if (score.masked) return [{ text: MASKED[`${score.masked}`], tone: "faint" }];
-  const finalized = trainedBatch(config, group, agent);
+  const finalized = group.finalized[agent];
   const tags = advantageTags(finalized, `${rollout}/${index}`);
   return finalized && tags.length === 0 ? [{ text: "dropped by alignment", tone: "faint" }] : tags;
 }

@@ -50,8 +50,7 @@ function malformed(fault: string): ParsedTurn {
   return { kind: "malformed", fault };
 }
 
-/** All text after the last `</think>`; if there is none, all text before the first `<think>`. */
-export function afterThinking(text: string): string {
+function afterThinking(text: string): string {
   const end = text.lastIndexOf("</think>");
   if (end >= 0) return text.slice(end + "</think>".length);
   const start = text.indexOf("<think>");

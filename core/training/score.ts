@@ -30,7 +30,7 @@ export interface Verdicts {
   readonly experts: readonly Verdict[];
 }
 
-/** The verdict on a conversation that is not well-formed: no judge is asked. */
+/** The verdict on a conversation about which no judge is asked: it is not well-formed, or its score changes no reward. */
 export const UNJUDGED: Verdict = { score: 0 };
 
 /** The verdict that an app gave on its own rollout, or on a sub-agent's part of it. Undefined: the recipe's rewards decide. */

@@ -58,7 +58,7 @@ export async function writeCheckpoint(folder: string, files: CheckpointFiles): P
 }
 
 /** The files by which a reader finds the weights. */
-const WEIGHTS_FILES = [MODEL_FILE, INDEX_FILE, ADAPTER_FILE];
+export const WEIGHTS_FILES = [MODEL_FILE, INDEX_FILE, ADAPTER_FILE];
 
 /** The files that the new weights replace, the optimizer's last: without weights, nothing opens them. */
 async function oldWeights(folder: string, files: CheckpointFiles): Promise<string[]> {

@@ -6,7 +6,7 @@
  *     rate       a learning rate of 0 must stop the weights from moving                   -> refused if it does not
  *     Adam       an epsilon of 1e6 stops the weights from moving, or it is ignored        -> `followsEpsilon`
  *     momentum   a step with zero gradient and beta1 0 moves nothing, or beta1 is ignored -> `followsBeta1`
- *     clipping   a norm of 1e-12 stops the weights from moving, or it is ignored           -> `clips`
+ *     clipping   a norm of 1e-12 stops the weights from moving, or it is ignored          -> `clips`
  *     sign       a step with none of these must make the sequence more likely             -> refused if it does not
  *     stops      a sample must end with the token it stopped at                           -> refused if it does not
  *     numbers    a pass repeated under its number returns the first result, or does not   -> `remembersCalls`

@@ -60,7 +60,7 @@ const Shape = z
     error: "must divide heads",
   });
 
-const Sizes = z.strictObject({ shape: Shape, tokens: Size, contextTokens: Size });
+const Sizes = z.strictObject({ shape: Shape, tokens: z.number().positive(), contextTokens: Size });
 
 /** An entry of a recipe's `baseModels`. Throws `recipe-invalid` for sizes that no model can have. */
 export function smallModel({

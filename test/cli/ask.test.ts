@@ -99,7 +99,7 @@ test.each<[string, Reply, string[], RegExp]>([
   await expect(printedJson("ask", "Where?", "--team", file, ...more)).rejects.toThrow(line);
 });
 
-test("the error for a spent budget of the tools names the setting: there is no run to resume", async () => {
+test("the error for a spent budget of the tools names the setting", async () => {
   const calls = ["Alby", "Bergen"].map((query) => ({ name: "search", arguments: JSON.stringify({ query }) }));
   const server = await serveOpenAi(() => says(null, { calls }));
   const engine = await serveHttp((_, response) => {
@@ -108,7 +108,7 @@ test("the error for a spent budget of the tools names the setting: there is no r
   const set = ["search.backend=searxng", `search.url=${engine}`, "budget.run.calls=1"];
   const settings = set.flatMap((one) => ["--set", `tools.${one}`]);
   await expect(printedJson("ask", "Where?", "--team", `openai:${server.url}#planner`, ...settings)).rejects.toThrow(
-    /^tools\.budget\.run is spent: raise its calls or usd/,
+    /tools' budget is spent: 1 call to backends; raise tools\.budget\.run\.calls/,
   );
 });
 

@@ -25,7 +25,7 @@ test("a recipe that has changed since its evaluation began is reported each time
     rewards("export const correct = 0;");
     for (const _ of [1, 2])
       expect(noted()).toEqual([
-        `recipe '${recipe}' has changed since this evaluation began: answers and scores so far may come from the earlier code; to ask again, remove ${folder}`,
+        `recipe '${recipe}' has changed since this evaluation began: answers and scores so far may come from its earlier code or data; to ask again, remove ${folder}`,
       ]);
     expect(noted("atlas")).toEqual([]);
     rewards("export const correct = 1;");

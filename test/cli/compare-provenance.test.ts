@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { questionsOf } from "../../adapters/benchmarks/load.ts";
 import { identifyQuestions, provenanceDifferences, provenanceOf, sourceVersion } from "../../cli/compare/provenance.ts";
 import { IDENTIFIED } from "./compared-runs.ts";
 import { config } from "./records.ts";
@@ -80,7 +81,7 @@ test("runs on other questions are foreign, wherever these come from: a file that
   const line = (id: string) => JSON.stringify({ id, prompt: "Which?", answer: "b" });
   const made = async (questions?: { train: string; heldOut: string }) => {
     const asked = { ...config, ...(questions && { questions }) };
-    return provenanceOf(asked, { ...IDENTIFIED, questions: await identifyQuestions(reader, asked) });
+    return provenanceOf(asked, { ...IDENTIFIED, questions: identifyQuestions(await questionsOf(reader, asked)) });
   };
   const other = [expect.stringMatching(/^questions: "[0-9a-f]{64}" \(stored\), "[0-9a-f]{64}" \(requested\)$/)];
   writeFileSync(data, "c d");
@@ -99,29 +100,21 @@ test("runs on other questions are foreign, wherever these come from: a file that
   });
 });
 
-test("runs evaluated on other data of a benchmark, or by other criteria, are foreign, although the paths are the same", () => {
-  const data = join(project, "gaia");
-  const criteria = join(project, "criteria.md");
-  const suite = { temperature: 1, closedBook: false, questions: 0, runs: 3, when: "every" } as const;
-  const suites = [
-    { ...suite, name: "gaia", benchmark: "gaia" as const, data },
-    { ...suite, name: "own", benchmark: "xbench" as const, data: join(data, "metadata.jsonl"), criteria },
-  ];
-  const made = () => provenanceOf({ ...config, evaluation: { ...config.evaluation, suites } }, IDENTIFIED);
-  expect(made().config).toMatchObject({ evaluation: { suites: [{ data }, { criteria }] } });
-  mkdirSync(join(data, "files"), { recursive: true });
-  const write = (name: string, text: string) => writeFileSync(join(data, name), text);
-  write("metadata.jsonl", "{}");
-  write("files/table.csv", "a,b");
-  writeFileSync(criteria, "Be strict.");
-  const before = made();
-  expect(provenanceDifferences(made(), before)).toEqual([]);
-  const change = expect.stringMatching(/^config\.evaluation\.suites: /);
-  write("files/table.csv", "a,c");
-  expect(provenanceDifferences(made(), before)).toEqual([change]);
-  write("files/table.csv", "a,b");
-  writeFileSync(criteria, "Be lenient.");
-  expect(provenanceDifferences(made(), before)).toEqual([change]);
+test("runs evaluated on other questions of a suite's file are foreign, although its path is the same", async () => {
+  const data = join(project, "own.jsonl");
+  const suite = { temperature: 1, closedBook: false, questions: 0, runs: 1, when: "every" } as const;
+  const suites = [{ ...suite, name: "own", benchmark: "jsonl" as const, data }];
+  const reader = { name: "reader", questions: () => ({ train: [question], heldOut: [] }) };
+  const made = async () => {
+    const asked = { ...config, evaluation: { ...config.evaluation, suites } };
+    return provenanceOf(asked, { ...IDENTIFIED, questions: identifyQuestions(await questionsOf(reader, asked)) });
+  };
+  const write = (answer: string) => writeFileSync(data, JSON.stringify({ id: "a", prompt: "Which?", answer }));
+  write("b");
+  const before = await made();
+  expect(provenanceDifferences(await made(), before)).toEqual([]);
+  write("c");
+  expect(provenanceDifferences(await made(), before)).toEqual([expect.stringMatching(/^questions: /)]);
 });
 
 const question = { id: "q", kind: "hop1", level: 1, prompt: "What?", answer: "a", facts: {} };

@@ -113,29 +113,6 @@ test("a model server that does not run is reported once before the run, but one 
   await expect(preflightEvaluation(config)).rejects.toMatchObject({ message: expect.stringMatching(fault) });
 });
 
-test("a judge that neither the rewards nor a suite asks is refused when a run begins", async () => {
-  const unasked = expect.stringContaining("judge: neither the rewards of recipe");
-  const messages = async (begins: boolean, ...set: string[]) => {
-    const config = await relay("judge.model=openai:http://127.0.0.1:1/v1#judge", ...set);
-    const { findings } = await preflight(config, { ...site, begins: () => begins });
-    return findings.all.map(({ message }) => message);
-  };
-  expect(await messages(true)).toContainEqual(unasked);
-  expect(await messages(false)).not.toContainEqual(unasked);
-  const suite = '[{"name":"web","benchmark":"webwalkerqa","data":"web.json"}]';
-  expect(await messages(true, `evaluation.suites=${suite}`)).not.toContainEqual(unasked);
-  const own = join(folder, "judging");
-  mkdirSync(own, { recursive: true });
-  writeFileSync(
-    join(own, "rewards.mjs"),
-    "export const rewards = { judge: 'own', correct: () => 1, expert: () => 1 };",
-  );
-  writeFileSync(join(own, "tools.mjs"), "export const tools = new Map();");
-  const config = { ...(await relay("judge.model=openai:http://127.0.0.1:1/v1#judge")), recipe: own };
-  const { findings } = await preflight(config, { ...site, begins: () => true });
-  expect(findings.all.map(({ message }) => message)).not.toContainEqual(unasked);
-});
-
 test("a tool that cannot be described to an agent is refused: one without a Zod schema, or one whose key is not its name", async () => {
   const own = join(folder, "unshown");
   mkdirSync(own, { recursive: true });

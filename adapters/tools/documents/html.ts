@@ -106,14 +106,18 @@ type Element = { getAttribute(name: string): string | null };
 const MAX_EXPONENT = 20;
 const superscriptOf = (node: TurndownService.Node) => node.textContent?.trim() ?? "";
 
-/** Exponents, which would join the digits before them: 10 to the power of 24 would be 1024. Not `1st`, and not references, which are links. */
+/**
+ * Exponents, which would join the digits before them: 10 to the power of 24 would be 1024. Not references, which are links, and not the letters
+ * of ordinals and abbreviations in many languages, such as XIXe, 3a and No.
+ */
 const EXPONENT: TurndownService.Rule = {
   filter(node) {
     const text = node.nodeName === "SUP" ? superscriptOf(node) : "";
-    return text.length <= MAX_EXPONENT && /\d|^\p{L}$/u.test(text) && !node.querySelector("a");
+    return text.length <= MAX_EXPONENT && /\d|^[ijkmnptxyz]$/.test(text) && !node.querySelector("a");
   },
-  replacement(_content, node) {
+  replacement(content, node) {
     const text = superscriptOf(node);
+    if (node.querySelector("sup, sub")) return `^(${content.trim()})`;
     return /^[-+−–]?[\p{L}\p{N}.,]+$/u.test(text) ? `^${text}` : `^(${text})`;
   },
 };

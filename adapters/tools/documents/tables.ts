@@ -16,8 +16,10 @@ interface HtmlTable extends Element {
   querySelector(selector: string): Element | null;
 }
 
-/** A table that contains one of these arranges parts of a page. */
-const PARTS_OF_PAGES = "table, h1, h2, h3, h4, h5, h6";
+/** A table that contains another arranges parts of a page, and so does one of a single row or column with headings. */
+const HEADINGS = "h1, h2, h3, h4, h5, h6";
+/** A longer value is in the first of the rows that its cell spans alone. In characters. */
+const MAX_REPEATED = 200;
 /** As in browsers. */
 const MAX_COLUMN_SPAN = 1000;
 const MIN_WIDTH = 3;
@@ -51,7 +53,8 @@ function markdownOf(table: HtmlTable, contentOf: (element: Element) => string): 
   const rows = all.filter(({ cells }) => cells.length > 0);
   const [first] = rows;
   if (!first || (rows.length === 1 && first.cells.length === 1)) return undefined;
-  if (table.querySelector(PARTS_OF_PAGES)) return undefined;
+  const isLine = rows.length === 1 || rows.every(({ cells }) => cells.length === 1);
+  if (table.querySelector("table") || (isLine && table.querySelector(HEADINGS))) return undefined;
   for (const i of all.keys()) addValues(all, i, contentOf);
   const values = rows.map((row) => row.values);
   const columns = values.reduce((most, row) => Math.max(most, row.length), 0);
@@ -71,7 +74,7 @@ const rowOf = (row: Element): Row => ({
 const isHead = ({ section, cells }: Row): boolean =>
   section?.nodeName === "THEAD" || cells.every(({ nodeName }) => nodeName === "TH");
 
-/** Adds the values of row i's cells: one that spans rows, to each of them in its section; one that spans columns, to the first. */
+/** Adds the values of row i's cells: a short one that spans rows, to each of them in its section; one that spans columns, to the first. */
 function addValues(rows: readonly Row[], i: number, contentOf: (cell: Element) => string): void {
   const { section, cells = [], values = [] } = rows[i] ?? {};
   let column = 0;
@@ -79,15 +82,22 @@ function addValues(rows: readonly Row[], i: number, contentOf: (cell: Element) =
     // A cell of a row above may span this one.
     while (values[column] !== undefined) column += 1;
     const columns = Math.min(spanOf(cell, "colspan"), MAX_COLUMN_SPAN);
-    const value = [contentOf(cell), ...Array.from({ length: columns - 1 }, () => "")];
-    for (const row of rows.slice(i, i + spanOf(cell, "rowspan")).filter((one) => one.section === section))
-      for (const [k, text] of value.entries()) row.values[column + k] = text;
+    const content = contentOf(cell).replace(/^#+ /gm, "");
+    const spanned = rows.slice(i, i + spanOf(cell, "rowspan")).filter((one) => one.section === section);
+    for (const [j, row] of spanned.entries()) {
+      row.values[column] = j === 0 || content.length <= MAX_REPEATED ? content : "";
+      for (let k = 1; k < columns; k++) row.values[column + k] = "";
+    }
     column += columns;
   }
 }
 
-const spanOf = (cell: Element, attribute: "colspan" | "rowspan"): number =>
-  Math.max(1, Number.parseInt(cell.getAttribute(attribute) ?? "", 10) || 1);
+/** 0 rows are all that remain in the section. */
+function spanOf(cell: Element, attribute: "colspan" | "rowspan"): number {
+  const span = Number.parseInt(cell.getAttribute(attribute) ?? "", 10);
+  if (span === 0 && attribute === "rowspan") return Number.POSITIVE_INFINITY;
+  return Math.max(1, span || 1);
+}
 
 function lineOf(row: readonly string[], columns: number): string {
   const values = Array.from({ length: columns }, (_, column) =>

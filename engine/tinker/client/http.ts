@@ -134,15 +134,15 @@ export function inOneLine(text: string): string {
 /** Python writes NaN and Infinity, which JSON does not have. */
 const NOT_FINITE = /[[,:]\s*-?(NaN|Infinity)\s*[\],}]/;
 
-/** What does not parse after that is cut off: a proxy may close a connection within a body whose length it has not sent. */
-const BEGINS_AS_JSON = /^\s*[[{]/;
+/** A proxy may close a connection within a body whose length it has not sent. */
+const isCutOff = (text: string): boolean => /^\s*\{/.test(text) && !/\}\s*$/.test(text);
 
 function readJson(text: string, method: string, url: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
     const isNotFinite = NOT_FINITE.test(text);
-    if (!isNotFinite && BEGINS_AS_JSON.test(text)) {
+    if (!isNotFinite && isCutOff(text)) {
       throw new RetryableFailure(`${method} ${url}: the response is cut off`, { cause });
     }
     const fault = isNotFinite

@@ -1,6 +1,5 @@
 /** @file A language model behind a tool: its outages count as backend outages, its answers are cached, its tokens are charged to the budget. */
 import * as z from "zod";
-import { afterThinking } from "../../../../core/conversation/parse-turn.ts";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import { costUsd, mostUsd, payAfter } from "../../../../core/model-cost.ts";
 import type {
@@ -87,10 +86,16 @@ export async function callToolModel(
     () => calls.payMore(unknownUsages * maxUsd),
   );
   context.budget.addCost(costOf(answer));
-  // Some servers leave the model's thinking in the text.
-  const answered = afterThinking(answer.text).trim();
+  const answered = withoutThinking(answer.text).trim();
   if (answered !== "") return answered;
   return answer.outputTokens < maxTokens ? "(the model gave no answer)" : UNFINISHED;
+}
+
+/** Some servers leave the model's thinking before its answer. The prompt may have opened it. An answer may quote the tags. */
+function withoutThinking(text: string): string {
+  const [thinking = "", ...rest] = text.split("</think>");
+  if (rest.length > 0 && /^(?!.*<think>)|^\s*<think>/s.test(thinking)) return rest.join("</think>");
+  return text.trimStart().startsWith("<think>") ? "" : text;
 }
 
 /** Models that accept only their default temperature, such as OpenAI's gpt-5 and Kimi's k2.5. */

@@ -41,6 +41,8 @@ test.each([
   ["10<sup>-3</sup> m<sup>2</sup>", "10^-3 m^2"],
   ["2<sup>n</sup>, 2<sup><i>n</i> + 1</sup>", "2^n, 2^(n + 1)"],
   ["the 1<sup>st</sup> of Acme<sup>TM</sup>", "the 1st of AcmeTM"],
+  ["XIX<sup>e</sup> siècle, N<sup>o</sup> 5, 3.<sup>a</sup>, M<sup>r</sup>", "XIXe siècle, No 5, 3.a, Mr"],
+  ["2<sup>2<sup>n</sup></sup> and e<sup>−x<sup>2</sup></sup>", "2^(2^n) and e^(−x^2)"],
   ['8 billion<sup class="reference"><a href="#1">[1]</a></sup>', "8 billion[\\[1\\]](https://example.com/#1)"],
 ])("an exponent does not join the digits before it: %s", (html, markdown) => {
   expect(extractHtml(`<p>${html}`, { url: "https://example.com/" })).toEqual({ title: "", text: markdown });

@@ -58,3 +58,20 @@ test("the cells of a table that arranges parts of a page are shown one after the
   ]);
   expect(linesOf("<table><tr><td>alone</table>")).toEqual(["alone"]);
 });
+
+test("a table of values may have headings in its cells", () => {
+  const plans = "<table><tr><th>Plan<th>Price<th>Note<tr><td><h4>Basic</h4><td><td>free<tr><td><h4>Pro</h4><td>$10<td>";
+  expect(linesOf(`${plans}</table>`)).toEqual([
+    ...["| Plan | Price | Note |", "| --- | --- | --- |", "| Basic |     | free |", "| Pro | $10 |     |"],
+  ]);
+});
+
+test("a long value is in the first of the rows that its cell spans alone; a span of 0 reaches to the end of the section", () => {
+  const long = "x".repeat(201);
+  expect(linesOf(`<table><tr><td rowspan=2>${long}<td>1<tr><td>2</table>`)).toEqual([
+    ...["|     |     |", "| --- | --- |", `| ${long} | 1   |`, "|     | 2   |"],
+  ]);
+  expect(linesOf("<table><tr><td rowspan=0>A<td>1<tr><td>2</table>")).toEqual([
+    ...["|     |     |", "| --- | --- |", "| A   | 1   |", "| A   | 2   |"],
+  ]);
+});

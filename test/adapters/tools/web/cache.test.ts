@@ -202,7 +202,9 @@ describe("budgets", () => {
     await ask(1, "Corby");
     await expect(ask(0, "Dalby")).rejects.toMatchObject({
       code: "run-halted",
-      message: expect.stringContaining("2 calls to backends; allow more with --budget-tool-calls <calls in all>"),
+      message: expect.stringContaining(
+        "2 calls to backends; raise tools.budget.run.calls, or resume with --budget-tool-calls <calls in all>",
+      ),
     });
     const run = { pk: "RUN#web", sk: "RUN" };
     expect(await store.table.get(run)).toMatchObject({ status: "halted", reason: expect.stringContaining("2 calls") });

@@ -233,6 +233,8 @@ test("the title of a page is cut before it reaches the model", async () => {
 test.each([
   ["<think>\nAlby?\n</think>\n\nAlby", 10, "Alby"],
   ["Alby? </think> Alby", 10, "Alby"],
+  ["It thinks between <think> and </think>.", 10, "It thinks between <think> and </think>."],
+  ["<think>Alby?</think>It ends with </think>.", 10, "It ends with </think>."],
   ["<think>\nAlby?", 100, "(the model used all its tokens before it answered)"],
   ["", 100, "(the model used all its tokens before it answered)"],
   ["<think>\n</think>\n", 10, "(the model gave no answer)"],
