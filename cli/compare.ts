@@ -9,13 +9,13 @@ import { join, relative, resolve } from "node:path";
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { canonicalJson } from "../core/contracts/parse.ts";
-import type { QuestionSet } from "../core/contracts/question.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { openNamedRecipe } from "../recipes/registry.ts";
 import { type BandChart, drawBands } from "./compare/bands.ts";
 import { curveSuite, heldOutBands, rewardBands } from "./compare/curves.ts";
 import { drawMarkdown } from "./compare/markdown.ts";
+import { refuseOtherSuites } from "./compare/measure.ts";
 import { type CompareOptions, type Entry, entriesOf, planRun, unreadSettings } from "./compare/plan.ts";
 import { type ComparisonDisplay, openProgress } from "./compare/progress.ts";
 import { hasStarted, identifyBases, identifyQuestions, provenanceOf } from "./compare/provenance.ts";
@@ -134,25 +134,16 @@ async function identifyAll(recipe: Recipe, runs: readonly RunConfig[]): Promise<
       evaluation.suites,
       Object.values(agents).map(({ tools }) => tools),
     ]);
-    const found = known.get(sources) ?? identifyQuestions(sameOfSuites(await questionsOf(recipe, config), asked));
-    known.set(sources, found);
+    let found = known.get(sources);
+    if (found === undefined) {
+      const set = await questionsOf(recipe, config);
+      refuseOtherSuites(set, asked);
+      found = identifyQuestions(set);
+      known.set(sources, found);
+    }
     identified.set(run, found);
   }
   return identified;
-}
-
-/** `asked`: suite -> the ids that the runs before were asked. */
-function sameOfSuites(set: QuestionSet, asked: Map<string, string>): QuestionSet {
-  for (const [suite, { questions }] of Object.entries(set.suites ?? {})) {
-    const ids = questions.map(({ id }) => id).join("\n");
-    if ((asked.get(suite) ?? ids) !== ids)
-      throw new MgrpoError(
-        "config-invalid",
-        `suite '${suite}': its questions depend on the arm's tools (docs/benchmarks.md), so its scores cannot be compared: give all arms the tools, or leave the suite out`,
-      );
-    asked.set(suite, ids);
-  }
-  return set;
 }
 
 /** Checks a config and reads its base models. Returns their names, with the commit of a hub model, and their hashes. */

@@ -2,6 +2,7 @@
  * @file The scores of an arm on a suite: before and after training, the gain, and the difference from the first arm, with 95% intervals. Also the
  * suites that can be compared, and the check that all runs were asked the same questions. Pure.
  */
+import type { QuestionSet } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { differenceEstimate, shareEstimate, type Tallies_SQ } from "../../core/training/bootstrap.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
@@ -109,5 +110,21 @@ export function refuseOtherQuestions(runs: readonly EvaluatedRun[]): void {
       "config-invalid",
       `suite ${suite}: runs '${known.run}' and '${run}' were asked different questions: give both the same questions: they must not depend on the seed or, for a benchmark, on tools and on \`questions\``,
     );
+  }
+}
+
+/**
+ * The same before training: throws if a run's questions of a suite differ from those in `asked` (suite -> ids), to which it adds the others. GAIA's
+ * depend on the agents' tools.
+ */
+export function refuseOtherSuites({ suites = {} }: Pick<QuestionSet, "suites">, asked: Map<string, string>): void {
+  for (const [suite, { questions }] of Object.entries(suites)) {
+    const ids = questions.map(({ id }) => id).join("\n");
+    if ((asked.get(suite) ?? ids) !== ids)
+      throw new MgrpoError(
+        "config-invalid",
+        `suite '${suite}': its questions depend on the arm's tools (docs/benchmarks.md), so its scores cannot be compared: give all arms the tools, or leave the suite out`,
+      );
+    asked.set(suite, ids);
   }
 }

@@ -11,6 +11,7 @@ import {
   type EvaluatedRun,
   measureArm,
   refuseOtherQuestions,
+  refuseOtherSuites,
 } from "../../cli/compare/measure.ts";
 import { type ArmResult, type Comparison, evaluated, summarize } from "../../cli/compare/summary.ts";
 import { about as aboutRuns, finished, frozen, mgrpo } from "./compared-runs.ts";
@@ -203,6 +204,21 @@ test("runs are refused only if they were asked different questions of the same s
   expect(() => refuseOtherQuestions([running, finished, run("c", { test: ["q3"] })])).toThrow(
     /^suite test: runs 'b' and 'c' were asked different questions/,
   );
+});
+
+test("before training, a suite whose questions differ between runs is refused; one that a run lacks is not", () => {
+  const set = (suites: Readonly<Record<string, readonly string[]>>) => ({
+    suites: Object.fromEntries(
+      Object.entries(suites).map(([name, ids]) => [
+        name,
+        { questions: ids.map((id) => ({ id, kind: "", level: 1, prompt: "p", answer: "a", facts: {} })) },
+      ]),
+    ),
+  });
+  const asked = new Map<string, string>();
+  for (const suites of [{ gaia: ["q1", "q2"] }, { gaia: ["q1", "q2"], own: ["q3"] }, {}])
+    expect(() => refuseOtherSuites(set(suites), asked)).not.toThrow();
+  expect(() => refuseOtherSuites(set({ gaia: ["q1"] }), asked)).toThrow(/^suite 'gaia': its questions depend on/);
 });
 
 test("a run that is still training is left out of every estimate that needs scores after training", () => {
