@@ -88,6 +88,7 @@ function isOwn(folder: string): boolean {
   try {
     return existsSync(path) && parseJson(TrainingRecord, readFileSync(path), path).arm !== undefined;
   } catch {
+    // A record that does not parse is another program's.
     return false;
   }
 }

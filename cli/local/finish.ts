@@ -76,8 +76,8 @@ async function writeFiles(path: string, files: CheckpointFiles): Promise<Record<
 }
 
 /**
- * Writes the scores of each question of the suites; returns the gain of each suite and the results of the recipe's case studies. A study that throws is
- * left out, and the report is written without it.
+ * Writes the scores of each question of the suites; returns the gain of each suite and the results of the recipe's case studies. A study that
+ * throws is left out, and the report is written without it.
  */
 export async function writeHeldOut(
   store: Store,

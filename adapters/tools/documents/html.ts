@@ -55,7 +55,7 @@ export function extractHtml(html: string, { url }: Pick<Document, "url">): Extra
   };
 }
 
-/** They say where a browser may break a word, and are not part of it. An answer that repeats one equals no reference. */
+/** Soft hyphens mark where a browser may break a word. An answer that repeats one equals no reference. */
 const withoutSoftHyphens = (text: string): string => text.replaceAll("\u00ad", "");
 
 /** The page with all its tags, without raw text. Undefined: it is too deep; parsing stops at that depth. */

@@ -16,7 +16,7 @@ interface HtmlTable extends Element {
   querySelector(selector: string): Element | null;
 }
 
-/** A table that contains another arranges parts of a page, and so does one of a single row or column with headings. */
+/** A table of a single row or column that has one of these arranges parts of a page. */
 const HEADINGS = "h1, h2, h3, h4, h5, h6";
 /** A longer value is in the first of the rows that its cell spans alone. In characters. */
 const MAX_REPEATED = 200;
@@ -36,6 +36,7 @@ export function tables(turndown: TurndownService): void {
   });
   turndown.addRule("table", {
     filter: "table",
+    // Cast: turndown's type of a node lacks the table's rows.
     replacement: (content, node) => `\n\n${markdownOf(node as unknown as HtmlTable, contentOf) ?? content}\n\n`,
   });
 }
@@ -47,7 +48,7 @@ interface Row {
   readonly values: string[];
 }
 
-/** Undefined: the cells are no table of values, but parts of the page, to be shown one after the other. */
+/** Undefined: the cells are not values but parts of the page, as in a table that contains another, and are shown one after the other. */
 function markdownOf(table: HtmlTable, contentOf: (element: Element) => string): string | undefined {
   const all = Array.from(table.rows, rowOf);
   const rows = all.filter(({ cells }) => cells.length > 0);
@@ -82,6 +83,7 @@ function addValues(rows: readonly Row[], i: number, contentOf: (cell: Element) =
     // A cell of a row above may span this one.
     while (values[column] !== undefined) column += 1;
     const columns = Math.min(spanOf(cell, "colspan"), MAX_COLUMN_SPAN);
+    // A heading in a cell is shown as its text.
     const content = contentOf(cell).replace(/^#+ /gm, "");
     const spanned = rows.slice(i, i + spanOf(cell, "rowspan")).filter((one) => one.section === section);
     for (const [j, row] of spanned.entries()) {

@@ -12,7 +12,7 @@ export type TaskKind = (typeof KINDS)[number];
 const TRAIN = { first: 1, count: 2400 };
 const RARE_HOUSES = { first: 10_001, count: 2400 };
 const RARE_HOUSE_LEVEL = 3;
-/** In level 3, one task of so many is about a house. */
+/** In level 3, one in this many tasks is about a house. */
 const RARITY = 8;
 /** Villages that no other questions or demonstrations of tally are about. */
 const HELD_OUT = { first: 300_001, count: 400 };
