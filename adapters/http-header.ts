@@ -1,6 +1,5 @@
 /**
- * @file Checks a header before it is sent: if HTTP does not allow its value, the error of `fetch` repeats the value, which may be a secret. Also
- * reads Retry-After.
+ * @file Checks a header before it is sent: if HTTP does not allow its value, the error of `fetch` repeats the value, which may be a secret.
  */
 
 /** Whether HTTP allows a header with this name and value. */
@@ -11,11 +10,4 @@ export function isHeader(name: string, value: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** The pause that a Retry-After header asks for, in seconds. The header has a number of seconds or a date; 0 if it is absent or has neither. */
-export function retryAfterSeconds(retryAfter: string | null | undefined): number {
-  const seconds = Number(retryAfter ?? 0);
-  if (Number.isFinite(seconds)) return Math.max(0, seconds);
-  return Math.max(0, (Date.parse(retryAfter ?? "") - Date.now()) / 1000 || 0);
 }

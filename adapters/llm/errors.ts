@@ -5,7 +5,7 @@
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
 import { errorChain, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
-import { retryAfterSeconds } from "../http-header.ts";
+import { retryAfterSeconds } from "../../core/retry-after.ts";
 import { ResponseTooLarge } from "../response-limit.ts";
 import { jsonOrUndefined } from "./json.ts";
 import { noAnswerIn } from "./no-answer.ts";
@@ -106,7 +106,12 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
   if (response.status === undefined) {
     return unavailable(`${name} does not answer (${reason}): check that the server runs, and its URL`);
   }
-  return failureOf(response, reason, endpoint, secondsOf(error.responseHeaders));
+  return failureOf(
+    response,
+    reason,
+    endpoint,
+    retryAfterSeconds((name) => error.responseHeaders?.[name]),
+  );
 }
 
 /** Whether an answer came, began or was withheld without token counts that can be read: its server may charge for it. */
@@ -228,12 +233,6 @@ export const refused = (message: string, status?: number) =>
   new EndpointFailure("endpoint-refused", message, { status });
 export const unavailable = (message: string, status?: number, afterSeconds = 0) =>
   new EndpointFailure("endpoint-unavailable", message, { status, afterSeconds });
-
-/** The pause that the server asks for, in seconds; 0 if it names none. `retry-after-ms`, which some servers send, is preferred to Retry-After. */
-function secondsOf(headers: Record<string, string> = {}): number {
-  const milliseconds = Number(headers["retry-after-ms"]);
-  return milliseconds > 0 ? milliseconds / 1000 : retryAfterSeconds(headers["retry-after"]);
-}
 
 /** One line, shortened. */
 function quote(text: string): string {

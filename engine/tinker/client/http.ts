@@ -5,6 +5,7 @@
 import { withAnySignal } from "../../../core/any-signal.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import { readAtMost } from "../../../core/read-at-most.ts";
+import { retryAfterSeconds } from "../../../core/retry-after.ts";
 import { Refusal } from "./messages.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -41,6 +42,7 @@ export interface RequestAttempt {
 }
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+/** Whatever pause the server asks for. */
 const MAXIMUM_RETRY_AFTER_SECONDS = 60;
 /** Measured after decompression. V8 has no longer strings, so a larger response could not be parsed. */
 const MAX_RESPONSE_BYTES = 2 ** 29;
@@ -106,7 +108,7 @@ async function readAnswer(response: Response, method: string, url: string): Prom
     throw new MgrpoError("endpoint-refused", `${method} ${url}: ${fault}`);
   }
   const text = new TextDecoder().decode(bytes);
-  if (response.ok) return { kind: "json", value: text === "" ? null : readJson(text, method, url) };
+  if (response.ok) return { kind: "json", value: method === "DELETE" ? null : readJson(text, method, url) };
   const detail = detailOf(text);
   const page = inOneLine(text).slice(0, 200) || "an empty body";
   const reason = detail === undefined ? (redirectOf(headers) ?? page) : inOneLine(detail);
@@ -116,7 +118,8 @@ async function readAnswer(response: Response, method: string, url: string): Prom
   const isPoll = url.endsWith("/retrieve_future");
   const isOutage = status === 429 || status >= 500 || (status === 408 && !isPoll);
   if (advice === "true" || (isOutage && advice !== "false")) {
-    throw new RetryableFailure(message, { afterSeconds: retryAfterSeconds(headers) });
+    const afterSeconds = retryAfterSeconds((name) => headers.get(name));
+    throw new RetryableFailure(message, { afterSeconds: Math.min(afterSeconds, MAXIMUM_RETRY_AFTER_SECONDS) });
   }
   return { kind: "refused", status, message, hasDetail: detail !== undefined };
 }
@@ -134,8 +137,8 @@ export function inOneLine(text: string): string {
 /** Python writes NaN and Infinity, which JSON does not have. */
 const NOT_FINITE = /[[,:]\s*-?(NaN|Infinity)\s*[\],}]/;
 
-/** A proxy may close a connection within a body whose length it has not sent. */
-const isCutOff = (text: string): boolean => /^\s*\{/.test(text) && !/\}\s*$/.test(text);
+/** Whether a body that is not JSON is the beginning of an object, or empty: a proxy may close a connection before the body's end. */
+const isCutOff = (text: string): boolean => /^\s*(\{|$)/.test(text);
 
 function readJson(text: string, method: string, url: string): unknown {
   try {
@@ -168,13 +171,6 @@ function detailOf(text: string): string | undefined {
 function redirectOf(headers: Headers): string | undefined {
   const location = headers.get("location");
   return location === null ? undefined : `it redirects to ${location}, which is not followed: correct the server's URL`;
-}
-
-/** Capped, whatever delay the server requests. */
-function retryAfterSeconds(headers: Headers): number {
-  const seconds = Number(headers.get("retry-after-ms") ?? Number.NaN) / 1000;
-  const requested = Number.isFinite(seconds) ? seconds : Number(headers.get("retry-after") ?? 0);
-  return Number.isFinite(requested) ? Math.min(Math.max(requested, 0), MAXIMUM_RETRY_AFTER_SECONDS) : 0;
 }
 
 /** undici puts the reason why a fetch failed into the cause of its error. */

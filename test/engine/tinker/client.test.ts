@@ -61,7 +61,11 @@ test.each<[string, string, (() => Fault)[]]>([
   ["409 with x-should-retry", "optim_step", [() => json({ detail: "locked" }, 409, { "x-should-retry": "true" })]],
   ["a hanging connection", "forward_backward", [() => "hang"]],
   ["a poll that hangs", "retrieve_future", [() => "hang"]],
-  ["a result that is cut off", "retrieve_future", [() => new Response('{"model_id": "mod')]],
+  [
+    "results that are cut off",
+    "retrieve_future",
+    ['{"model_id": "mod', '{"metrics": {}', ""].map((body) => () => new Response(body)),
+  ],
   ["a poll that a proxy refuses", "retrieve_future", [() => new Response("", { status: 400 })]],
   [
     "a future that is still pending",

@@ -11,8 +11,8 @@ import { parseJson } from "../../../../core/contracts/parse.ts";
 import { errorChain, isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { Clock } from "../../../../core/ports.ts";
 import { readAtMost } from "../../../../core/read-at-most.ts";
+import { retryAfterSeconds } from "../../../../core/retry-after.ts";
 import { toWellFormedJson } from "../../../../core/well-formed.ts";
-import { retryAfterSeconds } from "../../../http-header.ts";
 import type { Redact } from "../../../redact.ts";
 
 export interface BackendRequest<T> {
@@ -91,7 +91,6 @@ interface Received {
   readonly status: number;
   readonly type: string;
   readonly text: string;
-  /** Retry-After; 0 without it. */
   readonly pauseSeconds: number;
 }
 
@@ -111,7 +110,7 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
     return {
       status: response.status,
       type: response.headers.get("content-type") ?? "no content type",
-      pauseSeconds: retryAfterSeconds(response.headers.get("retry-after")),
+      pauseSeconds: retryAfterSeconds((name) => response.headers.get(name)),
       text: redact(await textOf(response)),
     };
   } catch (cause) {
