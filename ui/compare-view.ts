@@ -28,7 +28,7 @@ export type ComparedArm = z.infer<typeof ComparedArm>;
 
 export const CompareView = z.strictObject({
   arms: z.array(ComparedArm),
-  /** Why the runs' scores cannot be compared; null if they can. */
-  refusal: z.string().nullable(),
+  /** Of each suite whose scores cannot be compared, why. */
+  leftOut: z.array(z.string()),
 });
 export type CompareView = z.infer<typeof CompareView>;

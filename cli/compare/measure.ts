@@ -95,22 +95,29 @@ function suitesOf({ heldOut, steps }: EvaluatedRun): Suite[] {
     .map(({ suite, temperature }) => ({ suite, temperature }));
 }
 
-/** Scores are paired by question, so all runs must have been evaluated on the same questions. */
-export function refuseOtherQuestions(runs: readonly EvaluatedRun[]): void {
-  const asked = runs.flatMap(({ run, heldOut }) =>
-    heldOut.map(({ suite, questions }) => ({ run, suite, ids: questions.map(({ question }) => question).join("\n") })),
-  );
-  // A run may lack suites: one still in training has not been evaluated on those that come at its end.
+/**
+ * Suites on which runs were asked different questions -> why their scores cannot be compared: scores are paired by question. A run without a
+ * suite differs from none: one still in training has not been evaluated on those that come at its end.
+ */
+export function differingSuites(runs: readonly EvaluatedRun[]): Map<string, string> {
   const first = new Map<string, { readonly run: string; readonly ids: string }>();
-  for (const { run, suite, ids } of asked) {
-    const known = first.get(suite) ?? { run, ids };
-    first.set(suite, known);
-    if (known.ids === ids) continue;
-    throw new MgrpoError(
-      "config-invalid",
-      `suite ${suite}: runs '${known.run}' and '${run}' were asked different questions: give both the same questions: they must not depend on the seed or, for a benchmark, on tools and on \`questions\``,
-    );
+  const differing = new Map<string, string>();
+  for (const { run, heldOut } of runs) {
+    for (const { suite, questions } of heldOut) {
+      const ids = questions.map(({ question }) => question).join("\n");
+      const known = first.get(suite) ?? { run, ids };
+      first.set(suite, known);
+      if (known.ids === ids || differing.has(suite)) continue;
+      const fault = `runs '${known.run}' and '${run}' were asked different questions`;
+      const advice = "they must not depend on the seed or, for a benchmark, on tools and on `questions`";
+      differing.set(suite, `suite ${suite}: ${fault}: give both the same questions: ${advice}`);
+    }
   }
+  return differing;
+}
+
+export function refuseOtherQuestions(runs: readonly EvaluatedRun[]): void {
+  for (const reason of differingSuites(runs).values()) throw new MgrpoError("config-invalid", reason);
 }
 
 /**

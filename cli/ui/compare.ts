@@ -1,9 +1,8 @@
 /** @file The view of several runs compared: which of them are seeds of one arm, and the held-out scores of each arm. */
 import { basename } from "node:path";
-import { isMgrpoError } from "../../core/errors.ts";
 import type { CompareView } from "../../ui/compare-view.ts";
 import { differingSettings } from "../../ui/settings.ts";
-import { comparedSuites, type EvaluatedRun, measureArm, refuseOtherQuestions } from "../compare/measure.ts";
+import { comparedSuites, differingSuites, type EvaluatedRun, measureArm } from "../compare/measure.ts";
 import { readHeldOut } from "../local/held-out-rollouts.ts";
 import type { Source } from "../show/source.ts";
 import { cut } from "../terminal/flow.ts";
@@ -22,13 +21,13 @@ export async function compareView(sources: readonly Source[]): Promise<CompareVi
   const arms = await Promise.all(
     armsOf(sources).map(async ({ label, sources: own }) => ({ label, runs: await Promise.all(own.map(evaluatedRun)) })),
   );
-  const refusal = refusalOf(arms.flatMap(({ runs }) => runs));
+  const differing = differingSuites(arms.flatMap(({ runs }) => runs));
   const [first] = arms;
   return {
-    refusal: refusal ?? null,
+    leftOut: [...differing.values()],
     arms: arms.map(({ label, runs }) => {
       const compared = { label, runs, first: runs === first?.runs ? undefined : first?.runs };
-      const suites = refusal === undefined ? comparedSuites(runs) : [];
+      const suites = comparedSuites(runs).filter(({ suite }) => !differing.has(suite));
       const measured = suites.map((suite) => measureArm(compared, suite, "held-out", (question) => question));
       return { label, runs: runs.map(({ run }) => run), measured };
     }),
@@ -40,16 +39,6 @@ async function evaluatedRun({ config, evaluations, read }: Source): Promise<Eval
   const steps = Math.max(0, ...evaluations.map(({ team }) => team));
   const heldOut = evaluations.length === 0 ? [] : await read((store) => readHeldOut(store, config, steps, []));
   return { run: config.run, seed: config.seed, steps, heldOut };
-}
-
-function refusalOf(runs: readonly EvaluatedRun[]): string | undefined {
-  try {
-    refuseOtherQuestions(runs.filter(({ heldOut }) => heldOut.length > 0));
-    return undefined;
-  } catch (error) {
-    if (isMgrpoError(error, "config-invalid")) return error.message;
-    throw error;
-  }
 }
 
 /** The config without the settings that may differ within an arm: a comparison gives each seed its own token budget and number of steps. */

@@ -18,25 +18,36 @@ import { config, job } from "./records.ts";
 const QUESTIONS = ["q1", "q2", "q3", "q4"];
 
 /** A run whose untrained team answers `before` of the questions correctly, and its team after two steps `after`. */
-async function sourceOf(run: string, change: object, before: number, after: number, questions = QUESTIONS) {
-  const suites = [{ name: "sampled" }];
+async function sourceOf(run: string, change: object, before: number, after: number, asked = { sampled: QUESTIONS }) {
+  const suites = Object.keys(asked).map((name) => ({ name }));
   const own = RunConfig.parse({ ...config, run, steps: 2, evaluation: { suites }, ...change });
   const store = memoryStore();
-  const suite = own.evaluation.suites[0] ?? expect.fail();
   const evaluations = [];
-  for (const [team, correct] of [
-    [0, before],
-    [2, after],
-  ] as const) {
-    const record = { ...job("sampled", team, correct), run, n: questions.length };
-    const { interval, ...flat } = record;
-    await store.table.insert(tableKeys.job(run, record.job), { ...flat, interval: { ...interval } });
-    const scores = questions.map((question, i) => ({ question, kind: "hop1", n: 1, correct: i < correct ? 1 : 0 }));
-    const score = { n: record.n, correct, runs: record.runs, interval };
-    const result = { run, job: record.job, team, suite: "sampled", lost: [], ...score, questions: scores, seconds: 1 };
-    const bytes = new TextEncoder().encode(JSON.stringify(result));
-    await store.objects.commit(objectKeys.evaluation(run, record.job), bytes);
-    evaluations.push(evaluationOf(suite, record));
+  for (const suite of own.evaluation.suites) {
+    const questions = Object.entries(asked).find(([name]) => name === suite.name)?.[1] ?? [];
+    for (const [team, correct] of [
+      [0, before],
+      [2, after],
+    ] as const) {
+      const record = { ...job(suite.name, team, correct), run, n: questions.length };
+      const { interval, ...flat } = record;
+      await store.table.insert(tableKeys.job(run, record.job), { ...flat, interval: { ...interval } });
+      const scores = questions.map((question, i) => ({ question, kind: "hop1", n: 1, correct: i < correct ? 1 : 0 }));
+      const score = { n: record.n, correct, runs: record.runs, interval };
+      const result = {
+        run,
+        job: record.job,
+        team,
+        suite: suite.name,
+        lost: [],
+        ...score,
+        questions: scores,
+        seconds: 1,
+      };
+      const bytes = new TextEncoder().encode(JSON.stringify(result));
+      await store.objects.commit(objectKeys.evaluation(run, record.job), bytes);
+      evaluations.push(evaluationOf(suite, record));
+    }
   }
   const source: Source = {
     ...{ config: own, state: "finished", reason: "", step: 2, evaluations, folder: "." },
@@ -57,7 +68,7 @@ test("seeds of one config are one arm; the differences are paired by seed and qu
     await sourceOf("b1", { seed: 1, ...otherRate }, 1, 4),
     await sourceOf("a1-again", { seed: 1 }, 1, 2),
   ]);
-  expect(CompareView.parse(view).refusal).toBeNull();
+  expect(CompareView.parse(view).leftOut).toEqual([]);
   expect(view.arms.map(({ label, runs }) => [label, runs])).toEqual([
     ["atlas mgrpo", ["a1", "a2"]],
     ["atlas mgrpo, agents.main.optimizer.learningRate=0.5", ["b1"]],
@@ -131,11 +142,16 @@ test("a recipe that is a folder is named without the folders above it, even if i
   expect(view.arms.map(({ label }) => label)).toEqual(["mine mgrpo"]);
 });
 
-test("runs that were asked different questions are not compared, and the refusal names them", async () => {
-  const others = QUESTIONS.map((id) => `other-${id}`);
-  const view = await compareView([await sourceOf("a1", {}, 1, 2), await sourceOf("b1", otherRate, 1, 2, others)]);
-  expect(view.refusal).toMatch(/'a1' and 'b1' were asked different questions/);
-  expect(view.arms.map(({ measured }) => measured)).toEqual([[], []]);
+test("a suite on which runs were asked different questions is left out, with a reason; the others are compared", async () => {
+  const asked = (sampled: string[]) => ({ sampled, fixed: QUESTIONS });
+  const view = await compareView([
+    await sourceOf("a1", {}, 1, 2, asked(QUESTIONS)),
+    await sourceOf("b1", otherRate, 1, 2, asked(QUESTIONS.map((id) => `other-${id}`))),
+  ]);
+  expect(view.leftOut).toEqual([
+    expect.stringMatching(/^suite sampled: runs 'a1' and 'b1' were asked different questions/),
+  ]);
+  expect(view.arms.map(({ measured }) => measured.map(({ suite }) => suite))).toEqual([["fixed"], ["fixed"]]);
 });
 
 /** A run with these rewards, whose steps take `seconds` and cost `usd` each. */

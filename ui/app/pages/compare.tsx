@@ -82,13 +82,19 @@ const COLUMNS = [
 ] as const;
 
 /** Each arm's scores on each suite: before and after training, the gain, and the difference from the first arm after training. */
-function ArmScores({ view: { arms, refusal } }: { readonly view: CompareView }) {
+function ArmScores({ view: { arms, leftOut } }: { readonly view: CompareView }) {
   const rows = arms.flatMap(({ label, runs, measured }) => measured.map((one) => ({ label, runs, ...one })));
   return (
     <section>
       <h2>Accuracy, in percent</h2>
-      {refusal !== null && <p class="warning">{refusal}</p>}
-      {refusal === null && rows.length === 0 && <p class="faint">No run was evaluated before and after training.</p>}
+      {leftOut.map((reason) => (
+        <p key={reason} class="warning">
+          {reason}
+        </p>
+      ))}
+      {leftOut.length === 0 && rows.length === 0 && (
+        <p class="faint">No run was evaluated before and after training.</p>
+      )}
       <Scroll label="accuracy" className={rows.length === 0 ? "none" : "dense"}>
         <table>
           <thead>
