@@ -58,11 +58,12 @@ export async function dev(recipeName: string, options: DevOptions): Promise<void
   const stage = `curriculum=${JSON.stringify([{ fromStep: 0, levels: [question.level] }])}`;
   const oneGroup = ["steps=1", "questionsPerStep=1", `rolloutsPerQuestion=${rollouts}`, "dynamicSampling={}", stage];
   const config = await pinModels(resolve(...oneGroup));
-  await makeMissingModels(recipeName, recipe, config);
+  const begins = () => true;
+  await makeMissingModels(recipeName, recipe, config, begins);
   const { findings, bases } = await preflight(config, {
     workers: "here",
     models: "read",
-    begins: () => true,
+    begins,
     checkStore: () => {},
   });
   findings.settle();

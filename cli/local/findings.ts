@@ -49,10 +49,15 @@ export class Findings {
     }
   }
 
-  /** Prints the notes and warnings, then throws the errors as one. */
+  /** Prints the notes and warnings, then throws the errors, if any, as one. */
   settle(): void {
     for (const message of this.#notes) console.error(`${colors.cyan("note:")} ${message}`);
     for (const message of this.#warnings) console.error(`${colors.yellow("warning:")} ${message}`);
+    this.throwErrors();
+  }
+
+  /** Throws the errors, if any, as one. */
+  throwErrors(): void {
     const [first, ...others] = this.#errors.values();
     if (!first) return;
     if (others.length === 0) throw first;

@@ -3,11 +3,19 @@ import { relative, resolve } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { BaseModel, Recipe } from "../../core/recipe.ts";
 import { hasModel, pretrain } from "../pretrain.ts";
+import { preflight, type Site } from "./preflight.ts";
 
-/** Makes the team's base models whose folders have no model. */
-export async function makeMissingModels(recipeName: string, recipe: Recipe, config: RunConfig): Promise<void> {
+/** Makes the team's base models whose folders have no model. That takes minutes, so everything else that a run needs is checked first. */
+export async function makeMissingModels(
+  recipeName: string,
+  recipe: Recipe,
+  config: RunConfig,
+  begins: Site["begins"],
+): Promise<void> {
   const missing = missingModels(recipe, config);
   if (missing.length === 0) return;
+  const { findings } = await preflight(config, { workers: "here", models: "stored", begins, checkStore: () => {} });
+  findings.throwErrors();
   const folders = missing.map(({ folder }) => relative(".", folder));
   console.error(`making ${folders.join(" and ")} from the recipe's demonstrations, once`);
   await pretrain(recipeName, { only: missing.map(({ folder }) => folder) });

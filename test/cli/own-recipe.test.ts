@@ -55,14 +55,17 @@ test("an exception in tools() while base models are made names the recipe's file
   expect(code).toBe(1);
 });
 
-test("compare makes the base models that the recipe describes", async () => {
+test("compare makes the base models that the recipe describes, once nothing else keeps its runs from starting", async () => {
   const team = createdTeam("project");
   const recipe = join(team, "recipe.ts");
   writeFileSync(recipe, readFileSync(recipe, "utf8").replaceAll(/tokens: [\d_]+/g, "tokens: 500"));
-  // A tracker without an address is refused, which ends the command once the models are made.
-  const { code, stderr } = await mgrpo(folder, "compare", team, "--arms", "mgrpo", "--set", 'track=["mlflow"]');
-  expect(stderr).toMatch(/making \S*models\/main and \S*models\/searcher from the recipe's demonstrations, once\n/);
-  expect(stderr).toMatch(/\nmgrpo: .*MLFLOW_TRACKING_URI.*\n$/);
+  const compare = (setting: string) => mgrpo(folder, "compare", team, "--arms", "mgrpo", "--set", setting);
+  const untracked = await compare('track=["mlflow"]');
+  expect([untracked.code, untracked.stderr]).toEqual([1, expect.stringMatching(/^mgrpo: .*MLFLOW_TRACKING_URI.*\n$/)]);
+  // A context that the models are too small for is refused, which ends the command once they are made.
+  const { code, stderr } = await compare("agents.main.limits.contextTokens=100000");
+  expect(stderr).toMatch(/^making \S*models\/main and \S*models\/searcher from the recipe's demonstrations, once\n/);
+  expect(stderr).toMatch(/\nmgrpo: .*contextTokens.*\n$/);
   expect(code).toBe(1);
   for (const agent of ["main", "searcher"])
     expect(existsSync(join(team, "models", agent, "model.safetensors"))).toBe(true);
