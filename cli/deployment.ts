@@ -10,7 +10,7 @@ import { type Deployment, parseDeployment } from "../core/contracts/deployment.t
 import { needsJudge } from "../core/contracts/evaluation-suite.ts";
 import { tableKeys } from "../core/contracts/keys.ts";
 import { isOpenAi } from "../core/contracts/language-model.ts";
-import { agentsOfPolicy, ownsPolicy } from "../core/contracts/shared-policy.ts";
+import { agentsOfPolicy } from "../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Table } from "../core/ports.ts";
 import { chosenBy } from "../core/training/resolve-config.ts";
@@ -86,13 +86,21 @@ const isInside = (path: string): boolean => !isAbsolute(path) && !path.startsWit
 /** The path with its links resolved: the working directory's path has none, but the one in MGRPO_PROJECT may. */
 const realpath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));
 
-/** Settings in the form of `--set` that give an agent the policy of its fleet, unless the user chose one or it shares another agent's policy. */
-export function fleetPolicies({ agents }: RunConfig, { fleets }: Deployment, set: readonly string[]): string[] {
+/**
+ * Settings in the form of `--set` that give an agent the policy of its fleet, unless the user chose one.
+ *
+ * @param owners the agents with a policy of their own.
+ */
+export function fleetPolicies(
+  owners: readonly string[],
+  { fleets }: Pick<Deployment, "fleets">,
+  set: readonly string[],
+): string[] {
   const chosen = chosenBy(set);
   return fleets.flatMap(({ agent, policy }) => {
     const path = `agents.${agent}.policy`;
-    const isOwn = agent in agents && ownsPolicy(agents, agent);
-    return policy === undefined || !isOwn || chosen(path) !== undefined ? [] : [`${path}=${policy}`];
+    const isDefault = policy !== undefined && owners.includes(agent) && chosen(path) === undefined;
+    return isDefault ? [`${path}=${policy}`] : [];
   });
 }
 

@@ -13,7 +13,7 @@ import { canonicalJson, parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import { differences } from "../core/training/differences.ts";
-import { resolveConfig } from "../core/training/resolve-config.ts";
+import { policiesOf, resolveConfig } from "../core/training/resolve-config.ts";
 import { type RaisedBudget, raisesBudget } from "../core/training/run-budget.ts";
 import { composeFunctions } from "../functions/compose.ts";
 import { openNamedRecipe } from "../recipes/registry.ts";
@@ -54,10 +54,10 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
   try {
     const run = options.run ?? (await freeName(store, recipe.name, arm, seed));
     const deployment = await readDeployment(store.table);
-    const choice = { run, seed, arm, set: settingsOf(options), recipe: recipeName };
-    const own = resolveConfig(recipe, choice);
-    const policies = deployment ? fleetPolicies(own, deployment, choice.set) : [];
-    const chosen = policies.length > 0 ? resolveConfig(recipe, { ...choice, set: [...policies, ...choice.set] }) : own;
+    const own = settingsOf(options);
+    // Before the config is checked: `optimizer=server` needs the fleet's policy.
+    const policies = deployment ? fleetPolicies(policiesOf(recipe, arm, own), deployment, own) : [];
+    const chosen = resolveConfig(recipe, { run, seed, arm, set: [...policies, ...own], recipe: recipeName });
     const key = objectKeys.config(run);
     const stored = await store.objects.get(key);
     const config = await pinModels(chosen, stored && parseJson(StartedModels, stored, `${key} in the store`));

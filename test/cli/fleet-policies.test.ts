@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { fleetPolicies, refuseKeylessJudge, refuseUnreachableServers } from "../../cli/deployment.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
+import { policiesOf, resolveConfig } from "../../core/training/resolve-config.ts";
 
 const POLICY = "tinker:http://127.0.0.1:8000";
 const deployment: Deployment = {
@@ -20,9 +21,24 @@ const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { mode
 const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents });
 
 test("the fleet's policy is the default for its agent; a policy that the user sets stays", () => {
-  expect(fleetPolicies(config, deployment, [])).toEqual([`agents.main.policy=${POLICY}`]);
-  expect(fleetPolicies(config, deployment, ["agents.main.model=x"])).toEqual([`agents.main.policy=${POLICY}`]);
-  expect(fleetPolicies(config, deployment, ["agents.main.policy=compiled"])).toEqual([]);
+  const owners = ["main", "searcher"];
+  expect(fleetPolicies(owners, deployment, [])).toEqual([`agents.main.policy=${POLICY}`]);
+  expect(fleetPolicies(owners, deployment, ["agents.main.model=x"])).toEqual([`agents.main.policy=${POLICY}`]);
+  expect(fleetPolicies(owners, deployment, ["agents.main.policy=compiled"])).toEqual([]);
+  expect(fleetPolicies(["searcher"], deployment, [])).toEqual([]);
+});
+
+test("an agent whose optimizer is its server's gets the fleet's policy, without which its config is refused", () => {
+  const recipe = { name: "mine", config: { steps: 1, agents } };
+  const choice = { run: "r", seed: 1, arm: "mgrpo" } as const;
+  const set = ["agents.main.lora={}", "agents.main.optimizer=server"];
+  expect(() => resolveConfig(recipe, { ...choice, set })).toThrow(/optimizer/);
+  const policies = fleetPolicies(policiesOf(recipe, "mgrpo", set), deployment, set);
+  expect(resolveConfig(recipe, { ...choice, set: [...policies, ...set] }).agents["main"]).toMatchObject({
+    policy: POLICY,
+    optimizer: { kind: "server" },
+  });
+  expect(policiesOf(recipe, "mgrpo", ["agents.searcher.policy=of:main"])).toEqual(["main"]);
 });
 
 test("evaluations of an agent on a fleet's server are refused at launch", () => {
