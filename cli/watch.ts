@@ -25,7 +25,7 @@ import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import { resolveConfig } from "../core/training/resolve-config.ts";
 import { completeCheckpoints, fingerprintOf, watchedJobId } from "../core/training/watched-checkpoints.ts";
 import { sha256 } from "../engine/hash.ts";
-import { openRecipe } from "../recipes/registry.ts";
+import { openNamedRecipe, openRecipe } from "../recipes/registry.ts";
 import { refuseSettingsOfTraining } from "./evaluation-config.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/base-models.ts";
 import { EVALUATION_RUN, evaluateInFolder, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
@@ -238,7 +238,7 @@ async function teamConfig({ recipe: name, arm, seed, agent, models, set }: Watch
   refuseSettingsOfTraining(set, "--team: set");
   const modelSettings = Object.entries(models).map(([other, model]) => `agents.${other}.model=${model}`);
   const settings = ["budget={}", ...set, ...modelSettings, "steps=1"];
-  const recipe = await openRecipe(name);
+  const recipe = await openNamedRecipe(name);
   const config = await pinModels(
     resolveConfig(recipe, { run: EVALUATION_RUN, recipe: name, arm, seed, set: settings }),
   );

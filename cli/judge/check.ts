@@ -13,7 +13,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { agreementOf, areClose, scoreAgreementOf } from "../../core/training/agreement.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
-import { openRecipe } from "../../recipes/registry.ts";
+import { openNamedRecipe } from "../../recipes/registry.ts";
 import { readText } from "../local/run-folder.ts";
 import { type AnswerLabel, readLabels, type WorkLabel } from "./labels.ts";
 import { type JudgeCheck, printJudgeCheck } from "./print.ts";
@@ -145,7 +145,7 @@ function reasonOf({ score, votes = [] }: Verdict): string {
 /** The judge of the recipe's config with `--judge` and `--set judge.…` applied. */
 async function judgeOf({ recipe: name, judge, set }: JudgeOptions): Promise<JudgeConfig> {
   const chosen = judge === undefined ? set : [...set, `judge.model=${judge}`];
-  const recipe = await openRecipe(name);
+  const recipe = await openNamedRecipe(name);
   const config = resolveConfig(recipe, { run: "judge", recipe: name, arm: "mgrpo", seed: 1, set: chosen });
   if (config.judge) return config.judge;
   throw new MgrpoError(

@@ -1,7 +1,7 @@
 /** @file `mgrpo eval --watch`: its team file may not set what only training reads; its live line. */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { progressText, watch } from "../../cli/watch.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
 
@@ -13,6 +13,19 @@ test("a setting that only training reads is refused in the team file", async () 
   writeFileSync(file, JSON.stringify(team));
   await expect(watch("inbox", { team: file, every: 1, results: join(folder, "watched") })).rejects.toThrow(
     "--team: set agents.searcher.temperature=0.5 changes only training: leave it out; a suite has its own",
+  );
+});
+
+test("a recipe's name in the team file that is also that of a folder with a recipe is refused", async () => {
+  const file = join(folder, "shared-name.json");
+  writeFileSync(file, JSON.stringify({ recipe: "atlas", agent: "main" }));
+  mkdirSync(join(folder, "atlas"));
+  writeFileSync(join(folder, "atlas/recipe.mjs"), "export const recipe = { name: 'mine', config() {} };");
+  vi.spyOn(process, "cwd").mockReturnValue(folder);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const watching = watch("inbox", { team: file, every: 1, results: join(folder, "watched") });
+  await expect(watching).rejects.toThrow(
+    /^recipe 'atlas' is one that comes with mgrpo, but there is also .*: write \.\/atlas for yours/,
   );
 });
 
