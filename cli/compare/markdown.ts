@@ -90,7 +90,8 @@ const EXPLANATION = `- With the same seed, every arm samples as many tokens in t
   its steps, whichever is larger. So no arm asks harder questions or is evaluated earlier because it takes more steps.
 - Brackets are 95% intervals. For arms they come from a bootstrap over seeds and questions, paired by question where two things are
   compared (\`core/training/bootstrap.ts\`): a question for which one of the two has no counted answer is left out of their difference.
-  From one seed they say nothing about other seeds. For a run they are Wilson intervals over its questions.
+  From one seed they say nothing about other seeds. For a run they are Wilson intervals over its questions; n is the number of its
+  answers, without those that were lost.
 - Where all resamples are equal, as for an arm whose answers are all correct or all wrong, they show no spread. A share then has a
   Wilson interval over its questions, as a run has, and a difference extends to both sides by Wilson's upper bound for a share of 0.
 - A difference is significant if its interval does not contain 0. Of many differences that are really 0, about one in
@@ -167,5 +168,5 @@ function difference(estimate: Measured["gain"] | undefined): string {
 
 function runShare(measured: ArmResult["runs"][number]["evaluations"][number]["before"] | undefined): string {
   const { n, correct, interval } = measured ?? { n: 0, correct: 0, interval: { low: 0, high: 0 } };
-  return n === 0 ? "-" : `${points(correct / n)} [${points(interval.low)}, ${points(interval.high)}]`;
+  return n === 0 ? "-" : `${points(correct / n)} [${points(interval.low)}, ${points(interval.high)}], n = ${n}`;
 }

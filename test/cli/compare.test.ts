@@ -221,7 +221,7 @@ test("an arm without runs has no scores, rather than zeros", () => {
   expect(empty).toMatchObject({ runs: [], heldOut: [], caseStudies: [], kinds: [] });
 });
 
-test("the page has the command, the commits and machine, unfinished runs, scores, a case study, and every run", () => {
+test("the page has the command, the commits and machine, unfinished runs, scores, a case study, and every run with its number of answers", () => {
   const page = drawMarkdown(comparison, [["Picture", "held-out.svg"]]);
   for (const text of [
     "`cmd`",
@@ -232,6 +232,7 @@ test("the page has the command, the commits and machine, unfinished runs, scores
     "87.5 [",
     "-50.0 [",
     "care",
+    "], n = 8 |",
   ])
     expect(page).toContain(text);
   for (const run of ["a1", "a2", "b2"]) expect(page).toContain(`| ${run} |`);
