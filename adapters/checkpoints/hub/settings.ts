@@ -7,6 +7,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { HttpUrl } from "../../../core/contracts/http-url.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { Environment } from "../../../core/ports.ts";
 
@@ -23,7 +24,7 @@ const OFFICIAL = "https://huggingface.co";
 
 /**
  * The token is HF_TOKEN or HUGGING_FACE_HUB_TOKEN, else what `hf auth login` saved. Throws `config-invalid` for a value that is not a token,
- * or for a token file that cannot be read.
+ * for a token file that cannot be read, or for an HF_ENDPOINT that is no address or has a password.
  */
 export function hubSettings(environment: Environment = process.env): HubSettings {
   const path = (...names: string[]) => {
@@ -32,11 +33,21 @@ export function hubSettings(environment: Environment = process.env): HubSettings
   };
   const home = path("HF_HOME") ?? join(path("XDG_CACHE_HOME") ?? join(homedir(), ".cache"), "huggingface");
   return {
-    url: (environment["HF_ENDPOINT"] || OFFICIAL).replace(/\/+$/, ""),
+    url: urlOf(environment),
     cache: path("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE") ?? join(home, "hub"),
     token: tokenOf(environment, path("HF_TOKEN_PATH") ?? join(home, "token")),
     offlineBy: offlineBy(environment),
   };
+}
+
+/** The message does not repeat the address, which may contain a password. `fetch` sends no request to such an address. */
+function urlOf({ HF_ENDPOINT: endpoint }: Environment): string {
+  const url = endpoint || OFFICIAL;
+  if (HttpUrl.safeParse(url).success) return url.replace(/\/+$/, "");
+  throw new MgrpoError(
+    "config-invalid",
+    "HF_ENDPOINT must be an http or https address without a user name or password: correct it; a mirror's token goes into HF_TOKEN",
+  );
 }
 
 function tokenOf(environment: Environment, saved: string): string | undefined {
