@@ -8,6 +8,7 @@ import { setMaxListeners } from "node:events";
 import { getPriority, setPriority } from "node:os";
 import { parseArgs } from "node:util";
 import * as z from "zod";
+import { HttpUrl } from "../core/contracts/http-url.ts";
 import { AgentName, RunName } from "../core/contracts/names.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { WorkerRole } from "../core/contracts/records.ts";
@@ -48,7 +49,7 @@ const Arguments = z
     fleet: AgentName.optional(),
     host: z.string().min(1),
     port: z.coerce.number().int().min(0).max(65535),
-    url: z.url({ protocol: /^https?$/ }).optional(),
+    url: HttpUrl.optional(),
   })
   .refine(({ host, url }) => url !== undefined || !ANY_ADDRESS.includes(host), {
     path: ["host"],

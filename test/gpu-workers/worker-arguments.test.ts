@@ -10,3 +10,12 @@ test.each(["--fleet main --roles eval", "--fleet main --run r", "--run r"])("%s 
   expect(status).toBe(1);
   expect(stderr).toMatch(/"code":"config-invalid".*with --run and --agent, or a fleet of the deployment, with --fleet/);
 });
+
+test("a URL with a password is refused: no worker could call it, and records and messages would repeat it", () => {
+  const given = "--run r --agent main --url http://user:secret@proxy.lan";
+  const command = [fileURLToPath(builtModule("gpu-workers/worker")), ...given.split(" ")];
+  const { status, stderr } = spawnSync(process.execPath, command, { encoding: "utf8" });
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/"error":"arguments of the worker: url: must not contain a user name or password"/);
+  expect(stderr).not.toContain("secret");
+});
