@@ -16,6 +16,7 @@ import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { toWellFormedJson } from "../../core/well-formed.ts";
+import { redactJson } from "../redact.ts";
 import { EndpointFailure, mayBeCharged, refused, translateEndpointError, unavailable } from "./errors.ts";
 import type { Endpoint } from "./provider.ts";
 import { usageOf } from "./usage.ts";
@@ -104,7 +105,7 @@ async function once(
     const model = await endpoint.model();
     abortSignal.throwIfAborted();
     isSent = true;
-    return await model.doGenerate({ ...toWellFormedJson(request), abortSignal });
+    return redactJson(endpoint.redact, await model.doGenerate({ ...toWellFormedJson(request), abortSignal }));
   } catch (error) {
     if (isSent && (abortSignal.aborted || mayBeCharged(error))) onUnknownUsage();
     if (signal?.aborted) throw error;

@@ -95,7 +95,8 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
     const message = `${name} gave no answer: its content filter may have blocked the prompt or the answer`;
     return new EndpointFailure("endpoint-refused", message, { contentRefusal: "filtered", ...noAnswer });
   }
-  if (InvalidResponseDataError.isInstance(error)) return refused(`${name} gave no answer: ${quote(error.message)}`);
+  if (InvalidResponseDataError.isInstance(error))
+    return refused(`${name} gave no answer: ${quote(redact(error.message))}`);
   if (!APICallError.isInstance(error)) {
     const text = error instanceof Error ? error.message : String(error);
     if (/credential/i.test(text)) return refused(`${name}: ${endpoint.credentialAdvice} (${quote(redact(text))})`);

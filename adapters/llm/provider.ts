@@ -1,8 +1,9 @@
-/** @file Opens the AI SDK's model for a spec. Its key comes from the environment and is kept out of messages. */
+/** @file Opens the AI SDK's model for a spec. Its key comes from the environment and is kept out of messages and answers. */
 import type { LanguageModelV3 } from "@ai-sdk/provider";
 import { isOpenAi, type LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Environment } from "../../core/ports.ts";
+import { type Redact, redactor } from "../redact.ts";
 import { withinLimit } from "../response-limit.ts";
 import { rewriteArguments } from "./written-arguments.ts";
 
@@ -13,8 +14,8 @@ export interface Endpoint {
   readonly name: string;
   /** What to do if the server refuses the credentials, as a clause. */
   readonly credentialAdvice: string;
-  /** Replaces the key in a text from the server. */
-  redact(text: string): string;
+  /** Replaces the key in what the server sends. */
+  readonly redact: Redact;
 }
 
 /** Throws `config-invalid` if the key's environment variable is unset or blank, or if Bedrock has no region. */
@@ -26,7 +27,7 @@ export function openEndpoint(spec: LanguageModelSpec, environment: Environment):
   if (variable && !key) {
     throw new MgrpoError("config-invalid", `${name}: the environment variable ${variable} holds no key: set it`);
   }
-  const redact = (text: string) => (key ? text.replaceAll(key, "[key]") : text);
+  const redact = redactor(key ? [key] : []);
   if (spec.provider === "bedrock") {
     const credentials = variable ? `the key in ${variable}` : "the AWS credentials (AWS_PROFILE, or AWS_ACCESS_KEY_ID)";
     return {
