@@ -3,7 +3,7 @@ import type { LanguageModelV3 } from "@ai-sdk/provider";
 import { isOpenAi, type LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Environment } from "../../core/ports.ts";
-import { type Redact, redactor } from "../redact.ts";
+import { type Redact, redactor } from "../../core/redact.ts";
 import { withinLimit } from "../response-limit.ts";
 import { rewriteArguments } from "./written-arguments.ts";
 

@@ -8,9 +8,9 @@ import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
+import { redactor } from "../../core/redact.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { clip } from "../../core/well-formed.ts";
-import { redactor } from "../redact.ts";
 import { requestTracker } from "./request.ts";
 
 export interface MlflowOptions {

@@ -6,9 +6,9 @@
 import { createHash } from "node:crypto";
 import { MgrpoError } from "../../core/errors.ts";
 import { type Span, type SpanAttributes, spansOf, type TracedRollout } from "../../core/monitoring/spans.ts";
+import { redactor } from "../../core/redact.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { toWellFormed } from "../../core/well-formed.ts";
-import { redactor } from "../redact.ts";
 import { ExportTraceRequest } from "./otlp-request.ts";
 import { type RejectedSpans, rejectedSpans } from "./otlp-response.ts";
 import { requestTracker, type TrackerResponse } from "./request.ts";

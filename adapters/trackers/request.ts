@@ -5,7 +5,7 @@
 import { withAnySignal } from "../../core/any-signal.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { readAtMost } from "../../core/read-at-most.ts";
-import { redactor } from "../redact.ts";
+import { redactor } from "../../core/redact.ts";
 
 export interface TrackerRequest {
   /** For messages: `MLflow at http://…`. */

@@ -10,7 +10,7 @@ import { parse } from "../../../core/contracts/parse.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import type { LanguageModel, Tool } from "../../../core/ports.ts";
 import type { OpenedTools, ToolsOpening } from "../../../core/recipe.ts";
-import { type Redact, redactor } from "../../redact.ts";
+import { type Redact, redactor } from "../../../core/redact.ts";
 import { openReader, type Reader } from "../documents/reader.ts";
 import { type Backends, openBackends } from "./external/backend.ts";
 import { allowanceOf, openRunBudget, type RunBudget } from "./external/budget.ts";

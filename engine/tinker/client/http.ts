@@ -1,10 +1,11 @@
 /**
  * @file One attempt at an HTTP request to a Tinker server: its response is final, or the attempt is worth a retry. The API key is sent
- * only over TLS or to this machine, never to the target of a redirect, and appears in no error message.
+ * only over TLS or to this machine, never to the target of a redirect, and appears in no error message, even if the server repeats it.
  */
 import { withAnySignal } from "../../../core/any-signal.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import { readAtMost } from "../../../core/read-at-most.ts";
+import { type Redact, redactor } from "../../../core/redact.ts";
 import { retryAfterSeconds } from "../../../core/retry-after.ts";
 import { Refusal } from "./messages.ts";
 
@@ -41,6 +42,7 @@ export interface RequestAttempt {
   readonly signal: AbortSignal | undefined;
 }
 
+const KEY_HEADER = "x-api-key";
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 /** Whatever pause the server asks for. */
 const MAXIMUM_RETRY_AFTER_SECONDS = 60;
@@ -55,10 +57,11 @@ const MAX_RESPONSE_BYTES = 2 ** 29;
 export async function attemptRequest(fetch: Fetch, attempt: RequestAttempt): Promise<HttpAnswer> {
   const { method, url, init, timeoutSeconds, signal } = attempt;
   const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
+  const redact = redactor([new Headers(init.headers).get(KEY_HEADER) ?? ""]);
   try {
     return await withAnySignal([signal, timeout], async (either) => {
       const response = await fetch(url, { ...init, method, redirect: "manual", signal: either });
-      return readAnswer(response, method, url);
+      return readAnswer(response, method, url, redact);
     });
   } catch (cause) {
     if (signal?.aborted || cause instanceof MgrpoError || cause instanceof RetryableFailure) throw cause;
@@ -75,7 +78,7 @@ const HEADER_VALUE = /^[ -~]*$/;
 /** Body and headers of one logical call; all its attempts share the idempotency key. */
 export function requestInit(body: object | undefined, apiKey: string | undefined): RequestInit {
   const headers: Record<string, string> = { "x-idempotency-key": crypto.randomUUID() };
-  if (apiKey !== undefined) headers["x-api-key"] = headerValue(apiKey);
+  if (apiKey !== undefined) headers[KEY_HEADER] = headerValue(apiKey);
   if (body === undefined) return { headers };
   return { headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) };
 }
@@ -100,18 +103,18 @@ export function jsonOf(answer: HttpAnswer): unknown {
   throw new MgrpoError("endpoint-refused", answer.message, { evidence: answer.status });
 }
 
-async function readAnswer(response: Response, method: string, url: string): Promise<HttpAnswer> {
+async function readAnswer(response: Response, method: string, url: string, redact: Redact): Promise<HttpAnswer> {
   const { status, headers } = response;
   const bytes = await readAtMost(response.body, MAX_RESPONSE_BYTES);
   if (!bytes) {
     const fault = `the response has more than ${MAX_RESPONSE_BYTES} bytes: is this a Tinker server?`;
     throw new MgrpoError("endpoint-refused", `${method} ${url}: ${fault}`);
   }
-  const text = new TextDecoder().decode(bytes);
+  const text = redact(new TextDecoder().decode(bytes));
   if (response.ok) return { kind: "json", value: method === "DELETE" ? null : readJson(text, method, url) };
   const detail = detailOf(text);
   const page = inOneLine(text).slice(0, 200) || "an empty body";
-  const reason = detail === undefined ? (redirectOf(headers) ?? page) : inOneLine(detail);
+  const reason = detail === undefined ? (redirectOf(headers, redact) ?? page) : inOneLine(detail);
   const message = `${method} ${url} answered ${status}: ${reason}`;
   const advice = headers.get("x-should-retry");
   // A poll gets status 408 while its future is pending.
@@ -168,9 +171,11 @@ function detailOf(text: string): string | undefined {
   return typeof detail === "string" ? detail : detail.map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ");
 }
 
-function redirectOf(headers: Headers): string | undefined {
+function redirectOf(headers: Headers, redact: Redact): string | undefined {
   const location = headers.get("location");
-  return location === null ? undefined : `it redirects to ${location}, which is not followed: correct the server's URL`;
+  return location === null
+    ? undefined
+    : `it redirects to ${redact(location)}, which is not followed: correct the server's URL`;
 }
 
 /** undici puts the reason why a fetch failed into the cause of its error. */

@@ -285,13 +285,13 @@ test.each([
   ["https://tinker.example/services/prod", "tml-secret", "check TINKER_API_KEY"],
   ["http://127.0.0.1:8000", "tml-secret", "check TINKER_API_KEY"],
   ["http://gpu1:8000", null, "the key was not sent, as it goes only over https or to this machine: use https"],
-])("the key is sent only over https or to this machine: %s gets %s", async (baseUrl, key, advice) => {
+])("the key goes only over https or to this machine, and into no error: %s gets %s", async (baseUrl, key, advice) => {
   const { server, client } = open({ baseUrl, apiKey: "tml-secret" });
   await client.capabilities();
   expect(server.calls[0]?.headers.get("x-api-key")).toBe(key);
-  server.injectFaults(() => json({ detail: "who are you" }, 403));
+  server.injectFaults(({ headers }) => json({ detail: `unknown: ${headers.get("x-api-key")}` }, 403));
   const message = await client.capabilities().catch(String);
-  expect(message).toContain(`answered 403: who are you: ${advice}`);
+  expect(message).toContain(`answered 403: unknown: ${key && "***"}: ${advice}`);
   expect(message).not.toContain("secret");
 });
 

@@ -11,9 +11,9 @@ import { parseJson } from "../../../../core/contracts/parse.ts";
 import { errorChain, isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
 import type { Clock } from "../../../../core/ports.ts";
 import { readAtMost } from "../../../../core/read-at-most.ts";
+import type { Redact } from "../../../../core/redact.ts";
 import { retryAfterSeconds } from "../../../../core/retry-after.ts";
 import { toWellFormedJson } from "../../../../core/well-formed.ts";
-import type { Redact } from "../../../redact.ts";
 
 export interface BackendRequest<T> {
   /** For messages: `Serper`. */

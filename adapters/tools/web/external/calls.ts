@@ -9,7 +9,7 @@
  */
 import type { TokenBucket } from "limiter";
 import type { z } from "zod";
-import { type Redact, redactError, redactJson } from "../../../redact.ts";
+import { type Redact, redactError, redactJson } from "../../../../core/redact.ts";
 import type { LeakageGuard } from "../visit/leakage.ts";
 import { type Backends, openTokenBucket } from "./backend.ts";
 import type { RunBudget } from "./budget.ts";

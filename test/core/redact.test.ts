@@ -1,6 +1,6 @@
 /** @file Secrets are removed from texts, in each form in which backends write them, and from errors. */
 import { expect, test } from "vitest";
-import { redactError, redactor } from "../../adapters/redact.ts";
+import { redactError, redactor } from "../../core/redact.ts";
 
 const KEY = 'k+y/9Zq3"vX=';
 

@@ -1,7 +1,8 @@
 /**
  * @file Removes secrets from what backends send. Some backends repeat what they were sent: in an error, a response, or a tool's description.
  * The tools of a run share one redactor, which knows the value of every environment variable that their settings name; a tracker's knows the
- * headers that it sends. A text is redacted before it is cut, stored, shown to an agent, or thrown.
+ * headers that it sends; that of a model's API or of a Tinker server knows the key. A text is redacted before it is cut, stored, shown to an
+ * agent, or thrown.
  */
 export type Redact = (text: string) => string;
 
