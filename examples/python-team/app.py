@@ -25,7 +25,9 @@ from openai import OpenAI
 
 PORT = 8787
 WINDOW_SECONDS = 300
-SECRET = os.environ["MGRPO_RUNNER_SECRET"].encode()
+SECRET = os.environ.get("MGRPO_RUNNER_SECRET", "").encode()
+if len(SECRET) < 16:
+    sys.exit("MGRPO_RUNNER_SECRET: set it to at least 16 characters, here and for the workers")
 
 
 # ---------------------------------------------------------------- the app
