@@ -5,6 +5,7 @@ import type { StepSummary } from "../core/monitoring/step-summary.ts";
 import { heldOutShare } from "../core/monitoring/team-evaluation.ts";
 import type { Store } from "../core/ports.ts";
 import { allRuns } from "../core/training/run-list.ts";
+import type { DamagedRun } from "../ui/views.ts";
 import { modelsOf } from "./local/base-models.ts";
 import { type LiveRun, readLive } from "./local/live.ts";
 import { withRunStore } from "./local/open-store.ts";
@@ -29,20 +30,13 @@ export type RunsTableRow = Pick<
     readonly usd: number | null;
   };
 
-/** A run whose records cannot be read. */
-export interface DamagedRow {
-  readonly run: string;
-  readonly state: "damaged";
-  readonly reason: string;
-}
-
 /** If the store cannot be read, the rows of this folder come with the failure. */
-export async function readRows(): Promise<{ rows: (RunsTableRow | DamagedRow)[]; failure?: MgrpoError }> {
+export async function readRows(): Promise<{ rows: (RunsTableRow | DamagedRun)[]; failure?: MgrpoError }> {
   const [stored, local] = await Promise.all([readStoredRows(), Promise.all(runNames().map(localRow))]);
   return { ...stored, rows: [...local, ...stored.rows] };
 }
 
-async function readStoredRows(): Promise<{ rows: (RunsTableRow | DamagedRow)[]; failure?: MgrpoError }> {
+async function readStoredRows(): Promise<{ rows: (RunsTableRow | DamagedRun)[]; failure?: MgrpoError }> {
   try {
     if (!namesStore()) return { rows: [] };
     return { rows: await withNamedStore(storedRows) };
@@ -52,7 +46,7 @@ async function readStoredRows(): Promise<{ rows: (RunsTableRow | DamagedRow)[]; 
   }
 }
 
-async function localRow(name: string): Promise<RunsTableRow | DamagedRow> {
+async function localRow(name: string): Promise<RunsTableRow | DamagedRun> {
   try {
     const folder = runFolder(name);
     const { environment: _secret, ...status } = readStatus(folder);
@@ -84,13 +78,13 @@ async function localLive(
 }
 
 /** One damaged run must not hide the others. */
-function damaged(run: string, error: unknown): DamagedRow {
+function damaged(run: string, error: unknown): DamagedRun {
   if (!isMgrpoError(error, "record-damaged", "config-invalid", "not-found")) throw error;
   return { run, state: "damaged", reason: error.message };
 }
 
-async function storedRows(store: Store): Promise<(RunsTableRow | DamagedRow)[]> {
-  const rows: (RunsTableRow | DamagedRow)[] = [];
+async function storedRows(store: Store): Promise<(RunsTableRow | DamagedRun)[]> {
+  const rows: (RunsTableRow | DamagedRun)[] = [];
   for (const run of await allRuns(store.table))
     rows.push(await storedRow(store, run).catch((error: unknown) => damaged(run, error)));
   return rows;

@@ -2,7 +2,8 @@
 import colors from "picocolors";
 import { MgrpoError } from "../core/errors.ts";
 import { openBookEvaluations } from "../core/monitoring/team-evaluation.ts";
-import { type DamagedRow, type RunsTableRow, readRows } from "./run-rows.ts";
+import type { DamagedRun } from "../ui/views.ts";
+import { type RunsTableRow, readRows } from "./run-rows.ts";
 import { clean } from "./terminal/clean.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
 import { MGRPO } from "./terminal/name.ts";
@@ -18,7 +19,7 @@ export async function listRuns(): Promise<void> {
   throw new MgrpoError(code, `${scope}${message}`, { cause: failure, retryable });
 }
 
-function print(rows: readonly (RunsTableRow | DamagedRow)[], isComplete: boolean): void {
+function print(rows: readonly (RunsTableRow | DamagedRun)[], isComplete: boolean): void {
   if (!process.stdout.isTTY) {
     for (const row of rows) console.log(JSON.stringify(row));
     return;
@@ -35,7 +36,7 @@ const progress = (run: RunsTableRow) => [
 ];
 
 /** Why the run was halted or cannot be read; otherwise its stall; otherwise what it waits for. */
-const about = (row: RunsTableRow | DamagedRow): string =>
+const about = (row: RunsTableRow | DamagedRun): string =>
   clean(row.state === "damaged" ? row.reason : row.reason || (row.stall ?? row.wait ?? ""));
 
 /** Held-out accuracy before and after training, the latter with its interval. */
@@ -48,7 +49,7 @@ function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: Runs
 const TITLES = ["run", "state", "step", "held-out", "time", "cost", ""];
 
 /** A table if the terminal is wide enough; otherwise several lines per run. The state determines the color. */
-function tableLines(rows: readonly (RunsTableRow | DamagedRow)[]): string[] {
+function tableLines(rows: readonly (RunsTableRow | DamagedRun)[]): string[] {
   // A folder that someone else made may have any name.
   const table = rows.map((row) => [
     clean(row.run),

@@ -17,8 +17,9 @@ import { canonicalJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { fromPortable, toPortable } from "../core/portable-error.ts";
 import type { Rewards, VerdictContext } from "../core/ports.ts";
+import type { RewardsOpening } from "../core/recipe.ts";
 import { isBundled, openRewards } from "./rewards.ts";
-import type { FromRewards, RewardsCall, RewardsSource, ToRewards } from "./rewards-protocol.ts";
+import type { FromRewards, RewardsCall, ToRewards } from "./rewards-protocol.ts";
 
 /** The longest time that the rewards may take to open. */
 const OPEN_SECONDS = 60;
@@ -34,7 +35,7 @@ const IDLE_SECONDS = 60;
  * under the same run name. `thread`: the built rewards-thread.ts; on Lambda, the copy in the compiled project.
  */
 export function isolatedRewards(
-  environment: RewardsSource["environment"],
+  environment: RewardsOpening["environment"],
   thread = builtModule("recipes/rewards-thread"),
 ): (config: RunConfig) => Promise<Rewards> {
   const opened = new Map<string, Promise<Rewards>>();
@@ -50,12 +51,12 @@ export function isolatedRewards(
 
 /** The rewards of one config. Starts a thread when a call finds none. */
 class IsolatedRewards {
-  readonly #source: RewardsSource;
+  readonly #source: RewardsOpening;
   readonly #module: URL;
   /** Undefined: none has started, or the last one has ended or is being terminated. */
   #thread: RewardsThread | undefined;
 
-  constructor(source: RewardsSource, module: URL) {
+  constructor(source: RewardsOpening, module: URL) {
     this.#source = source;
     this.#module = module;
   }
@@ -107,7 +108,7 @@ class RewardsThread {
   readonly #pending = new Map<number, PendingCall>();
   #idleTimer: NodeJS.Timeout | undefined;
 
-  constructor(module: URL, source: RewardsSource, onEnding: (thread: RewardsThread) => void) {
+  constructor(module: URL, source: RewardsOpening, onEnding: (thread: RewardsThread) => void) {
     this.#onEnding = onEnding;
     this.#worker = new Worker(module, { execArgv: [], workerData: source });
     this.opened = new Promise((resolve, reject) => {

@@ -1,15 +1,8 @@
 /** @file Messages between a process and the thread that runs the rewards of a user's recipe (isolated-rewards.ts). */
-import type { RunConfig } from "../core/contracts/config.ts";
 import type { Conversation } from "../core/contracts/conversation.ts";
 import type { Judgment } from "../core/contracts/judge.ts";
 import type { Question } from "../core/contracts/question.ts";
 import type { PortableError } from "../core/portable-error.ts";
-
-/** What the thread starts with. */
-export interface RewardsSource {
-  readonly config: RunConfig;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-}
 
 /** One call of the user's code. */
 export type RewardsCall =

@@ -2,8 +2,9 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { fromPortable, toPortable } from "../core/portable-error.ts";
 import type { Rewards, VerdictContext } from "../core/ports.ts";
+import type { RewardsOpening } from "../core/recipe.ts";
 import { openRewards } from "./rewards.ts";
-import type { FromRewards, RewardsCall, RewardsSource, ToRewards } from "./rewards-protocol.ts";
+import type { FromRewards, RewardsCall, ToRewards } from "./rewards-protocol.ts";
 
 const port = parentPort;
 if (!port) throw new Error("recipes/rewards-thread.ts runs as a worker thread only");
@@ -14,7 +15,7 @@ const aborts = new Map<number, AbortController>();
 const reservations = new Map<number, { resolve: () => void; reject: (error: Error) => void }>();
 let nextReservation = 0;
 
-async function start({ config, environment }: RewardsSource): Promise<void> {
+async function start({ config, environment }: RewardsOpening): Promise<void> {
   let rewards: Rewards;
   try {
     rewards = await openRewards(config, environment);
@@ -68,4 +69,4 @@ function settleReservation({ reservation, error }: ToRewards & { kind: "reserved
   else waiting?.resolve();
 }
 
-await start(workerData as RewardsSource);
+await start(workerData as RewardsOpening);

@@ -16,6 +16,7 @@
 import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import type { StoreWrites } from "../../core/contracts/store-writes.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CloudHandlers, Store } from "../../core/ports.ts";
 import { silenceNodeVersionWarning } from "../aws/clients.ts";
@@ -35,7 +36,7 @@ import type { S3Services } from "./s3/routes.ts";
 import { createS3Server } from "./s3/server.ts";
 import { openSignatureVerifier, type Service } from "./signature.ts";
 import { storageFault } from "./storage-faults.ts";
-import { openTableServer, type TableServer, type TableWrites } from "./table-server.ts";
+import { openTableServer, type TableServer } from "./table-server.ts";
 import { startTicks } from "./ticks.ts";
 
 const NAMES = { table: "mgrpo", bucket: "mgrpo" };
@@ -69,7 +70,7 @@ export interface LocalCloud {
   /** The same store, for this process. */
   readonly direct: Store;
   /** DynamoDB writes of all callers since the start. */
-  writes(): TableWrites;
+  writes(): StoreWrites;
   close(): Promise<void>;
 }
 

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { StoreWrites } from "../../core/contracts/store-writes.ts";
 import { expressionFault } from "../aws/limits.ts";
 import { AuthenticationError, type AuthenticationFault, type VerifyRequest } from "./authentication.ts";
 import type { DiskSpace } from "./disk-space.ts";
@@ -30,20 +31,12 @@ const FAULT_NAMES: Record<AuthenticationFault, string> = {
   mismatch: "InvalidSignatureException",
 };
 
-/** Writes of all callers since the cloud started. One that fails in the database counts as 1 unit; one refused earlier is not counted. */
-export interface TableWrites {
-  readonly requests: number;
-  /** Of the requests' JSON. */
-  readonly bytes: number;
-  /** Write capacity units. */
-  readonly units: number;
-}
-
 export interface TableServer {
   readonly server: Server;
   /** A call by this process, without HTTP or a signature. Rejects as the SDK does, with an error whose name is the API's error code. */
   call(operation: string, input: object): Promise<JsonBody>;
-  writes(): TableWrites;
+  /** Of all callers since the cloud started. One that fails in the database counts as 1 unit; one refused earlier is not counted. */
+  writes(): StoreWrites;
   /** To be called after the server has stopped. */
   close(): Promise<void>;
 }
@@ -79,7 +72,7 @@ export async function openTableServer(
 class MeteredTable {
   readonly #database: TableDatabase;
   readonly #space: DiskSpace;
-  writes: TableWrites = { requests: 0, bytes: 0, units: 0 };
+  writes: StoreWrites = { requests: 0, bytes: 0, units: 0 };
 
   constructor(database: TableDatabase, space: DiskSpace) {
     this.#database = database;

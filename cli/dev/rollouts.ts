@@ -8,7 +8,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import type { GroupRecord } from "../../core/contracts/records.ts";
-import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
+import type { Outcome } from "../../core/contracts/rollout.ts";
 import { DELEGATE } from "../../core/conversation/toolbox.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { recordScores } from "../../core/training/writes.ts";
@@ -23,21 +23,15 @@ import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
 import { trainingSampling } from "../../gpu-workers/rollouts/sampling.ts";
 import { reportingStrays, toolStray } from "../../gpu-workers/stray-rejections.ts";
 import type { Tree } from "../../ui/views.ts";
-import { readInvocations } from "../conversations.ts";
+import { readInvocations, type StoredRollout } from "../conversations.ts";
 import type { Bases } from "../local/base-models.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
 import { readGroups, readRun, readStep } from "../local/read-records.ts";
 import { loadTrees } from "../show/load.ts";
 
-/** One rollout of the group. */
-export interface TriedRollout {
-  readonly outcome: Outcome;
-  readonly invocations: ReadonlyMap<string, Invocation>;
-}
-
 export interface TriedGroup {
   readonly group: GroupRecord;
-  readonly rollouts: readonly TriedRollout[];
+  readonly rollouts: readonly StoredRollout[];
   /** The group as `show` draws it. */
   readonly trees: readonly Tree[];
   /** Agent -> the tools that it was offered. */

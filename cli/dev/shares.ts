@@ -11,7 +11,8 @@ import {
 import { hasGradient, lossTerms } from "../../core/mgrpo/batch.ts";
 import { sum } from "../../core/statistics.ts";
 import { entropyCoefficientAt } from "../../core/training/entropy-schedule.ts";
-import type { TriedGroup, TriedRollout } from "./rollouts.ts";
+import type { StoredRollout } from "../conversations.ts";
+import type { TriedGroup } from "./rollouts.ts";
 
 export interface AgentShare {
   readonly agent: string;
@@ -57,13 +58,13 @@ export function agentShares(
 }
 
 /** Branches in which the main agent generated something. */
-const mainBranches = ({ outcome }: TriedRollout): AnyTrajectory[] =>
+const mainBranches = ({ outcome }: StoredRollout): AnyTrajectory[] =>
   outcome.status === "finished" ? mainTrajectories(outcome).filter((one) => sampledTokens(one) > 0) : [];
 
-const subBranches = ({ invocations }: TriedRollout, agent: string): AnyTrajectory[] =>
+const subBranches = ({ invocations }: StoredRollout, agent: string): AnyTrajectory[] =>
   [...invocations.values()].filter(({ request }) => request.agent === agent).map(({ trajectory }) => trajectory);
 
-function mainUnits(group: GroupRecord, rollouts: readonly TriedRollout[]): Unit[] {
+function mainUnits(group: GroupRecord, rollouts: readonly StoredRollout[]): Unit[] {
   return rollouts.flatMap(({ outcome }, k) => {
     const score = group.rollouts[k];
     if (!score || "excluded" in score || outcome.status === "failed") return [];
@@ -73,7 +74,7 @@ function mainUnits(group: GroupRecord, rollouts: readonly TriedRollout[]): Unit[
 
 const tokensOf = (outcome: FinishedOutcome) => sum(mainTrajectories(outcome).map(sampledTokens));
 
-function subUnits(group: GroupRecord, rollouts: readonly TriedRollout[], agent: string): Unit[] {
+function subUnits(group: GroupRecord, rollouts: readonly StoredRollout[], agent: string): Unit[] {
   return rollouts.flatMap(({ invocations }, k) => {
     const score = group.rollouts[k];
     if (!score || "excluded" in score) return [];

@@ -3,8 +3,9 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { BranchCounts } from "../../core/contracts/rollout.ts";
 import { hasSignal } from "../../core/mgrpo/batch.ts";
+import type { StoredRollout } from "../conversations.ts";
 import { counted } from "../terminal/columns.ts";
-import type { TriedGroup, TriedRollout } from "./rollouts.ts";
+import type { TriedGroup } from "./rollouts.ts";
 import type { AgentShare } from "./shares.ts";
 
 /** Lines of an error's stack that are shown. */
@@ -104,7 +105,7 @@ function agentWarnings(config: TriedTeam, { agent, trained, branches }: AgentSha
   return warnings.flatMap(([holds, text]) => (holds ? [text] : []));
 }
 
-function conversationsOf({ outcome, invocations }: TriedRollout, agent: string, main: string): Conversation[] {
+function conversationsOf({ outcome, invocations }: StoredRollout, agent: string, main: string): Conversation[] {
   if (agent === main) return outcome.status === "finished" ? [outcome.conversation] : [];
   return [...invocations.values()]
     .filter(({ request }) => request.agent === agent)
@@ -112,7 +113,7 @@ function conversationsOf({ outcome, invocations }: TriedRollout, agent: string, 
 }
 
 /** The records lack the text of an app's earlier main branches: an invocation is taken as a sign that there were calls. */
-const callsInBranches = (rollouts: readonly TriedRollout[], agent: string, main: string): boolean =>
+const callsInBranches = (rollouts: readonly StoredRollout[], agent: string, main: string): boolean =>
   agent === main &&
   rollouts.some(
     ({ outcome, invocations }) =>
@@ -120,7 +121,7 @@ const callsInBranches = (rollouts: readonly TriedRollout[], agent: string, main:
   );
 
 /** Sums over the rollouts that an app ran; undefined if none has counts of the agent. */
-function countsOf(rollouts: readonly TriedRollout[], agent: string): BranchCounts | undefined {
+function countsOf(rollouts: readonly StoredRollout[], agent: string): BranchCounts | undefined {
   const all = rollouts.flatMap(({ outcome }) => (outcome.status === "finished" && outcome.app?.counts[agent]) || []);
   if (all.length === 0) return undefined;
   const total = (of: keyof BranchCounts) => all.reduce((sum, counts) => sum + counts[of], 0);

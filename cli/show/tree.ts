@@ -5,7 +5,13 @@
 import { algorithmOf } from "../../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Question } from "../../core/contracts/question.ts";
-import type { AgentBatch, GroupRecord, RolloutScore, ScoredInvocation } from "../../core/contracts/records.ts";
+import type {
+  AgentBatch,
+  GroupRecord,
+  RolloutScore,
+  ScoredInvocation,
+  ScoredRollout,
+} from "../../core/contracts/records.ts";
 import { callPathOf, type Invocation, type Outcome } from "../../core/contracts/rollout.ts";
 import { latencyName, type TurnLatency } from "../../core/contracts/telemetry.ts";
 import { trajectoryWeights } from "../../core/mgrpo/batch.ts";
@@ -33,8 +39,6 @@ export interface RolloutParts {
   /** Of a rollout that an app ran: the texts of the main agent's branches, as far as they are known. */
   readonly branchTexts?: ReadonlyMap<number, TurnTexts>;
 }
-
-type Scored = Exclude<RolloutScore, { excluded: string }>;
 
 export function rolloutTree(parts: RolloutParts): Tree {
   const { outcome, group, index, question } = parts;
@@ -102,7 +106,7 @@ export function groupTree(
   note: string | undefined,
   children: readonly Tree[],
 ): Tree {
-  const scores = Object.values(group.rollouts).filter((score): score is Scored => !("excluded" in score));
+  const scores = Object.values(group.rollouts).filter((score): score is ScoredRollout => !("excluded" in score));
   const solved = scores.filter(({ correct }) => correct === 1).length;
   const finalized = group.finalized[config.main];
   return {
@@ -130,7 +134,7 @@ function noSignalTags(group: GroupRecord, config: Pick<RunConfig, "main" | "agen
 }
 
 /** A delegation with its reward R_S = b1*format + b2*correct + b3*expert (eq 5), its advantage (eq 12), and its turns. */
-function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: string): Tree | undefined {
+function invocationTree(parts: RolloutParts, scored: ScoredRollout | undefined, id: string): Tree | undefined {
   const found = parts.invocations.get(id);
   if (!found) return undefined;
   const { agent } = found.request;
@@ -148,7 +152,7 @@ function invocationTree(parts: RolloutParts, scored: Scored | undefined, id: str
 /** The advantage and weight of an invocation, or why it is not trained on: it is masked, or alignment dropped it. None if its agent is frozen. */
 function trainedTags(
   { config, group, index: rollout }: RolloutParts,
-  scored: Scored,
+  scored: ScoredRollout,
   score: ScoredInvocation,
   agent: string,
   index: number,
@@ -166,7 +170,7 @@ const MASKED = { true: "masked", caller: "reward unknown: a conversation that le
 function invocationTag(
   { config, invocations }: RolloutParts,
   { request, conversation }: Invocation,
-  scored: Scored,
+  scored: ScoredRollout,
   { reward, expert }: ScoredInvocation,
 ): Tag {
   const { subReward: b } = algorithmOf(config, request.agent);
@@ -195,7 +199,7 @@ function delegationTree(
 }
 
 /** R_M = a1*format + a2*correct (eq 4). */
-function mainTags({ config }: RolloutParts, scored: Scored): Tag[] {
+function mainTags({ config }: RolloutParts, scored: ScoredRollout): Tag[] {
   const { mainReward: a } = algorithmOf(config, config.main);
   return [
     scored.correct === 1

@@ -4,14 +4,14 @@ import { sharedPolicies } from "../../core/contracts/shared-policy.ts";
 import { describeStall, type StallDetector } from "../../core/monitoring/stall.ts";
 import { heldOutShare } from "../../core/monitoring/team-evaluation.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
-import type { AgentView, RunPulse, RunsView, RunView, WorkerView } from "../../ui/views.ts";
+import type { AgentView, DamagedRun, RunPulse, RunsView, RunView, WorkerView } from "../../ui/views.ts";
 import { modelsOf } from "../local/base-models.ts";
 import { readWait } from "../local/follow.ts";
 import { heartbeatAge, readListed } from "../local/live.ts";
 import { readRun, readSpending, readState } from "../local/read-records.ts";
 import { findRun, readStatus } from "../local/run-folder.ts";
 import { readStall } from "../local/stall.ts";
-import { type DamagedRow, type RunsTableRow, readRows } from "../run-rows.ts";
+import { type RunsTableRow, readRows } from "../run-rows.ts";
 import type { Source } from "../show/source.ts";
 import { runWarnings } from "../warnings.ts";
 
@@ -22,7 +22,7 @@ export async function runsView(): Promise<RunsView> {
   return { runs: shown.map(runRow), failure: failure?.message ?? null };
 }
 
-function runRow(row: RunsTableRow | DamagedRow): RunsView["runs"][number] {
+function runRow(row: RunsTableRow | DamagedRun): RunsView["runs"][number] {
   if (row.state === "damaged") return row;
   const { run, recipe, arm, seed, state, reason, step, steps, models, reward, heldOut, seconds = null } = row;
   const { usd, heartbeatSeconds, wait, stall } = row;
