@@ -12,10 +12,9 @@ import {
 } from "../../gpu-workers/invocations/signature.ts";
 import { responseFailure, TransientFailure, WorkerClient } from "../../gpu-workers/invocations/worker-client.ts";
 import { createLog } from "../../gpu-workers/log.ts";
-import { memoryStore } from "../fakes/memory-store.ts";
 import { closeProxies, freePort, type ProxySettings, startProxy } from "../fakes/proxies.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
-import { begin, openWorld, startWorker, TOKEN, withEvents } from "../fixtures/relay/world.ts";
+import { startRelay, TOKEN } from "../fixtures/relay/world.ts";
 
 const MINUTE = 60_000;
 const CALL: WorkerCall = { method: "PUT", path: "/invocations/abc?wait=5", body: '{"task":"look up amber"}' };
@@ -172,19 +171,10 @@ afterEach(closeProxies);
 
 /** Trains a run of one step to its end with the searcher behind a proxy. */
 async function trainThrough(options: ProxySettings) {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  const config = relayConfig({ steps: 1 });
-  await begin(store, functions, config);
+  const { memory, work } = await startRelay(relayConfig({ steps: 1 }));
   const behind = await freePort();
   const url = `${await startProxy(`http://127.0.0.1:${behind}`, options)}/`;
-  const never = new AbortController().signal;
-  await Promise.all([
-    startWorker(store, config.run, {}, never, log),
-    startWorker(store, config.run, { agent: "searcher", port: behind, url }, never, log),
-  ]);
+  await Promise.all([work(), work({ agent: "searcher", port: behind, url })]);
   return memory.objects;
 }
 

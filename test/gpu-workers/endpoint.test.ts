@@ -3,14 +3,12 @@ import { describe, expect, test } from "vitest";
 import { openConversationModel } from "../../adapters/llm/converse.ts";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { endpointOf } from "../../core/contracts/language-model.ts";
-import { createLog } from "../../gpu-workers/log.ts";
 import type { BackendOptions } from "../../gpu-workers/rollouts/backend.ts";
 import { endpointBackend } from "../../gpu-workers/rollouts/endpoint/backend.ts";
 import { callText, playAs, question, searchTool } from "../fakes/conversations.ts";
-import { memoryStore } from "../fakes/memory-store.ts";
 import { type ChatRequest, fails, type OpenAiServer, type Reply, says, serveOpenAi } from "../fakes/openai-server.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
-import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { recordsOf, startRelay } from "../fixtures/relay/world.ts";
 
 let server: OpenAiServer;
 
@@ -236,17 +234,9 @@ test("a run trains the main agent with a frozen searcher behind an API", async (
   const { agents } = relayConfig();
   const api = { ...agents["searcher"], policy: `openai:${server.url}`, model: "served", trained: false };
   const config = relayConfig({ steps: 2, agents: { ...agents, searcher: api } });
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  await begin(store, functions, config);
-  const never = new AbortController().signal;
+  const { memory, work } = await startRelay(config);
   const apiOf = (agent: AgentConfig) => openConversationModel(endpointOf(agent));
-  await Promise.all([
-    startWorker(store, config.run, {}, never, log),
-    startWorker(store, config.run, { agent: "searcher", roles: ["rollout"] }, never, log, { apiOf }),
-  ]);
+  await Promise.all([work(), work({ agent: "searcher", roles: ["rollout"] }, { apiOf })]);
   const { status, steps, weights } = await recordsOf(memory, config);
   expect(status).toBe("finished");
   expect(steps).toHaveLength(2);

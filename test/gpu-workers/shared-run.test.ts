@@ -5,26 +5,15 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { AgentRecord, GroupRecord, StepRecord } from "../../core/contracts/records.ts";
 import { Outcome } from "../../core/contracts/rollout.ts";
 import { summarizeStep } from "../../core/monitoring/step-summary.ts";
-import { createLog } from "../../gpu-workers/log.ts";
-import { memoryStore } from "../fakes/memory-store.ts";
 import { relayConfig, sharedRelayConfig } from "../fixtures/relay/start.ts";
-import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { recordsOf, startRelay } from "../fixtures/relay/world.ts";
 
 const suites = { evaluation: { suites: [{ name: "sampled", questions: 2 }] } };
 const shared = sharedRelayConfig(suites);
 
 async function runOnce(config = shared) {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  await begin(store, functions, config);
-  const never = new AbortController().signal;
-  await Promise.all([
-    startWorker(store, config.run, {}, never, log),
-    startWorker(store, config.run, { agent: "searcher" }, never, log),
-    startWorker(store, config.run, { agent: "*", roles: ["eval"] }, never, log),
-  ]);
+  const { memory, work } = await startRelay(config);
+  await Promise.all([work(), work({ agent: "searcher" }), work({ agent: "*", roles: ["eval"] })]);
   const read = async (key: string) => JSON.parse(new TextDecoder().decode(await memory.objects.get(key)));
   return { memory, read, records: await recordsOf(memory, config) };
 }

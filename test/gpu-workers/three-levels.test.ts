@@ -8,21 +8,14 @@ import { drawText } from "../../cli/show/text.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { callPathOf, Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import { subReward } from "../../core/mgrpo/reward.ts";
-import { createLog } from "../../gpu-workers/log.ts";
 import type { Tree } from "../../ui/views.ts";
-import { memoryStore } from "../fakes/memory-store.ts";
 import { levelsConfig, levelsEngine } from "../fixtures/relay/levels.ts";
-import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { recordsOf, startRelay } from "../fixtures/relay/world.ts";
 
 const config = levelsConfig({ rolloutsPerQuestion: 4, evaluation: { suites: [{ name: "all" }] } });
 
 async function run() {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  await begin(store, functions, config);
-  const never = new AbortController().signal;
+  const { memory, work } = await startRelay(config);
   const parts = { engineOf: () => levelsEngine };
   const workers = [
     { agent: "main" },
@@ -30,7 +23,7 @@ async function run() {
     { agent: "reader" },
     { agent: "*", roles: ["eval" as const] },
   ];
-  await Promise.all(workers.map((worker) => startWorker(store, config.run, worker, never, log, parts)));
+  await Promise.all(workers.map((worker) => work(worker, parts)));
   return { memory, records: await recordsOf(memory, config) };
 }
 

@@ -7,12 +7,10 @@ import { z } from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { Invocation } from "../../core/contracts/rollout.ts";
 import type { Tool } from "../../core/ports.ts";
-import { createLog } from "../../gpu-workers/log.ts";
 import { callText } from "../fakes/conversations.ts";
-import { memoryStore } from "../fakes/memory-store.ts";
 import { scriptedEngine } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
-import { begin, openWorld, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { startRelay } from "../fixtures/relay/world.ts";
 
 const config = relayConfig({
   steps: 1,
@@ -40,11 +38,7 @@ const searcher = scriptedEngine((conversation) =>
 );
 
 async function run(allowance?: { calls: number; microUsd: null }) {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  await begin(store, functions, config);
+  const { memory, work } = await startRelay(config);
   let lookups = 0;
   const lookup: Tool<{ word: string }> = {
     name: "lookup",
@@ -57,10 +51,9 @@ async function run(allowance?: { calls: number; microUsd: null }) {
     },
   };
   const parts = { tools: new Map([["lookup", lookup as Tool]]), ...(allowance && { allowance }) };
-  const never = new AbortController().signal;
   await Promise.all([
-    startWorker(store, config.run, { agent: "main" }, never, log, { ...parts, engineOf: () => main }),
-    startWorker(store, config.run, { agent: "searcher" }, never, log, { ...parts, engineOf: () => searcher }),
+    work({}, { ...parts, engineOf: () => main }),
+    work({ agent: "searcher" }, { ...parts, engineOf: () => searcher }),
   ]);
   const keys = memory.objects.keys().filter((key) => key.includes("/invocations/"));
   const invocations = await Promise.all(

@@ -2,11 +2,9 @@
 import { expect, test } from "vitest";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Rewards } from "../../core/ports.ts";
-import { createLog } from "../../gpu-workers/log.ts";
-import { memoryStore } from "../fakes/memory-store.ts";
 import { rewards } from "../fixtures/relay/rewards.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
-import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { recordsOf, startRelay } from "../fixtures/relay/world.ts";
 
 /** 1 for a turn that makes exactly one call, else 0. The last turn has no reward of its own. */
 const turnRewardsOf = ({ turns }: Conversation) =>
@@ -25,15 +23,8 @@ const byTurn: Rewards = {
 
 async function run(changes: object, judge: Rewards) {
   const config = relayConfig({ steps: 2, rolloutsPerQuestion: 4, ...changes });
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory, judge);
-  const store = withEvents(memory, () => functions, log);
-  await begin(store, functions, config);
-  const never = new AbortController().signal;
-  await Promise.all(
-    ["main", "searcher"].map((agent) => startWorker(store, config.run, { agent }, never, log).catch(() => {})),
-  );
+  const { memory, work } = await startRelay(config, { judge });
+  await Promise.all(["main", "searcher"].map((agent) => work({ agent }).catch(() => {})));
   return recordsOf(memory, config);
 }
 

@@ -11,14 +11,12 @@ import type { PolicyEngine } from "../../core/ports.ts";
 import { stream } from "../../core/random.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
-import { createLog } from "../../gpu-workers/log.ts";
 import { tinyCheckpoint } from "../engine/tiny.ts";
-import { memoryStore } from "../fakes/memory-store.ts";
 import { qwen3Files } from "../fixtures/qwen3.ts";
 import { baseFiles, scriptedEngine } from "../fixtures/relay/policy.ts";
 import { follows } from "../fixtures/relay/questions.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
-import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
+import { recordsOf, startRelay } from "../fixtures/relay/world.ts";
 import { wordLevelFiles } from "../fixtures/tokenizers.ts";
 
 const SUBS = ["searcher", "reader"] as const;
@@ -79,15 +77,10 @@ function llama(): ReadonlyMap<string, Uint8Array> {
 }
 
 async function run() {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  await begin(store, functions, config, (agent) => new Map(files[agent]));
-  const never = new AbortController().signal;
+  const { memory, work } = await startRelay(config, { filesOf: (agent) => new Map(files[agent]) });
   const engineOf = (policy: string) => (policy === "compiled" ? withForcedAnswers : main);
   const agents = ["main", ...SUBS];
-  await Promise.all(agents.map((agent) => startWorker(store, config.run, { agent }, never, log, { engineOf })));
+  await Promise.all(agents.map((agent) => work({ agent }, { engineOf })));
   const invocations = await Promise.all(
     memory.objects
       .keys()

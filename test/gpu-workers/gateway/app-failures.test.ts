@@ -8,28 +8,18 @@ import { MgrpoError } from "../../../core/errors.ts";
 import type { PolicyEngine } from "../../../core/ports.ts";
 import type { Rollout } from "../../../core/recipe.ts";
 import { recipeRunner } from "../../../gpu-workers/gateway/runners.ts";
-import { createLog } from "../../../gpu-workers/log.ts";
 import type { WorkerParts } from "../../../gpu-workers/worker-process.ts";
-import { memoryStore } from "../../fakes/memory-store.ts";
 import { complete, relayApp } from "../../fixtures/relay/app.ts";
 import { relayEngine } from "../../fixtures/relay/policy.ts";
 import { appConfig } from "../../fixtures/relay/start.ts";
-import { begin, openWorld, recordsOf, startWorker, withEvents } from "../../fixtures/relay/world.ts";
+import { recordsOf, startRelay } from "../../fixtures/relay/world.ts";
 
 const quick = { steps: 1, evaluation: { suites: [] } };
 
 async function runOnce(app: Rollout, changes: object = {}, searcher: Partial<WorkerParts> = {}) {
   const config = appConfig({ ...quick, ...changes });
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  await begin(store, functions, config);
-  const never = new AbortController().signal;
-  await Promise.allSettled([
-    startWorker(store, config.run, {}, never, log, { runner: recipeRunner(app) }),
-    startWorker(store, config.run, { agent: "searcher" }, never, log, searcher),
-  ]);
+  const { memory, work } = await startRelay(config);
+  await Promise.allSettled([work({}, { runner: recipeRunner(app) }), work({ agent: "searcher" }, searcher)]);
   const outcomes = await Promise.all(
     [0, 1].flatMap((group) =>
       [0, 1].map(async (rollout) => {

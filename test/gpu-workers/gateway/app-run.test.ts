@@ -4,27 +4,16 @@ import { objectKeys } from "../../../core/contracts/keys.ts";
 import { parseJson } from "../../../core/contracts/parse.ts";
 import { Invocation, Outcome } from "../../../core/contracts/rollout.ts";
 import { recipeRunner } from "../../../gpu-workers/gateway/runners.ts";
-import { createLog } from "../../../gpu-workers/log.ts";
-import { memoryStore } from "../../fakes/memory-store.ts";
 import { relayApp } from "../../fixtures/relay/app.ts";
 import { appConfig } from "../../fixtures/relay/start.ts";
-import { begin, openWorld, recordsOf, startWorker, withEvents } from "../../fixtures/relay/world.ts";
+import { recordsOf, startRelay } from "../../fixtures/relay/world.ts";
 
 const config = appConfig({ rolloutsPerQuestion: 6, evaluation: { suites: [{ name: "sampled" }] } });
 
 async function runOnce() {
-  const log = createLog(() => {});
-  const memory = memoryStore();
-  const { functions } = openWorld(memory);
-  const store = withEvents(memory, () => functions, log);
-  await begin(store, functions, config);
-  const never = new AbortController().signal;
+  const { memory, work } = await startRelay(config);
   const parts = { runner: recipeRunner(relayApp) };
-  await Promise.all([
-    startWorker(store, config.run, {}, never, log, parts),
-    startWorker(store, config.run, { agent: "searcher" }, never, log),
-    startWorker(store, config.run, { agent: "*", roles: ["eval"] }, never, log, parts),
-  ]);
+  await Promise.all([work({}, parts), work({ agent: "searcher" }), work({ agent: "*", roles: ["eval"] }, parts)]);
   return { records: await recordsOf(memory, config), memory };
 }
 
