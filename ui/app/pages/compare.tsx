@@ -11,7 +11,7 @@ import { AXES, type Axis, comparedCharts } from "../parts/comparison.ts";
 import { interval, percent } from "../parts/format.ts";
 import { Header } from "../parts/header.tsx";
 import { Notice } from "../parts/notice.tsx";
-import { Scroll } from "../parts/scroll.tsx";
+import { ScrollTable } from "../parts/scroll-table.tsx";
 import { server } from "../source.ts";
 
 const NO_ARMS: readonly ComparedArm[] = [];
@@ -95,34 +95,22 @@ function ArmScores({ view: { arms, leftOut } }: { readonly view: CompareView }) 
       {leftOut.length === 0 && rows.length === 0 && (
         <p class="faint">No run was evaluated before and after training.</p>
       )}
-      <Scroll label="accuracy" className={rows.length === 0 ? "none" : "dense"}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">arm</th>
-              <th scope="col">seeds</th>
-              <th scope="col">suite</th>
-              {COLUMNS.map(([key, title]) => (
-                <th key={key} scope="col">
-                  {title}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ label, runs, suite, ...measured }) => (
-              <tr key={`${label} ${suite}`}>
-                <td>{label}</td>
-                <td title={runs.join(", ")}>{runs.length}</td>
-                <td>{suite}</td>
-                {COLUMNS.map(([key, , isDifference]) => (
-                  <td key={key}>{cellOf(measured, key, isDifference)}</td>
-                ))}
-              </tr>
+      <ScrollTable
+        label="accuracy"
+        className={rows.length === 0 ? "none" : "dense"}
+        titles={["arm", "seeds", "suite", ...COLUMNS.map(([, title]) => title)]}
+      >
+        {rows.map(({ label, runs, suite, ...measured }) => (
+          <tr key={`${label} ${suite}`}>
+            <td>{label}</td>
+            <td title={runs.join(", ")}>{runs.length}</td>
+            <td>{suite}</td>
+            {COLUMNS.map(([key, , isDifference]) => (
+              <td key={key}>{cellOf(measured, key, isDifference)}</td>
             ))}
-          </tbody>
-        </table>
-      </Scroll>
+          </tr>
+        ))}
+      </ScrollTable>
       <p class={rows.length === 0 ? "none" : "faint"}>
         With 95% intervals over questions and seeds; for an arm of one seed, over questions alone. Differences are
         paired by seed and question.
@@ -169,32 +157,18 @@ function Evaluations({ runs }: { readonly runs: readonly RunView[] }) {
   return (
     <section>
       <h2>Evaluations by run</h2>
-      <Scroll label="evaluations">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">run</th>
-              {suites.map((suite) => (
-                <th key={suite} scope="col">
-                  {suite}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {runs.map((view) => (
-              <tr key={view.run}>
-                <td>
-                  <a href={`/runs/${view.run}`}>{view.run}</a>
-                </td>
-                {suites.map((suite) => (
-                  <td key={suite}>{firstAndNewest(view, suite)}</td>
-                ))}
-              </tr>
+      <ScrollTable label="evaluations" titles={["run", ...suites]}>
+        {runs.map((view) => (
+          <tr key={view.run}>
+            <td>
+              <a href={`/runs/${view.run}`}>{view.run}</a>
+            </td>
+            {suites.map((suite) => (
+              <td key={suite}>{firstAndNewest(view, suite)}</td>
             ))}
-          </tbody>
-        </table>
-      </Scroll>
+          </tr>
+        ))}
+      </ScrollTable>
       <p class="faint">First and newest evaluation, the latter with its 95% interval over questions.</p>
     </section>
   );
@@ -215,30 +189,20 @@ function Settings({ runs }: { readonly runs: readonly RunView[] }) {
     <section>
       <h2>Settings that differ</h2>
       {rows.length === 0 && <p class="faint">None.</p>}
-      <Scroll label="settings that differ" className={rows.length === 0 ? "none" : ""}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">setting</th>
-              {runs.map(({ run }) => (
-                <th key={run} scope="col">
-                  {run}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ path, values }) => (
-              <tr key={path}>
-                <td>{path}</td>
-                {values.map((value, i) => (
-                  <td key={runs[i]?.run}>{value}</td>
-                ))}
-              </tr>
+      <ScrollTable
+        label="settings that differ"
+        className={rows.length === 0 ? "none" : ""}
+        titles={["setting", ...runs.map(({ run }) => run)]}
+      >
+        {rows.map(({ path, values }) => (
+          <tr key={path}>
+            <td>{path}</td>
+            {values.map((value, i) => (
+              <td key={runs[i]?.run}>{value}</td>
             ))}
-          </tbody>
-        </table>
-      </Scroll>
+          </tr>
+        ))}
+      </ScrollTable>
     </section>
   );
 }

@@ -12,7 +12,7 @@ import { QuestionNote } from "../parts/note.tsx";
 import { noticeOf } from "../parts/notice.tsx";
 import { Pagination } from "../parts/pagination.tsx";
 import { questionScores } from "../parts/question-scores.ts";
-import { Scroll } from "../parts/scroll.tsx";
+import { ScrollTable } from "../parts/scroll-table.tsx";
 import { evaluationsRevisionOf } from "../run-loader.ts";
 
 const SHARE_BOUNDS: readonly [number, number] = [0, 1];
@@ -107,39 +107,27 @@ function Questions({ run, evaluations, prompts, notes, page, changeQuery }: Ques
       <p>
         {gained} got better, <b>{worse}</b> got worse{worse > 0 && "; those come first"}.
       </p>
-      <Scroll label="questions">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">question</th>
-              <th scope="col">kind</th>
-              {evaluations.map(({ team, job }) => (
-                <th key={job} scope="col">
-                  {team} {team === 1 ? "step" : "steps"}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.slice(page * QUESTIONS_PER_PAGE, (page + 1) * QUESTIONS_PER_PAGE).map(({ id, kind, shares }) => (
-              <tr key={id}>
-                <td>
-                  {prompts[id] ?? id}
-                  <QuestionNote note={notes[id] ?? null} />
-                </td>
-                <td class="faint">{kind}</td>
-                {shares.map((share, i) => (
-                  <td key={evaluations[i]?.job} class={share === null ? "" : share > 0.5 ? "good" : "bad"}>
-                    <a href={`/runs/${run}/evaluations/${evaluations[i]?.job}?question=${encodeURIComponent(id)}`}>
-                      {percent(share)}
-                    </a>
-                  </td>
-                ))}
-              </tr>
+      <ScrollTable
+        label="questions"
+        titles={["question", "kind", ...evaluations.map(({ team }) => `${team} ${team === 1 ? "step" : "steps"}`)]}
+      >
+        {rows.slice(page * QUESTIONS_PER_PAGE, (page + 1) * QUESTIONS_PER_PAGE).map(({ id, kind, shares }) => (
+          <tr key={id}>
+            <td>
+              {prompts[id] ?? id}
+              <QuestionNote note={notes[id] ?? null} />
+            </td>
+            <td class="faint">{kind}</td>
+            {shares.map((share, i) => (
+              <td key={evaluations[i]?.job} class={share === null ? "" : share > 0.5 ? "good" : "bad"}>
+                <a href={`/runs/${run}/evaluations/${evaluations[i]?.job}?question=${encodeURIComponent(id)}`}>
+                  {percent(share)}
+                </a>
+              </td>
             ))}
-          </tbody>
-        </table>
-      </Scroll>
+          </tr>
+        ))}
+      </ScrollTable>
       <Pagination
         page={page}
         pages={Math.ceil(rows.length / QUESTIONS_PER_PAGE)}

@@ -9,7 +9,7 @@ import { curvesOf } from "../parts/curves.ts";
 import { amount, dollars, duration, percent, shortModel, size } from "../parts/format.ts";
 import { RunHeader } from "../parts/header.tsx";
 import { noticeOf } from "../parts/notice.tsx";
-import { Scroll } from "../parts/scroll.tsx";
+import { ScrollTable } from "../parts/scroll-table.tsx";
 import { Timeline } from "../parts/timeline.tsx";
 
 export function RunPage() {
@@ -103,30 +103,17 @@ function Workers({ workers }: { readonly workers: readonly WorkerView[] }) {
   return (
     <section>
       <h2>Workers</h2>
-      <Scroll label="workers">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">worker</th>
-              <th scope="col">agent</th>
-              <th scope="col">roles</th>
-              <th scope="col">state</th>
-              <th scope="col">last heartbeat</th>
-            </tr>
-          </thead>
-          <tbody>
-            {workers.map(({ worker, agent, roles, state, silentSeconds }) => (
-              <tr key={worker}>
-                <td>{worker}</td>
-                <td>{agent}</td>
-                <td>{roles.join(", ")}</td>
-                <td>{state}</td>
-                <td>{silentSeconds === null ? "–" : `${duration(silentSeconds)} ago`}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+      <ScrollTable label="workers" titles={["worker", "agent", "roles", "state", "last heartbeat"]}>
+        {workers.map(({ worker, agent, roles, state, silentSeconds }) => (
+          <tr key={worker}>
+            <td>{worker}</td>
+            <td>{agent}</td>
+            <td>{roles.join(", ")}</td>
+            <td>{state}</td>
+            <td>{silentSeconds === null ? "–" : `${duration(silentSeconds)} ago`}</td>
+          </tr>
+        ))}
+      </ScrollTable>
     </section>
   );
 }
