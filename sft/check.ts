@@ -1,6 +1,7 @@
 /** @file Whether an agent could have had a conversation: turns are well-formed, calls are of tools it has, and each has its response. */
 import type { AgentConfig } from "../core/contracts/agent-config.ts";
 import { ToolCall } from "../core/contracts/conversation.ts";
+import { jsonOrUndefined } from "../core/contracts/parse.ts";
 import { parseTurn, STRAY_TAGS } from "../core/conversation/parse-turn.ts";
 import type { Toolbox } from "../core/conversation/toolbox.ts";
 import { invalidDemonstration, type MessagesLine, type PlacedDemonstration } from "./messages.ts";
@@ -71,13 +72,8 @@ function refuseLength(turns: readonly unknown[], { turns: maxTurns }: AgentConfi
   );
 }
 
-function isObject(text: string): boolean {
-  try {
-    return ToolCall.shape.arguments.safeParse(JSON.parse(text === "" ? "{}" : text)).success;
-  } catch {
-    return false;
-  }
-}
+const isObject = (text: string): boolean =>
+  ToolCall.shape.arguments.safeParse(jsonOrUndefined(text === "" ? "{}" : text)).success;
 
 /** Refuses a conversation without turns, or with a turn before the last that nothing responds to: a rollout would end there. */
 export function refuseDeadEnd({ demonstration: { turns }, where }: PlacedDemonstration): void {

@@ -1,6 +1,7 @@
 /** @file Reads benchmark files. An error is one line that names the file and, if a row is at fault, the row; it never quotes a question or an answer. */
 import { readFileSync } from "node:fs";
 import type * as z from "zod";
+import { jsonOrUndefined } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
 /** A row of a file. `row` counts from 1: in JSON Lines, it is the number of the line. */
@@ -36,25 +37,15 @@ export function readBenchmarkText(file: string, remedy = "docs/benchmarks.md say
 export function jsonRows(file: string, remedy?: string): BenchmarkRow[] {
   const text = readBenchmarkText(file, remedy);
   if (text.trimStart().startsWith("[")) {
-    const values: unknown = parseJson(text, () => {
-      throw new MgrpoError("benchmark-damaged", `${file}: it is not JSON`);
-    });
+    const values = jsonOrUndefined(text);
+    if (values === undefined) throw new MgrpoError("benchmark-damaged", `${file}: it is not JSON`);
     return (values as unknown[]).map((value, i) => ({ file, row: i + 1, value }));
   }
   return text.split("\n").flatMap((line, i): BenchmarkRow[] => {
     if (line.trim() === "") return [];
-    const value = parseJson(line, () => rejectRow({ file, row: i + 1 }, "it is not JSON"));
-    return [{ file, row: i + 1, value }];
+    const value = jsonOrUndefined(line);
+    return value === undefined ? rejectRow({ file, row: i + 1 }, "it is not JSON") : [{ file, row: i + 1, value }];
   });
-}
-
-function parseJson(text: string, failed: () => never): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The error of JSON.parse would quote the text.
-    return failed();
-  }
 }
 
 /** Parses every row. `benchmark`: the one expected, for the message about a missing column; undefined for custom questions. */

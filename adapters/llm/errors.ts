@@ -3,11 +3,11 @@
  * the key, even if the server repeats it, and contains only as much of the request as the server's quoted reason does.
  */
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
+import { jsonOrUndefined } from "../../core/contracts/parse.ts";
 import { errorChain, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { retryAfterSeconds } from "../../core/retry-after.ts";
 import { ResponseTooLarge } from "../response-limit.ts";
-import { jsonOrUndefined } from "./json.ts";
 import { noAnswerIn } from "./no-answer.ts";
 import type { Endpoint } from "./provider.ts";
 

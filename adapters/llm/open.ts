@@ -2,12 +2,11 @@
 import type { JSONSchema7, LanguageModelV3Prompt } from "@ai-sdk/provider";
 import * as z from "zod";
 import { LanguageModelSpec, type LanguageModelSpecInput } from "../../core/contracts/language-model.ts";
-import { parse } from "../../core/contracts/parse.ts";
+import { jsonOrUndefined, parse } from "../../core/contracts/parse.ts";
 import type { LanguageModel } from "../../core/language-model-ports.ts";
 import type { ChatMessage, Environment } from "../../core/ports.ts";
 import { requestCompletion } from "./ask.ts";
 import { EndpointFailure } from "./errors.ts";
-import { jsonOrUndefined } from "./json.ts";
 import { openEndpoint } from "./provider.ts";
 
 export interface OpenModelOptions {

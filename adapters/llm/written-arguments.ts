@@ -3,7 +3,7 @@
  * some versions of llama.cpp send an object, and a call of a tool without parameters may have no arguments at all.
  */
 import * as z from "zod";
-import { jsonOrUndefined } from "./json.ts";
+import { jsonOrUndefined } from "../../core/contracts/parse.ts";
 
 const CallWithArguments = z.looseObject({ function: z.looseObject({ name: z.string() }).transform(withArguments) });
 const CompletionWithCalls = z.looseObject({

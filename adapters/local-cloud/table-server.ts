@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { jsonOrUndefined } from "../../core/contracts/parse.ts";
 import type { StoreWrites } from "../../core/contracts/store-writes.ts";
 import { expressionFault } from "../aws/limits.ts";
 import { AuthenticationError, type AuthenticationFault, type VerifyRequest } from "./authentication.ts";
@@ -111,17 +112,11 @@ class MeteredTable {
 }
 
 function parseInput(json: string): JsonBody {
-  let input: unknown;
-  try {
-    input = JSON.parse(json);
-  } catch {
-    throw malformedInput();
-  }
-  if (typeof input !== "object" || input === null) throw malformedInput();
+  const input = jsonOrUndefined(json);
+  if (typeof input !== "object" || input === null)
+    throw apiError(400, "com.amazon.coral.service#SerializationException");
   return input as JsonBody;
 }
-
-const malformedInput = () => apiError(400, "com.amazon.coral.service#SerializationException");
 
 /** The write units of one table, or of all tables of a batch. */
 function unitsOf(capacity: unknown): number {

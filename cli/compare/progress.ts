@@ -4,6 +4,7 @@
  */
 import colors from "picocolors";
 import * as z from "zod";
+import { jsonOrUndefined } from "../../core/contracts/parse.ts";
 import { clean } from "../terminal/clean.ts";
 import { duration, percent } from "../terminal/columns.ts";
 import { openLiveText } from "../terminal/live-text.ts";
@@ -73,7 +74,7 @@ function liveLines(total: number, output: NodeJS.WriteStream): ComparisonDisplay
       draw();
     },
     line(run, line) {
-      const step = StepLine.safeParse(parsed(line)).data;
+      const step = StepLine.safeParse(jsonOrUndefined(line)).data;
       const at = running.get(run);
       if (!step || !at) return;
       at.text = `step ${step.step + 1}, ${percent(step.correct)} correct, ${duration((performance.now() - at.since) / 1000)}`;
@@ -95,12 +96,4 @@ function liveLines(total: number, output: NodeJS.WriteStream): ComparisonDisplay
     },
     print: (text) => output.write(`\n  ${text}\n`),
   };
-}
-
-function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }

@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url";
 import { builtModule } from "../../built-module.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
-import { parse } from "../../core/contracts/parse.ts";
+import { jsonOrUndefined, parse } from "../../core/contracts/parse.ts";
 import { WorkerRecord, type WorkerRole } from "../../core/contracts/records.ts";
 import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
 import type { Table } from "../../core/ports.ts";
@@ -287,10 +287,4 @@ function registeredAs({ path, start }: WorkerLog): string | undefined {
 }
 
 /** Empty for a line that is not JSON, such as most output of a recipe's tool. */
-function asObject(line: string): Record<string, unknown> {
-  try {
-    return Object(JSON.parse(line));
-  } catch {
-    return {};
-  }
-}
+const asObject = (line: string): Record<string, unknown> => Object(jsonOrUndefined(line));

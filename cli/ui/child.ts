@@ -8,6 +8,7 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { builtModule } from "../../built-module.ts";
+import { jsonOrUndefined } from "../../core/contracts/parse.ts";
 import { MGRPO } from "../terminal/name.ts";
 
 export interface Dashboard {
@@ -59,16 +60,10 @@ export function linkOf(
       clearTimeout(timer);
       resolve(link);
     };
-    createInterface({ input: child.stdout }).once("line", (line) => settle(linkIn(line)));
+    createInterface({ input: child.stdout }).once("line", (line) =>
+      settle(Serving.safeParse(jsonOrUndefined(line)).data?.link),
+    );
     child.once("exit", () => settle());
     child.once("error", () => settle());
   });
-}
-
-function linkIn(line: string): string | undefined {
-  try {
-    return Serving.safeParse(JSON.parse(line)).data?.link;
-  } catch {
-    return undefined;
-  }
 }

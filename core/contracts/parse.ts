@@ -113,6 +113,15 @@ export function parseJson<S extends z.ZodType>(
   return parse(schema, value, what, code);
 }
 
+/** For text that may be anything. Undefined: it is not JSON. The parser's error, which would quote the text, is dropped. */
+export function jsonOrUndefined(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Canonical JSON of a record: keys are sorted, so that equal records have equal hashes. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(sorted(value));

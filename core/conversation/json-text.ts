@@ -1,4 +1,5 @@
 /** @file JSON as text: numbers keep their digits, which a JavaScript number may not hold. */
+import { jsonOrUndefined } from "../contracts/parse.ts";
 
 const STRING = /"(?:[^"\\]|\\.)*"/;
 /** A string, whitespace, or a comma or colon. */
@@ -18,14 +19,7 @@ export function reformat(text: string, gap: "" | " "): string {
   });
 }
 
-export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
+export const isJson = (text: string): boolean => jsonOrUndefined(text) !== undefined;
 
 /**
  * The value of a member of a valid JSON object, verbatim. Undefined: there is none. Of repeated keys, the last counts, as in JSON.parse.

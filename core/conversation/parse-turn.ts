@@ -11,6 +11,7 @@
  */
 import type { z } from "zod";
 import { ToolCall } from "../contracts/conversation.ts";
+import { jsonOrUndefined } from "../contracts/parse.ts";
 import { MgrpoError } from "../errors.ts";
 import type { Toolbox } from "./toolbox.ts";
 
@@ -81,12 +82,8 @@ function blocksOf(text: string): { calls: string[]; answers: string[] } | { faul
 
 /** The call, or its fault. */
 function parseCall(body: string, parameters: ReadonlyMap<string, z.ZodType>): ToolCall | string {
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch {
-    return "the tool call is not JSON";
-  }
+  const value = jsonOrUndefined(body);
+  if (value === undefined) return "the tool call is not JSON";
   const call = ToolCall.safeParse(value);
   if (!call.success) return `the tool call has the wrong form: ${issuesOf(call.error)}`;
   const schema = parameters.get(call.data.name);

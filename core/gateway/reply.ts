@@ -5,6 +5,7 @@
  */
 import type { AppToolCall, TurnRequest } from "../contracts/app-chat.ts";
 import { ToolCall } from "../contracts/conversation.ts";
+import { jsonOrUndefined } from "../contracts/parse.ts";
 import { memberText, reformat } from "../conversation/json-text.ts";
 import { STRAY_TAGS } from "../conversation/parse-turn.ts";
 
@@ -66,14 +67,7 @@ export function splitThinking(turn: string): { thinking: string; text: string } 
     : { thinking: turn.slice(start + "<think>".length).trim(), text: turn.slice(0, start) };
 }
 
-function callIn(body: string): ToolCall | undefined {
-  try {
-    const call = ToolCall.safeParse(JSON.parse(body));
-    return call.success ? call.data : undefined;
-  } catch {
-    return undefined;
-  }
-}
+const callIn = (body: string): ToolCall | undefined => ToolCall.safeParse(jsonOrUndefined(body)).data;
 
 /** The answer in a text: the content of its only pair of `<answer>` tags; all of the text if it has none, or several. */
 export function answerIn(text: string): string {

@@ -4,7 +4,7 @@
  */
 import type { AppMessage, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import { type Conversation, ToolCall, type Turn } from "../../core/contracts/conversation.ts";
-import { canonicalJson } from "../../core/contracts/parse.ts";
+import { canonicalJson, jsonOrUndefined } from "../../core/contracts/parse.ts";
 import { messageIdentity } from "../../core/gateway/message-tree.ts";
 import { answerIn } from "../../core/gateway/reply.ts";
 import type { HostedAgent } from "../rollouts/agent.ts";
@@ -115,14 +115,8 @@ function turnOf({ thinking, text, calls }: TurnReply): Turn {
 }
 
 /** Arguments that the gateway sent are an object; those that an app wrote into its history may be any text. */
-function argumentsOf(text: string): ToolCall["arguments"] {
-  try {
-    const parsed = ToolCall.shape.arguments.safeParse(JSON.parse(text));
-    return parsed.success ? parsed.data : { text };
-  } catch {
-    return { text };
-  }
-}
+const argumentsOf = (text: string): ToolCall["arguments"] =>
+  ToolCall.shape.arguments.safeParse(jsonOrUndefined(text)).data ?? { text };
 
 function endOf({ messages }: TurnRequest, { text, stopReason }: TurnReply): Conversation {
   const prompt = taskOf(messages);

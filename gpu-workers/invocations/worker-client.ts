@@ -5,7 +5,7 @@
 
 import * as z from "zod";
 import { withAnySignal } from "../../core/any-signal.ts";
-import { parseJson } from "../../core/contracts/parse.ts";
+import { jsonOrUndefined, parseJson } from "../../core/contracts/parse.ts";
 import type { WorkerRecord } from "../../core/contracts/records.ts";
 import { InvocationReport } from "../../core/contracts/rollout.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
@@ -229,13 +229,7 @@ function withoutTls({ worker, url }: WorkerRecord, code: string): MgrpoError {
 
 /** The failure that the sub-agent's worker reports; undefined when a proxy answered instead. */
 function reportedFailure(text: string): MgrpoError | undefined {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const failure = ReportedFailure.safeParse(json);
+  const failure = ReportedFailure.safeParse(jsonOrUndefined(text));
   if (!failure.success) return undefined;
   const { code, message } = failure.data;
   const known = FORWARDED_CODES.find((forwarded) => forwarded === code) ?? "worker-unavailable";

@@ -1,5 +1,6 @@
 /** @file JSON inside a trace. Error messages quote none of it, because traces hold what users wrote. */
 import type * as z from "zod";
+import { jsonOrUndefined } from "../../core/contracts/parse.ts";
 import { MgrpoError } from "../../core/errors.ts";
 
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
@@ -8,14 +9,7 @@ export type JsonObject = Readonly<Record<string, JsonValue>>;
 /** Why one conversation cannot be imported. The message does not quote it, so that equal reasons can be counted. */
 export class Unusable extends Error {}
 
-/** Undefined: it is not JSON. The parser's error is dropped because it quotes the text. */
-export function jsonIn(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
-}
+export const jsonIn = (text: string) => jsonOrUndefined(text) as JsonValue | undefined;
 
 /** A line of a file that cannot be read ends the command. */
 export const unreadableTrace = (where: string, fault: string) =>

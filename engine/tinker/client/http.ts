@@ -3,6 +3,7 @@
  * only over TLS or to this machine, never to the target of a redirect, and appears in no error message, even if the server repeats it.
  */
 import { withAnySignal } from "../../../core/any-signal.ts";
+import { jsonOrUndefined } from "../../../core/contracts/parse.ts";
 import { MgrpoError } from "../../../core/errors.ts";
 import { readAtMost } from "../../../core/read-at-most.ts";
 import { type Redact, redactor } from "../../../core/redact.ts";
@@ -159,13 +160,7 @@ function readJson(text: string, method: string, url: string): unknown {
 }
 
 function detailOf(text: string): string | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const refusal = Refusal.safeParse(value);
+  const refusal = Refusal.safeParse(jsonOrUndefined(text));
   if (!refusal.success) return undefined;
   const { detail } = refusal.data;
   return typeof detail === "string" ? detail : detail.map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ");

@@ -1,7 +1,7 @@
 /** @file Reads the body of a request. A setting that would change the reply is honored, overridden with a warning in the log, or refused. */
 import * as z from "zod";
 import { isShallow, MAX_DEPTH } from "../../../core/contracts/conversation.ts";
-import { issueFault } from "../../../core/contracts/parse.ts";
+import { issueFault, jsonOrUndefined } from "../../../core/contracts/parse.ts";
 import { ApiError, invalid } from "./errors.ts";
 
 /** Settings that have no meaning here, or may be overridden: any value is accepted. */
@@ -20,12 +20,8 @@ export const OPENAI_SERVICE = [
 ];
 
 export function readRequest<S extends z.ZodType>(schema: S, body: string): z.infer<S> {
-  let json: unknown;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    throw new ApiError(400, "invalid_json", "the body is not JSON");
-  }
+  const json = jsonOrUndefined(body);
+  if (json === undefined) throw new ApiError(400, "invalid_json", "the body is not JSON");
   if (!isShallow(json)) throw new ApiError(400, "invalid_value", `the body is more than ${MAX_DEPTH} levels deep`);
   return readPart(schema, withoutNulls(json));
 }
