@@ -3,26 +3,22 @@
  * from the registry with an empty cache, `npm start`. create.pack, the time to make both archives from this checkout, is what published
  * packages spare the user; create.total is the sum of the rest. Takes several minutes.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../core/contracts/parse.ts";
 import { sum } from "../core/statistics.ts";
 import { print } from "./measurement.ts";
 import { cacheIn, createProject, npm, packArchives } from "./new-project.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const RUN = "bench";
 
 const Score = z.object({ n: z.int(), correct: z.number() }).nullable();
 const Report = z.object({ steps: z.int(), heldOut: z.object({ before: Score, after: Score }) });
 
-const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-create-"));
-try {
-  measure();
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+const folder = temporaryFolder("bench-create");
+measure();
 
 function measure(): void {
   const config = { node: process.version };

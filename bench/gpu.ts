@@ -2,9 +2,6 @@
  * @file engine.gpu.*: engine.train and engine.sample on every GPU provider that works on this machine, and on the CPU for comparison; the same for
  * a model of Qwen3-0.6B's shape with LoRA, on CUDA also in bf16.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { isMgrpoError } from "../core/errors.ts";
 import { compiledEngine } from "../engine/compiled/engine.ts";
 import { TINY_OPTIONS } from "../engine/compiled/provider-check.ts";
@@ -12,6 +9,7 @@ import { engineSample, engineTrain } from "./engine.ts";
 import { DEVICES, type Device } from "./gpu-figures.ts";
 import { measureLora } from "./gpu-lora.ts";
 import { writeLoraModel } from "./qwen3/work.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const REPEATS = 3;
 
@@ -39,11 +37,7 @@ for (const { provider, precision } of available) {
     console.log(JSON.stringify({ name: gpuName, ...figure, config: { provider, ...config } }));
   }
 }
-const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-gpu-"));
-try {
-  const files = writeLoraModel(folder);
-  for (const device of available)
-    for (const figure of await measureLora(files, device)) console.log(JSON.stringify(figure));
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+const folder = temporaryFolder("bench-gpu");
+const files = writeLoraModel(folder);
+for (const device of available)
+  for (const figure of await measureLora(files, device)) console.log(JSON.stringify(figure));

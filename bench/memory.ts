@@ -5,8 +5,7 @@
  * that two workers map counts once.
  */
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { builtModule } from "../built-module.ts";
@@ -23,6 +22,7 @@ import { print } from "./measurement.ts";
 import { peakOf, requireProc } from "./process-tree.ts";
 import { QWEN3_06B, writeRandomModel } from "./qwen3/model.ts";
 import { OPTIONS, timeSampling, timeTrainStep, withFreshAdapter } from "./qwen3/work.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 interface Case {
   readonly trained: "adapter" | "all weights";
@@ -54,27 +54,23 @@ else await work(only, folder);
 async function measure(name: string): Promise<void> {
   requireProc("mgrpo bench memory");
   const { trained, dtype, workers } = caseOf(name);
-  const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-memory-"));
-  try {
-    const files = writeRandomModel(folder, MODEL, OPTIONS.contextTokens, dtype);
-    const worker = () => spawn(process.execPath, [script, name, folder], { stdio: ["ignore", "inherit", "inherit"] });
-    const peak = await peakOf(Array.from({ length: workers }, worker), EVERY_MILLISECONDS);
-    const { plan, mapped } = planOf(name, files);
-    const predicted = totalOfProcesses(Array.from({ length: workers }, () => ({ plan, mapped })));
-    const parts = { peakPss: peak.bytes, predicted, worker: totalBytes(plan), mapped: mapped.bytes, ...plan };
-    const megabytes = Object.fromEntries(
-      Object.entries(parts).map(([part, bytes]) => [part, Math.round(bytes / MEGABYTE)]),
-    );
-    print("engine.memory", peak.bytes / predicted, "measured / predicted", {
-      case: name,
-      trained,
-      dtype,
-      workers,
-      megabytes,
-    });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const folder = temporaryFolder("bench-memory");
+  const files = writeRandomModel(folder, MODEL, OPTIONS.contextTokens, dtype);
+  const worker = () => spawn(process.execPath, [script, name, folder], { stdio: ["ignore", "inherit", "inherit"] });
+  const peak = await peakOf(Array.from({ length: workers }, worker), EVERY_MILLISECONDS);
+  const { plan, mapped } = planOf(name, files);
+  const predicted = totalOfProcesses(Array.from({ length: workers }, () => ({ plan, mapped })));
+  const parts = { peakPss: peak.bytes, predicted, worker: totalBytes(plan), mapped: mapped.bytes, ...plan };
+  const megabytes = Object.fromEntries(
+    Object.entries(parts).map(([part, bytes]) => [part, Math.round(bytes / MEGABYTE)]),
+  );
+  print("engine.memory", peak.bytes / predicted, "measured / predicted", {
+    case: name,
+    trained,
+    dtype,
+    workers,
+    megabytes,
+  });
 }
 
 function caseOf(name: string): Case {

@@ -7,8 +7,7 @@
  * run, which is not counted, makes the servers compile.
  */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
@@ -17,6 +16,7 @@ import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 import { median, sum } from "../core/statistics.ts";
 import { print } from "./measurement.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 import type { ToolLatency } from "./tool-latency.ts";
 
 const STALENESS = [0, 1, 2];
@@ -50,30 +50,26 @@ const Report = z.object({
 });
 type Report = z.infer<typeof Report>;
 
-const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
-try {
-  writeRecipe(join(folder, "slow-tools"));
-  const settings = WORKERS.flatMap((workers) => STALENESS.map((staleness) => ({ staleness, workers })));
-  const rates = settings.map((): number[] => []);
-  if (SERVERS) train(folder, { staleness: 0, workers: 1 }, "warm-up");
-  for (let repetition = 0; repetition < REPETITIONS; repetition++) {
-    for (const [i, setting] of settings.entries()) {
-      const report = train(folder, setting, repetition);
-      const perHour = rolloutsPerHour(report);
-      rates[i]?.push(perHour);
-      const config = { recipe: "atlas", ...BATCH, latency: LATENCY, ...setting, repetition, servers: SERVERS };
-      const stale = { kl: worst(report, "kl"), truncated: worst(report, "truncatedFraction") };
-      print("pipeline.rollouts", perHour, "rollouts/hour", { ...config, ...stale });
-    }
+const folder = temporaryFolder("bench");
+writeRecipe(join(folder, "slow-tools"));
+const settings = WORKERS.flatMap((workers) => STALENESS.map((staleness) => ({ staleness, workers })));
+const rates = settings.map((): number[] => []);
+if (SERVERS) train(folder, { staleness: 0, workers: 1 }, "warm-up");
+for (let repetition = 0; repetition < REPETITIONS; repetition++) {
+  for (const [i, setting] of settings.entries()) {
+    const report = train(folder, setting, repetition);
+    const perHour = rolloutsPerHour(report);
+    rates[i]?.push(perHour);
+    const config = { recipe: "atlas", ...BATCH, latency: LATENCY, ...setting, repetition, servers: SERVERS };
+    const stale = { kl: worst(report, "kl"), truncated: worst(report, "truncatedFraction") };
+    print("pipeline.rollouts", perHour, "rollouts/hour", { ...config, ...stale });
   }
-  const medians = rates.map(median);
-  for (const [i, { staleness, workers }] of settings.entries()) {
-    if (staleness === 0) continue;
-    const base = medians[settings.findIndex((other) => other.workers === workers)] ?? Number.NaN;
-    print("pipeline.gain", (medians[i] ?? Number.NaN) / base, "x", { staleness, workers, repetitions: REPETITIONS });
-  }
-} finally {
-  rmSync(folder, { recursive: true, force: true });
+}
+const medians = rates.map(median);
+for (const [i, { staleness, workers }] of settings.entries()) {
+  if (staleness === 0) continue;
+  const base = medians[settings.findIndex((other) => other.workers === workers)] ?? Number.NaN;
+  print("pipeline.gain", (medians[i] ?? Number.NaN) / base, "x", { staleness, workers, repetitions: REPETITIONS });
 }
 
 /** The atlas recipe with slow tools, as a user's own recipe. */

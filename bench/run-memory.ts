@@ -4,13 +4,11 @@
  * its own, or `mgrpo $MGRPO_MEASURED` in the current folder, for instance MGRPO_MEASURED="sft recipes/gazetteer --agent main --to warm".
  */
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { builtModule } from "../built-module.ts";
 import { print } from "./measurement.ts";
 import { peakOf, requireProc } from "./process-tree.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const EVERY_MILLISECONDS = 250;
 const DEFAULT_RUN = "train atlas --run memory";
@@ -18,14 +16,10 @@ const DEFAULT_RUN = "train atlas --run memory";
 requireProc("mgrpo bench run-memory");
 
 const measured = process.env["MGRPO_MEASURED"];
-const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
-try {
-  const command = measured ?? DEFAULT_RUN;
-  const words = [fileURLToPath(builtModule("cli/mgrpo")), ...command.split(/\s+/).filter(Boolean)];
-  const cwd = measured === undefined ? folder : process.cwd();
-  const run = spawn(process.execPath, words, { cwd, stdio: ["ignore", "ignore", "inherit"] });
-  const peak = await peakOf([run], EVERY_MILLISECONDS);
-  print("run.memory", peak.bytes, "bytes", { command: `mgrpo ${command}`, processes: peak.processes });
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+const folder = temporaryFolder("bench");
+const command = measured ?? DEFAULT_RUN;
+const words = [fileURLToPath(builtModule("cli/mgrpo")), ...command.split(/\s+/).filter(Boolean)];
+const cwd = measured === undefined ? folder : process.cwd();
+const run = spawn(process.execPath, words, { cwd, stdio: ["ignore", "ignore", "inherit"] });
+const peak = await peakOf([run], EVERY_MILLISECONDS);
+print("run.memory", peak.bytes, "bytes", { command: `mgrpo ${command}`, processes: peak.processes });

@@ -3,8 +3,7 @@
  * and heartbeats included), and `step.overhead`, the share of wall time in which no engine is busy.
  */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
@@ -14,6 +13,7 @@ import { parseJson } from "../core/contracts/parse.ts";
 import type { BusyInterval } from "../core/contracts/telemetry.ts";
 import { readTelemetry } from "../gpu-workers/step-telemetry.ts";
 import { print } from "./measurement.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const RUN = "bench";
 const STEPS = 16;
@@ -22,18 +22,14 @@ const WARM_UP_STEPS = 4;
 
 const Report = z.object({ store: z.object({ bytesPerRollout: z.number() }) });
 
-const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-"));
-try {
-  train(folder);
-  const config = { recipe: "atlas", steps: STEPS, evaluation: "none" };
-  const report = parseJson(Report, readFileSync(join(folder, "runs", RUN, "report.json")), "report.json");
-  print("store.bytes", report.store.bytesPerRollout, "bytes/rollout", config);
-  const perStep = await readIntervals(join(folder, "runs", RUN, "cloud"));
-  const overhead = idleShare(perStep.slice(0, WARM_UP_STEPS).flat(), perStep.slice(WARM_UP_STEPS).flat());
-  print("step.overhead", overhead, "share", { ...config, warmUpSteps: WARM_UP_STEPS });
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+const folder = temporaryFolder("bench");
+train(folder);
+const config = { recipe: "atlas", steps: STEPS, evaluation: "none" };
+const report = parseJson(Report, readFileSync(join(folder, "runs", RUN, "report.json")), "report.json");
+print("store.bytes", report.store.bytesPerRollout, "bytes/rollout", config);
+const perStep = await readIntervals(join(folder, "runs", RUN, "cloud"));
+const overhead = idleShare(perStep.slice(0, WARM_UP_STEPS).flat(), perStep.slice(WARM_UP_STEPS).flat());
+print("step.overhead", overhead, "share", { ...config, warmUpSteps: WARM_UP_STEPS });
 
 function train(cwd: string): void {
   const settings = ["--steps", String(STEPS), "--run", RUN, "--set", "evaluation.suites=[]"];

@@ -3,9 +3,6 @@
  * second, with 16 calls in flight. store.commit.known and store.commit.hashed: median processor time of committing a checkpoint file, the cloud's
  * own included, with its SHA-256 passed in, as trainers do, and with the hash computed to sign the request. The two alternate.
  */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import { startLocalCloud } from "../adapters/local-cloud/cloud.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
@@ -17,6 +14,7 @@ import { sha256 } from "../engine/hash.ts";
 import { createLog } from "../gpu-workers/log.ts";
 import { retryingStore } from "../gpu-workers/retrying-store.ts";
 import { cpuSecondsOf, print } from "./measurement.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const RUN = "bench";
 const CONCURRENCY = 16;
@@ -26,7 +24,7 @@ const COMMIT_BYTES = 32 * 2 ** 20;
 /** Of each kind, the first of which warms up. */
 const COMMITS = 21;
 
-const directory = await mkdtemp(join(tmpdir(), "mgrpo-bench-"));
+const directory = temporaryFolder("bench");
 const handlers = { objectCreated: async () => {}, tick: async () => {} };
 const cloud = await startLocalCloud({ directory, handlers, tickSeconds: 0, verifySignatures: false });
 Object.assign(process.env, cloud.environment);
@@ -38,7 +36,6 @@ try {
 } finally {
   store.close();
   await cloud.close();
-  await rm(directory, { recursive: true });
 }
 
 async function measureScores(table: Table): Promise<void> {

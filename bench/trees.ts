@@ -7,9 +7,6 @@
  * The model has SmolLM2-135M's shape and an adapter of rank 16. The 8 rollouts of a question share a prompt of 300 tokens, of which all
  * questions share 150; each has two turns of 24 tokens with its own tool response between them.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { LoraConfig } from "../core/contracts/lora.ts";
 import type { CheckpointFiles, EngineOptions, TrainingSequence } from "../core/ports.ts";
 import { stream } from "../core/random.ts";
@@ -20,6 +17,7 @@ import { cpuSecondsOf, print, secondsOf } from "./measurement.ts";
 import { writeRandomModel } from "./qwen3/model.ts";
 import { withFreshAdapter } from "./qwen3/work.ts";
 import { SMOLLM2_135M } from "./smollm2.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const OPTIONS: EngineOptions = { threads: 2, slots: 8, contextTokens: 512, microBatchTokens: 4096 };
 const LORA = LoraConfig.parse({});
@@ -33,13 +31,9 @@ const RESPONSE_TOKENS = 40;
 const ROUNDS = 3;
 const LOSS = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.28 } as const;
 
-const folder = mkdtempSync(join(tmpdir(), "mgrpo-bench-trees-"));
-try {
-  const base = writeRandomModel(folder, SMOLLM2_135M, OPTIONS.contextTokens, "F32");
-  await compare(withFreshAdapter(base, SMOLLM2_135M, LORA));
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+const folder = temporaryFolder("bench-trees");
+const base = writeRandomModel(folder, SMOLLM2_135M, OPTIONS.contextTokens, "F32");
+await compare(withFreshAdapter(base, SMOLLM2_135M, LORA));
 
 async function compare(files: CheckpointFiles): Promise<void> {
   const batch = Array.from({ length: QUESTIONS }, (_, question) => rollouts(question)).flat();

@@ -5,8 +5,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,6 +18,7 @@ import type { GroupRecord, RunRecord, StepRecord } from "../core/contracts/recor
 import { summarizeStep } from "../core/monitoring/step-summary.ts";
 import type { Store } from "../core/ports.ts";
 import { print } from "./measurement.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 const RUN = "large";
 const [STEPS, GROUPS, K] = [782, 16, 8];
@@ -177,7 +177,7 @@ async function followShare(get: Get, pid: number): Promise<number> {
   return share;
 }
 
-const cwd = mkdtempSync(join(tmpdir(), "mgrpo-bench-ui-"));
+const cwd = temporaryFolder("bench-ui");
 const folder = join(cwd, "runs", RUN);
 mkdirSync(folder, { recursive: true });
 const idle = async () => {};
@@ -208,5 +208,4 @@ try {
   }
 } finally {
   await cloud.close();
-  rmSync(cwd, { recursive: true });
 }

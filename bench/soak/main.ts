@@ -7,8 +7,7 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -19,6 +18,7 @@ import { parse, parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { onStopSignal } from "../../gpu-workers/stop-signals.ts";
 import { requireProc } from "../process-tree.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 import { drawSeries } from "./chart.ts";
 import { type SoakSample, takeSample } from "./sample.ts";
 import { resultsOf, seriesOf, toCsv } from "./series.ts";
@@ -42,19 +42,15 @@ async function main(): Promise<void> {
   const { minutes, to, collect } = parse(Arguments, valuesOf(process.argv.slice(2)), "soak", "config-invalid");
   requireProc("npm run soak");
   const folder = resolve(to);
-  const project = mkdtempSync(join(tmpdir(), "mgrpo-soak-"));
-  try {
-    const samples = await soak(project, minutes, collect);
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, "samples.csv"), toCsv(samples));
-    for (const [name, chart] of Object.entries(seriesOf(samples)))
-      writeFileSync(join(folder, `${name}.svg`), drawSeries(chart));
-    const results = resultsOf(samples);
-    for (const result of results) console.log(JSON.stringify(result));
-    if (results.some(({ verdict }) => verdict === "grows")) process.exitCode = 1;
-  } finally {
-    rmSync(project, { recursive: true, force: true });
-  }
+  const project = temporaryFolder("soak");
+  const samples = await soak(project, minutes, collect);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "samples.csv"), toCsv(samples));
+  for (const [name, chart] of Object.entries(seriesOf(samples)))
+    writeFileSync(join(folder, `${name}.svg`), drawSeries(chart));
+  const results = resultsOf(samples);
+  for (const result of results) console.log(JSON.stringify(result));
+  if (results.some(({ verdict }) => verdict === "grows")) process.exitCode = 1;
 }
 
 function valuesOf(args: string[]): unknown {
