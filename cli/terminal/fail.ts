@@ -98,36 +98,18 @@ export function positiveInteger(option: string): (text: string) => number {
   };
 }
 
-/** NaN unless the text is a number. */
-const numberIn = (text: string): number => (text.trim() === "" ? Number.NaN : Number(text));
-
-/** Parses an option's number. */
-export function number(option: string): (text: string) => number {
+/** Parses an option's finite number that is accepted. */
+function numberWhere(option: string, what: string, accepts: (value: number) => boolean): (text: string) => number {
   return (text) => {
-    const value = numberIn(text);
-    if (!Number.isFinite(value)) throw new InvalidArgumentError(`${option} takes a number.`);
+    const value = text.trim() === "" ? Number.NaN : Number(text);
+    if (!Number.isFinite(value) || !accepts(value)) throw new InvalidArgumentError(`${option} takes ${what}.`);
     return value;
   };
 }
 
-/** Parses an option's number above 0. */
-export function positive(option: string): (text: string) => number {
-  return (text) => {
-    const value = numberIn(text);
-    if (!(value > 0 && Number.isFinite(value))) throw new InvalidArgumentError(`${option} takes a number above 0.`);
-    return value;
-  };
-}
-
-/** Parses an option's number, at least 0. */
-export function notNegative(option: string): (text: string) => number {
-  return (text) => {
-    const value = numberIn(text);
-    if (!(value >= 0 && Number.isFinite(value)))
-      throw new InvalidArgumentError(`${option} takes a number of 0 or more.`);
-    return value;
-  };
-}
+export const number = (option: string) => numberWhere(option, "a number", () => true);
+export const positive = (option: string) => numberWhere(option, "a number above 0", (value) => value > 0);
+export const notNegative = (option: string) => numberWhere(option, "a number of 0 or more", (value) => value >= 0);
 
 /** Parses an option's share: a number above 0, at most 1. */
 export function share(option: string): (text: string) => number {
