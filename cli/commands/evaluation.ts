@@ -4,6 +4,13 @@ import { Attachments } from "../../core/contracts/evaluation-suite.ts";
 import { path, port, positive, positiveInteger, share } from "../terminal/fail.ts";
 import { addToolBudgets, armOption, judgeOption, seedOption, settingOption, temperatureOption } from "./options.ts";
 
+const TEAM = "a run's name, a folder with one checkpoint per agent, a JSON team file, or openai:<base url>#<model>";
+const recipeOption = () =>
+  new Option(
+    "--recipe <recipe>",
+    "recipe of a folder of checkpoints (default: atlas), or of a model behind an API (default: deep-research)",
+  );
+
 export function addEvaluation(program: Command): void {
   addEval(program);
   addMine(program);
@@ -16,14 +23,8 @@ function addEval(program: Command): void {
   const command = program
     .command("eval")
     .description("evaluate a team, trained here or behind an API, on its suites or on a benchmark")
-    .argument(
-      "[team]",
-      "a run's name, a folder with one checkpoint per agent, a JSON team file, or openai:<base url>#<model>",
-    )
-    .option(
-      "--recipe <recipe>",
-      "recipe of a folder of checkpoints (default: atlas), or of a model behind an API (default: deep-research)",
-    )
+    .argument("[team]", TEAM)
+    .addOption(recipeOption())
     .addOption(armOption())
     .addOption(seedOption())
     .addOption(settingOption())
@@ -103,10 +104,7 @@ function addMine(program: Command): void {
   const command = program
     .command("mine")
     .description("find the questions that a team mostly fails, and write them as a file of questions to train on")
-    .argument(
-      "<team>",
-      "a run's name, a folder with one checkpoint per agent, a JSON team file, or openai:<base url>#<model>",
-    )
+    .argument("<team>", TEAM)
     .option("--train", "ask the training questions")
     .option(
       "--suite <name>",
@@ -123,10 +121,7 @@ function addMine(program: Command): void {
         .default(8),
     )
     .requiredOption("--to <file.jsonl>", "file to write, which must not exist", path("--to"))
-    .option(
-      "--recipe <recipe>",
-      "recipe of a folder of checkpoints (default: atlas), or of a model behind an API (default: deep-research)",
-    )
+    .addOption(recipeOption())
     .addOption(armOption())
     .addOption(seedOption())
     .addOption(settingOption())
