@@ -97,11 +97,7 @@ export function openCloudStore(environment: Readonly<Record<string, string>>): A
 /** Calls `advanced` when an update of RUN or a STEP is applied. Closing a STEP does not count, since RUN advances right after. */
 function notifying(table: Table, advanced: () => void): Table {
   return {
-    get: (key) => table.get(key),
-    getAll: (keys) => table.getAll(keys),
-    query: (pk, prefix) => table.query(pk, prefix),
-    insert: (key, item) => table.insert(key, item),
-    delete: (key) => table.delete(key),
+    ...table,
     async update(change) {
       const result = await table.update(change);
       const { sk } = change.key;

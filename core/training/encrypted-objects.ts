@@ -25,9 +25,7 @@ export function encryptedObjects(objects: ObjectStore, canary: string): ObjectSt
 /** Reads encrypted and plain objects. Commits as given. */
 export function decryptedObjects(objects: ObjectStore): ObjectStore {
   return {
-    commit: (key, body, sha256) => objects.commit(key, body, sha256),
-    head: (key) => objects.head(key),
-    delete: (keys) => objects.delete(keys),
+    ...objects,
     async get(key) {
       const bytes = await objects.get(key);
       if (!bytes || new TextDecoder().decode(bytes.subarray(0, START.length)) !== START) return bytes;
