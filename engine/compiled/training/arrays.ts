@@ -21,3 +21,12 @@ export function scatterAdd(into: Float32Array, index: Int32Array, rows: Float32A
     for (let i = 0; i < width; i++) into[to + i] = (into[to + i] as number) + (rows[from + i] as number);
   }
 }
+
+/** The given rows of x [N, width]. */
+export function gatherRows(x: Float32Array, rows: Int32Array, width: number): Float32Array {
+  const gathered = new Float32Array(rows.length * width);
+  rows.forEach((row, r) => {
+    gathered.set(x.subarray(row * width, (row + 1) * width), r * width);
+  });
+  return gathered;
+}

@@ -31,7 +31,7 @@ import type { OpenWeights } from "../open-weights.ts";
 import type { PolicyShape } from "../policy-shape.ts";
 import { sharedSession } from "../shared-sessions.ts";
 import type { TracedGraph } from "../trace/trace.ts";
-import { scatterAdd } from "./arrays.ts";
+import { gatherRows, scatterAdd } from "./arrays.ts";
 import { type MicroBatch, rowCount, rowKind } from "./batch-plan.ts";
 import { paddedLength } from "./micro-batches.ts";
 import type { Passes } from "./passes.ts";
@@ -250,12 +250,3 @@ export class LayeredPasses implements Passes {
 const graphName = (graph: string, kind: RowKind, keeps: boolean) => `${graph}-${kind}${keeps ? "-kept" : ""}`;
 
 const lengthsOf = (micro: MicroBatch) => trainLengths(rowCount(micro), micro.tokens, 0);
-
-/** The given rows of x [N, width]. */
-function gatherRows(x: Float32Array, rows: Int32Array, width: number): Float32Array {
-  const gathered = new Float32Array(rows.length * width);
-  rows.forEach((row, r) => {
-    gathered.set(x.subarray(row * width, (row + 1) * width), r * width);
-  });
-  return gathered;
-}

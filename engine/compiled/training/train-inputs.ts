@@ -16,6 +16,7 @@ import {
 } from "../../model/predictions.ts";
 import { fillTreeMask, type Sequences } from "../../model/prefix-tree.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
+import { gatherRows } from "./arrays.ts";
 import { hiddenIndexOf, type MicroBatch, rowCount } from "./batch-plan.ts";
 
 export const wantedPredictions = (micro: MicroBatch, sequences: Sequences, wanted: WantedPredictions): Predictions =>
@@ -63,7 +64,7 @@ export function forwardFeeds(
     const all = new Float32Array(rows * tokens * rotary.half);
     for (let b = 0; b < rows; b++) {
       const tree = trees?.[b];
-      all.set(tree ? anglesAt(tree.positions, table, rotary.half) : sequenceAngles, b * tokens * rotary.half);
+      all.set(tree ? gatherRows(table, tree.positions, rotary.half) : sequenceAngles, b * tokens * rotary.half);
     }
     return tensor(all, [rows, tokens, rotary.half]);
   };
@@ -79,15 +80,6 @@ function maskTensor({ tokens, trees }: MicroBatch): Feeds[string] {
     fillTreeMask(masks.subarray(b * tokens * tokens, (b + 1) * tokens * tokens), tree, tokens);
   });
   return tensor(masks, [trees.length, 1, tokens, tokens]);
-}
-
-/** The rows of a rotary table at some positions. */
-function anglesAt(positions: Int32Array, table: Float32Array, half: number): Float32Array {
-  const angles = new Float32Array(positions.length * half);
-  positions.forEach((position, n) => {
-    angles.set(table.subarray(position * half, (position + 1) * half), n * half);
-  });
-  return angles;
 }
 
 /** The inputs of a loss (graphs/loss-head.ts). */
