@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openCallSigner, type SignedCall } from "../../gpu-workers/invocations/signature.ts";
 
@@ -55,9 +56,7 @@ async function post(headers: SignedCall["headers"], body = BODY): Promise<Reply>
   const call = request({ host: "127.0.0.1", port, method: "POST", headers: { ...headers } });
   call.end(body);
   const [response] = await once(call, "response");
-  let text = "";
-  for await (const chunk of response.setEncoding("utf8")) text += chunk;
-  return { status: response.statusCode, text, header: (name) => response.headers[name] ?? null };
+  return { status: response.statusCode, text: await text(response), header: (name) => response.headers[name] ?? null };
 }
 
 test.skipIf(!hasPython)("a signed call is answered, and the answer is signed for it", async () => {

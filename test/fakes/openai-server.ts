@@ -1,6 +1,7 @@
 /** @file A small server for OpenAI's chat completions, with the failures of real ones. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { json as readJson } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 
 /** The parts of a request that tests inspect. */
@@ -112,10 +113,8 @@ export function json(status: number, body: unknown, headers: Record<string, stri
 }
 
 async function read(incoming: IncomingMessage): Promise<ChatRequest> {
-  let text = "";
-  for await (const chunk of incoming.setEncoding("utf8")) text += chunk;
   const { url = "", headers } = incoming;
-  return { path: url, authorization: headers.authorization, body: JSON.parse(text) as ChatRequest["body"] };
+  return { path: url, authorization: headers.authorization, body: (await readJson(incoming)) as ChatRequest["body"] };
 }
 
 function send(response: ServerResponse, reply: Reply): void {

@@ -2,9 +2,10 @@
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type Server } from "node:http";
+import { createServer, type IncomingHttpHeaders, request, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
 /** Self-signed, for 127.0.0.1. */
@@ -72,7 +73,7 @@ export async function startProxy(
   const { hostname, port } = new URL(endpoint);
   const handle: Parameters<typeof createServer>[1] = async (incoming, outgoing) => {
     const { method = "", url = "", headers } = incoming;
-    const body = await bodyOf(incoming);
+    const body = await buffer(incoming);
     const changed = change?.({ method, url, headers, body }) ?? body;
     if (!Buffer.isBuffer(changed)) {
       outgoing.writeHead(changed.status).end(method === "HEAD" ? undefined : changed.body);
@@ -82,7 +83,7 @@ export async function startProxy(
     const options = { hostname, port, method, path: url.slice(path.length), headers };
     const forward = request(options, async (found) => {
       const { "content-length": _length, ...rest } = found.headers;
-      const bytes = changeResponse?.(await bodyOf(found));
+      const bytes = changeResponse?.(await buffer(found));
       outgoing.writeHead(found.statusCode ?? 502, bytes ? rest : found.headers);
       if (bytes) outgoing.end(bytes);
       else found.pipe(outgoing);
@@ -93,10 +94,4 @@ export async function startProxy(
   const secrets = () => ({ key: readFileSync(KEY), cert: readFileSync(CERTIFICATE) });
   const server = tls ? createTlsServer(secrets(), handle) : createServer(handle);
   return `http${tls ? "s" : ""}://127.0.0.1:${await listening(server)}${path}`;
-}
-
-async function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  for await (const piece of incoming) pieces.push(piece as Buffer);
-  return Buffer.concat(pieces);
 }

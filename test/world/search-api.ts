@@ -6,6 +6,7 @@
  * more than 400 characters or 50 words is refused with 400, and so are `no credits` and one that begins with `site:`, in the words of Serper.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
 import { openSearchIndex } from "../../adapters/tools/search.ts";
 import { searchable, worldPages } from "./pages.ts";
 
@@ -112,13 +113,12 @@ export function openSearchApi() {
       const format = FORMATS[path];
       if (!format) return false;
       asked += 1;
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const sent = await text(request);
       if (!format.isAllowed(request)) {
         response.writeHead(401, { "content-type": "application/json" }).end('{"message":"Unauthorized."}');
         return true;
       }
-      const body = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString()) : {};
+      const body = sent === "" ? {} : JSON.parse(sent);
       respond(path, format.query(request, body), `http://${request.headers.host}`, response);
       return true;
     },

@@ -5,6 +5,7 @@
 import { createHash, createHmac } from "node:crypto";
 import { request } from "node:http";
 import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { afterAll, describe, expect, test } from "vitest";
@@ -128,10 +129,7 @@ async function send(raw: Raw, changes: Changes = {}) {
     const { path: target, headers: sentHeaders } = changed;
     const call = request({ host: "127.0.0.1", port: endpoint.port, method, path: target, headers: sentHeaders });
     call.on("error", reject).on("response", async (response) => {
-      const pieces: Buffer[] = [];
-      for await (const piece of response) pieces.push(piece as Buffer);
-      const text = Buffer.concat(pieces).toString();
-      resolve({ status: response.statusCode ?? 0, text });
+      resolve({ status: response.statusCode ?? 0, text: await text(response) });
     });
     call.end(changed.body);
   });

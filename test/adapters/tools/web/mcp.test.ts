@@ -5,6 +5,7 @@
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { Readable } from "node:stream";
+import { json } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { inspect } from "node:util";
 import { createGzip } from "node:zlib";
@@ -259,9 +260,7 @@ test.each(ENDLESS_RESPONSES)(
         gets.push(request.headers["last-event-id"]);
         return void response.writeHead(405).end();
       }
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk);
-      const { id, method } = JSON.parse(Buffer.concat(chunks).toString());
+      const { id, method } = (await json(request)) as { id: number; method: string };
       const respond = (result: object) =>
         response
           .writeHead(200, { "content-type": "application/json" })
