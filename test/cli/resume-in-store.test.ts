@@ -16,6 +16,7 @@ import { endRun } from "../../core/training/writes.ts";
 import { openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { repeatingTable } from "../fakes/repeating-table.ts";
 import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
 const HOUR = 3_600_000;
@@ -120,11 +121,7 @@ test("a budget raise whose response is lost applies once: the SDK's retry finds 
   const { store, run, resume, later } = await started(teamConfig({ budget: { hours: 2 } }));
   await store.table.insert(tableKeys.toolSpending("test"), TOOLS_SPENT);
   await later(3);
-  const { update } = store.table;
-  store.table.update = async (change) => {
-    await update(change);
-    return update(change);
-  };
+  store.table.update = repeatingTable({ ...store.table }).update;
   await resume({ hours: 4, toolCalls: 14 });
   expect(await run()).toMatchObject({ status: "running", maxHours: 4 });
   expect(await store.table.get(tableKeys.toolSpending("test"))).toMatchObject({ maxCalls: 14 });

@@ -11,6 +11,7 @@ import { resumeRun } from "../../core/training/writes.ts";
 import { type FunctionOptions, openContext } from "../../functions/context.ts";
 import { openFunctions } from "../../functions/functions.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { repeatingTable } from "../fakes/repeating-table.ts";
 import { bytes, playRollout, prepare, publish, rewards, teamConfig } from "../fakes/scripted-team.ts";
 
 async function started(config: RunConfig, options: Partial<FunctionOptions> = {}) {
@@ -144,11 +145,7 @@ test("a rollout that crashes its worker three times while it runs alone is lost;
 
 test("the last group's finalization is followed by a tick even if the response to its write is lost", async () => {
   const { store, play, step } = await started(teamConfig());
-  const { update } = store.table;
-  store.table.update = async (change) => {
-    await update(change);
-    return update(change);
-  };
+  store.table.update = repeatingTable({ ...store.table }).update;
   await play(0);
   expect(await step(0)).toMatchObject({ state: "ready" });
 });

@@ -15,6 +15,7 @@ import { type RolloutRole, type StepWork, updateView } from "../../gpu-workers/r
 import { readRunContext } from "../../gpu-workers/run-context.ts";
 import { noTrajectoryCache } from "../../gpu-workers/training/trajectories.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { repeatingTable } from "../fakes/repeating-table.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld } from "../fixtures/relay/world.ts";
 
@@ -87,11 +88,7 @@ test("a dead worker's rollout whose outcome waits for its score is not run again
 
 test("a dead worker's rollout runs alone, while WORKER.inFlight names it, even if the response to its claim was lost", async () => {
   const { store, started, inFlight, round, claims } = await openClaiming();
-  const { update } = store.table;
-  store.table.update = async (change) => {
-    await update(change);
-    return update(change);
-  };
+  store.table.update = repeatingTable({ ...store.table }).update;
   await round();
   expect(started).toEqual([1]);
   expect(inFlight).toEqual([["0/0/1"], []]);

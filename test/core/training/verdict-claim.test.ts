@@ -9,6 +9,7 @@ import {
   releaseVerdict,
 } from "../../../core/training/verdict-claim.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
+import { repeatingTable } from "../../fakes/repeating-table.ts";
 import { sha } from "../../fakes/scripted-team.ts";
 
 const NOW = 1_000_500;
@@ -80,11 +81,7 @@ test("a claim whose response was lost still belongs to its caller, though the re
   const { store, claimed, claim, advance } = world();
   await claimed("a");
   advance(60);
-  const { update } = store.table;
-  store.table.update = async (change) => {
-    await update(change);
-    return update(change);
-  };
+  store.table.update = repeatingTable({ ...store.table }).update;
   expect(await claim("b")).toMatchObject({ token: "b", asks: 2 });
 });
 
