@@ -10,7 +10,7 @@ import type { PolicyEngine, Store } from "../../core/ports.ts";
 import { markDead } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { racingClock } from "../fakes/racing-clock.ts";
-import { relayEngine } from "../fixtures/relay/policy.ts";
+import { relayEngine, relaySampling } from "../fixtures/relay/policy.ts";
 import { openRun, startWorker } from "../fixtures/relay/world.ts";
 
 const log = createLog(() => {});
@@ -61,25 +61,18 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
     const clock = racingClock();
     onTestFinished(() => clock.restore());
     const { config, store, main, close } = await open();
-    const deadly: PolicyEngine = {
-      ...relayEngine,
-      async openSampler(...args) {
-        const sampler = await relayEngine.openSampler(...args);
-        // When the engine hangs, so do the other rollouts in flight.
-        let isHung = false;
-        const race = () => {
-          isHung = true;
-          clock.race();
-        };
-        return {
-          ...sampler,
-          sample: (request, signal) => {
-            if (isDeadly(request.stream)) return die(race);
-            return isHung ? forever() : sampler.sample(request, signal);
-          },
-        };
-      },
-    };
+    const deadly = relaySampling((sample) => {
+      // When the engine hangs, so do the other rollouts in flight.
+      let isHung = false;
+      const race = () => {
+        isHung = true;
+        clock.race();
+      };
+      return (request, signal) => {
+        if (isDeadly(request.stream)) return die(race);
+        return isHung ? forever() : sample(request, signal);
+      };
+    });
     let deaths = 0;
     for (let isOver = false; !isOver; )
       isOver = await main(deadly).then(
@@ -110,20 +103,13 @@ test("a rollout during which its worker is declared dead, every time, is given u
     return own.length > 0;
   };
   let deaths = 0;
-  const deadly: PolicyEngine = {
-    ...relayEngine,
-    async openSampler(...args) {
-      const sampler = await relayEngine.openSampler(...args);
-      const sample: typeof sampler.sample = async (request, signal) => {
-        if (isDeadly(request.stream) && deaths++ < MOST_DEATHS) {
-          while (await declareDead());
-          await new Promise((resolve) => signal?.addEventListener("abort", resolve));
-        }
-        return sampler.sample(request, signal);
-      };
-      return { ...sampler, sample };
-    },
-  };
+  const deadly = relaySampling((sample) => async (request, signal) => {
+    if (isDeadly(request.stream) && deaths++ < MOST_DEATHS) {
+      while (await declareDead());
+      await new Promise((resolve) => signal?.addEventListener("abort", resolve));
+    }
+    return sample(request, signal);
+  });
   await main(deadly);
   // One beside other rollouts, then three alone.
   expect(deaths).toBe(4);
@@ -140,21 +126,14 @@ test("rollouts whose engine thread ends are retried in parallel, not one after a
   const met = new Promise<void>((resolve) => {
     meet = resolve;
   });
-  const fragile: PolicyEngine = {
-    ...relayEngine,
-    async openSampler(...args) {
-      const sampler = await relayEngine.openSampler(...args);
-      const sample: typeof sampler.sample = async (request, signal) => {
-        if (begun++ < all) throw ended;
-        most = Math.max(most, ++inFlight);
-        // If no second one is in flight at the same time, the first waits until its limit.
-        if (most > 1) meet();
-        await met;
-        return sampler.sample(request, signal).finally(() => inFlight--);
-      };
-      return { ...sampler, sample };
-    },
-  };
+  const fragile = relaySampling((sample) => async (request, signal) => {
+    if (begun++ < all) throw ended;
+    most = Math.max(most, ++inFlight);
+    // If no second one is in flight at the same time, the first waits until its limit.
+    if (most > 1) meet();
+    await met;
+    return sample(request, signal).finally(() => inFlight--);
+  });
   await main(fragile);
   expect(await runRecord()).toMatchObject({ status: "finished" });
   expect(most).toBeGreaterThan(1);

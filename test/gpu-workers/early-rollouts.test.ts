@@ -7,12 +7,12 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { GroupRecord, RunRecord, StepRecord } from "../../core/contracts/records.ts";
-import type { PolicyEngine, Store } from "../../core/ports.ts";
+import type { Store } from "../../core/ports.ts";
 import { ageOf } from "../../core/training/step-plan.ts";
 import { claimUnclaimedGroup, endRun, resumeRun } from "../../core/training/writes.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { relayEngine } from "../fixtures/relay/policy.ts";
+import { relaySampling } from "../fixtures/relay/policy.ts";
 import { relayConfig } from "../fixtures/relay/start.ts";
 import { begin, openWorld, recordsOf, startWorker, withEvents } from "../fixtures/relay/world.ts";
 
@@ -55,19 +55,10 @@ async function openRun(
   };
   const store = withEvents(slow, () => functions, log);
   await begin(store, functions, config);
-  const watched: PolicyEngine = {
-    ...relayEngine,
-    async openSampler(...args) {
-      const sampler = await relayEngine.openSampler(...args);
-      return {
-        ...sampler,
-        sample(request, signal) {
-          onSample(request.stream);
-          return sampler.sample(request, signal);
-        },
-      };
-    },
-  };
+  const watched = relaySampling((sample) => (request, signal) => {
+    onSample(request.stream);
+    return sample(request, signal);
+  });
   const workers = () =>
     AGENTS.map((agent) => startWorker(store, run, { agent }, stop.signal, log, { engineOf: () => watched }));
   const more = (agent: string) =>

@@ -13,7 +13,7 @@ import { markDead } from "../../../core/training/writes.ts";
 import type { WorkerParts } from "../../../gpu-workers/worker-process.ts";
 import { racingClock } from "../../fakes/racing-clock.ts";
 import { beginEvaluation } from "../../fixtures/relay/evaluation.ts";
-import { relayEngine } from "../../fixtures/relay/policy.ts";
+import { relaySampling } from "../../fixtures/relay/policy.ts";
 import { heldOutQuestions } from "../../fixtures/relay/questions.ts";
 import { rewards } from "../../fixtures/relay/rewards.ts";
 import { startWorker } from "../../fixtures/relay/world.ts";
@@ -25,17 +25,10 @@ const LOST = "infrastructure: its worker crashed 3 times while it ran alone";
 const MOST_DEATHS = 8;
 
 /** The relay's engine, which calls `die` when it samples for question POISON. */
-const deadlyEngine = (die: () => Promise<never>): PolicyEngine => ({
-  ...relayEngine,
-  async openSampler(...args) {
-    const sampler = await relayEngine.openSampler(...args);
-    const isDeadly = (name: readonly (string | number)[]) => name.join("/").includes(`evaluate/sampled/0/${POISON}/0/`);
-    return {
-      ...sampler,
-      sample: (request, signal) => (isDeadly(request.stream) ? die() : sampler.sample(request, signal)),
-    };
-  },
-});
+const deadlyEngine = (die: () => Promise<never>): PolicyEngine => {
+  const isDeadly = (name: readonly (string | number)[]) => name.join("/").includes(`evaluate/sampled/0/${POISON}/0/`);
+  return relaySampling((sample) => (request, signal) => (isDeadly(request.stream) ? die() : sample(request, signal)));
+};
 
 /** The store of a process. `kill`: from then on, none of its calls takes effect. */
 function processStore(store: Store): { store: Store; kill(): void } {
