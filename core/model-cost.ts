@@ -4,7 +4,7 @@
  * all its tokens.
  */
 import type { TokenPrices } from "./contracts/language-model.ts";
-import { isMgrpoError, MgrpoError } from "./errors.ts";
+import { errorText, isMgrpoError, MgrpoError } from "./errors.ts";
 import type { TokenUsage } from "./language-model-ports.ts";
 
 /** In dollars. */
@@ -40,8 +40,7 @@ export async function payAfter<T>(request: () => Promise<T>, pay: () => Promise<
 }
 
 function bothFailed(paymentError: unknown, cause: unknown): Error {
-  const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
-  const message = `${textOf(paymentError)}; the request to be paid for had failed: ${textOf(cause)}`;
+  const message = `${errorText(paymentError)}; the request to be paid for had failed: ${errorText(cause)}`;
   if (!isMgrpoError(paymentError)) return new Error(message, { cause });
   const { code, retryable, evidence } = paymentError;
   return new MgrpoError(code, message, { retryable, evidence, cause });

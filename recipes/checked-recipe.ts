@@ -6,7 +6,7 @@
 import type { Arm } from "../core/contracts/config.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { Question } from "../core/contracts/question.ts";
-import { isMgrpoError, MgrpoError } from "../core/errors.ts";
+import { errorText, isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { BaseModel, CaseStudy, Demonstration, Recipe, RecipeConfig, RecipeDefinition } from "../core/recipe.ts";
 import { whatThrew } from "./checked-rewards.ts";
 
@@ -132,6 +132,6 @@ function noteOf(file: string, run: () => string | undefined): string | undefined
   try {
     return call(file, "note()", run);
   } catch (error) {
-    return `the recipe's note failed: ${error instanceof Error ? error.message : String(error)}`;
+    return `the recipe's note failed: ${errorText(error)}`;
   }
 }

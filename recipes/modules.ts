@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { MgrpoError } from "../core/errors.ts";
+import { errorText, MgrpoError } from "../core/errors.ts";
 
 /**
  * This package's recipe folders, as source and as built. None of the paths is `.`: where this file is bundled, its own folder is the user's
@@ -72,7 +72,7 @@ async function importPart(folder: string, part: string, known: readonly string[]
     const load = file.endsWith(".ts") && !import.meta.url.endsWith(".ts") ? await typeScriptLoader() : importModule;
     return (await load(pathToFileURL(file).href, import.meta.url)) as object;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = errorText(cause);
     throw new MgrpoError("recipe-invalid", `${file} cannot be loaded: ${why}`, { cause });
   }
 }

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import * as z from "zod";
 import { Sha256 } from "../core/contracts/names.ts";
 import { parseJson } from "../core/contracts/parse.ts";
-import { MgrpoError } from "../core/errors.ts";
+import { errorText, MgrpoError } from "../core/errors.ts";
 import { differences } from "../core/training/differences.ts";
 import { wholeFile } from "../engine/checkpoint/files.ts";
 import { sha256 } from "../engine/hash.ts";
@@ -86,7 +86,7 @@ async function readState(folder: string): Promise<State | undefined> {
   try {
     return bytes && parseJson(State, bytes, path);
   } catch (cause) {
-    const fault = cause instanceof Error ? cause.message : String(cause);
+    const fault = errorText(cause);
     throw new MgrpoError("record-damaged", `${fault}: restore the file, or delete ${folder}`, { cause });
   }
 }

@@ -4,7 +4,7 @@
  */
 import { APICallError, InvalidResponseDataError } from "@ai-sdk/provider";
 import { jsonOrUndefined } from "../../core/contracts/parse.ts";
-import { errorChain, MgrpoError } from "../../core/errors.ts";
+import { errorChain, errorText, MgrpoError } from "../../core/errors.ts";
 import type { TokenUsage } from "../../core/language-model-ports.ts";
 import { retryAfterSeconds } from "../../core/retry-after.ts";
 import { ResponseTooLarge } from "../response-limit.ts";
@@ -98,7 +98,7 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
   if (InvalidResponseDataError.isInstance(error))
     return refused(`${name} gave no answer: ${quote(redact(error.message))}`);
   if (!APICallError.isInstance(error)) {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = errorText(error);
     if (/credential/i.test(text)) return refused(`${name}: ${endpoint.credentialAdvice} (${quote(redact(text))})`);
     return refused(`${name} could not be called: ${quote(redact(text))}`);
   }

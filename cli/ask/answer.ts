@@ -5,7 +5,7 @@
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { type AnyTrajectory, type CallPath, mainTrajectories } from "../../core/contracts/rollout.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { errorText, MgrpoError } from "../../core/errors.ts";
 import { wholeTeam } from "../../gpu-workers/gateway/whole-team.ts";
 import { createLog } from "../../gpu-workers/log.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
@@ -49,7 +49,7 @@ export async function answer(
   const bases = await readBases(config, "evaluate");
   const questions = { train: [question], heldOut: [] };
   const onToolStray = (error: unknown, tool: string) =>
-    console.error(`warning: ${toolStray(tool)}: ${clean(error instanceof Error ? error.message : String(error))}`);
+    console.error(`warning: ${toolStray(tool)}: ${clean(errorText(error))}`);
   return withHostedTeam(config, { bases, questions, log: createLog(() => {}), onToolStray }, (team) =>
     rollOut(team, question, sampling, onProgress, signal),
   );

@@ -12,6 +12,7 @@ import { clockChecks } from "../../adapters/store-contract/clock.ts";
 import { multipartChecks, objectChecks } from "../../adapters/store-contract/objects.ts";
 import { tableChecks } from "../../adapters/store-contract/table.ts";
 import type { TableKey } from "../../core/contracts/keys.ts";
+import { errorText } from "../../core/errors.ts";
 import type { ObjectStore, Table } from "../../core/ports.ts";
 import { onStopSignal } from "../../gpu-workers/stop-signals.ts";
 import { storeNames } from "../store-names.ts";
@@ -84,7 +85,7 @@ async function cleanUp(...deletions: Promise<unknown>[]): Promise<void> {
   for (const settled of await Promise.allSettled(deletions)) {
     if (settled.status === "fulfilled") continue;
     const { reason } = settled;
-    const why = clean(reason instanceof Error ? reason.message : String(reason));
+    const why = clean(errorText(reason));
     console.error(`warning: the check's records are left in the store: ${why}`);
   }
 }
@@ -96,10 +97,7 @@ async function* runChecks<Port>(
   keys: FreshKeys,
 ): AsyncGenerator<Behavior> {
   for (const { name, verify } of checks) {
-    const fault = await verify(port, keys).then(
-      () => undefined,
-      (error: unknown) => (error instanceof Error ? error.message : String(error)),
-    );
+    const fault = await verify(port, keys).then(() => undefined, errorText);
     yield { about, name, fault: fault?.split("\n", 1)[0] };
   }
 }

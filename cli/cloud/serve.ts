@@ -9,7 +9,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { RunRecord } from "../../core/contracts/records.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { errorText, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { listedRuns } from "../../core/training/run-list.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "../local/embedded-cloud.ts";
@@ -141,7 +141,7 @@ export async function showActivity(
   }
 }
 
-const messageOf = (error: unknown): string => clean(error instanceof Error ? error.message : String(error));
+const messageOf = (error: unknown): string => clean(errorText(error));
 
 /** Omits damaged run records: `mgrpo runs` reports them. */
 async function readRuns({ table }: Store): Promise<RunRecord[]> {

@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { errorText } from "../../core/errors.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
 import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/provider-check.ts";
 import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
@@ -154,5 +155,5 @@ async function timed(work: () => Promise<string | undefined>): Promise<string> {
 }
 
 function messageOf(error: unknown): string {
-  return asTyped((error instanceof Error ? error.message : String(error)).split("\n", 1)[0] ?? "");
+  return asTyped(errorText(error).split("\n", 1)[0] ?? "");
 }

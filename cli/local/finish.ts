@@ -9,7 +9,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { agentsOfPolicy, ownsPolicy } from "../../core/contracts/shared-policy.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { errorText, MgrpoError } from "../../core/errors.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import type { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import type { CheckpointFiles, Store } from "../../core/ports.ts";
@@ -91,7 +91,7 @@ export async function writeHeldOut(
   const guarded = caseStudies.map((study) => withoutFailure(study, (error) => failures.set(study.name, error)));
   const all = await readHeldOut(store, config, last, guarded);
   for (const [name, error] of failures) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     warn(`case study '${name}' is left out of the report: ${why}`);
   }
   const kept = caseStudies.filter(({ name }) => !failures.has(name));

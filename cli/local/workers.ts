@@ -17,7 +17,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { jsonOrUndefined, parse } from "../../core/contracts/parse.ts";
 import { WorkerRecord, type WorkerRole } from "../../core/contracts/records.ts";
-import { type ErrorCode, MgrpoError } from "../../core/errors.ts";
+import { type ErrorCode, errorText, MgrpoError } from "../../core/errors.ts";
 import type { Table } from "../../core/ports.ts";
 import { trainedAgents } from "../../core/training/step-plan.ts";
 import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
@@ -218,7 +218,7 @@ class WorkerProcesses implements Workers {
     try {
       this.#start(spec, exits);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorText(error);
       this.#fail(new MgrpoError("worker-unavailable", `worker '${spec.name}' cannot be started: ${reason}`));
     }
   }

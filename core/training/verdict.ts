@@ -8,7 +8,7 @@ import { costOfFailure, faultOfFailure, type JudgeFault, type Judgment, Verdict 
 import { objectKeys } from "../contracts/keys.ts";
 import { canonicalJson, parse, parseJson } from "../contracts/parse.ts";
 import type { VerdictRecord } from "../contracts/verdict-record.ts";
-import { isMgrpoError, MgrpoError } from "../errors.ts";
+import { errorText, isMgrpoError, MgrpoError } from "../errors.ts";
 import type { Clock, Store, VerdictContext } from "../ports.ts";
 import { JudgeCharge } from "./api-spending.ts";
 import {
@@ -226,7 +226,7 @@ async function askJudge(ask: () => Promise<Judgment>): Promise<Verdict> {
     judgment = await ask();
   } catch (cause) {
     if (isMgrpoError(cause, "rewards-invalid")) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = errorText(cause);
     throw new MgrpoError("judge-failed", `the judge failed: ${why}`, { cause });
   }
   const verdict = typeof judgment === "object" && judgment !== null ? judgment : { score: judgment };

@@ -1,6 +1,6 @@
 /** @file Reads a checkpoint's files the same way in memory and on disk, and only the bytes that are needed. */
 import { closeSync, openSync, readSync, statSync } from "node:fs";
-import { MgrpoError } from "../../core/errors.ts";
+import { errorText, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile } from "../../core/ports.ts";
 
 export const sizeOf = (file: CheckpointFile): number => (file instanceof Uint8Array ? file.length : file.bytes);
@@ -33,7 +33,7 @@ export function readBytes(file: CheckpointFile, begin: number, into: Uint8Array)
     }
     return into;
   } catch (cause) {
-    const fault = cause instanceof Error ? cause.message : String(cause);
+    const fault = errorText(cause);
     throw new MgrpoError("checkpoint-damaged", `${file.path} cannot be read: ${fault}`, { cause });
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);

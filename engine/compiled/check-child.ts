@@ -1,4 +1,5 @@
 /** @file The process that checks one provider, for check-process.ts. It ends when its parent ends, unless the driver hangs. */
+import { errorText } from "../../core/errors.ts";
 import type { CheckReply, CheckRequest } from "./check-process.ts";
 import { deviationFromCpu } from "./provider-check.ts";
 
@@ -9,7 +10,7 @@ process.on("disconnect", () => process.exit());
 process.once("message", async ({ provider, precision }: CheckRequest) => {
   const reply: CheckReply = await deviationFromCpu(provider, precision).then(
     (deviation) => ({ deviation }),
-    (error: unknown) => ({ refusal: error instanceof Error ? error.message : String(error) }),
+    (error: unknown) => ({ refusal: errorText(error) }),
   );
   send(reply);
 });

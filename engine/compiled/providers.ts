@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import type { ExecutionProvider, Precision, ProviderChoice } from "../../core/contracts/engine.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { errorText, MgrpoError } from "../../core/errors.ts";
 import { checkInProcess } from "./check-process.ts";
 import { checkCuda } from "./cuda.ts";
 
@@ -33,7 +33,7 @@ export async function decideProvider(
         precision === "fp32"
           ? "engine.provider to cpu"
           : "engine.precision to fp32, and engine.provider to cpu if that fails too";
-      throw new MgrpoError("engine-unsupported", `${messageOf(error)}, or set ${alternative}`, { cause: error });
+      throw new MgrpoError("engine-unsupported", `${errorText(error)}, or set ${alternative}`, { cause: error });
     }
   }
   if (process.platform === "linux" && !GPU_DEVICES.some((device) => existsSync(device))) {
@@ -44,7 +44,7 @@ export async function decideProvider(
     try {
       return await tryGpu(provider, precision);
     } catch (error) {
-      rejections.push(messageOf(error));
+      rejections.push(errorText(error));
     }
   }
   return { provider: "cpu", reason: `cpu: ${rejections.join("; ")}` };
@@ -77,8 +77,6 @@ const INSTALL: Readonly<Record<Gpu, string>> = {
 function unusable(provider: Gpu, fault: string, remedy: string): MgrpoError {
   return new MgrpoError("engine-unsupported", `engine.provider ${provider}: ${fault}: ${remedy}`);
 }
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** The first line, without the source location and the failed condition that the runtime prepends. */
 const firstLine = (message: string) => message.replace(/^\/.* was false\. /, "").split("\n", 1)[0] ?? "";

@@ -11,7 +11,7 @@
  */
 import { Worker } from "node:worker_threads";
 import { builtModule } from "../../built-module.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { errorText, MgrpoError } from "../../core/errors.ts";
 import { fromPortable } from "../../core/portable-error.ts";
 import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 
@@ -133,7 +133,7 @@ export class EngineThread {
   #start(): Worker {
     const worker = new Worker(builtModule("engine/compiled/worker"), { execArgv: [] });
     worker.on("message", (message: FromThread) => this.#onAnswer(message));
-    worker.on("error", (error) => this.#onEnd(worker, error instanceof Error ? error.message : String(error)));
+    worker.on("error", (error) => this.#onEnd(worker, errorText(error)));
     worker.on("exit", (code) => this.#onEnd(worker, `exit code ${code}`));
     worker.unref();
     return worker;

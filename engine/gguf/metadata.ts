@@ -4,7 +4,7 @@
  */
 import { GGMLQuantizationType, gguf } from "@huggingface/gguf";
 import * as z from "zod";
-import { MgrpoError } from "../../core/errors.ts";
+import { errorText, MgrpoError } from "../../core/errors.ts";
 import { GGML_TYPES, type GgmlType } from "./dequantize.ts";
 
 export interface GgufTensor {
@@ -45,7 +45,7 @@ export type Architecture = keyof typeof ARCHITECTURES;
 /** @throws MgrpoError `checkpoint-damaged` or `engine-unsupported`; its message names the file. */
 export async function readGguf(path: string, fileBytes: number): Promise<GgufModel> {
   const parsed = await gguf(path, { allowLocalFile: true }).catch((cause: unknown) => {
-    const fault = cause instanceof Error ? cause.message : String(cause);
+    const fault = errorText(cause);
     throw new MgrpoError("checkpoint-damaged", `${path} is not a readable GGUF file: ${fault}: download it again`, {
       cause,
     });

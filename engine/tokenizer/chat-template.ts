@@ -8,12 +8,12 @@
 import { Template } from "@huggingface/jinja";
 import * as z from "zod";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { MgrpoError } from "../../core/errors.ts";
+import { errorText, MgrpoError } from "../../core/errors.ts";
 import type { ChatMessage, CheckpointFiles, Tokenizer, ToolSchema } from "../../core/ports.ts";
 import { wholeFile } from "../checkpoint/files.ts";
 import { visitLoopControls } from "./loop-controls.ts";
 import { TEMPLATE_MILLISECONDS, TimeLimitExceeded, withinMilliseconds } from "./time-limit.ts";
-import { damaged, messageOf } from "./vocabulary.ts";
+import { damaged } from "./vocabulary.ts";
 
 export const CONFIG = "tokenizer_config.json";
 export const TEMPLATE_FILE = "chat_template.jinja";
@@ -80,7 +80,7 @@ export function openTemplate(
       const template = tools.length > 0 ? withTools : plain;
       return withinMilliseconds(milliseconds, () => template.render(variables));
     } catch (cause) {
-      const fault = `chat_template failed on messages with the roles ${rolesOf(messages)}: ${messageOf(cause)}`;
+      const fault = `chat_template failed on messages with the roles ${rolesOf(messages)}: ${errorText(cause)}`;
       throw damaged(file, fault, undefined, cause);
     }
   };
@@ -132,7 +132,7 @@ function parsedAsJinja(source: string, file: string, milliseconds: number): Temp
     const dated = lines.includes("strftime_now") ? FIXED_DATE + lines : lines;
     return withinMilliseconds(milliseconds, () => new Template(dated));
   } catch (cause) {
-    throw damaged(file, `chat_template cannot be parsed as Jinja: ${messageOf(cause)}`, undefined, cause);
+    throw damaged(file, `chat_template cannot be parsed as Jinja: ${errorText(cause)}`, undefined, cause);
   }
 }
 

@@ -10,6 +10,7 @@
  */
 import { Tokenizer as Library } from "@huggingface/tokenizers";
 import { parseJson } from "../../core/contracts/parse.ts";
+import { errorText } from "../../core/errors.ts";
 import type { ChatMessage, CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { CONFIG, openTemplate, TokenizerConfig } from "./chat-template.ts";
 import {
@@ -18,7 +19,6 @@ import {
   fileOf,
   generationEnds,
   isControlToken,
-  messageOf,
   readTokenizerJson,
   TOKENIZER,
   type TokenizerJson,
@@ -125,7 +125,7 @@ function openLibrary(json: TokenizerJson, config: object): Library {
   try {
     return new Library(json, config);
   } catch (cause) {
-    throw damaged(TOKENIZER, messageOf(cause), undefined, cause);
+    throw damaged(TOKENIZER, errorText(cause), undefined, cause);
   }
 }
 

@@ -177,7 +177,3 @@ export function fileOf(files: CheckpointFiles, name: string): Uint8Array {
 export function damaged(file: string, fault: string, evidence?: unknown, cause?: unknown): MgrpoError {
   return new MgrpoError("tokenizer-damaged", `${file}: ${fault}`, { evidence, cause });
 }
-
-export function messageOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
-}

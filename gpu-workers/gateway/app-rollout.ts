@@ -8,7 +8,7 @@ import type { AppCall } from "../../core/contracts/app-rollout.ts";
 import { AppResult } from "../../core/contracts/app-rollout.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import type { FinishedOutcome } from "../../core/contracts/rollout.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { errorText, isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { cancelable } from "../limits.ts";
 import type { RunAttempt } from "../rollouts/attempt-rollout.ts";
 import type { RolloutPlan } from "../rollouts/rollout-plan.ts";
@@ -76,7 +76,7 @@ async function resultOf(
     if (attempt.outage) throw attempt.outage;
     if (mayHaveGivenUp(error) && attempt.gaveUp(error)) return undefined;
     if (isMgrpoError(error)) throw error;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     const { refusal } = attempt;
     const also = refusal ? `; one of its requests was refused: ${refusal.message}` : "";
     const message = `the app failed on question '${id}': ${why}${also}`;

@@ -11,7 +11,7 @@ import type { AppResult, GivenRewards } from "../../core/contracts/app-rollout.t
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import { canonicalJson } from "../../core/contracts/parse.ts";
 import type { AppRecord, FinishedOutcome } from "../../core/contracts/rollout.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { errorText, isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { type Branch, callTextsIn, trajectoriesOf, turnsOf } from "../../core/gateway/branch.ts";
 import { answerIn, splitThinking } from "../../core/gateway/reply.ts";
 import { sha256 } from "../../engine/hash.ts";
@@ -202,7 +202,7 @@ export class Attempt {
 /** An unexpected error costs the attempt, not the worker: the app's request may be what caused it. */
 export function turnFault(agent: string, cause: unknown): MgrpoError {
   if (isMgrpoError(cause)) return cause;
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = errorText(cause);
   return new MgrpoError("session-lost", `a turn of agent '${agent}' failed: ${why}`, { retryable: true, cause });
 }
 

@@ -5,7 +5,7 @@
 import { withAnySignal } from "../../core/any-signal.ts";
 import { AppCall } from "../../core/contracts/app-rollout.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
-import { isMgrpoError } from "../../core/errors.ts";
+import { errorText, isMgrpoError } from "../../core/errors.ts";
 import { readAtMost } from "../../core/read-at-most.ts";
 import type { Rollout } from "../../core/recipe.ts";
 import { openCallVerifier, openReportSigner } from "../invocations/signature.ts";
@@ -56,7 +56,7 @@ export function rolloutHandler(
       return new Response(result, { headers: { "content-type": "application/json", ...signReport(result, header) } });
     } catch (error) {
       const status = isMgrpoError(error, "event-malformed") ? 400 : 500;
-      return new Response(error instanceof Error ? error.message : String(error), { status });
+      return new Response(errorText(error), { status });
     }
   };
 }

@@ -11,7 +11,7 @@ import type { PlannedCall } from "../../core/conversation/reducer.ts";
 import { escapeSpecialTokens, presentResponse } from "../../core/conversation/special-tokens.ts";
 import type { ToolBudget } from "../../core/conversation/tool-budget.ts";
 import { DELEGATE } from "../../core/conversation/toolbox.ts";
-import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { errorText, isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Tool, ToolContext } from "../../core/ports.ts";
 import { framesOf } from "../../core/stack-frames.ts";
 import { withinSeconds } from "../limits.ts";
@@ -147,7 +147,7 @@ async function runTool(call: PlannedTool, context: CallContext, signal: AbortSig
   } catch (cause) {
     if (isMgrpoError(cause)) throw cause;
     if (signal.aborted) throw new MgrpoError("canceled", `tool '${call.name}' was canceled`, { cause });
-    const reason = `${cause instanceof Error ? cause.message : String(cause)}${placeOf(cause)}`;
+    const reason = `${errorText(cause)}${placeOf(cause)}`;
     const { id } = toolContext.question;
     throw new MgrpoError("tool-backend", `tool '${call.name}' failed on question '${id}': ${reason}`, {
       retryable: true,

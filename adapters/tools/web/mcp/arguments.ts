@@ -8,7 +8,7 @@ import { Ajv, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import * as z from "zod";
-import { MgrpoError } from "../../../../core/errors.ts";
+import { errorText, MgrpoError } from "../../../../core/errors.ts";
 import { clip } from "../../../../core/well-formed.ts";
 import { linearPattern } from "./patterns.ts";
 import type { McpTool } from "./results.ts";
@@ -38,7 +38,7 @@ function compiled(ajv: AnyAjv, schema: McpTool["schema"], name: string): Validat
     // With `$async`, ajv's own keyword, a check would return a promise, whose rejection nothing handles.
     return withinMilliseconds(COMPILE_MILLISECONDS, () => ajv.compile({ ...schema, $async: false }));
   } catch (cause) {
-    const why = isTimeout(cause) ? "it is too complex" : cause instanceof Error ? cause.message : String(cause);
+    const why = isTimeout(cause) ? "it is too complex" : errorText(cause);
     throw new MgrpoError("tool-backend", `tool '${name}': its JSON Schema cannot be used: ${why}`, { cause });
   }
 }
