@@ -46,25 +46,17 @@ export const question = (id: string): Question => ({
   facts: null,
 });
 
+const GROUP = { run: RUN, step: 0, rolloutsPerQuestion: 2, state: "finalized", claims: {}, crashes: {} } as const;
+const CORRECT = { reward: 1, correct: 1, wellFormed: true, tokens: 10 };
+
 /** q1: one rollout correct with two calls, one wrong without a call. q2: one correct with one call, one lost. */
 export const groups: GroupRecord[] = [
   {
-    run: RUN,
-    step: 0,
+    ...GROUP,
     group: 0,
     questionId: "q1",
-    rolloutsPerQuestion: 2,
-    state: "finalized",
-    claims: {},
-    crashes: {},
     rollouts: {
-      "0": {
-        reward: 1,
-        correct: 1,
-        wellFormed: true,
-        tokens: 10,
-        invocations: { searcher: [scored(FIRST, 0.9, 0.8), scored(SECOND, 0.5, 0)] },
-      },
+      "0": { ...CORRECT, invocations: { searcher: [scored(FIRST, 0.9, 0.8), scored(SECOND, 0.5, 0)] } },
       "1": { reward: 0.1, correct: 0, wellFormed: true, tokens: 10, invocations: { searcher: [] } },
     },
     finalized: {
@@ -73,22 +65,11 @@ export const groups: GroupRecord[] = [
     },
   },
   {
-    run: RUN,
-    step: 0,
+    ...GROUP,
     group: 1,
     questionId: "q2",
-    rolloutsPerQuestion: 2,
-    state: "finalized",
-    claims: {},
-    crashes: {},
     rollouts: {
-      "0": {
-        reward: 1,
-        correct: 1,
-        wellFormed: true,
-        tokens: 10,
-        invocations: { searcher: [scored("C".repeat(22), 1, 1)] },
-      },
+      "0": { ...CORRECT, invocations: { searcher: [scored("C".repeat(22), 1, 1)] } },
       "1": { excluded: "infrastructure: gone" },
     },
     finalized: {},
