@@ -9,6 +9,7 @@ import type { Invocation, Outcome } from "../../core/contracts/rollout.ts";
 import type { Store } from "../../core/ports.ts";
 import { wilson } from "../../core/training/confidence-interval.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { runRecord } from "../fakes/scripted-team.ts";
 
 export const RUN = "tiny";
 const FIRST = "A".repeat(22);
@@ -213,17 +214,8 @@ let filled = 0;
 
 export async function fillFinishedRun({ table, objects }: Store, run = finishedRun): Promise<void> {
   const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
-  await table.insert(tableKeys.run(RUN), {
-    run: RUN,
-    status: "finished",
-    reason: "",
-    step: 1,
-    configSha256: String(filled++).padStart(64, "0"),
-    questionsSha256: "1".repeat(64),
-    startedAt: 0,
-    maxHours: null,
-    maxUsd: null,
-  });
+  const configSha256 = String(filled++).padStart(64, "0");
+  await table.insert(tableKeys.run(RUN), runRecord({ run: RUN, status: "finished", configSha256 }));
   await table.insert(tableKeys.step(RUN, 0), { ...step });
   for (const group of run.groups) await table.insert(tableKeys.group(RUN, 0, group.group), { ...group });
   for (const one of [job("sampled", 0, 3), job("greedy", 0, 4), job("sampled", 1, 8), job("greedy", 1, 9)]) {

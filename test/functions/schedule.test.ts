@@ -12,7 +12,7 @@ import { openContext, readControlledDeployment } from "../../functions/context.t
 import { readRunOverview, reconcileSchedule, startSchedule } from "../../functions/reconciling.ts";
 import { controlPlane, memoryControls } from "../fakes/control-plane.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { prepare, rewards, teamConfig } from "../fakes/scripted-team.ts";
+import { prepare, rewards, runRecord, teamConfig } from "../fakes/scripted-team.ts";
 
 const deployment: Deployment = { release: "1", bucket: "b", clockRule: "clock", fleets: [] };
 
@@ -53,17 +53,7 @@ function contextOf(store: Store, controls: Controls, through: Effects) {
   );
 }
 
-const recordOf = (run: string, status: RunRecord["status"]): RunRecord => ({
-  run,
-  status,
-  reason: "",
-  step: 0,
-  configSha256: "0".repeat(64),
-  questionsSha256: "0".repeat(64),
-  startedAt: 0,
-  maxHours: null,
-  maxUsd: null,
-});
+const recordOf = (run: string, status: RunRecord["status"]) => runRecord({ run, status, step: 0 });
 
 /** A store with one run that is over, and a listed run `new` that has no RUN yet. */
 async function storeOfRuns(): Promise<Store> {

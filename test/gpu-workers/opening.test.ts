@@ -2,7 +2,7 @@
 import { getEventListeners } from "node:events";
 import { beforeEach, describe, expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
-import type { RunRecord, StepRecord } from "../../core/contracts/records.ts";
+import type { StepRecord } from "../../core/contracts/records.ts";
 import type { InvocationRequest } from "../../core/contracts/rollout.ts";
 import type { TableValue } from "../../core/ports.ts";
 import { admissionRules } from "../../gpu-workers/invocations/admission.ts";
@@ -10,6 +10,7 @@ import { stepsToSample, whenOpen } from "../../gpu-workers/liveness/opening.ts";
 import { type StepWatch, watchSteps } from "../../gpu-workers/liveness/watch.ts";
 import type { RunContext } from "../../gpu-workers/run-context.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
+import { runRecord } from "../fakes/scripted-team.ts";
 
 const name = "test";
 let store: ReturnType<typeof memoryStore>;
@@ -18,21 +19,9 @@ let run: RunContext;
 beforeEach(async () => {
   store = memoryStore();
   run = { name, store, config: { staleness: 0, liveness: { pollSeconds: 0.2 } } } as unknown as RunContext;
-  await store.table.insert(tableKeys.run(name), { ...runRecord });
+  await store.table.insert(tableKeys.run(name), runRecord({ run: name, step: 0 }));
   await plan(0);
 });
-
-const runRecord: RunRecord = {
-  run: name,
-  status: "running",
-  reason: "",
-  step: 0,
-  startedAt: 0,
-  maxHours: null,
-  maxUsd: null,
-  configSha256: "0".repeat(64),
-  questionsSha256: "0".repeat(64),
-};
 
 async function plan(step: number, version = step) {
   const record: StepRecord = {
