@@ -2,8 +2,9 @@
  * @file A model behind an API, used as a team: `<policy>#<model>`, such as `openai:<base url>#<model>` or `bedrock:<region>#<model>`. By default
  * it is the recipe's single agent, with all tools. With another arm, such as `mgrpo`, every agent of the recipe's team uses that model.
  */
-import type { Arm } from "../core/contracts/config.ts";
+import type { Arm, RunConfigInput } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
+import type { Recipe } from "../core/recipe.ts";
 
 /** The default recipe for such models: its settings suit LLMs, while those of `atlas` suit the tiny models that it ships. */
 export const ENDPOINT_RECIPE = "deep-research";
@@ -25,4 +26,25 @@ export function parseEndpointTeam(target: string): EndpointTeam | undefined {
 export function endpointSettings({ policy, model }: EndpointTeam, agents: readonly string[]): string[] {
   const settings = [`policy=${policy}`, `model=${JSON.stringify(model)}`, "trained=false"];
   return agents.flatMap((agent) => settings.map((setting) => `agents.${agent}.${setting}`));
+}
+
+/** The recipe without what its agents say of a model that runs here: an API takes none of it. */
+export function withoutLocalSettings(recipe: Recipe): Pick<Recipe, "name" | "config"> {
+  return {
+    name: recipe.name,
+    config(arm, chosen) {
+      const { agents, ...advice } = recipe.config(arm, chosen);
+      return { ...advice, agents: Object.fromEntries(Object.entries(agents).map(withoutLocal)) };
+    },
+  };
+}
+
+type Agents = RunConfigInput["agents"];
+
+function withoutLocal([name, agent]: [string, Agents[string]]): [string, Agents[string]] {
+  const { lora: _, toolPrompt: _toolPrompt, thinking: _thinking, share: _share, engine, limits, ...others } = agent;
+  const { slots, microBatchTokens } = engine ?? {};
+  const { responseTokens: _tokens, ...ownLimits } = limits ?? {};
+  const ownEngine = { ...(slots && { slots }), ...(microBatchTokens && { microBatchTokens }) };
+  return [name, { ...others, engine: ownEngine, limits: ownLimits }];
 }

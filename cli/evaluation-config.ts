@@ -19,6 +19,7 @@ import {
   type EndpointTeam,
   endpointSettings,
   parseEndpointTeam,
+  withoutLocalSettings,
 } from "./endpoint-team.ts";
 import { EVALUATION_RUN } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
@@ -57,7 +58,7 @@ export async function planEvaluation(
   const name = recipeOf(target, team, options.recipe);
   refuseSettingsOfTraining(options.set);
   const recipe = await (options.recipe === undefined ? openRecipe : openNamedRecipe)(name);
-  const advised = stored ? withStoredConfig(recipe, stored) : recipe;
+  const advised = endpoint ? withoutLocalSettings(recipe) : stored ? withStoredConfig(recipe, stored) : recipe;
   const choice = {
     run: EVALUATION_RUN,
     recipe: name,

@@ -169,7 +169,10 @@ export function endpointFaults(agent: AgentWithPolicy): ConfigFault[] {
   }
   if (trained) return [[["trained"], `a model behind an API ('${policy}') cannot be trained: set it to false`]];
   if (thinking !== undefined) return [[["thinking"], `its server decides with policy '${policy}': remove it`]];
-  if (toolPrompt !== "auto") return [[["toolPrompt"], `does nothing with policy '${policy}': set endpoint.calls`]];
+  if (toolPrompt !== "auto") {
+    const message = `does nothing with policy '${policy}': set it to auto; endpoint.calls says how tools are called`;
+    return [[["toolPrompt"], message]];
+  }
   if (limits.responseTokens !== undefined) {
     return [[["limits", "responseTokens"], "only its server can count its tokens: set responseCharacters instead"]];
   }
