@@ -38,6 +38,15 @@ test("docs/configuration.md has the settings of a list, of a named member, and o
   expect(rows).toEqual(expect.arrayContaining([...settings, ...servers].map((path) => `| \`${path}\``)));
 });
 
+test("docs/configuration.md has as a default, in code, only what --set takes: JSON", () => {
+  const rows = [
+    ...(generatedDocs().get("configuration.md") ?? "").matchAll(/^\| `[^`]+` \|.*?(?<!\\)\| (.*?) (?<!\\)\|/gm),
+  ];
+  const defaults = rows.flatMap(([, cell = ""]) => [...cell.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code));
+  expect(defaults.length).toBeGreaterThan(100);
+  for (const text of defaults) expect(() => JSON.parse(text), text).not.toThrow();
+});
+
 test.each(DOCUMENTS)("%s: targets of relative links and pictures exist", (document) => {
   const targets = [...read(document).matchAll(/\]\(([^)#\s]+)(#[^)\s]*)?\)/g)].map(([, target = ""]) => target);
   const local = targets.filter((target) => !/^[a-z]+:/.test(target));

@@ -103,11 +103,11 @@ function settingOf(path: string, schema: Schema, key: string, parent: Schema): S
   };
 }
 
-/** A default as JSON; `all` for a long list of every value that its items may have. */
+/** A default as JSON, or in words if it is a long list of every value that its items may have. */
 function shown(value: unknown, { items }: Schema): string {
   const text = JSON.stringify(value);
   const isAll = Array.isArray(value) && value.length === items?.enum?.length;
-  return code(isAll && text.length > 60 ? "all" : text);
+  return isAll && text.length > 60 ? "all of these" : code(text);
 }
 
 function withoutNull(schema: Schema): Schema {
