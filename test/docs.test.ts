@@ -38,6 +38,14 @@ test("docs/configuration.md has the settings of a list, of a named member, and o
   expect(rows).toEqual(expect.arrayContaining([...settings, ...servers].map((path) => `| \`${path}\``)));
 });
 
+test("docs/configuration.md marks as required what every form of a setting requires, and nothing that only one form has", () => {
+  const text = generatedDocs().get("configuration.md") ?? "";
+  const required = [...text.matchAll(/^\| `([^`]+)` \| .* \| required \| .*$/gm)].map(([, path]) => path);
+  expect(required).toEqual(expect.arrayContaining(["runner.url", "judge.model.provider", "judge.model.model"]));
+  for (const path of ["tools.search.url", "tools.mcp.<name>.url", "tools.mcp.<name>.command", "curriculum[].from"])
+    expect(required).not.toContain(path);
+});
+
 test("docs/configuration.md has as a default, in code, only what --set takes: JSON", () => {
   const rows = [
     ...(generatedDocs().get("configuration.md") ?? "").matchAll(/^\| `[^`]+` \|.*?(?<!\\)\| (.*?) (?<!\\)\|/gm),

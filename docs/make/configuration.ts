@@ -74,19 +74,23 @@ function nestedOf(path: string, value: Schema): Setting[] {
   if (inner.items) return nestedOf(`${path}[]`, inner.items);
   if (typeof inner.additionalProperties === "object") return nestedOf(`${path}.<name>`, inner.additionalProperties);
   const members = inner.oneOf ?? inner.anyOf;
-  if (members) return merged(members.flatMap((member) => settingsOf(path, member)));
+  if (members) return merged(members.map((member) => settingsOf(path, member)).filter(({ length }) => length > 0));
   return settingsOf(path, inner);
 }
 
-/** A setting that several members of a union have is listed once, with what each says. */
-function merged(settings: readonly Setting[]): Setting[] {
+/** A setting that several members of a union have is listed once, with what each says. It is required if every member requires it. */
+function merged(members: readonly (readonly Setting[])[]): Setting[] {
+  const settings = members.flat();
   const paths = [...new Set(settings.map(({ path }) => path))];
   return paths.map((path) => {
     const same = settings.filter((setting) => setting.path === path);
+    const isRequired = members.every((member) =>
+      member.some((one) => one.path === path && one.fallback === "required"),
+    );
     const each = (of: (setting: Setting) => string, join: string) =>
       [...new Set(same.map(of))].filter((text) => text !== "" && text !== "required").join(join);
-    const [type, fallback] = [each((one) => one.type, " or "), each((one) => one.fallback, " or ")];
-    return { path, type, fallback, description: each((one) => one.description, " ") };
+    const fallback = isRequired ? "required" : each((one) => one.fallback, " or ");
+    return { path, type: each((one) => one.type, " or "), fallback, description: each((one) => one.description, " ") };
   });
 }
 
