@@ -26,7 +26,8 @@ export function parse<S extends z.ZodType>(
   const unknownNames: UnknownName[] = [];
   const issues = result.error.issues.map((issue) => {
     const path = issue.path.join(".");
-    const known = issue.code === "unrecognized_keys" && code === "config-invalid" ? knownKeys(schema, issue) : [];
+    const known =
+      issue.code === "unrecognized_keys" && code === "config-invalid" ? knownKeys(schema, issue, value) : [];
     if (issue.code === "unrecognized_keys") unknownNames.push(...issue.keys.map((unknown) => ({ unknown, known })));
     if (issue.code === "invalid_value") unknownNames.push(...unknownValue(issue, value));
     const fault = issueFault(issue);
@@ -59,24 +60,31 @@ function located(issue: z.core.$ZodIssue): string {
   return path ? `${path}: ${issueFault(issue)}` : issueFault(issue);
 }
 
-/** The keys that are possible at the path. Leaves out the refused keys, which another member of a union may have. */
-const knownKeys = (schema: z.core.$ZodType, { path, keys }: z.core.$ZodIssueUnrecognizedKeys): string[] =>
-  keysAt(schema, path).filter((key) => !keys.includes(key));
+/** The keys that are possible at the path of the value. Leaves out the refused keys, which another member of a union may have. */
+const knownKeys = (
+  schema: z.core.$ZodType,
+  { path, keys }: z.core.$ZodIssueUnrecognizedKeys,
+  value: unknown,
+): string[] => keysAt(schema, path, value).filter((key) => !keys.includes(key));
 
 /** The text at the issue's path, which is none of the values that are possible there. */
 function unknownValue({ path, values }: z.core.$ZodIssueInvalidValue, whole: unknown): UnknownName[] {
   // A value that an agent inherits is not in the input at its path.
-  const given = path.reduce<unknown>((inner, key) => (inner as Record<PropertyKey, unknown> | undefined)?.[key], whole);
+  const given = path.reduce<unknown>(propertyOf, whole);
   return typeof given === "string" ? [{ unknown: given, known: values.map(String) }] : [];
 }
 
-/** The keys of the object at the path, through defaults, nullables, transforms and short forms; of a union, those of its members. */
-function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[] {
+/**
+ * The keys of the object at the path, through defaults, nullables, transforms and short forms; of a union, those of its members, or of the
+ * one that the value's discriminator selects.
+ */
+function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[], value: unknown): string[] {
   const {
     innerType,
     in: given,
     out,
     options = [],
+    discriminator = "",
     shape,
     valueType,
     element,
@@ -84,17 +92,24 @@ function keysAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): string[]
     Pick<z.core.$ZodDefaultDef, "innerType"> &
       Pick<z.core.$ZodPipeDef, "in" | "out"> &
       Pick<z.core.$ZodUnionDef, "options"> &
+      Pick<z.core.$ZodDiscriminatedUnionDef, "discriminator"> &
       Pick<z.core.$ZodObjectDef, "shape"> &
       Pick<z.core.$ZodRecordDef, "valueType"> &
       Pick<z.core.$ZodArrayDef, "element">
   >;
-  const parts = [innerType, given, out, ...options].flatMap((part) => part ?? []);
-  if (parts.length > 0) return [...new Set(parts.flatMap((part) => keysAt(part, path)))];
+  const kind = propertyOf(value, discriminator) as z.core.util.Primitive;
+  const selected = options.filter(({ _zod }) => _zod.propValues?.[discriminator]?.has(kind));
+  const members = selected.length > 0 ? selected : options;
+  const parts = [innerType, given, out, ...members].flatMap((part) => part ?? []);
+  if (parts.length > 0) return [...new Set(parts.flatMap((part) => keysAt(part, path, value)))];
   const [key, ...rest] = path;
   if (key === undefined) return Object.keys(shape ?? {});
   const inner = shape?.[String(key)] ?? valueType ?? element;
-  return inner ? keysAt(inner, rest) : [];
+  return inner ? keysAt(inner, rest, propertyOf(value, key)) : [];
 }
+
+const propertyOf = (value: unknown, key: PropertyKey): unknown =>
+  (value as Record<PropertyKey, unknown> | null | undefined)?.[key];
 
 /** `parse` of JSON text, in UTF-8 if it is bytes. */
 export function parseJson<S extends z.ZodType>(

@@ -99,7 +99,7 @@ test.each([
   ],
   [
     ["agents.main.policy=tinker:http://gpu1:8000", 'agents.main.optimizer={"kind":"server","maxGradientNorm":1}'],
-    /agents\.main\.optimizer: Unrecognized key: "maxGradientNorm"/,
+    /agents\.main\.optimizer: Unrecognized key: "maxGradientNorm" \(known keys: kind, learningRate, schedule, warmupRatio\)/,
   ],
   [["stepz=3"], /config of run 'r': Unrecognized key: "stepz" \(known keys: run, recipe, seed, arm, steps, /],
   [["steps"], /^--set steps: write path=value, such as --set algorithm\.alignment\.mode=none$/],
