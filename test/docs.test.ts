@@ -1,12 +1,13 @@
 /**
- * @file The documentation is consistent: generated pages are up to date, links and their anchors resolve, error codes and a missing runtime
- * are explained, named files and scripts exist. README.md stays short.
+ * @file The documentation is consistent: generated pages are up to date, links and their anchors resolve, error codes, variables
+ * of the environment and a missing runtime are explained, named files and scripts exist. README.md stays short.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { expect, test } from "vitest";
 import { describe } from "../cli/terminal/fail.ts";
 import { generatedDocs } from "../docs/make/generated.ts";
+import { sourceFolders, sourcesOf } from "./sources.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
@@ -98,6 +99,16 @@ test("docs/troubleshooting.md names the missing runtime in the words of the erro
   expect(symptom).toBe("onnxruntime-node is not installed");
   const entries = read("docs/troubleshooting.md").split("\n\n");
   expect(entries.find((entry) => entry.startsWith(`**\`${symptom}\`.**`))).toContain(`\`${remedy}\``);
+});
+
+test("every variable of the environment that is ours is in the docs, except those that one process sets for another", () => {
+  const between = ["MGRPO_PARENT", "MGRPO_RELEASE"];
+  const pages = DOCUMENTS.map(read).join("\n");
+  const sources = sourceFolders()
+    .filter((folder) => folder !== "test")
+    .flatMap(sourcesOf);
+  const named = sources.flatMap((file) => readFileSync(file, "utf8").match(/\bMGRPO_[A-Z]+(?:_[A-Z]+)*\b/g) ?? []);
+  expect([...new Set(named)].filter((name) => !between.includes(name) && !pages.includes(name))).toEqual([]);
 });
 
 test.each(DOCUMENTS)("%s: `npm run` scripts exist", (document) => {
