@@ -76,7 +76,8 @@ export async function openDemonstrations(
     const own = found.filter(({ agent }) => agent === target.agent);
     if (own.length === 0) {
       // At 0, every correct rollout is already taken, and a wrong one never is: a lower minimum would find no more.
-      const advice = minReward > 0 ? "lower --min-reward" : "name another run";
+      const more = minReward > 0 ? "lower --min-reward" : "name another run";
+      const advice = found.length > 0 ? `${more}, or train another agent with --agent` : more;
       throw invalid(
         `'${fromRun}' has no answered conversation of agent '${target.agent}' in a correct rollout of reward ${minReward} or more: ${advice}`,
       );

@@ -52,6 +52,18 @@ test("only correct answers become demonstrations", async () => {
   ]);
 });
 
+test("an agent that no correct rollout called has no demonstrations, and the error names --agent", async () => {
+  const source = await openDemonstrations(await openRecipe("atlas"), config, { fromRun: from, minReward: 0.9 });
+  const searcher = {
+    agent: "searcher",
+    config: config.agents["main"] ?? expect.fail(),
+    toolbox: { parameters: new Map() },
+  };
+  expect(() => source(searcher, "")).toThrow(
+    /no answered conversation of agent 'searcher' .*: lower --min-reward, or train another agent with --agent$/,
+  );
+});
+
 test("a wrong answer is not a demonstration, however low --min-reward is", async () => {
   expect(await correctConversations(from, 0)).toMatchObject([{ demonstration: { prompt: "Where is Alby?" } }]);
 });
