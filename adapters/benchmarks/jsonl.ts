@@ -2,6 +2,8 @@
  * @file Custom questions: JSON Lines, one object per line.
  *
  *     {"id": "q1", "prompt": "…", "answer": "…", "level": 1, "kind": "…", "facts": {}}      the last three are optional
+ *
+ * The answer may be empty, as in a recipe: its rewards may go by the facts alone.
  */
 import * as z from "zod";
 import { WrittenQuestionId } from "../../core/contracts/names.ts";
@@ -11,7 +13,7 @@ import { type BenchmarkRow, jsonRows, parseRows, rejectRow, requireDistinct } fr
 const JsonlTask = z.strictObject({
   id: WrittenQuestionId,
   prompt: z.string().min(1),
-  answer: z.string().min(1),
+  answer: z.string(),
   level: z.int().positive().default(1),
   kind: z.string().min(1).default("question"),
   facts: z.json().default({}),

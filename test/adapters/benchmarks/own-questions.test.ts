@@ -65,6 +65,17 @@ test("a recipe's ids take at most 80 bytes in UTF-8; a file accepts ids of that 
   expect(train.map(({ id }) => id)).toEqual([`jsonl:${longest}`]);
 });
 
+test("a question without a reference answer, which a recipe may have, can be read from a file too, as `mine` writes it", async () => {
+  const [first = expect.fail()] = trainQuestions;
+  const own = { ...first, answer: "" };
+  const recipe = { name: "mine", questions: () => ({ train: [own], heldOut: [] }) };
+  const { train: ofRecipe } = await questionsOf(recipe, sources());
+  const { train } = await questionsOf(recipe, sources({ train: fileOf("unanswered.jsonl", ...ofRecipe) }));
+  expect(train).toEqual([{ ...own, id: `jsonl:${first.id}` }]);
+  const row = { id: "a", prompt: "Where?" };
+  await expect(questionsOf(recipe, sources({ train: fileOf("none.jsonl", row) }))).rejects.toThrow("it has no answer");
+});
+
 test("two different questions of a recipe with one id are refused; a repeated training question is not", async () => {
   const [first = expect.fail()] = trainQuestions;
   const recipe = (...train: Question[]) => ({ name: "mine", questions: () => ({ train, heldOut: heldOutQuestions }) });
