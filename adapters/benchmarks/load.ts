@@ -20,6 +20,7 @@ import {
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { frozen } from "../../core/frozen.ts";
 import type { Recipe } from "../../core/recipe.ts";
+import { withFieldNames } from "../judges/criteria.ts";
 import { openReader, type Reader } from "../tools/documents/reader.ts";
 import { contentOf, copiesOf } from "./copies.ts";
 import { loadGaia } from "./gaia.ts";
@@ -188,11 +189,7 @@ function criteriaOf({ name, criteria }: EvaluationSuite, benchmark: Benchmark): 
     throw refused("cannot be read", cause);
   }
   if (text.trim() === "") throw refused("is empty");
-  // Placeholders of an official prompt: their values are sent separately.
-  return text
-    .replaceAll("{question}", "(the field `question`)")
-    .replace(/\{(?:correct_answer|reference|answer)\}/g, "(the field `reference`)")
-    .replace(/\{(?:response|prediction|pred)\}/g, "(the field `answer`)");
+  return withFieldNames(text);
 }
 
 /** Questions, and the name of their source. */

@@ -1,5 +1,5 @@
 /** @file `mgrpo judge check`: compares a judge with human labels of the same answers or human scores of the same work. */
-import { judgeCriteria } from "../../adapters/judges/criteria.ts";
+import { judgeCriteria, withFieldNames } from "../../adapters/judges/criteria.ts";
 import { judgeCorrectness, judgeQuality } from "../../adapters/judges/vote.ts";
 import { openLanguageModel } from "../../adapters/llm/open.ts";
 import {
@@ -35,8 +35,9 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
   const own = config.criteria ?? judgeCriteria();
   const text = options.criteria === undefined ? undefined : readCriteria(options.criteria);
   if (labels.kind === "answers") {
+    const criteria = text === undefined ? own.correct : withFieldNames(text);
     const ask = ({ question, reference, answer }: AnswerLabel) =>
-      judgeCorrectness(judge, text ?? own.correct, { question, reference, answer });
+      judgeCorrectness(judge, criteria, { question, reference, answer });
     show(await judgeAll(labels.labels, ask), checkAnswers);
   } else {
     const ask = ({ task, steps, report }: WorkLabel) =>

@@ -84,6 +84,16 @@ test("a byte order mark, as editors on Windows write it, is not part of the firs
   expect(await check(`\ufeff${JSON.stringify(LABELS[0])}`)).toMatchObject([{ kind: "agreement", n: 1, accuracy: 1 }]);
 });
 
+test("--criteria are sent as an evaluation sends them: the names of fields in place of an official prompt's placeholders", async () => {
+  const file = join(folder, "official.txt");
+  writeFileSync(file, "Is {response} right for {question}? Right is {correct_answer}.");
+  await printedJson(...argumentsOf(JSON.stringify(LABELS[0]), []), "--criteria", file);
+  const [system] = server.requests.at(-1)?.body.messages ?? [];
+  expect(system?.content).toMatch(
+    /^Is \(the field `answer`\) right for \(the field `question`\)\? Right is \(the field `reference`\)\.\n/,
+  );
+});
+
 test("a disagreement has a vote's reason, even if the median lies between two votes because a third failed", async () => {
   const votes = [
     says("I cannot say"),
