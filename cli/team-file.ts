@@ -42,18 +42,19 @@ export const agentsWithCheckpoint = (agents: RunConfigInput["agents"]): string[]
   Object.keys(agents).filter((name) => !isEndpointPolicy(agents[name]?.policy ?? "") && ownsPolicy(agents, name));
 
 /**
- * The recipe, with the config of a file or run as its recommendation. Judge settings missing there come from the recipe; so do tools and
- * system messages if an app's team is to run natively.
+ * The recipe, with the config of a file or run as its recommendation. Judge settings and suites missing there come from the recipe; so do tools
+ * and system messages if an app's team is to run natively.
  */
 export function withStoredConfig(recipe: Recipe, stored: RunConfigInput): Pick<Recipe, "name" | "config"> {
   return {
     name: recipe.name,
     config(arm, chosen) {
-      const { judge: advice, agents: fromRecipe } = recipe.config(arm, (path) => chosen(path) ?? valueAt(stored, path));
-      const judge = stored.judge ? { ...advice, ...stored.judge } : advice;
+      const advised = recipe.config(arm, (path) => chosen(path) ?? valueAt(stored, path));
+      const judge = stored.judge ? { ...advised.judge, ...stored.judge } : advised.judge;
+      const evaluation = { ...advised.evaluation, ...stored.evaluation };
       const goesNative = (stored.runner ?? "native") !== "native" && chosen("runner") === "native";
-      const agents = goesNative ? withTools(stored.agents, fromRecipe) : stored.agents;
-      return { ...stored, agents, ...(judge && { judge }) };
+      const agents = goesNative ? withTools(stored.agents, advised.agents) : stored.agents;
+      return { ...stored, agents, evaluation, ...(judge && { judge }) };
     },
   };
 }

@@ -23,6 +23,22 @@ test("--set is refused for suites that --suite does not evaluate, and applies to
   expect(config.evaluation.suites).toMatchObject([{ name: "b", temperature: 0 }]);
 });
 
+test("a team file without suites is evaluated on those of its recipe, whose settings --set can change", async () => {
+  const team = join(folder, "without-suites.json");
+  const plan = (set: string[], ...suite: { name: string }[]) => planEvaluation(team, { set }, ...suite);
+  const agents = { main: { model: "models/main", policy: "recipe:relay" } };
+  const withEvaluation = (evaluation?: object) =>
+    writeFileSync(team, JSON.stringify({ recipe: "tally", agents, ...(evaluation && { evaluation }) }));
+  withEvaluation();
+  const suites = (await plan([])).config.evaluation.suites.map(({ name }) => name);
+  expect(suites.length).toBeGreaterThan(1);
+  const [first = ""] = suites;
+  const { config } = await plan(["evaluation.suites.0.questions=7"], { name: first });
+  expect(config.evaluation.suites).toMatchObject([{ name: first, questions: 7 }]);
+  withEvaluation({ suites: [{ name: "own" }] });
+  expect((await plan([])).config.evaluation.suites).toMatchObject([{ name: "own" }]);
+});
+
 test("settings that only training reads are refused; for a temperature, the error names the setting of the suite", async () => {
   const plan = (setting: string) => planEvaluation(join(folder, "models"), { recipe: RELAY, set: [setting] });
   for (const setting of ["temperature=0.5", "agents.main.temperature=0.5"])
