@@ -55,6 +55,18 @@ function refuseWrongKinds(recipe: RecipeDefinition, file: string): void {
     for (const [i, one] of list.entries())
       if (typeof one !== "object" || one === null) throw invalid(file, `'${name}[${i}]' is not an object`);
   }
+  refuseWrongStudies(recipe.caseStudies ?? [], file);
+}
+
+/** A study's scores are kept under its name. */
+function refuseWrongStudies(studies: readonly CaseStudy[], file: string): void {
+  const names = new Set<string>();
+  for (const [i, { name, expected, checks }] of studies.entries()) {
+    if (typeof name !== "string" || typeof expected !== "string" || typeof checks !== "function")
+      throw invalid(file, `'caseStudies[${i}]' needs 'name' and 'expected', as texts, and a function 'checks'`);
+    if (names.has(name)) throw invalid(file, `two case studies have the name '${name}': give each its own`);
+    names.add(name);
+  }
 }
 
 function settingsIn(config: unknown, file: string, what: string): RecipeConfig {
@@ -70,10 +82,12 @@ const askedIn = (question: Question, file: string): Question =>
 
 const checkedStudy = (study: CaseStudy, file: string): CaseStudy => ({
   ...study,
-  checks: (question, rollout) =>
-    call(file, `case study '${study.name}': checks() for question '${question.id}'`, () =>
-      study.checks(question, rollout),
-    ),
+  checks(question, rollout) {
+    const what = `case study '${study.name}': checks() for question '${question.id}'`;
+    const checks: unknown = call(file, what, () => study.checks(question, rollout));
+    if (Array.isArray(checks) && checks.every((check) => typeof check === "boolean")) return checks;
+    throw invalid(file, `${what} did not return a list of booleans: return one, empty if there is nothing to check`);
+  },
 });
 
 function checkedBase(base: BaseModel, file: string): BaseModel {

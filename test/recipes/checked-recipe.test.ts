@@ -3,13 +3,18 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import type { Question } from "../../core/contracts/question.ts";
+import type { TeamRollout } from "../../core/recipe.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
+import { trainQuestions } from "../fixtures/relay/questions.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "odd-recipes-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const NAMED = "name: 'odd', config: { steps: 1 }, questions() { throw new Error('no file'); }";
+
+const CARE = "{ name: 'care', expected: 'cares', checks({ kind }) { return { none: [], two: [true, false] }[kind]; } }";
 
 test.each([
   ["null", "'recipe' is not an object: export one with name, config and questions"],
@@ -19,6 +24,11 @@ test.each([
   [`{ ${NAMED}, ask: 'why?' }`, "'ask' is not a function"],
   [`{ ${NAMED}, demonstrations: [] }`, "'demonstrations' is not a function"],
   [`{ ${NAMED}, caseStudies: {} }`, "'caseStudies' is not an array"],
+  [
+    `{ ${NAMED}, caseStudies: [{ name: 'care', checks() {} }] }`,
+    "'caseStudies[0]' needs 'name' and 'expected', as texts",
+  ],
+  [`{ ${NAMED}, caseStudies: [${CARE}, ${CARE}] }`, "two case studies have the name 'care': give each its own"],
   [`{ ${NAMED}, baseModels: {} }`, "'baseModels' is not an array"],
   [`{ ${NAMED}, baseModels: [undefined] }`, "'baseModels[0]' is not an object"],
 ])("a recipe that is %s is refused with the reason", async (exported, reason) => {
@@ -67,4 +77,16 @@ test("an exception in questions(), ask(), files() or demonstrations, and a malfo
   expect(() => [...(demonstrations?.("main", "mgrpo", 1) ?? [])]).toThrow(threw);
   expect(() => [...base0.demonstrations()]).toThrow(threw);
   expect(() => base0.files()).toThrow(/files\(\) of base model 'models\/main' threw Error: no words/);
+});
+
+test("a case study whose checks() returns anything but a list of booleans, such as nothing, is an error of the recipe: it would count as a failed check", async () => {
+  const own = mkdtempSync(join(folder, "odd-"));
+  writeFileSync(join(own, "recipe.mjs"), `export const recipe = { ${NAMED}, caseStudies: [${CARE}] };`);
+  const [study = expect.fail()] = (await openRecipe(own)).caseStudies ?? [];
+  const checks = (kind: string) => study.checks({ ...trainQuestions[0], kind } as Question, {} as TeamRollout);
+  expect(checks("none")).toEqual([]);
+  expect(checks("two")).toEqual([true, false]);
+  expect(() => checks("other")).toThrow(
+    /recipe\.mjs: case study 'care': checks\(\) for question 'train-amber' did not return a list of booleans: return one, empty if there is nothing to check$/,
+  );
 });
