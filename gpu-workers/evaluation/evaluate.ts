@@ -17,7 +17,7 @@ import { isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { VerdictContext } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import type { Scorer } from "../../core/scorer.ts";
-import { accuracyInterval, sumTallies, type Tally } from "../../core/training/confidence-interval.ts";
+import { accuracyInterval, sumTallies, sumTalliesBy, type Tally } from "../../core/training/confidence-interval.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
 import { crashReason } from "../../core/training/give-up.ts";
 import { decideAfterFailure } from "../../core/training/judge-failures.ts";
@@ -174,15 +174,9 @@ function resultOf(
   seconds: number,
   redact: (text: string) => string,
 ): EvaluationResult {
-  const totalOf = (rollouts: readonly ScoredSuiteRollout[]): Tally =>
-    sumTallies(rollouts.map(({ score }) => (isVerdict(score) ? { n: 1, correct: score.score } : { n: 0, correct: 0 })));
-  const perRun = Array.from({ length: suite.runs }, (_, index) =>
-    totalOf(scored.filter(({ rollout }) => rollout === index)),
-  );
-  const perQuestion = questions.map(({ id, kind }, index) => {
-    const rollouts = scored.filter(({ group }) => group === index);
-    return { question: id, kind, ...totalOf(rollouts) };
-  });
+  const perRun = sumTalliesBy(suite.runs, scored, ({ rollout }) => rollout, tallyOf);
+  const tallies = sumTalliesBy(questions.length, scored, ({ group }) => group, tallyOf);
+  const perQuestion = questions.map(({ id, kind }, i) => ({ question: id, kind, ...(tallies[i] as Tally) }));
   const judged = totalCost(scored.flatMap(({ score }) => (isVerdict(score) && score.cost) || []));
   const lost = scored.flatMap(({ question, score }) =>
     isLost(score) ? { question: question.id, reason: score.lost } : [],
@@ -193,7 +187,7 @@ function resultOf(
     job,
     team: team.team,
     suite: suite.name,
-    ...totalOf(scored),
+    ...sumTallies(scored.map(tallyOf)),
     runs: perRun,
     interval: accuracyInterval(perQuestion),
     lost: lost.map(({ question }) => question),
@@ -203,6 +197,9 @@ function resultOf(
     ...(reasons.length > 0 && { reasons }),
   };
 }
+
+const tallyOf = ({ score }: ScoredSuiteRollout): Tally =>
+  isVerdict(score) ? { n: 1, correct: score.score } : { n: 0, correct: 0 };
 
 const isLost = (score: SuiteScore): score is Lost => typeof score === "object" && "lost" in score;
 const isVerdict = (score: SuiteScore): score is Verdict => typeof score === "object" && "score" in score;

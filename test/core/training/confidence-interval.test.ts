@@ -2,7 +2,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { stream } from "../../../core/random.ts";
-import { accuracyInterval, sumTallies, type Tally, wilson } from "../../../core/training/confidence-interval.ts";
+import {
+  accuracyInterval,
+  sumTallies,
+  sumTalliesBy,
+  type Tally,
+  wilson,
+} from "../../../core/training/confidence-interval.ts";
 
 const results = (questions: number, runs: number) =>
   fc.array(fc.array(fc.constantFrom(0, 1), { minLength: runs, maxLength: runs }), {
@@ -38,6 +44,26 @@ test("by hand: the interval of four questions with two runs each is Wilson's at 
     [0, 0],
   ]);
   expect(accuracyInterval(agreeing)).toEqual(wilson({ n: 4, correct: 2 }));
+});
+
+test("sums by index are those of the tallies with that index, in their order, and each tally is read once", () => {
+  const item = fc.record({
+    index: fc.nat(5),
+    tally: fc.record({ n: fc.nat(3), correct: fc.double({ min: 0, max: 1 }) }),
+  });
+  fc.assert(
+    fc.property(fc.array(item), (items) => {
+      let reads = 0;
+      const tallyOf = ({ tally }: (typeof items)[number]) => {
+        reads += 1;
+        return tally;
+      };
+      const sums = sumTalliesBy(5, items, ({ index }) => index, tallyOf);
+      const ofIndex = (wanted: number) => items.filter(({ index }) => index === wanted).map(({ tally }) => tally);
+      expect(sums).toEqual([0, 1, 2, 3, 4].map((index) => sumTallies(ofIndex(index))));
+      expect(reads).toBe(items.filter(({ index }) => index < 5).length);
+    }),
+  );
 });
 
 test("with one run the interval is exactly Wilson's", () => {
