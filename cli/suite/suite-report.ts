@@ -5,7 +5,13 @@ import { categoriesOf } from "../../adapters/benchmarks/categories.ts";
 import { submissionFiles } from "../../adapters/benchmarks/submission.ts";
 import { unpriced } from "../../core/contracts/budget.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
-import { Benchmark, type EvaluationSuite, questionsAsked } from "../../core/contracts/evaluation-suite.ts";
+import {
+  Benchmark,
+  type EvaluationSuite,
+  hasOwnScorer,
+  needsJudge,
+  questionsAsked,
+} from "../../core/contracts/evaluation-suite.ts";
 import { JudgeCost } from "../../core/contracts/judge.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
@@ -73,7 +79,7 @@ export async function reportSuite(
   const { n, correct, runs, interval, lost, reasons = [], judged } = result;
   const files = submissionFiles(benchmark, asked, await readConversations(store, config, job, asked.questions.length));
   for (const [file, content] of files) writeAtomically(join(folder, file), content);
-  const { blocked, ...spent } = await readSpent(store, config, judged !== undefined);
+  const { blocked, ...spent } = await readSpent(store, config, suite);
   const report = {
     kind: "evaluation",
     team,
@@ -124,12 +130,13 @@ function categoryScores(
 async function readSpent(
   { table }: Store,
   config: RunConfig,
-  isJudged: boolean,
+  suite: EvaluationSuite,
 ): Promise<SuiteReport["spent"] & { blocked: number }> {
   const item = await table.get(tableKeys.toolSpending(config.run));
   const tools = item && parse(ToolSpendingRecord, item, `TOOLS of run '${config.run}'`);
   const apiSpending = await readApiSpending(table, config.run);
-  const callable = { agents: config.agents, ...(isJudged && config.judge && { judge: config.judge }) };
+  const mayAskJudge = needsJudge(suite) || !hasOwnScorer(suite);
+  const callable = { agents: config.agents, ...(mayAskJudge && config.judge && { judge: config.judge }) };
   const toolModels = ["reason", "extract"].filter(
     (name) => valueAt(config.tools, name) && !valueAt(config.tools, `${name}.usdPerMillionTokens`),
   );

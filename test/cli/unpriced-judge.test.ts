@@ -1,0 +1,26 @@
+/** @file The cost of an evaluation whose judge has no price, and gives no verdict. */
+import { join, resolve } from "node:path";
+import { afterAll, expect, test, vi } from "vitest";
+import { says, startOpenAiServer } from "../fakes/openai-server.ts";
+import { projectOfFile, RELAY } from "./command-line.ts";
+import { printedJson } from "./printed.ts";
+
+const folder = projectOfFile();
+const server = await startOpenAiServer(() => says("I cannot say"));
+afterAll(() => server.close());
+
+test("the judge's price is named as missing, since its server may charge for replies that are no verdicts", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  const data = resolve(import.meta.dirname, "../fixtures/benchmarks/webwalkerqa.json");
+  try {
+    const [report] = await printedJson(
+      ...["eval", join(folder, "models"), "--recipe", RELAY, "--suite", "webwalkerqa", "--data", data, "--runs", "1"],
+      ...["--judge", `openai:${server.url}#judge`, "--set", "limits.attempts=1", "--results", join(folder, "results")],
+    );
+    expect(report).toMatchObject({ n: 0, spent: { usd: 0, unpriced: ["judge.usdPerMillionTokens"] } });
+    expect(server.requests.length).toBeGreaterThan(0);
+  } finally {
+    process.exitCode = undefined;
+    vi.restoreAllMocks();
+  }
+});
