@@ -21,6 +21,7 @@ import {
   parseEndpointTeam,
   withoutLocalSettings,
 } from "./endpoint-team.ts";
+import { withJudge } from "./judge/option.ts";
 import { EVALUATION_RUN } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
@@ -71,8 +72,7 @@ export async function planEvaluation(
     ...(endpoint ? endpointSettings(endpoint, Object.keys(advice.agents)) : []),
     "budget={}",
     ...(status?.state === "finished" ? [`evaluation.firstTeam=${status.step}`] : []),
-    ...options.set,
-    ...(options.judge === undefined ? [] : [`judge.model=${options.judge}`]),
+    ...withJudge(options.judge, options.set),
     "steps=1",
   ];
   const { agents, evaluation } = resolveConfig(advised, { ...choice, set: settings });

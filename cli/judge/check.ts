@@ -16,6 +16,7 @@ import { inParallel } from "../../gpu-workers/parallel.ts";
 import { openNamedRecipe } from "../../recipes/registry.ts";
 import { readText } from "../local/run-folder.ts";
 import { type AnswerLabel, readLabels, type WorkLabel } from "./labels.ts";
+import { withJudge } from "./option.ts";
 import { type JudgeCheck, printJudgeCheck } from "./print.ts";
 
 /** Labels judged concurrently; each sends its votes in parallel. */
@@ -145,8 +146,8 @@ function reasonOf({ score, votes = [] }: Verdict): string {
 
 /** The judge of the recipe's config with `--judge` and `--set judge.…` applied. */
 async function judgeOf({ recipe: name, judge, set }: JudgeOptions): Promise<JudgeConfig> {
-  const chosen = judge === undefined ? set : [...set, `judge.model=${judge}`];
   const recipe = await openNamedRecipe(name);
+  const chosen = withJudge(judge, set);
   const config = resolveConfig(recipe, { run: "judge", recipe: name, arm: "mgrpo", seed: 1, set: chosen });
   if (config.judge) return config.judge;
   throw new MgrpoError(

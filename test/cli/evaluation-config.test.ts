@@ -39,6 +39,15 @@ test("a team file without suites is evaluated on those of its recipe, whose sett
   expect((await plan([])).config.evaluation.suites).toMatchObject([{ name: "own" }]);
 });
 
+test("--judge names the judge's model, and --set changes the settings of that model", async () => {
+  const plan = (judge: string, ...set: string[]) =>
+    planEvaluation(join(folder, "models"), { recipe: RELAY, judge, set }, { name: "relay" });
+  const { config } = await plan("openai#gpt-5-mini", "judge.model.timeoutSeconds=30", "judge.votes=3");
+  const model = { provider: "openai", model: "gpt-5-mini", timeoutSeconds: 30, json: "schema" };
+  expect(config.judge).toMatchObject({ model, votes: 3 });
+  await expect(plan("gpt-5-mini")).rejects.toThrow("judge.model: write openai:<base url>#<model>, openai#<model>");
+});
+
 test("settings that only training reads are refused; for a temperature, the error names the setting of the suite", async () => {
   const plan = (setting: string) => planEvaluation(join(folder, "models"), { recipe: RELAY, set: [setting] });
   for (const setting of ["temperature=0.5", "agents.main.temperature=0.5"])

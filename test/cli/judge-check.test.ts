@@ -94,6 +94,17 @@ test("--criteria are sent as an evaluation sends them: the names of fields in pl
   );
 });
 
+test("settings of the model that --judge names are used, and checked", async () => {
+  const label = JSON.stringify(LABELS[0]);
+  const formatAfter = async (...set: string[]) => {
+    await check(label, ...set);
+    return server.requests.at(-1)?.body.response_format;
+  };
+  expect(await formatAfter("judge.votes=1")).toMatchObject({ type: "json_schema" });
+  expect(await formatAfter("judge.model.json=text", 'judge={"votes":1}')).toBe(undefined);
+  await expect(check(label, "judge.model.json=any")).rejects.toThrow("judge.model.json: Invalid option");
+});
+
 test("a disagreement has a vote's reason, even if the median lies between two votes because a third failed", async () => {
   const votes = [
     says("I cannot say"),
