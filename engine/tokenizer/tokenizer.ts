@@ -6,7 +6,8 @@
  *   data        as continued, and without the control tokens in vocabulary and added tokens: untrusted text becomes ordinary tokens only
  *
  * Behavior of the library (0.2.0) that matters here: it adds added tokens to the model's vocabulary, so a word-level model matches them in
- * any text; a WordLevel model takes its unknown token only from tokenizer_config.json; `decode` cleans up spaces by default.
+ * any text; a WordLevel model takes its unknown token only from tokenizer_config.json; a Unigram model ignores byte_fallback; `decode` cleans up
+ * spaces by default.
  */
 import { Tokenizer as Library } from "@huggingface/tokenizers";
 import { parseJson } from "../../core/contracts/parse.ts";
@@ -31,7 +32,7 @@ const MAXIMUM_CACHED_TEXTS = 1000;
 /** Longer texts are not cached: they could fill the memory. */
 const MAXIMUM_CACHED_CHARACTERS = 20_000;
 
-/** Throws `tokenizer-damaged` with the file and the fault. */
+/** Throws `tokenizer-damaged`, or `engine-unsupported` for a kind of model that the library encodes wrongly, with the file and the fault. */
 export function openTokenizer(files: CheckpointFiles): Tokenizer {
   const json = readTokenizerJson(files);
   const config = parseJson(TokenizerConfig, fileOf(files, CONFIG), CONFIG, "tokenizer-damaged");

@@ -86,8 +86,13 @@ export function unknownToken({ model }: TokenizerJson, named: string | undefined
   return unk_token ?? (merges ? undefined : named);
 }
 
-/** Refuses a tokenizer that would silently drop text it cannot encode. */
+/** Refuses a tokenizer that would silently drop text it cannot encode, or lose it where the original falls back to bytes. */
 export function checkCoverage({ model, pre_tokenizer }: TokenizerJson, unknown: string | undefined): void {
+  if (Array.isArray(model.vocab) && model.byte_fallback) {
+    const fault =
+      "a Unigram model with byte_fallback is not supported: text outside its vocabulary would become unk_id";
+    throw new MgrpoError("engine-unsupported", `${TOKENIZER}: ${fault}: use a model with another tokenizer`);
+  }
   if (unknown !== undefined || model.unk_id != null || model.byte_fallback) return;
   if (JSON.stringify(pre_tokenizer).includes('"ByteLevel"')) return;
   const fault = "no model.unk_token, byte_fallback or ByteLevel: text outside its vocabulary would vanish";

@@ -236,3 +236,15 @@ test.each<[string, CheckpointFiles, RegExp]>([
     expect(isMgrpoError(error, "tokenizer-damaged")).toBe(true);
   }
 });
+
+test("a Unigram model with byte_fallback is refused: the library would encode text outside the vocabulary as the unknown token", () => {
+  const unigram = (byte_fallback: boolean) =>
+    changed(bpeFiles(), (t) => {
+      const vocab = ["<unk>", "<0x3F>", ...t.added_tokens.map(({ content }: { content: string }) => content)];
+      t.model = { type: "Unigram", unk_id: 0, vocab: vocab.map((piece: string) => [piece, 0]), byte_fallback };
+    });
+  expect(openTokenizer(unigram(false)).encodeText("?")).toEqual([0]);
+  expect(() => openTokenizer(unigram(true))).toThrow(
+    "tokenizer.json: a Unigram model with byte_fallback is not supported",
+  );
+});
