@@ -50,6 +50,7 @@ export async function readGguf(path: string, fileBytes: number): Promise<GgufMod
       cause,
     });
   });
+  if (!parsed.littleEndian) throw bigEndian(path);
   const metadata: Readonly<Record<string, unknown>> = { ...parsed.metadata };
   if (metadata["general.architecture"] === undefined)
     throw new MgrpoError("checkpoint-damaged", `${path}: it names no architecture: download it again`);
@@ -218,6 +219,13 @@ const partialBlock = (path: string, name: string, type: GgmlType) =>
   new MgrpoError(
     "checkpoint-damaged",
     `${path}: a row of '${name}' is not a whole number of ${type.name} blocks: download it again`,
+  );
+
+/** Blocks are read as little-endian. */
+const bigEndian = (path: string) =>
+  new MgrpoError(
+    "engine-unsupported",
+    `${path}: it is big-endian: import a little-endian file of the model, or convert this one with gguf-convert-endian of the Python package gguf`,
   );
 
 const truncated = (path: string, name: string) =>

@@ -104,6 +104,7 @@ test.each([
   ],
   ["a type that ggml has removed", retyped("output_norm.weight", 31), /is of ggml type 31, which is not supported/],
   ["a download that ended at once", (bytes: Buffer) => bytes.subarray(0, 24), /names no architecture: download it/],
+  ["a big-endian file", bigEndian, /it is big-endian: import a little-endian file/],
   ["a file that is not GGUF", () => Buffer.from("nothing"), /is not a readable GGUF file/],
   ["a truncated download", (bytes: Buffer) => bytes.subarray(0, bytes.length - 3000), /ends before the end of/],
 ])("a file is refused before anything is written: %s", async (_, damage, message) => {
@@ -163,4 +164,12 @@ function retyped(name: string, type: number): (bytes: Buffer) => Buffer {
     copy.writeUInt32LE(type, end + 4 + 8 * copy.readUInt32LE(end));
     return copy;
   };
+}
+
+/** A big-endian header: version 3 and an architecture, without tensors. */
+function bigEndian(): Buffer {
+  const number = (value: number, bytes: number) => Buffer.from(value.toString(16).padStart(2 * bytes, "0"), "hex");
+  const text = (value: string) => Buffer.concat([number(value.length, 8), Buffer.from(value)]);
+  const key = [text("general.architecture"), number(8, 4), text("llama")];
+  return Buffer.concat([Buffer.from("GGUF"), number(3, 4), number(0, 8), number(1, 8), ...key]);
 }
