@@ -5,6 +5,8 @@
 import { GGMLQuantizationType, gguf } from "@huggingface/gguf";
 import * as z from "zod";
 import { errorText, MgrpoError } from "../../core/errors.ts";
+import { parseModelConfig } from "../checkpoint/config.ts";
+import { parameterLayout } from "../checkpoint/parameters.ts";
 import { GGML_TYPES, type GgmlType } from "./dequantize.ts";
 
 export interface GgufTensor {
@@ -79,6 +81,7 @@ export async function readGguf(path: string, fileBytes: number): Promise<GgufMod
       const interleavedHeads = ARCHITECTURES[architecture].interleaves && projection ? heads[projection] : 0;
       return { ...tensor, name: transformersName(path, architecture, tensor.name), interleavedHeads };
     });
+  refuseOtherTensors(path, config, tensors);
   const ropeFactors = located.find(({ name }) => name === ROPE_FACTORS);
   return { metadata, architecture, config, tensors, ropeFactors };
 }
@@ -204,6 +207,24 @@ function transformersName(path: string, architecture: Architecture, name: string
       `${path}: tensor '${name}' is not part of a supported ${architecture} model: use the model's Hugging Face folder`,
     );
   return layer === undefined ? known : `model.layers.${layer}.${known}.${kind}`;
+}
+
+/** The tensors must be those of the model that the metadata describes, each with its shape. */
+function refuseOtherTensors(path: string, config: object, tensors: readonly GgufTensor[]): void {
+  const { parameters } = parameterLayout(parseModelConfig(JSON.stringify(config)));
+  const found = new Map(tensors.map(({ name, shape }) => [name, shape.join()]));
+  const refuse = (fault: string) => {
+    const message = `${path}: ${fault}: download it again, or use the model's Hugging Face folder`;
+    throw new MgrpoError("checkpoint-damaged", message);
+  };
+  for (const { name, shape } of parameters) {
+    const own = found.get(name);
+    if (own === undefined) refuse(`it has no '${name}', which its metadata requires`);
+    if (own !== shape.join()) refuse(`'${name}' has shape [${own}], but its metadata says [${shape}]`);
+    found.delete(name);
+  }
+  const [extra] = found.keys();
+  if (extra !== undefined) refuse(`'${extra}' is not part of the model that its metadata describes`);
 }
 
 function refuseType(path: string, name: string, dtype: number): never {

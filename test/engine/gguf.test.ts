@@ -85,6 +85,21 @@ test.each([
     replaced("blk.0.attn_q.weight", "blk.000.attn_q.bias"),
     /tensor 'blk\.000\.attn_q\.bias' is not part of a supported llama model/,
   ],
+  [
+    "fewer layers than its metadata says",
+    counted("llama.block_count", 3),
+    /it has no 'model\.layers\.2\.input_layernorm\.weight', which its metadata requires: download it again/,
+  ],
+  [
+    "more layers than its metadata says",
+    counted("llama.block_count", 1),
+    /'model\.layers\.1\.\S+' is not part of the model that its metadata describes/,
+  ],
+  [
+    "tensors of another shape than its metadata says",
+    counted("llama.feed_forward_length", 64),
+    /'model\.layers\.0\.mlp\.gate_proj\.weight' has shape \[96,64\], but its metadata says \[64,64\]/,
+  ],
   ["an unknown pre-tokenizer", replaced("smollm", "smullm"), /pre-tokenizer 'smullm' is not supported/],
   ["no merges", renamed("tokenizer.ggml.merges", "tokenizer.ggml.mergez"), /its metadata has no merges/],
   [
@@ -154,6 +169,15 @@ function replaced(from: string, to: string): (bytes: Buffer) => Buffer {
 function renamed(from: string, to: string): (bytes: Buffer) => Buffer {
   const withLength = (key: string) => `${String.fromCharCode(key.length)}${"\0".repeat(7)}${key}`;
   return replaced(withLength(from), withLength(to));
+}
+
+/** Changes a number of the metadata: 32 bits, after its key and the number's type in 4 bytes. */
+function counted(key: string, value: number): (bytes: Buffer) => Buffer {
+  return (bytes) => {
+    const copy = Buffer.from(bytes);
+    copy.writeUInt32LE(value, copy.indexOf(key) + key.length + 4);
+    return copy;
+  };
 }
 
 /** Changes the type of a tensor, which follows its name, the number of dimensions in 4 bytes and each dimension in 8. */
