@@ -40,6 +40,8 @@ const FEW = 10;
 const TINY_TOOL: ToolSchema = { type: "function", function: { name: "a", description: "a", parameters: {} } };
 
 export interface ChatTemplate {
+  /** The file that has it. */
+  readonly file: string;
   readonly render: Tokenizer["render"];
   readonly knowsTools: boolean;
 }
@@ -84,7 +86,7 @@ export function openTemplate(
       throw damaged(file, fault, undefined, cause);
     }
   };
-  return { render: refusingLoops(render), knowsTools: sources.some((source) => KNOWS_TOOLS.test(source)) };
+  return { file, render: refusingLoops(render), knowsTools: sources.some((source) => KNOWS_TOOLS.test(source)) };
 }
 
 /** Renders nothing more once a tiny conversation with the same first roles has exceeded the time limit, too. */

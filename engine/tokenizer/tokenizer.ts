@@ -47,7 +47,7 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
     json.added_tokens.filter((token) => isControlToken(token, unknown)).map((t) => [t.content, t.id]),
   );
   const controlIds = new Set(controlTokens.values());
-  const { render, knowsTools } = openTemplate(files, config);
+  const { file, render, knowsTools } = openTemplate(files, config);
 
   const encodeText = (text: string) => {
     const ids = encode(data, text);
@@ -66,7 +66,7 @@ export function openTokenizer(files: CheckpointFiles): Tokenizer {
     const first = Math.min(text.length, ...starts);
     return [...encode(continued, text.slice(0, first)), ...encode(template, text.slice(first))];
   };
-  const endOfTurn = endOfTurnOf(render, controlTokens);
+  const endOfTurn = endOfTurnOf(file, render, controlTokens);
   return {
     encodeText: cached(encodeText),
     encodeTemplate,
@@ -130,8 +130,8 @@ function openLibrary(json: TokenizerJson, config: object): Library {
   }
 }
 
-/** The control token that the template writes after an assistant's message. */
-function endOfTurnOf(render: Tokenizer["render"], controlTokens: ReadonlyMap<string, number>): number {
+/** The control token that the template, which is in `file`, writes after an assistant's message. */
+function endOfTurnOf(file: string, render: Tokenizer["render"], controlTokens: ReadonlyMap<string, number>): number {
   const words = "words";
   const messages: ChatMessage[] = [
     { role: "user", content: "question" },
@@ -145,7 +145,7 @@ function endOfTurnOf(render: Tokenizer["render"], controlTokens: ReadonlyMap<str
   const end = ends[0]?.[1];
   if (end !== undefined) return end;
   throw damaged(
-    CONFIG,
+    file,
     `chat_template ends an assistant's turn with ${JSON.stringify(after.slice(0, 20))}, not with an added token of ${TOKENIZER}: end it with one`,
   );
 }

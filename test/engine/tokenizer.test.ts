@@ -226,7 +226,12 @@ test.each<[string, CheckpointFiles, RegExp]>([
   [
     "a template without an end of turn",
     bpeFiles("{% for m in messages %}{{ m.content }} {% endfor %}"),
-    /ends an assistant's turn with " "/,
+    /^tokenizer_config\.json: chat_template ends an assistant's turn with " "/,
+  ],
+  [
+    "a template without an end of turn in a file of its own",
+    withFile(bpeFiles(), "chat_template.jinja", "{% for m in messages %}{{ m.content }} {% endfor %}"),
+    /^chat_template\.jinja: chat_template ends an assistant's turn with " "/,
   ],
 ])("a tokenizer with %s is refused as damaged", (_, files, message) => {
   expect(() => openTokenizer(files)).toThrow(message);
