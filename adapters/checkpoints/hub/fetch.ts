@@ -5,10 +5,13 @@ import type { HubSettings } from "./settings.ts";
 /** The hub refuses an expired token for every model, even for a public one. */
 const INVALID_TOKEN = /invalid credentials/i;
 
-/** A fetch for one repository. A file that a repository lacks is left to the caller. */
+/** Three times as long as Hugging Face's Python library waits. */
+const SILENCE_SECONDS = 30;
+
+/** A fetch for one repository, which fails after a silence of the hub. A file that a repository lacks is left to the caller. */
 export function hubFetch({ url }: HubSettings, repository: string): typeof fetch {
   return async (input, init) => {
-    const response = await fetch(input, init).catch((cause: unknown) => {
+    const response = await endingSilence(input, init).catch((cause: unknown) => {
       throw hubUnavailable(`${url} does not answer (${requestFault(cause)})`, cause);
     });
     const { status, headers } = response;
@@ -19,6 +22,22 @@ export function hubFetch({ url }: HubSettings, repository: string): typeof fetch
     throw refusal(url, repository, status, fault);
   };
 }
+
+/** `fetch`, but it fails once nothing has arrived for so long: neither the response's headers nor more of its body. */
+const endingSilence: typeof fetch = async (input, init) => {
+  const silence = new AbortController();
+  const abort = () => silence.abort(new Error(`nothing arrived for ${SILENCE_SECONDS} s`));
+  const timer = setTimeout(abort, 1000 * SILENCE_SECONDS).unref();
+  const response = await fetch(input, { ...init, signal: silence.signal });
+  timer.refresh();
+  const watched = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      timer.refresh();
+      controller.enqueue(chunk);
+    },
+  });
+  return response.body ? new Response(response.body.pipeThrough(watched), response) : response;
+};
 
 /** Pages of a list of files. The hub lists 1,000 files on each. */
 const MAX_PAGES = 200;
