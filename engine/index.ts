@@ -48,7 +48,7 @@ export interface OpenOptions extends Partial<EngineOptions> {
  * Opens a sampler on a checkpoint. Defaults: one thread, 32 KV-cache slots, the model's own context (at most 4096 tokens).
  * Close it when done. It keeps the weights of `files`, so after a training step open another on `updated(files, await trainer.save())`.
  * Rejects with MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the reason, or `config-invalid` for an
- * option that cannot work, such as an unknown policy or a context that is too long for the model, or that the policy or the
+ * option that is unknown or cannot work, such as an unknown policy or a context that is too long for the model, or that the policy or the
  * provider would ignore, as in a run's config (`engineFaults`). With a Tinker server,
  * also with `endpoint-unavailable` or `endpoint-refused`; with the compiled engine, also with `deadline` beyond `limits`, or with
  * `worker-unavailable` if its thread ends.
@@ -105,14 +105,16 @@ export function openEngine(
 
 const MAXIMUM_DEFAULT_CONTEXT = 4096;
 
-/** With a `slots` of NaN, for instance, an engine would wait forever for a slot. */
-const Options = z.object({
+/** With a `slots` of NaN, for instance, an engine would wait forever for a slot; an unknown option is a misspelled one. */
+const Options = z.strictObject({
   ...EngineConfig.shape,
   threads: z.int().positive(),
   slots: z.int().positive(),
   contextTokens: z.int().positive(),
   microBatchTokens: z.int().positive(),
   shardBytes: z.int().positive().optional(),
+  serverOptimizer: z.boolean().optional(),
+  limits: z.strictObject({ turnSeconds: z.number().positive(), trainingSeconds: z.number().positive() }).optional(),
 });
 
 /** For a Tinker server, the model's longest context is not read: its architecture may be one that only the server supports. */

@@ -109,12 +109,25 @@ test.each<[string, Partial<EngineOptions>]>([
   ["contextTokens", { contextTokens: 0 }],
   ["microBatchTokens", { microBatchTokens: -1 }],
   ["shardBytes", { shardBytes: 0 }],
+  ["limits.turnSeconds", { limits: { turnSeconds: Number.NaN, trainingSeconds: 1 } }],
 ])("an option that cannot work is refused by name: %s in %o", async (name, options) => {
   for (const open of [openSampler, openTrainer]) {
     await expect(open(tinyCheckpoint(), options)).rejects.toMatchObject({
       code: "config-invalid",
       message: expect.stringContaining(`options: ${name}: `) as string,
     });
+  }
+});
+
+test("a misspelled option is refused with the known ones, which include those that no run config has", async () => {
+  const misspelled: OpenOptions & { readonly quantisation: string } = { slots: 4, quantisation: "int4" };
+  for (const open of [openSampler, openTrainer]) {
+    await expect(open(tinyCheckpoint(), misspelled)).rejects.toMatchObject({
+      code: "config-invalid",
+      message: expect.stringMatching(/^options: Unrecognized key: "quantisation" \(.*quantization/) as string,
+    });
+    const known = { serverOptimizer: true, limits: { turnSeconds: 600, trainingSeconds: 600 } };
+    await (await open(tinyCheckpoint(), known)).close();
   }
 });
 
