@@ -11,6 +11,6 @@ export interface Tracker {
   readonly linesAtOnce?: number;
   /** Sends lines in order. Idempotent: lines that are sent again change nothing. While the run trains, every rejection is retried. */
   send(lines: readonly MetricLine[], signal: AbortSignal): Promise<void>;
-  /** Marks the run as over. */
-  finish(status: "finished" | "failed", signal: AbortSignal): Promise<void>;
+  /** Marks the run as over. Also idempotent. `endedAt`: wall-clock milliseconds. */
+  finish(status: "finished" | "failed", endedAt: number, signal: AbortSignal): Promise<void>;
 }

@@ -22,6 +22,8 @@ export interface MlflowOptions {
   readonly run: string;
   /** Tells runs with the same name apart. */
   readonly identity: string;
+  /** When the run began, in wall-clock milliseconds. */
+  readonly startedAt: number;
   /** The run's settings, flattened: `agents.main.model`. */
   readonly parameters: Readonly<Record<string, string>>;
 }
@@ -32,7 +34,7 @@ const BATCH = { metrics: 1000, parameters: 100, parameterCharacters: 500 };
 const Experiment = z.object({ experiment: z.object({ experiment_id: z.string() }) });
 const Created = z.object({ experiment_id: z.string() });
 const Run = z.object({
-  info: z.object({ run_id: z.string() }),
+  info: z.object({ run_id: z.string(), status: z.string().optional() }),
   /** MLflow omits empty lists. */
   data: z.object({ params: z.array(z.object({ key: z.string() })).default([]) }).optional(),
 });
@@ -59,9 +61,9 @@ export function openMlflow(options: MlflowOptions): Tracker {
         await call(options, Done, "runs/log-batch", { run_id, metrics: metrics.slice(i, i + BATCH.metrics) }, signal);
       }
     },
-    async finish(status, signal) {
+    async finish(status, endedAt, signal) {
       const body = { run_id: await id(signal), status: status === "finished" ? "FINISHED" : "FAILED" };
-      await call(options, Done, "runs/update", { ...body, end_time: Date.now() }, signal);
+      await call(options, Done, "runs/update", { ...body, end_time: endedAt }, signal);
     },
   };
 }
@@ -83,6 +85,10 @@ async function openRun(options: MlflowOptions, signal: AbortSignal): Promise<str
   const search = { experiment_ids: [experiment_id], filter, max_results: 1 };
   const [known] = (await call(options, Found, "runs/search", search, signal)).runs;
   const run_id = known?.info.run_id ?? (await createRun(options, experiment_id, signal));
+  // It was halted, and has been resumed.
+  if (known?.info.status === "FAILED") {
+    await call(options, Done, "runs/update", { run_id, status: "RUNNING" }, signal);
+  }
   // The process that created a known run may have been killed before it sent all parameters. MLflow refuses a changed value.
   const has = new Set(known?.data?.params.map(({ key }) => key));
   const params = Object.entries(options.parameters)
@@ -99,7 +105,7 @@ async function createRun(options: MlflowOptions, experiment_id: string, signal: 
     { key: "mlflow.runName", value: options.run },
     { key: "mgrpo.identity", value: options.identity },
   ];
-  const body = { experiment_id, run_name: options.run, start_time: Date.now(), tags };
+  const body = { experiment_id, run_name: options.run, start_time: options.startedAt, tags };
   return (await call(options, CreatedRun, "runs/create", body, signal)).run.info.run_id;
 }
 

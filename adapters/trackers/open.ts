@@ -29,7 +29,7 @@ export function openTrackers(
     if (name === "otlp") return openOtlp({ ...otlpReceiver(environment), ...named, rollouts, report });
     const experiment = environment["MLFLOW_EXPERIMENT_NAME"] || "mgrpo";
     const parameters = Object.fromEntries(settingsOf(config, ""));
-    return openMlflow({ ...mlflowServer(environment), ...named, experiment, parameters });
+    return openMlflow({ ...mlflowServer(environment), ...named, startedAt, experiment, parameters });
   });
 }
 

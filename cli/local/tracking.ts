@@ -161,7 +161,9 @@ class Feed {
       while (this.#sent < this.#lines.length) await this.#sendNew(limit);
       // The save after the last lines may have failed.
       this.#save();
-      if (status !== undefined) await this.#tracker.finish(status, limit);
+      // Not the current time: the metrics of a run may be sent long after its end, and more than once.
+      const endedAt = this.#lines.at(-1)?.time ?? Date.now();
+      if (status !== undefined) await this.#tracker.finish(status, endedAt, limit);
       return true;
     } catch (error) {
       this.#report(error, false);

@@ -236,3 +236,13 @@ test("a tracker at another address gets every line, and the first one no line tw
   expect([here.got, there.got]).toEqual([[1], [1]]);
   expect(readFileSync(positions(), "utf8")).not.toContain("word");
 });
+
+test("a run ends at its newest line, however often and however late it is sent", async () => {
+  const file = new MetricsFile(join(folder, "metrics.jsonl"), () => 5);
+  file.addStep(summary(0));
+  const ends: number[] = [];
+  const finish: Tracker["finish"] = async (_status, endedAt) => void ends.push(endedAt);
+  for (let session = 0; session < 2; session++)
+    await tracking({ ...fakeTracker().tracker, finish }, file.lines).finish("finished");
+  expect(ends).toEqual([5, 5]);
+});

@@ -17,7 +17,7 @@ interface Logged {
   readonly params?: readonly { key: string; value: string }[];
 }
 
-let runs: { id: string; identity: string; status: string }[] = [];
+let runs: { id: string; identity: string; status: string; start: number; end?: number }[] = [];
 let logged: Logged[] = [];
 let experiments: string[] = [];
 let authorizations: (string | undefined)[] = [];
@@ -28,9 +28,9 @@ let isRaced = false;
 let server: ReturnType<typeof serve>;
 let url = "";
 
-const runOf = ({ id }: { readonly id: string }) => {
+const runOf = ({ id, status }: { readonly id: string; readonly status: string }) => {
   const params = logged.filter(({ run_id }) => run_id === id).flatMap((one) => one.params ?? []);
-  return { info: { run_id: id }, ...(params.length > 0 && { data: { params } }) };
+  return { info: { run_id: id, status }, ...(params.length > 0 && { data: { params } }) };
 };
 
 function mlflow(): Hono {
@@ -60,12 +60,13 @@ function mlflow(): Hono {
     return context.json(found.length > 0 ? { runs: found.map(runOf) } : {});
   });
   app.post("/runs/create", async (context) => {
-    const { tags } = await context.req.json();
+    const { tags, start_time } = await context.req.json();
     const id = `run-${runs.length}`;
     runs.push({
       id,
       identity: tags.find((tag: { key: string }) => tag.key === "mgrpo.identity").value,
       status: "RUNNING",
+      start: start_time,
     });
     return context.json({ run: { info: { run_id: id } } });
   });
@@ -74,8 +75,8 @@ function mlflow(): Hono {
     return context.json({});
   });
   app.post("/runs/update", async (context) => {
-    const { run_id, status } = await context.req.json();
-    runs = runs.map((run) => (run.id === run_id ? { ...run, status } : run));
+    const { run_id, status, end_time } = await context.req.json();
+    runs = runs.map((run) => (run.id === run_id ? { ...run, status, end: end_time } : run));
     return context.json({});
   });
   return app;
@@ -100,6 +101,7 @@ const open = (parameters: Record<string, string> = { seed: "7", "agents.main.sys
     experiment: "mgrpo",
     run: "look",
     identity: "look@1",
+    startedAt: 1,
     parameters,
   });
 const line = (step: number) => ({
@@ -112,8 +114,8 @@ const line = (step: number) => ({
 test("a run is created once, with its settings, and gets every metric at its step and time", async () => {
   const tracker = open();
   await tracker.send([line(1), line(2)], never);
-  await tracker.finish("finished", never);
-  expect(runs).toEqual([{ id: "run-0", identity: "look@1", status: "FINISHED" }]);
+  await tracker.finish("finished", 1002, never);
+  expect(runs).toEqual([{ id: "run-0", identity: "look@1", status: "FINISHED", start: 1, end: 1002 }]);
   const [params, metrics] = logged;
   expect(params?.params?.map(({ key, value }) => [key, value.length])).toEqual([
     ["seed", 1],
@@ -136,6 +138,16 @@ test("another process finds the run again, and a server that was down gets the l
   expect(logged.flatMap(({ metrics = [] }) => metrics.map(({ step }) => step))).toEqual([1, 2]);
   expect(runs).toHaveLength(1);
   expect(experiments).toEqual(["mgrpo"]);
+});
+
+test("a run that was halted runs again once it is resumed, until it ends", async () => {
+  await open().send([line(1)], never);
+  await open().finish("failed", 1001, never);
+  const resumed = open();
+  await resumed.send([line(2)], never);
+  expect(runs).toMatchObject([{ status: "RUNNING" }]);
+  await resumed.finish("finished", 1002, never);
+  expect(runs).toMatchObject([{ status: "FINISHED", end: 1002 }]);
 });
 
 test("settings and metrics beyond MLflow's limits on a batch are sent in several batches, each once", async () => {
@@ -214,7 +226,7 @@ test("a token that no header can hold is refused before the run, and not repeate
 });
 
 test("a run that was created with only some of its settings gets the missing ones, once", async () => {
-  runs = [{ id: "run-0", identity: "look@1", status: "RUNNING" }];
+  runs = [{ id: "run-0", identity: "look@1", status: "RUNNING", start: 1 }];
   logged = [{ run_id: "run-0", params: [{ key: "seed", value: "6" }] }];
   for (let session = 0; session < 2; session++) await open().send([line(1)], never);
   expect(logged.flatMap(({ params = [] }) => params.map(({ key }) => key))).toEqual(["seed", "agents.main.system"]);

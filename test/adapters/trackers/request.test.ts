@@ -121,7 +121,15 @@ test("neither OTLP nor MLflow sends anything to the server that another one redi
   const headers = { "x-honeycomb-team": KEY };
   const trackers = [
     openOtlp({ url, headers, run: "look", identity: "look@1", rollouts, report: () => {} }),
-    openMlflow({ url, authorization: KEY, experiment: "e", run: "look", identity: "look@1", parameters: {} }),
+    openMlflow({
+      url,
+      authorization: KEY,
+      experiment: "e",
+      run: "look",
+      identity: "look@1",
+      startedAt: 1,
+      parameters: {},
+    }),
   ];
   for (const tracker of trackers) {
     const line = { step: 1, time: 1_700_000_010_000, source: "step", metrics: { "time/step": 10 } };
