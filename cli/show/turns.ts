@@ -2,8 +2,8 @@
 import type { Conversation, Turn } from "../../core/contracts/conversation.ts";
 import type { Invocation } from "../../core/contracts/rollout.ts";
 import type { TurnLatency } from "../../core/contracts/telemetry.ts";
+import { callKey, placeInvocations, responsesOf } from "../../core/monitoring/placement.ts";
 import type { Tag, Tree } from "../../ui/views.ts";
-import { callKey, placeInvocations } from "./placement.ts";
 import { plain } from "./plain-tag.ts";
 
 export interface TurnTrees {
@@ -73,13 +73,6 @@ function turnTree(
 
 const secondsTags = (seconds: number | undefined, before = ""): Tag[] =>
   seconds === undefined ? [] : [{ text: `${before}${seconds.toFixed(2)} s`, tone: "faint" }];
-
-/** The response to each call, and any other responses of an app before the next turn. */
-function responsesOf({ calls, responses }: Turn) {
-  let next = 0;
-  const byCall = calls.map(({ name }) => (responses[next]?.name === name ? responses[next++] : undefined));
-  return { byCall, rest: responses.slice(next) };
-}
 
 /** The conversation's answer, or why it has none. `reference`: shown next to it unless empty. */
 export function ending(conversation: Conversation, reference: string): Tree {

@@ -6,16 +6,20 @@
  *     ├─ execute_tool <tool>
  *     └─ invoke_agent searcher                a delegation, with its own turns
  *
+ * An app's record does not say which calls were delegations: a sub-agent's span is below that of the call which names its task.
+ *
  * Pure. Turns and calls take as long as was measured. Those of a rollout that was not measured get equal shares of the step's time, in the
  * order in which they happened.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import type { Conversation, Turn } from "../contracts/conversation.ts";
 import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
-import { type AnyTrajectory, type FinishedOutcome, type Invocation, sampledTokens } from "../contracts/rollout.ts";
+import { type FinishedOutcome, type Invocation, mainTrajectories, sampledTokens } from "../contracts/rollout.ts";
 import type { TurnLatency } from "../contracts/telemetry.ts";
 import { trajectoryWeights } from "../mgrpo/batch.ts";
+import { sum } from "../statistics.ts";
 import { trainedBatch } from "../training/step-plan.ts";
+import { callKey, type InvocationPlacement, placeInvocations, responsesOf } from "./placement.ts";
 import { spanTimes } from "./span-times.ts";
 
 export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
@@ -60,7 +64,7 @@ export interface RolloutSpans {
 }
 
 export function spansOf(traced: TracedRollout): RolloutSpans {
-  const { outcome, group } = traced;
+  const { outcome, group, invocations } = traced;
   const { rollout } = outcome.address;
   const score = group.rollouts[String(rollout)];
   const scored = score && !("excluded" in score) ? score : undefined;
@@ -70,7 +74,9 @@ export function spansOf(traced: TracedRollout): RolloutSpans {
     parent: undefined,
     agent,
     conversation: outcome.conversation,
-    trajectory: outcome.trajectory,
+    version: outcome.trajectory.version,
+    outputTokens: sum(mainTrajectories(outcome).map(sampledTokens)),
+    ...(outcome.app && { placement: placeInvocations(outcome.conversation.turns, invocations) }),
     extra: {
       ...(scored && mainAttributes(scored)),
       ...trainingAttributes(trainedBatch(traced.config, group, agent), rollout),
@@ -118,14 +124,17 @@ interface AgentPart {
   readonly parent: string | undefined;
   readonly agent: string;
   readonly conversation: Conversation;
-  readonly trajectory: AnyTrajectory;
+  readonly version: number;
+  readonly outputTokens: number;
+  /** Of the sub-agents' conversations, if an app ran the rollout. */
+  readonly placement?: InvocationPlacement;
   readonly extra: SpanAttributes;
   readonly events: readonly SpanEvent[];
   readonly scored: ScoredRollout | undefined;
 }
 
 function draftsOfAgent(traced: TracedRollout, part: AgentPart): SpanDraft[] {
-  const { id, parent, agent, conversation, trajectory, extra, events } = part;
+  const { id, parent, agent, conversation, placement, extra, events } = part;
   const { run, step, group, rollout } = traced.outcome.address;
   const model = traced.models[agent] ?? "";
   const attributes: SpanAttributes = {
@@ -133,8 +142,8 @@ function draftsOfAgent(traced: TracedRollout, part: AgentPart): SpanDraft[] {
     "gen_ai.agent.name": agent,
     "gen_ai.request.model": model,
     "gen_ai.conversation.id": `${run}/${step}/${group}/${rollout}`,
-    "gen_ai.usage.output_tokens": sampledTokens(trajectory),
-    "mgrpo.policy.version": trajectory.version,
+    "gen_ai.usage.output_tokens": part.outputTokens,
+    "mgrpo.policy.version": part.version,
     "mgrpo.stop": conversation.stop,
     ...extra,
     ...(traced.content && { "gen_ai.input.messages": JSON.stringify([message("user", conversation.prompt)]) }),
@@ -142,11 +151,16 @@ function draftsOfAgent(traced: TracedRollout, part: AgentPart): SpanDraft[] {
       conversation.answer !== null && { "gen_ai.output.messages": outputMessages(conversation.answer, "stop") }),
   };
   const span = { id, parent, name: `invoke_agent ${agent}`, attributes, events };
-  const turns = conversation.turns.flatMap((turn, i) => draftsOfTurn(traced, part, turn, `${id}/${i}`, model));
-  return [{ span, isLeaf: turns.length === 0 }, ...turns];
+  const turns = conversation.turns.flatMap((turn, i) => [
+    ...draftsOfTurn(traced, part, turn, i, model),
+    ...placedBelow(traced, part, id, placement?.ofTurn.get(i)),
+  ]);
+  const below = [...turns, ...placedBelow(traced, part, id, placement?.left)];
+  return [{ span, isLeaf: below.length === 0 }, ...below];
 }
 
-function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: string, model: string): SpanDraft[] {
+function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, index: number, model: string): SpanDraft[] {
+  const id = `${part.id}/${index}`;
   const chat: SpanDraft = {
     span: {
       id,
@@ -163,12 +177,14 @@ function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: st
     },
     isLeaf: true,
   };
+  const { byCall } = responsesOf(turn);
   const calls = turn.calls.flatMap((call, i): SpanDraft[] => {
-    const response = turn.responses[i];
+    const response = byCall[i];
+    const placed = part.placement?.ofCall.get(callKey(index, i));
     // In the last turn that the limit allows, calls do not run. An app may also end without answering its last calls.
-    if (!response) return [];
+    if (!response) return placedBelow(traced, part, part.id, placed);
     const invocation = response.invocation === undefined ? undefined : traced.invocations.get(response.invocation);
-    if (invocation) return delegation(traced, part, invocation, `${id}/${i}`);
+    if (invocation) return delegation(traced, part, invocation, `${id}/${i}`, part.id);
     const attributes = {
       "gen_ai.operation.name": "execute_tool",
       "gen_ai.tool.name": call.name,
@@ -176,12 +192,27 @@ function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, id: st
       ...(traced.content && { "gen_ai.tool.call.result": response.text }),
     };
     const span = { id: `${id}/${i}`, parent: part.id, name: `execute_tool ${call.name}`, attributes, events: [] };
-    return [{ span, isLeaf: true }];
+    const below = placedBelow(traced, part, span.id, placed);
+    return [{ span, isLeaf: below.length === 0 }, ...below];
   });
   return [chat, ...calls];
 }
 
-function delegation(traced: TracedRollout, part: AgentPart, invocation: Invocation, id: string): SpanDraft[] {
+/** Conversations of sub-agents that an app's record does not place itself. */
+function placedBelow(traced: TracedRollout, part: AgentPart, parent: string, ids: readonly string[] = []): SpanDraft[] {
+  return ids.flatMap((id) => {
+    const invocation = traced.invocations.get(id);
+    return invocation ? delegation(traced, part, invocation, `${parent}/${id}`, parent) : [];
+  });
+}
+
+function delegation(
+  traced: TracedRollout,
+  part: AgentPart,
+  invocation: Invocation,
+  id: string,
+  parent: string,
+): SpanDraft[] {
   const { agent } = invocation.request;
   const own = part.scored?.invocations[agent] ?? [];
   const index = own.findIndex((one) => one.id === invocation.id);
@@ -189,10 +220,11 @@ function delegation(traced: TracedRollout, part: AgentPart, invocation: Invocati
   const trajectory = `${traced.outcome.address.rollout}/${index}`;
   return draftsOfAgent(traced, {
     id,
-    parent: part.id,
+    parent,
     agent,
     conversation: invocation.conversation,
-    trajectory: invocation.trajectory,
+    version: invocation.trajectory.version,
+    outputTokens: sampledTokens(invocation.trajectory),
     extra: trainingAttributes(trainedBatch(traced.config, traced.group, agent), trajectory),
     events: score ? [evaluation("expert", score.expert), evaluation("reward", score.reward)] : [],
     scored: part.scored,

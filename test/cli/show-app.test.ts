@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { countLines } from "../../cli/show/app-tree.ts";
 import { loadTrees } from "../../cli/show/load.ts";
-import { callKey, placeInvocations } from "../../cli/show/placement.ts";
 import { drawText } from "../../cli/show/text.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
+import { callKey, placeInvocations } from "../../core/monitoring/placement.ts";
 import type { Tree } from "../../ui/views.ts";
 import { complete, relayApp } from "../fixtures/relay/app.ts";
 import { runWithApp } from "../fixtures/relay/app-run.ts";

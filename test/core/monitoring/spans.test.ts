@@ -84,6 +84,39 @@ test("a call that never ran, since no turn was left to read its response, has no
   expect(spans.map(({ id }) => id)).toEqual(["main", "main/0"]);
 });
 
+test("in a rollout that an app ran, a sub-agent is below the call that names its task, or else below the main agent", () => {
+  const request = { ...invocation.request, task: "find Lima" };
+  const found = (id: string, prompt: string) => ({ ...invocation, id, request, conversation: { ...sub, prompt } });
+  const turns = [
+    {
+      text: "",
+      calls: [{ name: "ask", arguments: { task: "find Lima" } }, call],
+      responses: [{ name: "ask", text: "" }],
+    },
+    { text: "find Quito", calls: [], responses: [] },
+  ];
+  const branch = { ...outcome.trajectory, tokens: [1, 2], actions: [[1, 2] as [number, number]], logProbs: [-1] };
+  const app = { branches: [branch], counts: {} };
+  const own = { ...traced.outcome, trajectory: branch, conversation: { ...conversation, turns }, app };
+  const named = [found("a", "find Lima"), found("b", "find Quito"), found("c", "find Bonn")];
+  const invocations = new Map(named.map((one) => [one.id, one]));
+  const { spans } = spansOf({ ...traced, outcome: own, invocations });
+  const below = spans.flatMap(({ id, parent, name }) =>
+    name === "invoke_agent searcher" ? [`${id} < ${parent}`] : [],
+  );
+  expect(below).toEqual(["main/0/0/a < main/0/0", "main/b < main", "main/c < main"]);
+  // Of all branches.
+  expect(spans[0]?.attributes["gen_ai.usage.output_tokens"]).toBe(2);
+  const chats = spans.filter(({ id }) => ["main/0", "main/0/0/a/0", "main/1", "main/b/0", "main/c/0"].includes(id));
+  expect(chats.map(({ start }) => start)).toEqual([0, 0.2, 0.4, 0.6, 0.8]);
+});
+
+test("a response is that of the call whose name it has, though an app answered no other", () => {
+  const turns = [{ text: "", calls: [call, { name: "lookup", arguments: {} }], responses: [tool] }];
+  const { spans } = spansOf({ ...traced, outcome: { ...traced.outcome, conversation: { ...conversation, turns } } });
+  expect(spans.map(({ name }) => name)).toEqual(["invoke_agent main", "chat m", "execute_tool lookup"]);
+});
+
 test("every output message says why its generation ended", () => {
   const reasonsOf = (part: Partial<Conversation>) => {
     const ended = { ...traced.outcome, conversation: { ...conversation, ...part } };

@@ -1,13 +1,13 @@
 /**
- * @file Places the conversations of sub-agents under the main agent's turns. A delegation names its invocation. An app's record does not say
+ * @file Places the responses of a turn under its calls, and the conversations of sub-agents under the main agent's turns. A delegation names its invocation. An app's record does not say
  * which turn led to a conversation, so each is placed by its task.
  *
  *     a call whose argument is the task · then one whose argument is part of the task, or contains it · then a turn whose text contains the task
  *
  * Of several such calls, the first without a conversation, else the first. A conversation that no turn explains has no place.
  */
-import type { Turn } from "../../core/contracts/conversation.ts";
-import type { Invocation } from "../../core/contracts/rollout.ts";
+import type { Turn } from "../contracts/conversation.ts";
+import type { Invocation } from "../contracts/rollout.ts";
 
 export interface InvocationPlacement {
   /** Ids, by turn and call (`callKey`). */
@@ -75,4 +75,11 @@ function textsIn(value: unknown): string[] {
 
 function append<K>(map: Map<K, string[]>, key: K, id: string): void {
   map.set(key, [...(map.get(key) ?? []), id]);
+}
+
+/** The response to each call, and any other responses of an app before the next turn. */
+export function responsesOf({ calls, responses }: Turn) {
+  let next = 0;
+  const byCall = calls.map(({ name }) => (responses[next]?.name === name ? responses[next++] : undefined));
+  return { byCall, rest: responses.slice(next) };
 }
