@@ -20,7 +20,7 @@ const SHOWN = 3;
 interface Pair {
   readonly before: HeldOutRollout;
   readonly after: HeldOutRollout;
-  /** Share of passed checks, after minus before. */
+  /** Share of passed checks in all rollouts of the question, after minus before. */
   readonly gain: number;
 }
 
@@ -47,11 +47,12 @@ export async function loadCases(store: Store, config: RunConfig, recipe: Recipe)
   return caseStudies.map((study) => studyTree(study, before ?? [], after ?? [], recipe));
 }
 
-function studyTree(
+/** A study on the rollouts of one suite. All of them count in the share, and in which questions are better or worse. */
+export function studyTree(
   study: CaseStudy,
   before: readonly HeldOutRollout[],
   after: readonly HeldOutRollout[],
-  recipe: Recipe,
+  recipe: Pick<Recipe, "note">,
 ): Tree {
   const pairs = pairsOf(study, before, after);
   const better = pairs.filter(({ gain }) => gain > 0);
@@ -70,22 +71,17 @@ function studyTree(
 }
 
 function pairsOf(study: CaseStudy, before: readonly HeldOutRollout[], after: readonly HeldOutRollout[]): Pair[] {
-  const firstCheckedRollouts = (rollouts: readonly HeldOutRollout[]) =>
-    new Map(
-      rollouts
-        .filter((rollout) => scoreStudy(study, [rollout]).n > 0)
-        .toReversed()
-        .map((rollout) => [rollout.question.id, rollout]),
-    );
-  const [beforeById, afterById] = [firstCheckedRollouts(before), firstCheckedRollouts(after)];
-  return before.flatMap((rollout) => {
-    const [one, other] = [beforeById.get(rollout.question.id), afterById.get(rollout.question.id)];
-    if (one !== rollout || !other) return [];
-    const rate = (rollout: HeldOutRollout) => {
-      const { n, correct } = scoreStudy(study, [rollout]);
-      return correct / n;
-    };
-    return [{ before: one, after: other, gain: rate(other) - rate(one) }];
+  const checked = (rollouts: readonly HeldOutRollout[], id: string) =>
+    rollouts.filter((rollout) => rollout.question.id === id && scoreStudy(study, [rollout]).n > 0);
+  const rate = (rollouts: readonly HeldOutRollout[]) => {
+    const { n, correct } = scoreStudy(study, rollouts);
+    return correct / n;
+  };
+  const ids = [...new Set(before.map(({ question }) => question.id))];
+  return ids.flatMap((id) => {
+    const [earlier, later] = [checked(before, id), checked(after, id)];
+    const [first, last] = [earlier[0], later[0]];
+    return first && last ? [{ before: first, after: last, gain: rate(later) - rate(earlier) }] : [];
   });
 }
 
