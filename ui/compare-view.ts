@@ -22,7 +22,8 @@ export type Measured = z.infer<typeof Measured>;
 export const ComparedArm = z.strictObject({
   label: z.string(),
   runs: z.array(RunName),
-  measured: z.array(Measured),
+  /** `scored`: how many of the runs have a score after training, which for an unfinished run is that of its newest evaluated team. */
+  measured: z.array(Measured.extend({ scored: z.int() })),
 });
 export type ComparedArm = z.infer<typeof ComparedArm>;
 

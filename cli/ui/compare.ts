@@ -2,7 +2,7 @@
 import { basename } from "node:path";
 import type { CompareView } from "../../ui/compare-view.ts";
 import { differingSettings } from "../../ui/settings.ts";
-import { comparedSuites, differingSuites, type EvaluatedRun, measureArm } from "../compare/measure.ts";
+import { comparedSuites, differingSuites, type EvaluatedRun, measureArm, scoresOf } from "../compare/measure.ts";
 import { readHeldOut } from "../local/held-out-rollouts.ts";
 import type { Source } from "../show/source.ts";
 import { cut } from "../terminal/flow.ts";
@@ -28,7 +28,10 @@ export async function compareView(sources: readonly Source[]): Promise<CompareVi
     arms: arms.map(({ label, runs }) => {
       const compared = { label, runs, first: runs === first?.runs ? undefined : first?.runs };
       const suites = comparedSuites(runs).filter(({ suite }) => !differing.has(suite));
-      const measured = suites.map((suite) => measureArm(compared, suite, "held-out", (question) => question));
+      const measured = suites.map((suite) => ({
+        ...measureArm(compared, suite, "held-out", (question) => question),
+        scored: runs.filter((run) => scoresOf(run, suite.suite, "after").length > 0).length,
+      }));
       return { label, runs: runs.map(({ run }) => run), measured };
     }),
   };

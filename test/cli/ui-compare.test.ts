@@ -81,6 +81,7 @@ test("seeds of one config are one arm; the differences are paired by seed and qu
     before: { value: 0.25 },
     after: { value: 0.625 },
     againstFirst: null,
+    scored: 2,
   });
   expect(first?.gain?.value).toBeCloseTo(0.375, 12);
   expect(second?.gain?.value).toBeCloseTo(0.75, 12);
@@ -105,14 +106,14 @@ test("a benchmark's scores are compared as those of held-out questions are; case
 test("the scores of an arm's finished seeds are shown although its first seed has none yet", async () => {
   const unfinished = { ...(await sourceOf("a1", { seed: 1 }, 1, 2)), evaluations: [] };
   const { arms } = await compareView([unfinished, await sourceOf("a2", { seed: 2 }, 1, 3)]);
-  expect(arms[0]?.measured).toMatchObject([{ suite: "sampled", after: { value: 0.75 } }]);
+  expect(arms[0]?.measured).toMatchObject([{ suite: "sampled", after: { value: 0.75 }, scored: 1 }]);
 });
 
 test("a run whose untrained team alone is evaluated has no scores after training", async () => {
   const { evaluations, ...source } = await sourceOf("a1", {}, 1, 2);
   const untrained = evaluations.filter(({ team }) => team === 0);
   const view = await compareView([{ ...source, state: "running", step: 0, evaluations: untrained }]);
-  expect(view.arms[0]?.measured).toMatchObject([{ before: { value: 0.25 }, after: null, gain: null }]);
+  expect(view.arms[0]?.measured).toMatchObject([{ before: { value: 0.25 }, after: null, gain: null, scored: 0 }]);
 });
 
 test("a label truncates a long value, such as a system message, and stays unique", async () => {

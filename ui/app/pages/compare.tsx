@@ -100,10 +100,10 @@ function ArmScores({ view: { arms, leftOut } }: { readonly view: CompareView }) 
         className={rows.length === 0 ? "none" : "dense"}
         titles={["arm", "seeds", "suite", ...COLUMNS.map(([, title]) => title)]}
       >
-        {rows.map(({ label, runs, suite, ...measured }) => (
+        {rows.map(({ label, runs, suite, scored, ...measured }) => (
           <tr key={`${label} ${suite}`}>
             <td>{label}</td>
-            <td title={runs.join(", ")}>{runs.length}</td>
+            <td title={runs.join(", ")}>{scored === runs.length ? scored : `${scored} of ${runs.length}`}</td>
             <td>{suite}</td>
             {COLUMNS.map(([key, , isDifference]) => (
               <td key={key}>{cellOf(measured, key, isDifference)}</td>
@@ -112,8 +112,9 @@ function ArmScores({ view: { arms, leftOut } }: { readonly view: CompareView }) 
         ))}
       </ScrollTable>
       <p class={rows.length === 0 ? "none" : "faint"}>
-        With 95% intervals over questions and seeds; for an arm of one seed, over questions alone. Differences are
-        paired by seed and question.
+        With 95% intervals over questions and seeds; of one seed, over questions alone. The seeds are those with a score
+        after training; for an unfinished run, that of its newest evaluation. Differences are paired by seed and
+        question.
       </p>
     </section>
   );
