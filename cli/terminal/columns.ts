@@ -43,11 +43,11 @@ function allColumns(config: RunConfig): Column[] {
   const agents = [config.main, ...subs].map((agent) =>
     column(agent, MIN_AGENT_WIDTH, 0, "agent", ({ summary }) => fraction(summary.reward[agent] ?? null)),
   );
-  const calls = subs.map((sub) =>
-    column(subs.length > 1 ? `${sub} 0·1·2…` : "calls 0·1·2…", 12, 3, "faint", ({ summary }) =>
-      (summary.calls[sub] ?? []).join("·"),
-    ),
-  );
+  const calls = subs.map((sub) => {
+    const title = subs.length > 1 ? `${sub} 0·1·2…` : "calls 0·1·2…";
+    const width = Math.max(title.length, 12);
+    return column(title, width, 3, "faint", ({ summary }) => callsText(summary.calls[sub] ?? [], width));
+  });
   return [
     column("step", 2 * steps.length + 1, 0, "plain", ({ summary }) => `${summary.step + 1}/${steps}`),
     ...agents,
@@ -80,6 +80,12 @@ const staleColumns = (): Column[] => [
     [worst(summary, "maskedFraction"), worst(summary, "truncatedFraction")].map(percentOrNone).join("/"),
   ),
 ];
+
+/** `14·80·34`. If it is too wide, `14·80·…`: half a number would be another number. */
+function callsText(counts: readonly number[], width: number): string {
+  const whole = counts.join("·");
+  return whole.length <= width ? whole : `${whole.slice(0, whole.lastIndexOf("·", width - 2) + 1)}…`;
+}
 
 function column(title: string, minWidth: number, rank: number, tone: Column["tone"], cell: Column["cell"]): Column {
   return { title, width: Math.max(title.length, minWidth), rank, tone, cell };

@@ -64,6 +64,15 @@ test("a step whose rollouts were all lost shows no share of correct ones, rather
   ).toBe("-");
 });
 
+test("calls that have no room are left out whole: 112 rollouts never look like one", () => {
+  const shown = (counts: readonly number[]) =>
+    columnsOf(config, 200)
+      .find(({ title }) => title === "calls 0·1·2…")
+      ?.cell({ ...values, summary: { ...summary, calls: { searcher: [...counts] } } });
+  expect(shown([100, 80, 34, 112])).toBe("100·80·34·…");
+  expect(shown([10, 80, 34, 112])).toBe("10·80·34·112");
+});
+
 test("no row is wider than the terminal, and the main columns stay", () => {
   for (const width of [60, 80, 100, 120]) {
     const columns = columnsOf(config, width);
