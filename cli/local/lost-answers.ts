@@ -14,8 +14,10 @@ export async function findResult({ objects }: Store, { run, job }: JobRecord): P
   return bytes && parseJson(EvaluationResult, bytes, key);
 }
 
-/** `3 answers lost, not counted (why)`; undefined if none is lost. */
+/** `3 answers lost, not counted (why)`, or `(why; 2 more reasons)`; undefined if none is lost. */
 export function describeLosses({ lost, reasons = [] }: Pick<EvaluationResult, "lost" | "reasons">): string | undefined {
   if (lost.length === 0) return undefined;
-  return `${counted(lost.length, "answer")} lost, not counted (${clean(reasons[0] ?? "infrastructure")})`;
+  const [why = "infrastructure", ...others] = reasons;
+  const more = others.length === 0 ? "" : `; ${counted(others.length, "more reason")}`;
+  return `${counted(lost.length, "answer")} lost, not counted (${clean(why)}${more})`;
 }

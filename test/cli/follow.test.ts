@@ -1,6 +1,7 @@
 /** @file Following a run: every step once, every evaluation once, then its end, and what it waits for. */
 import { expect, test } from "vitest";
 import { followRun, type RunEvent } from "../../cli/local/follow.ts";
+import { describeLosses } from "../../cli/local/lost-answers.ts";
 import { readJobs } from "../../cli/local/read-records.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { EvaluationSuite } from "../../core/contracts/evaluation-suite.ts";
@@ -73,6 +74,12 @@ test("an evaluation that lost answers says how many, and why", async () => {
   expect(losses).toMatchObject([
     { evaluation: { team, suite }, lost: "2 answers lost, not counted (judge: it gave no verdict)" },
   ]);
+});
+
+test("of several reasons for lost answers, the first is shown, and how many more there are", () => {
+  const lost = ["q1", "q2", "q3"];
+  expect(describeLosses({ lost, reasons: ["a", "b"] })).toBe("3 answers lost, not counted (a; 1 more reason)");
+  expect(describeLosses({ lost, reasons: ["a", "b", "c"] })).toBe("3 answers lost, not counted (a; 2 more reasons)");
 });
 
 test("what was measured about a server's own optimizer is reported once", async () => {
