@@ -3,6 +3,7 @@ import { type EChartsType, init, setPlatformAPI } from "echarts/core";
 import { COLORS, SERIES } from "../ui/palette.ts";
 
 const WIDTH = 960;
+/** With one row of names in the legend. Each further row adds its own height, so that the plot keeps its. */
 const HEIGHT = 480;
 const FONT = "ui-sans-serif, system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
 
@@ -84,11 +85,11 @@ function textWidth(text: string, fontSize: number): number {
 }
 
 /** An empty chart. It draws SVG without a browser, so text widths are estimated. */
-function openChart(): EChartsType {
+function openChart(height: number): EChartsType {
   setPlatformAPI({
     measureText: (text, font) => ({ width: textWidth(text, Number.parseFloat(font ?? "") || 12) }),
   });
-  return init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height: HEIGHT });
+  return init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height });
 }
 
 export interface ChartFrame {
@@ -101,14 +102,15 @@ export interface ChartFrame {
 
 /** A chart as SVG: the axes and series of `option` in the frame that all charts share. */
 export function renderChart({ title, subtitle, legend, left = 56 }: ChartFrame, option: object): string {
-  const chart = openChart();
+  const top = plotTop(legend.map(({ name }) => name));
+  const chart = openChart(HEIGHT + top - plotTop([]));
   chart.setOption({
     animation: false,
     backgroundColor: COLORS.background[0],
     textStyle: { fontFamily: FONT },
     title: titled(title, subtitle),
     legend: { ...LEGEND, data: [...legend] },
-    grid: { left, right: 28, top: plotTop(legend.map(({ name }) => name)), bottom: 52 },
+    grid: { left, right: 28, top, bottom: 52 },
     ...option,
   });
   const svg = chart.renderToSVGString();

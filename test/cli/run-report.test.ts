@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { plotTop } from "../../cli/chart-theme.ts";
+import { plotTop, renderChart } from "../../cli/chart-theme.ts";
 import { drawCurve } from "../../cli/curve.ts";
 import { writeReport } from "../../cli/local/finish.ts";
 import { RunStatus, runFolder } from "../../cli/local/run-folder.ts";
@@ -157,7 +157,11 @@ test("steps are whole numbers on the axis, even for a short run", () => {
   expect(labels).not.toContain("0.5");
 });
 
-test("the plot begins below its legend, however many rows the names take", () => {
+test("the plot begins below its legend, however many rows the names take, and keeps its height", () => {
   const names = Array.from({ length: 9 }, (_, i) => `reader-of-long-pages-${i}`);
   expect(plotTop(names) - plotTop(["main"])).toBe(2 * 28);
+  const legend = (all: readonly string[]) => ({ title: "", subtitle: "", legend: all.map((name) => ({ name })) });
+  const heightOf = (all: readonly string[]) =>
+    Number(/<svg[^>]* height="(\d+)"/.exec(renderChart(legend(all), {}))?.[1]);
+  expect([heightOf(["main"]), heightOf(names)]).toEqual([480, 480 + 2 * 28]);
 });
