@@ -35,7 +35,7 @@ export function drawMarkdown(
       ]),
     ),
     ...(first && first.caseStudies.length > 0 ? ["## Case studies", ...caseStudies(arms, first, baseline)] : []),
-    ...(first && first.kinds.length > 0 ? ["## By kind of question, after training", kinds(arms, first)] : []),
+    ...(first ? byKind(arms, first) : []),
     "## Every run",
     table(
       ["run", ...suites.flatMap((suite) => [`${nameOf(suite)}: before`, "after"])],
@@ -126,8 +126,10 @@ function caseStudies(arms: readonly ArmResult[], first: ArmResult, baseline: str
   });
 }
 
-function kinds(arms: readonly ArmResult[], first: ArmResult): string {
-  return table(
+function byKind(arms: readonly ArmResult[], first: ArmResult): string[] {
+  const [shown] = first.kinds;
+  if (!shown) return [];
+  const rows = table(
     ["arm", ...first.kinds.map(({ kind }) => kind)],
     arms.map((arm) => [
       arm.label,
@@ -137,6 +139,7 @@ function kinds(arms: readonly ArmResult[], first: ArmResult): string {
       }),
     ]),
   );
+  return [`## By kind of question, after training: ${nameOf(shown)}, in percent`, rows];
 }
 
 function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -19,6 +19,14 @@ test("a comparison without held-out evaluations has no chart of them", () => {
   expect(Object.keys(resultFiles(summarize(about, arms), arms, "main"))).toContain("held-out.svg");
 });
 
+test("the scores by kind of question are under a heading that names their suite", () => {
+  const page = resultFiles(summarize(about, arms), arms, "main")["summary.md"] ?? expect.fail();
+  const [, below = expect.fail()] = page.split(
+    "## By kind of question, after training: sampled (temperature 1), in percent\n\n",
+  );
+  expect(below.split("\n")[0]).toBe("| arm | even | odd |");
+});
+
 test("the error of an unfinished comparison names the run that failed and why, or that its process exited", () => {
   expect(unfinishedError(["a", "b", "c"], new Map([["b", "disk full"]])).message).toBe(
     "run 'b' failed: disk full; 2 other runs unfinished; run the same command to resume",
