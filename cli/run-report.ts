@@ -51,7 +51,10 @@ export const RunReport = z.strictObject({
     writesPerRollout: z.number(),
     writeUnitsPerRollout: z.number(),
   }),
-  /** Agent -> the seconds of its workers; also `scoring`, those of the functions, and `total`, those of the whole run. */
+  /**
+   * Owner of a trained policy -> the seconds of the worker that trains it, as in `perStep`; also `scoring`, those of the functions, and `total`,
+   * those of the whole run.
+   */
   seconds: z.object({ scoring: z.number(), total: z.number() }).catchall(WorkerSeconds),
   agents: z.record(AgentName, AgentResult),
   /** The objective: ratio, clipping, alignment and so on. */
@@ -81,6 +84,7 @@ export function buildReport(input: ReportInput): RunReport {
   const rollouts = perStep.reduce((total, step) => total + step.rollouts + step.excluded, 0);
   const perRollout = (amount: number) => (rollouts === 0 ? 0 : amount / rollouts);
   const steps = perStep.length;
+  const timed = Object.keys(config.agents).filter((agent) => perStep.some(({ workers }) => workers[agent]));
   const closedBook = evaluations.find((one) => one.team === steps && one.closedBook && one.benchmark === undefined);
   const report = {
     run: config.run,
@@ -101,7 +105,7 @@ export function buildReport(input: ReportInput): RunReport {
       writeUnitsPerRollout: perRollout(writes.units),
     },
     seconds: {
-      ...Object.fromEntries(Object.keys(config.agents).map((agent) => [agent, secondsOf(perStep, agent)])),
+      ...Object.fromEntries(timed.map((agent) => [agent, secondsOf(perStep, agent)])),
       scoring: input.scoringSeconds,
       total: input.totalSeconds,
     },

@@ -58,6 +58,12 @@ test("the report's fields have the values worked by hand", () => {
   });
 });
 
+test("the report has no seconds of an agent that no worker trains, rather than zeros", () => {
+  const perStep = input.perStep.map(({ workers: { main = expect.fail() }, ...one }) => ({ ...one, workers: { main } }));
+  const main = { sampling: 1, training: 0.5, waiting: 0.25 };
+  expect(buildReport({ ...input, perStep }).seconds).toEqual({ main, scoring: 0.5, total: 9 });
+});
+
 test("the report is written last: if the chart cannot be written, there is no report", async () => {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-report-"));
   const report = join(folder, "report.json");
