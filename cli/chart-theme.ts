@@ -1,6 +1,6 @@
 /** @file What all charts share: size, font, colors, axes, the legend's layout, and a dark theme that follows the reader's preference. */
 import { type EChartsType, init, setPlatformAPI } from "echarts/core";
-import { COLORS, SERIES } from "../ui/palette.ts";
+import { COLORS, lineTypeOf, SERIES } from "../ui/palette.ts";
 
 const WIDTH = 960;
 /** With one row of names in the legend. Each further row adds its own height, so that the plot keeps its. */
@@ -48,6 +48,15 @@ function titled(text: string, subtext: string) {
 
 /** The legend's symbol for a line. */
 export const LINE_ICON = "path://M0,4h18v2h-18z";
+
+const ICONS = {
+  solid: LINE_ICON,
+  dashed: "path://M0,4h8v2h-8zM10,4h8v2h-8z",
+  dotted: "path://M0,4h3v2h-3zM5,4h3v2h-3zM10,4h3v2h-3zM15,4h3v2h-3z",
+};
+
+/** The legend's symbol for the n-th line, whose style is `lineTypeOf(n)`. */
+export const lineIcon = (n: number): string => ICONS[lineTypeOf(n)];
 
 /** Pixels. `top` is below the title and its subtitle. */
 const LEGEND = {

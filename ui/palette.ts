@@ -22,6 +22,12 @@ export const SERIES = [
   ["#6f4e37", "#c8a27c"],
 ] as const;
 
+/** The style of the n-th line: a line with the color of an earlier one is dashed, and from the third of that color on dotted. */
+export function lineTypeOf(n: number): "solid" | "dashed" | "dotted" {
+  if (n < SERIES.length) return "solid";
+  return n < 2 * SERIES.length ? "dashed" : "dotted";
+}
+
 /** After this many measurements, a value has half its weight. */
 const HALF_LIFE = 5;
 

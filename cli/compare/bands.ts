@@ -3,7 +3,8 @@ import { CustomChart, LineChart } from "echarts/charts";
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
 import { use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
-import { COUNT_AXIS, LINE_ICON, renderChart, seriesColor, shareAxis } from "../chart-theme.ts";
+import { lineTypeOf } from "../../ui/palette.ts";
+import { COUNT_AXIS, lineIcon, renderChart, seriesColor, shareAxis } from "../chart-theme.ts";
 
 use([LineChart, CustomChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
 
@@ -27,19 +28,20 @@ export interface BandChart {
 
 /** Values are shares in [0, 1], or rewards. */
 export function drawBands({ title, subtitle, xName, xIsCount, bands, marked }: BandChart): string {
-  const legend = bands.map(({ name }) => ({ name, icon: LINE_ICON }));
+  const legend = bands.map(({ name }, i) => ({ name, icon: lineIcon(i) }));
   return renderChart(
     { title, subtitle, legend },
     {
       xAxis: { ...COUNT_AXIS, minInterval: xIsCount ? 1 : 0, name: xName },
       yAxis: shareAxis(bands.flatMap(({ points }) => points.flatMap(({ low, high }) => [low, high]))),
-      series: bands.flatMap((band, i) => seriesOf(band, seriesColor(i), marked)),
+      series: bands.flatMap((band, i) => seriesOf(band, i, marked)),
     },
   );
 }
 
 /** The band, and the line on top of it. */
-function seriesOf({ name, points }: Band, color: string, marked: boolean) {
+function seriesOf({ name, points }: Band, position: number, marked: boolean) {
+  const color = seriesColor(position);
   const upper = points.map(({ x, high }) => [x, high]);
   const lower = points.toReversed().map(({ x, low }) => [x, low]);
   const outline = [...upper, ...lower];
@@ -65,7 +67,7 @@ function seriesOf({ name, points }: Band, color: string, marked: boolean) {
       showSymbol: marked,
       symbol: "circle",
       symbolSize: 5,
-      lineStyle: { color, width: 2.2 },
+      lineStyle: { color, width: 2.2, type: lineTypeOf(position) },
     },
   ];
 }

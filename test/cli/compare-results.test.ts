@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
+import { drawBands } from "../../cli/compare/bands.ts";
 import { planRun } from "../../cli/compare/plan.ts";
 import { keepRecord, readRecord } from "../../cli/compare/records.ts";
 import { summarize } from "../../cli/compare/summary.ts";
@@ -25,6 +26,16 @@ test("the scores by kind of question are under a heading that names their suite"
     "## By kind of question, after training: sampled (temperature 1), in percent\n\n",
   );
   expect(below.split("\n")[0]).toBe("| arm | even | odd |");
+});
+
+test("of arms whose lines have the same color, the second is dashed, in the chart and in its legend", () => {
+  const points = [0, 1].map((x) => ({ x, y: 0.5, low: 0.4, high: 0.6 }));
+  const chart = { title: "", subtitle: "", xName: "", xIsCount: true, marked: false };
+  const dashes = (arms: number) => {
+    const bands = Array.from({ length: arms }, (_, i) => ({ name: `arm ${i}`, points }));
+    return drawBands({ ...chart, bands }).match(/stroke-dasharray/g)?.length ?? 0;
+  };
+  expect([dashes(10), dashes(11)]).toEqual([0, 1]);
 });
 
 test("the error of an unfinished comparison names the run that failed and why, or that its process exited", () => {

@@ -4,7 +4,7 @@ import { GridComponent, LegendComponent, TooltipComponent } from "echarts/compon
 import { type EChartsCoreOption, type EChartsType, init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 import { useEffect, useRef } from "preact/hooks";
-import { COLORS, SERIES } from "../../palette.ts";
+import { COLORS, lineTypeOf, SERIES } from "../../palette.ts";
 import type { ChartProps, Line } from "./chart-props.ts";
 import { axisNumber } from "./format.ts";
 
@@ -145,7 +145,8 @@ function seriesOf(one: Line) {
   if (kind === "points") return { type: "scatter", name, data, symbolSize: 8, itemStyle: { color }, z: 3 };
   if (kind === "bar") return { type: "bar", name, data, stack: "all", itemStyle: { color } };
   const line = { type: "line", name, data, color };
-  if (kind !== "raw") return { ...line, showSymbol: points.length === 1, lineStyle: { color, width: 2 }, z: 2 };
+  const type = position === "heldOut" ? "solid" : lineTypeOf(position);
+  if (kind !== "raw") return { ...line, showSymbol: points.length === 1, lineStyle: { color, width: 2, type }, z: 2 };
   const style = { lineStyle: { color, width: 1, opacity: 0.28 }, showSymbol: false };
   return { ...line, ...style, silent: true, z: 1 };
 }
