@@ -3,6 +3,7 @@
  * models, tools and web pages wrote as text, never as markup.
  */
 import { createHash } from "node:crypto";
+import { basename } from "node:path";
 import { html, raw } from "hono/html";
 import { parse } from "../../core/contracts/parse.ts";
 import { isMgrpoError } from "../../core/errors.ts";
@@ -33,7 +34,8 @@ export async function exportPage(source: Source, address: Address | "cases"): Pr
         ? { [`/api${start}`]: await casesView(source) }
         : viewsOf(source, `/api/runs/${config.run}/steps`, address, noteOf),
   );
-  const about = `${config.recipe}, ${config.arm}, seed ${config.seed}`;
+  // Without the folders above the recipe: the file may be sent to others.
+  const about = `${basename(config.recipe)}, ${config.arm}, seed ${config.seed}`;
   const page = parse(Export, JSON.parse(JSON.stringify({ start, about, views })), `export of ${start}`);
   return drawPage(`${config.run}, ${path}`, page);
 }

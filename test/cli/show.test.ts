@@ -262,8 +262,10 @@ test("the store is opened once for a whole exported page: opening a local run's 
   expect(opened).toBe(1);
 });
 
-test("an exported page runs only its own script and loads nothing, and no text in it is markup", async () => {
-  const page = await exportPage(await sourceOfFinishedRun(), { step: 0 });
+test("an exported page runs only its own script, loads nothing, has no text as markup and no folders of the recipe", async () => {
+  const own = { ...config, recipe: "/home/ann/mine" };
+  const page = await exportPage({ ...(await sourceOfFinishedRun()), config: own }, { step: 0 });
+  expect(page).toContain('"about":"mine, mgrpo, seed 1"');
   expect(page).toContain("alert");
   expect(page).not.toMatch(/<script>alert/);
   const [, policy = ""] = /Content-Security-Policy" content="([^"]*)"/.exec(page) ?? [];
