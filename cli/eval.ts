@@ -9,7 +9,7 @@ import { describeLosses } from "./local/lost-answers.ts";
 import { preflightEvaluation } from "./local/preflight.ts";
 import { watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
-import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
+import { type BudgetOptions, raisedBudgetOf } from "./resume.ts";
 import type { SuiteOptions } from "./suite/choose.ts";
 import { accuracy, correctOf } from "./terminal/columns.ts";
 import { row } from "./terminal/rows.ts";
@@ -18,9 +18,6 @@ import type { EvalWatchOptions } from "./watch.ts";
 /** Defaults of `--every` and `--results`. */
 const EVERY_SECONDS = 10;
 const RESULTS = "evaluations";
-
-/** For a suite that ran out of its tool budget. */
-type BudgetOptions = Pick<ResumeOptions, "budgetToolCalls" | "budgetToolUsd">;
 
 type AllOptions = EvalOptions &
   BudgetOptions &
@@ -86,7 +83,7 @@ function refuseSuiteOptions(options: AllOptions): void {
   if (raisesBudget(raisedBudgetOf(options))) {
     throw new MgrpoError(
       "config-invalid",
-      "--budget-tool-calls and --budget-tool-usd resume an evaluation that was kept: add --suite <name>, or set a higher tools.budget.run",
+      "the --budget options resume an evaluation that was kept: add --suite <name>, or set a higher budget with --set",
     );
   }
   const [alone] = options.results === undefined ? Object.keys(suiteOptions(options)) : ["results"];

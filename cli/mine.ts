@@ -15,12 +15,12 @@ import { describeLosses } from "./local/lost-answers.ts";
 import { writeNamedFile } from "./local/written-files.ts";
 import { showProgress } from "./mine/progress.ts";
 import { availableQuestions, readQuestions, refuseEmpty } from "./questions.ts";
-import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
+import { type BudgetOptions, raisedBudgetOf } from "./resume.ts";
 import { evaluateAndKeep, type PlannedEvaluation } from "./suite/evaluate.ts";
 import { counted, percent } from "./terminal/columns.ts";
 import { openLiveLine } from "./terminal/live.ts";
 
-export interface MineOptions extends EvalOptions, Pick<ResumeOptions, "budgetToolCalls" | "budgetToolUsd"> {
+export interface MineOptions extends EvalOptions, BudgetOptions {
   /** A file of questions, or the name of a suite whose benchmark is `jsonl`. */
   readonly suite?: string;
   /** Ask the training questions instead. */

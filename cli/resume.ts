@@ -21,11 +21,14 @@ import { printResumed } from "./train/opening.ts";
 import { printSummary } from "./train/run-summary.ts";
 import { openDashboard } from "./ui/child.ts";
 
-export interface ResumeOptions {
+export interface BudgetOptions {
   readonly budgetHours?: number;
   readonly budgetUsd?: number;
   readonly budgetToolCalls?: number;
   readonly budgetToolUsd?: number;
+}
+
+export interface ResumeOptions extends BudgetOptions {
   /** Opens the dashboard in the browser. */
   readonly open?: boolean;
 }
@@ -62,7 +65,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
 }
 
 /** The budget that the options raise, for this command, launch, eval and mine. */
-export function raisedBudgetOf(options: ResumeOptions): RaisedBudget {
+export function raisedBudgetOf(options: BudgetOptions): RaisedBudget {
   const { budgetHours: hours, budgetUsd: usd, budgetToolCalls: toolCalls, budgetToolUsd: toolUsd } = options;
   return { hours, usd, toolCalls, toolUsd };
 }

@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import { Attachments } from "../../core/contracts/evaluation-suite.ts";
 import { path, port, positive, positiveInteger, share } from "../terminal/fail.ts";
-import { addToolBudgets, armOption, judgeOption, seedOption, settingOption, temperatureOption } from "./options.ts";
+import { addBudgets, armOption, judgeOption, seedOption, settingOption, temperatureOption } from "./options.ts";
 
 const TEAM = "a run's name, a folder with one checkpoint per agent, a JSON team file, or openai:<base url>#<model>";
 const recipeOption = () =>
@@ -62,7 +62,7 @@ function addSuiteOptions(command: Command): void {
         Attachments.options,
       ),
     );
-  addToolBudgets(command);
+  addBudgets(command);
 }
 
 /** Options of `eval` that `--watch` refuses: a watch has its settings in the team file. */
@@ -77,6 +77,8 @@ const NOT_WITH_WATCH = [
   "runs",
   "attachments",
   "judge",
+  "budgetHours",
+  "budgetUsd",
   "budgetToolCalls",
   "budgetToolUsd",
 ];
@@ -130,7 +132,7 @@ function addMine(program: Command): void {
         .argParser(path("--results"))
         .default("evaluations"),
     );
-  addToolBudgets(command);
+  addBudgets(command);
   command.action(async (target, options) => (await import("../mine.ts")).mine(target, options));
 }
 

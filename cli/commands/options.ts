@@ -36,28 +36,24 @@ export const temperatureOption = (description: string) =>
 export const judgeOption = () =>
   new Option("--judge <model>", "judge model: openai:<base url>#<model>, openai#<model> or bedrock#<model>");
 
-/** The options that raise the budget of an existing run (`ResumeOptions`). */
+/** The options that raise the budget of an existing run or evaluation (`BudgetOptions`). */
 export function addBudgets(command: Command): void {
   const hours = new Option(
     "--budget-hours <n>",
-    "raise budget.hours of the existing run to n in all; repeating the command does not add to it",
+    "raise budget.hours of the existing run or evaluation to n in all; repeating the command does not add to it",
   );
-  const usd = new Option("--budget-usd <n>", "raise budget.usd of the existing run to n dollars in all");
-  command.addOption(hours.argParser(positive("--budget-hours"))).addOption(usd.argParser(positive("--budget-usd")));
-  addToolBudgets(command);
-}
-
-/** The options that raise only the budget of the tools, which an evaluation has too. */
-export function addToolBudgets(command: Command): void {
+  const usd = new Option("--budget-usd <n>", "raise budget.usd of the existing run or evaluation to n dollars in all");
   const calls = new Option(
     "--budget-tool-calls <n>",
     "raise tools.budget.run.calls of the existing run or evaluation to n in all",
   );
-  const usd = new Option(
+  const toolUsd = new Option(
     "--budget-tool-usd <n>",
     "raise tools.budget.run.usd of the existing run or evaluation to n dollars in all",
   );
   command
+    .addOption(hours.argParser(positive("--budget-hours")))
+    .addOption(usd.argParser(positive("--budget-usd")))
     .addOption(calls.argParser(positiveInteger("--budget-tool-calls")))
-    .addOption(usd.argParser(positive("--budget-tool-usd")));
+    .addOption(toolUsd.argParser(positive("--budget-tool-usd")));
 }

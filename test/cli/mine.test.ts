@@ -159,3 +159,13 @@ test.each([
 ] as const)("refused: %j", async (more, line) => {
   expect((await mgrpo(folder, "mine", ...relay, "--to", "c.jsonl", ...more)).stderr).toContain(line);
 });
+
+test("if --set gives a budget that is spent, the same command resumes with the option that the message names", {
+  timeout: 60_000,
+}, async () => {
+  const ask = ["mine", ...relay, "--train", "--below", "1", "--to", "budget.jsonl", "--set", "budget.hours=0.000001"];
+  const { code, stderr } = await mgrpo(folder, ...ask);
+  expect(code).toBe(1);
+  expect(stderr).toContain("allow more with --budget-hours <hours in all>");
+  expect(await mgrpo(folder, ...ask, "--budget-hours", "1")).toMatchObject({ code: 0, stderr: "" });
+});
