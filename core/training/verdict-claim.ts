@@ -7,7 +7,8 @@
  *                          └── failure ──> held for a pause: 1 s, doubled with every consecutive failure, at most 60 s
  *
  * A claim only avoids paying twice: the first committed verdict counts, no matter who requested it. It holds the caller's token, so that a
- * write that is repeated because its response was lost, and then refused, is recognized as this caller's own.
+ * write that is repeated because its response was lost, and then refused, is recognized as this caller's own. A hold that ends later than any
+ * that could begin at this moment is from before the store's clock was set back, and does not count: it could last for hours.
  */
 import { tableKeys } from "../contracts/keys.ts";
 import { parse } from "../contracts/parse.ts";
@@ -43,7 +44,8 @@ export async function claimVerdict(
   if (!item) return undefined;
   const known = parseVerdict(item);
   if (known.token === token) return known;
-  if (known.heldUntil > now) return undefined;
+  // The response with the record has brought the store's time up to date: before it, a machine that has slept may be hours behind.
+  if (isHeld(known, await clock.storeTime(), seconds)) return undefined;
   const claimed = await table.update({
     key: keyOf(address),
     set: [
@@ -57,6 +59,10 @@ export async function claimVerdict(
   const current = claimed.item && parseVerdict(claimed.item);
   return current?.token === token ? current : undefined;
 }
+
+/** `seconds`: how long a claim lasts. The sum also covers a pause, and clocks that differ a little. */
+const isHeld = ({ heldUntil }: VerdictRecord, now: number, seconds: number): boolean =>
+  heldUntil > now && heldUntil <= now + (seconds + MAX_PAUSE_SECONDS) * 1000;
 
 /** Lets anyone ask immediately. */
 export async function releaseVerdict({ table }: Pick<ClaimStore, "table">, claim: VerdictRecord): Promise<void> {

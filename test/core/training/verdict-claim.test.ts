@@ -61,6 +61,26 @@ test("a claim is held until it expires, to the millisecond", async () => {
   expect(await claim("b", 30)).toEqual(second);
 });
 
+test("after the store's clock was set back, a claim holds for no longer than if it had been made then", async () => {
+  const { claimed, claim, advance, fail } = world();
+  await claimed("a");
+  advance(-60);
+  expect(await claim("b")).toBeUndefined();
+  advance(-3600);
+  await fail(await claimed("b"));
+  advance(-3600);
+  expect(await claim("c")).toMatchObject({ asks: 3 });
+});
+
+test("a caller whose time is behind reads the time again, with the record", async () => {
+  const { store, claimed, claim } = world();
+  await claimed("a");
+  const { storeTime } = store.clock;
+  let reads = 0;
+  store.clock.storeTime = async () => (await storeTime()) - (reads++ === 0 ? 3_600_000 : 0);
+  expect(await claim("b")).toBeUndefined();
+});
+
 test("a caller that repeats its claim gets it again, unchanged", async () => {
   const { claim, advance } = world();
   await claim("a");
