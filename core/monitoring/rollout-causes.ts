@@ -4,7 +4,7 @@
  *     running      claimed by a live worker, whose heartbeats count it as running
  *     quarantined  claimed by a live worker, whose heartbeats say that it waits to run alone
  *     unscored     claimed by a live worker, neither of these: a judge or the recipe's rewards are scoring it
- *     orphaned     claimed by a dead worker, so it may only run alone
+ *     orphaned     claimed by a dead worker: it may only run alone, unless it has run and waits for its score
  *     unclaimed    no worker has claimed it
  */
 import type { RunConfig } from "../contracts/config.ts";
@@ -42,8 +42,8 @@ export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
     ),
     ...[...orphaned].map(
       ([worker, n]): Cause => ({
-        what: `${countText(n)} ${are(n)} claimed by ${worker}, which is dead: ${n === 1 ? "it" : "they"} may only run alone`,
-        ends: `a worker without other rollouts takes ${n === 1 ? "it over" : "them over, one at a time"}`,
+        what: `${countText(n)} ${are(n)} claimed by ${worker}, which is dead: ${n === 1 ? "it" : "they"} may only run alone, or ${n === 1 ? "has" : "have"} run and ${n === 1 ? "waits" : "wait"} for a score`,
+        ends: `a worker without other rollouts takes ${n === 1 ? "it over" : "them over, one at a time"}, or ${judge} scores ${them(n)}: a judge that a dead process was asking is asked again once limits.verdictSeconds (${verdictSeconds} s) have passed`,
         likelihood: "certain",
       }),
     ),

@@ -82,7 +82,7 @@ test.each<[string, Partial<RunState>, string[]]>([
         { ...worker("searcher", "dead"), worker: "searcher-2", inFlight: ["0/0/0", "0/0/1"] },
       ],
     },
-    ["2 rollouts are claimed by searcher-2, which is dead: they may only run alone"],
+    ["2 rollouts are claimed by searcher-2, which is dead: they may only run alone, or have run and wait for a score"],
   ],
   [
     "a tool budget that is exceeded",
@@ -173,7 +173,9 @@ test("the end of the wait for a single rollout is described in the singular", ()
     return causesOf(config, { ...healthy, workers, groups }, NOW).map((cause) => cause.ends);
   };
   expect(ends({ "0": "main-1" }, 1)).toEqual(["it ends, or limits.rolloutSeconds (120 s) ends it"]);
-  expect(ends({ "0": "searcher-2" })).toEqual(["a worker without other rollouts takes it over"]);
+  expect(ends({ "0": "searcher-2" })).toEqual([
+    "a worker without other rollouts takes it over, or the recipe's reward function scores it: a judge that a dead process was asking is asked again once limits.verdictSeconds (180 s) have passed",
+  ]);
   expect(ends({})).toEqual(["a worker claims it once it has room"]);
 });
 
