@@ -132,7 +132,7 @@ function refuseOther(config: RunConfig, stored: Uint8Array | undefined, raised: 
   if (found.length === 0) return;
   throw new MgrpoError(
     "config-invalid",
-    `run '${config.run}' is in the store with another config: ${found.join("; ")}; give another name with --run`,
+    `run '${config.run}' is in the store with another config: ${found.join("; ")}; to resume it, repeat the settings of its first launch, and raise its budget with --budget-…; for a new run, give another name with --run`,
   );
 }
 

@@ -1,0 +1,20 @@
+/** @file `mgrpo launch` of a run that is in the store. */
+import { afterAll, expect, test } from "vitest";
+import { openLocalStore } from "../fakes/local-store.ts";
+import { RELAY, relaySettings, workHere } from "./command-line.ts";
+import { printed, printedJson } from "./printed.ts";
+
+workHere();
+const store = await openLocalStore();
+afterAll(() => store.close());
+
+test("without the settings of its first launch, a run is refused with how to resume it, and with them its budget can be raised", async () => {
+  const launch = ["launch", RELAY, "--run", "limited", ...relaySettings()];
+  const limit = ["--set", "budget.hours=1"];
+  expect(await printedJson(...launch, ...limit)).toMatchObject([{ kind: "launched" }]);
+  await expect(printed(...launch, "--budget-hours", "2")).rejects.toThrow(
+    /budget.hours: 1 \(stored\), null \(requested\); to resume it, repeat the settings of its first launch/,
+  );
+  await expect(printed(...launch, "--set", "budget.hours=2")).rejects.toThrow(/raise its budget with --budget-/);
+  expect(await printedJson(...launch, ...limit, "--budget-hours", "2")).toMatchObject([{ kind: "launched" }]);
+});
