@@ -10,11 +10,14 @@ import {
   type Verdict,
 } from "../../core/contracts/judge.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import type { VerdictContext } from "../../core/ports.ts";
 import { agreementOf, areClose, scoreAgreementOf } from "../../core/training/agreement.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import { openNamedRecipe } from "../../recipes/registry.ts";
 import { readText } from "../local/run-folder.ts";
+import { watchForStop } from "../local/stop.ts";
+import { counted } from "../terminal/columns.ts";
 import { type AnswerLabel, readLabels, type WorkLabel } from "./labels.ts";
 import { withJudge } from "./option.ts";
 import { type JudgeCheck, printJudgeCheck } from "./print.ts";
@@ -35,15 +38,21 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
   const judge = { model: openLanguageModel(config.model), config };
   const own = config.criteria ?? judgeCriteria();
   const text = options.criteria === undefined ? undefined : readCriteria(options.criteria);
-  if (labels.kind === "answers") {
-    const criteria = text === undefined ? own.correct : withFieldNames(text);
-    const ask = ({ question, reference, answer }: AnswerLabel) =>
-      judgeCorrectness(judge, criteria, { question, reference, answer });
-    show(await judgeAll(labels.labels, ask), checkAnswers);
-  } else {
-    const ask = ({ task, steps, report }: WorkLabel) =>
-      judgeQuality(judge, text ?? own.expert, { input: { task, steps, report } });
-    show(await judgeAll(labels.labels, ask), checkWork);
+  const stop = watchForStop();
+  const context: VerdictContext = { signal: stop.signal, reserve: async () => {} };
+  try {
+    if (labels.kind === "answers") {
+      const criteria = text === undefined ? own.correct : withFieldNames(text);
+      const ask = ({ question, reference, answer }: AnswerLabel) =>
+        judgeCorrectness(judge, criteria, { question, reference, answer }, context);
+      show(await judgeAll(labels.labels, ask), checkAnswers, stop.signal);
+    } else {
+      const ask = ({ task, steps, report }: WorkLabel) =>
+        judgeQuality(judge, text ?? own.expert, { input: { task, steps, report } }, context);
+      show(await judgeAll(labels.labels, ask), checkWork, stop.signal);
+    }
+  } finally {
+    stop.dispose();
   }
 }
 
@@ -106,10 +115,20 @@ function labelFailure(failures: readonly (MgrpoError | undefined)[]): MgrpoError
   });
 }
 
-/** Prints how far the given verdicts agree with the labels, since they are paid for, before it throws the failure. */
-function show<Label>(judged: JudgedLabels<Label>, check: (judged: JudgedLabels<Label>) => JudgeCheck): void {
+/**
+ * Prints how far the given verdicts agree with the labels, since they are paid for, before it throws the failure. If the user has stopped the
+ * command, it says so instead.
+ */
+function show<Label>(
+  judged: JudgedLabels<Label>,
+  check: (judged: JudgedLabels<Label>) => JudgeCheck,
+  stopped: AbortSignal,
+): void {
   if (judged.pairs.length > 0) printJudgeCheck(check(judged));
-  if (judged.failure !== undefined) throw judged.failure;
+  if (judged.failure === undefined) return;
+  if (!stopped.aborted) throw judged.failure;
+  console.error(`stopped after ${counted(judged.pairs.length, "verdict")}`);
+  process.exitCode = 130;
 }
 
 function checkAnswers({ pairs, cost }: JudgedLabels<AnswerLabel>): JudgeCheck {

@@ -1,7 +1,7 @@
 /** @file `mgrpo judge check`, against a fake server: agreement, disagreements and cost; bad labels, and a server that demands payment. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test, vi } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
 import { fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
 import { referenceVerdict } from "../fakes/scripted-judge.ts";
@@ -200,4 +200,22 @@ test("a judge is not asked with a file of criteria that is empty", async () => {
   const check = printedJson(...argumentsOf(JSON.stringify(LABELS[0]), []), "--criteria", criteria);
   await expect(check).rejects.toThrow(/criteria\.md is empty: write there/);
   expect(server.requests.length).toBe(asked);
+});
+
+test("after Ctrl-C, the verdicts that were given are shown", async () => {
+  reply = (content) => {
+    if (!content.includes("Light")) return says(JSON.stringify(referenceVerdict(JSON.parse(content))));
+    setTimeout(() => process.emit("SIGINT"), 300);
+    return "hang";
+  };
+  const errors = vi.spyOn(console, "error").mockImplementation(() => {});
+  try {
+    const { lines } = await checkThatFails(LABELS);
+    expect(errors.mock.calls).toEqual([["stopped after 3 verdicts"]]);
+    expect(process.exitCode).toBe(130);
+    expect(lines.at(-1)).toMatchObject({ kind: "agreement", n: 3 });
+  } finally {
+    process.exitCode = undefined;
+    errors.mockRestore();
+  }
 });
