@@ -9,8 +9,9 @@ export function damagedStorage(path: string, fault: string, remedy = RESTORE, ca
 
 /** Error codes from Node's file system, and the operating system's messages that LevelDB passes on as text: the POSIX ones, and the English ones of Windows. */
 const FULL = /^(ENOSPC|EDQUOT)$|No space left on device|Disk quota exceeded|not enough space on the disk/;
+/** The last pattern is what Node.js 20 reports if a recursive mkdir meets a read-only file system. */
 const FORBIDDEN =
-  /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system|Access is denied|media is write protected/;
+  /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system|Access is denied|media is write protected|^ENOENT: [^\n]*, mkdir /;
 const NO_FOLDER = /^(EEXIST|ENOTDIR)$|Not a directory/;
 const LEVELDB_DAMAGE = /^(LEVEL_CORRUPTION|LEVEL_IO_ERROR|LEVEL_DECODE_ERROR)$|^(Corruption|IO error): /;
 /** I/O errors of LevelDB that do not mean damaged files: another process holds the lock, or this one has too many open files or too little memory. */

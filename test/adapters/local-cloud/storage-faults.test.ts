@@ -145,6 +145,7 @@ test("a file where the folder should be is refused", async () => {
 test.each([
   ["EACCES", "permission denied", "storage-unwritable"],
   ["EROFS", "read-only file system", "storage-unwritable"],
+  ["ENOENT", "ENOENT: no such file or directory, mkdir '/cloud/lock'", "storage-unwritable"],
   ["ENOSPC", "no space left on device", "disk-full"],
   ["LEVEL_IO_ERROR", "IO error: /cloud/table/1.log: No space left on device", "disk-full"],
   ["LEVEL_IO_ERROR", "IO error: /cloud/table/1.log: Read-only file system", "storage-unwritable"],
