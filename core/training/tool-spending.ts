@@ -14,11 +14,11 @@ export type ToolSpending = Pick<ToolSpendingRecord, "calls" | "microUsd" | "bloc
 /** Which limit is exceeded, and how to continue. Undefined: none is. */
 export function overToolBudgetReason({ calls, microUsd, maxCalls, maxUsd }: ToolSpendingRecord): string | undefined {
   if (maxCalls !== null && calls > maxCalls) {
-    return `its tools' budget is spent: ${countOfCalls(maxCalls)} to backends; raise tools.budget.run.calls, or resume with --budget-tool-calls <calls in all>`;
+    return `its tools' budget is spent: ${countOfCalls(maxCalls)} to backends; allow more with --budget-tool-calls <calls in all>, or in a new run with a higher tools.budget.run.calls`;
   }
   // Rounded, since 2.01 * 1,000,000 is below 2,010,000.
   if (maxUsd !== null && microUsd > Math.round(maxUsd * MICRO_PER_USD)) {
-    return `its tools' budget is spent: $${maxUsd} for backends (${countOfCalls(calls)}); raise tools.budget.run.usd, or resume with --budget-tool-usd <dollars in all>`;
+    return `its tools' budget is spent: $${maxUsd} for backends (${countOfCalls(calls)}); allow more with --budget-tool-usd <dollars in all>, or in a new run with a higher tools.budget.run.usd`;
   }
   return undefined;
 }

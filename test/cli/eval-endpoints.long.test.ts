@@ -133,7 +133,7 @@ test("a spent tool budget ends the command, which resumes with a higher budget",
     );
     expect(errors.mock.calls.flat().join()).not.toContain("answers so far are kept");
     const spent =
-      /its tools' budget is spent: 1 call to backends; raise tools.budget.run.calls, or resume with --budget-tool-calls <calls in all>/;
+      /its tools' budget is spent: 1 call to backends; allow more with --budget-tool-calls <calls in all>, or in a new run with a higher tools.budget.run.calls/;
     await expect(printedJson(...ask)).rejects.toThrow(spent);
     await expect(printedJson(...ask)).rejects.toThrow(spent);
     const [report] = await printedJson(...ask, "--budget-tool-calls", "3");

@@ -88,7 +88,7 @@ test.each<[string, Partial<RunState>, string[]]>([
     "a tool budget that is exceeded",
     { tools: { run: RUN, calls: 11, microUsd: 0, blocked: 0, maxCalls: 10, maxUsd: null } },
     [
-      "its tools' budget is spent: 10 calls to backends; raise tools.budget.run.calls, or resume with --budget-tool-calls <calls in all>",
+      "its tools' budget is spent: 10 calls to backends; allow more with --budget-tool-calls <calls in all>, or in a new run with a higher tools.budget.run.calls",
     ],
   ],
   [

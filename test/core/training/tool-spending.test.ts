@@ -10,14 +10,14 @@ test("a dollar limit that is reached exactly is not exceeded, whatever the round
     const spent = { ...NONE, calls: 1, microUsd: cents * 10_000, maxUsd: cents / 100 };
     expect([cents, overToolBudgetReason(spent)]).toEqual([cents, undefined]);
     const over = overToolBudgetReason({ ...spent, microUsd: spent.microUsd + 1 });
-    expect(over).toContain(`$${cents / 100} for backends (1 call); raise tools.budget.run.usd`);
+    expect(over).toContain(`$${cents / 100} for backends (1 call); allow more with --budget-tool-usd`);
   }
 });
 
 test("a limit on calls is exceeded by the first call beyond it", () => {
   expect(overToolBudgetReason({ ...NONE, calls: 2, maxCalls: 2 })).toBeUndefined();
   expect(overToolBudgetReason({ ...NONE, calls: 2, maxCalls: 1 })).toContain(
-    "1 call to backends; raise tools.budget.run.calls",
+    "1 call to backends; allow more with --budget-tool-calls",
   );
 });
 
@@ -25,10 +25,10 @@ test("an exceeded limit names the option that raises it; without limits nothing 
   const spent = { ...NONE, calls: 3, microUsd: 20_001 };
   expect(overToolBudgetReason(spent)).toBeUndefined();
   expect(overToolBudgetReason({ ...spent, maxCalls: 2 })).toBe(
-    "its tools' budget is spent: 2 calls to backends; raise tools.budget.run.calls, or resume with --budget-tool-calls <calls in all>",
+    "its tools' budget is spent: 2 calls to backends; allow more with --budget-tool-calls <calls in all>, or in a new run with a higher tools.budget.run.calls",
   );
   expect(overToolBudgetReason({ ...spent, maxUsd: 0.02 })).toBe(
-    "its tools' budget is spent: $0.02 for backends (3 calls); raise tools.budget.run.usd, or resume with --budget-tool-usd <dollars in all>",
+    "its tools' budget is spent: $0.02 for backends (3 calls); allow more with --budget-tool-usd <dollars in all>, or in a new run with a higher tools.budget.run.usd",
   );
 });
 

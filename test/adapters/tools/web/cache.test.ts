@@ -203,7 +203,7 @@ describe("budgets", () => {
     await expect(ask(0, "Dalby")).rejects.toMatchObject({
       code: "run-halted",
       message: expect.stringContaining(
-        "2 calls to backends; raise tools.budget.run.calls, or resume with --budget-tool-calls <calls in all>",
+        "2 calls to backends; allow more with --budget-tool-calls <calls in all>, or in a new run with a higher tools.budget.run.calls",
       ),
     });
     const run = { pk: "RUN#web", sk: "RUN" };
