@@ -18,7 +18,7 @@ import { type Log, stackOf } from "../../log.ts";
 import type { Attempt } from "../attempt.ts";
 import type { OpenAttempts } from "../attempts.ts";
 import { chatCompletions } from "./chat-reply.ts";
-import { deliveryOf } from "./delivery.ts";
+import { deliveryOf, isCutOff } from "./delivery.ts";
 import { type Dialect, type RequestedSampling, requestedSampling } from "./dialect.ts";
 import { ApiError, turnError } from "./errors.ts";
 import { eventStream } from "./event-stream.ts";
@@ -95,7 +95,7 @@ export function chatApp(prefix: string, host: ChatHost, log: Log): Hono {
   });
 
   app.notFound((context) => errorResponse(context, noEndpoint(context, prefix, host)));
-  app.onError((error, context) => errorResponse(context, apiErrorOf(error, log)));
+  app.onError((error, context) => errorResponse(context, isCutOff(context) ? CUT_OFF : apiErrorOf(error, log)));
   return app;
 }
 
@@ -132,6 +132,9 @@ function noEndpoint({ req }: Context, prefix: string, { dialects }: ChatHost): A
     : "it is not below the base URL, which ends in /v1: give the client the whole base URL";
   return new ApiError(404, "unknown_url", `no such endpoint: ${asked}: ${remedy}`);
 }
+
+/** For a request whose client left before its body was complete. */
+const CUT_OFF = new ApiError(400, "invalid_json", "the body is incomplete: the connection was closed");
 
 /** The error that the app sees. */
 function apiErrorOf(error: unknown, log: Log): ApiError {

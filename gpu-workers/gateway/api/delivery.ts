@@ -1,4 +1,4 @@
-/** @file Whether a response reached its client. */
+/** @file Whether a request arrived as a whole, and whether its response reached the client. */
 import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 
@@ -15,4 +15,10 @@ export function deliveryOf(context: Context): Promise<boolean> {
     outgoing.prependOnceListener("finish", () => resolve(!socket.destroyed));
     outgoing.once("close", () => resolve(false));
   });
+}
+
+/** Whether the connection closed before the whole body had arrived. */
+export function isCutOff(context: Context): boolean {
+  const { incoming } = (context.env ?? {}) as Partial<HttpBindings>;
+  return incoming?.destroyed === true && !incoming.complete;
 }
