@@ -36,6 +36,8 @@ export interface TriedGroup {
   readonly trees: readonly Tree[];
   /** Agent -> the tools that it was offered. */
   readonly offered: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Agents that got a request, also in a rollout that was lost. */
+  readonly called: ReadonlySet<string>;
   /** What the app threw, and what it or a tool left unhandled, in order. */
   readonly thrown: readonly Thrown[];
   /** Why scoring halted the run (functions/scoring.ts); no further rollout starts then. Undefined: it did not. */
@@ -46,6 +48,12 @@ interface Thrown {
   /** Such as `the app threw`. */
   readonly what: string;
   readonly error: unknown;
+}
+
+/** What is recorded of the requests to agents, as in `TriedGroup`. */
+interface Requests {
+  readonly offered: ReadonlyMap<string, Set<string>>;
+  readonly called: Set<string>;
 }
 
 /** The result of sampling a group. */
@@ -69,7 +77,8 @@ export async function tryQuestion(
   const onToolStray = (error: unknown, tool: string) => thrown.push({ what: toolStray(tool), error });
   return withHostedTeam(config, { bases, questions, log: createLog(() => {}), onToolStray, observe }, async (team) => {
     const offered = new Map(Object.entries(config.agents).map(([name, agent]) => [name, toolsOf(config, agent)]));
-    const { outcomes, halted } = await rollOut(team, question, offered, onDone, signal);
+    const called = new Set<string>();
+    const { outcomes, halted } = await rollOut(team, question, { offered, called }, onDone, signal);
     const { store } = team.run;
     const [group] = await readGroups(store, await readStep(store, config.run, 0));
     if (!group) throw new MgrpoError("record-damaged", "the step has no group");
@@ -77,7 +86,7 @@ export async function tryQuestion(
       outcomes.map(async (outcome) => ({ outcome, invocations: await readInvocations(store, outcome) })),
     );
     const trees = await loadTrees(store, config, { step: 0, group: 0 }, () => note);
-    return { group, rollouts, trees, offered, thrown, halted };
+    return { group, rollouts, trees, offered, called, thrown, halted };
   });
 }
 
@@ -88,7 +97,7 @@ const toolsOf = ({ runner }: RunConfig, { tools, delegates }: AgentConfig): Set<
 async function rollOut(
   hosted: HostedTeam,
   question: Question,
-  offered: ReadonlyMap<string, Set<string>>,
+  requests: Requests,
   onDone: (finished: number) => void,
   signal: AbortSignal,
 ): Promise<Sampled> {
@@ -96,7 +105,7 @@ async function rollOut(
   const { config, store } = run;
   // Random streams are named as for the first group of training's first step: the samples are the same if training draws this question first.
   const purpose = [config.seed, "sample"];
-  const watched = new Map([...agents].map(([name, agent]) => [name, recordingTools(agent, offered)]));
+  const watched = new Map([...agents].map(([name, agent]) => [name, recordingRequests(agent, requests)]));
   const team = wholeTeam(run, watched, purpose, app);
   const versions = Object.fromEntries([...agents.keys()].map((name) => [name, 0]));
   const indices = Array.from({ length: config.rolloutsPerQuestion }, (_, rollout) => rollout);
@@ -141,11 +150,12 @@ async function excludeUnscored({ run, tick }: HostedTeam, failures: ReadonlyMap<
   await tick();
 }
 
-/** Records the tools that an app offers. */
-const recordingTools = (agent: HostedAgent, offered: ReadonlyMap<string, Set<string>>): HostedAgent => ({
+/** Notes that an agent is called, and the tools that an app offers it. */
+const recordingRequests = (agent: HostedAgent, { offered, called }: Requests): HostedAgent => ({
   ...agent,
   onProgress(progress) {
     if (progress.kind !== "asked") return;
+    called.add(agent.name);
     for (const tool of progress.tools ?? []) offered.get(agent.name)?.add(tool);
   },
 });

@@ -70,7 +70,9 @@ function varianceWarnings({ main, agents }: TriedTeam, { group }: TriedGroup): s
 
 function agentWarnings(config: TriedTeam, { agent, trained, branches }: AgentShare, tried: TriedGroup): string[] {
   const { agents, main, runner } = config;
-  // A lost rollout has no record of the sub-agents that it called.
+  // A lost rollout has no record of the agents that it called.
+  if (branches === 0 && tried.called.has(agent)) return [];
+  // It may have ended before it called them all.
   if (branches === 0 && agent !== main && tried.rollouts.every(({ outcome }) => outcome.status === "failed")) return [];
   if (branches === 0 && agent !== main)
     return [`'${agent}' was never called${trained ? ": no rollout would train it" : ""}`];

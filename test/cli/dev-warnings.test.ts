@@ -16,9 +16,10 @@ test("agents that were never called: a warning names the main agent only with an
   const group = { rollouts: { "0": lost, "1": lost }, finalized: {} } as unknown as GroupRecord;
   const conversation = { prompt: "?", turns: [], stop: "malformed", answer: null, fault: "no answer" };
   const outcomeOf = (status: string) => ({ status, conversation }) as unknown as Outcome;
-  const warningsFor = (runner: "native" | "recipe", status = "finished") => {
+  const warningsFor = (runner: "native" | "recipe", status = "finished", called: string[] = []) => {
     const rollouts = [{ outcome: outcomeOf(status), invocations: new Map() }];
-    const tried = { group, rollouts, trees: [], offered: new Map(), thrown: [], halted: undefined };
+    const requests = { offered: new Map(), called: new Set(called) };
+    const tried = { group, rollouts, trees: [], ...requests, thrown: [], halted: undefined };
     const all = groupWarnings({ agents: {}, main: "main", runner }, tried, shares);
     return all.filter((one) => one.includes("never called"));
   };
@@ -29,6 +30,8 @@ test("agents that were never called: a warning names the main agent only with an
   // Whether lost rollouts called sub-agents is not known.
   expect(warningsFor("native", "failed")).toEqual([]);
   expect(warningsFor("recipe", "failed")).toEqual([main]);
+  // The app called the main agent, and failed later.
+  expect(warningsFor("recipe", "failed", ["main"])).toEqual([]);
 });
 
 test("turn rewards are a signal even if all rollout rewards are equal; a group without a batch is reported as masked; nothing is said of a frozen main agent", () => {
@@ -39,7 +42,15 @@ test("turn rewards are a signal even if all rollout rewards are equal; a group w
   const score = { reward: 0.5, correct: 0, wellFormed: true, tokens: 9, invocations: {} };
   const warningsFor = (main?: AgentBatch, trained = true) => {
     const group = { rollouts: { "0": score, "1": score }, finalized: main ? { main } : {} } as unknown as GroupRecord;
-    const tried = { group, rollouts: [], trees: [], offered: new Map(), thrown: [], halted: undefined };
+    const tried = {
+      group,
+      rollouts: [],
+      trees: [],
+      offered: new Map(),
+      called: new Set<string>(),
+      thrown: [],
+      halted: undefined,
+    };
     const agents = { main: AgentConfig.parse({ model: "models/main", trained }) };
     return groupWarnings({ agents, main: "main", runner: "native" }, tried, []);
   };
@@ -60,7 +71,15 @@ test.each([
   const outcome = { status: "finished", conversation, app: { branches: [], counts } } as unknown as Outcome;
   const group = { rollouts: {}, finalized: {} } as unknown as GroupRecord;
   const rollouts = [{ outcome, invocations: new Map() }];
-  const tried = { group, rollouts, trees: [], offered: new Map(), thrown: [], halted: undefined };
+  const tried = {
+    group,
+    rollouts,
+    trees: [],
+    offered: new Map(),
+    called: new Set<string>(),
+    thrown: [],
+    halted: undefined,
+  };
   const counted = { branches: 1, sampledTokens: 9, rewards: [], advantages: [], trainedTokens: 0 };
   const shares = [{ agent: "main", trained: true, ...counted }];
   const found = groupWarnings({ agents: {}, main: "main", runner }, tried, shares);

@@ -100,6 +100,16 @@ test("an app that throws: its error is shown, and warnings say that no rollout h
   expect(main).toMatch(/^'main' was never called/);
 });
 
+test("of an app that throws after it has called an agent, dev does not say that it never called it", async () => {
+  const recipe = recipeWith(
+    "late",
+    'await ask("main", [{ role: "user", content: "look up x" }]); throw new Error("a bug");',
+  );
+  const warnings = warningsOf(await dev(recipe, ...withApp, "--rollouts", "2"));
+  expect(warnings).toContainEqual(expect.stringMatching(/^rollout 0 is lost: .*: a bug/));
+  expect(warnings.filter((one) => /never called/.test(String(one)))).toEqual([]);
+});
+
 test("rewards that throw: dev ends with their error, and before that prints nothing but rollouts, and not all of them", async () => {
   const recipe = recipeWith("unrewarded", 'return { answer: "amber" };');
   const rewards = 'export const rewards = { correct() { throw new TypeError("no such field"); }, expert: () => 0 };\n';
