@@ -10,14 +10,17 @@ const OWN_ID = /^(call_[0-9a-f]{20})_\d+$/;
 export class History {
   readonly #messages: AppMessage[];
   /** Calls of the last assistant message. */
-  #calls: readonly AppToolCall[];
+  #calls: AppToolCall[] = [];
+  /** Their indices by id; of calls with the same id, the first. */
+  #indices = new Map<string, number>();
   #responses: CallResponse[] = [];
 
   /** @param before messages that the request does not repeat. */
   constructor(before: readonly AppMessage[] = []) {
     this.#messages = [...before];
-    const last = before.findLast((message) => message.role === "assistant");
-    this.#calls = last?.calls ?? [];
+    const at = before.findLastIndex(({ role }) => role === "assistant");
+    const last = before[at];
+    if (last?.role === "assistant") this.#messages[at] = { ...last, calls: this.#begin(last.calls) };
   }
 
   add(role: "system" | "user", text: string): void {
@@ -27,8 +30,7 @@ export class History {
 
   assistant(text: string, calls: readonly AppToolCall[]): void {
     this.#flush();
-    this.#calls = calls;
-    this.#messages.push({ role: "assistant", text, calls: [...calls] });
+    this.#messages.push({ role: "assistant", text, calls: this.#begin(calls) });
   }
 
   /**
@@ -40,22 +42,34 @@ export class History {
     const isSameTurn = this.#responses.length === 0 || turnOf(this.#calls.at(-1)) === turnOf(call);
     if (last?.role !== "assistant" || !isSameTurn) {
       this.assistant("", [call]);
-    } else if (!last.calls.some(({ id }) => id === call.id)) {
-      this.#calls = [...last.calls, call];
-      this.#messages[this.#messages.length - 1] = { ...last, calls: [...this.#calls] };
+    } else if (!this.#indices.has(call.id)) {
+      this.#append(call);
     }
   }
 
   /** @param where the parameter that names the call. */
   respond(id: string, text: string, where: string): void {
-    const call = this.#calls.findIndex((one) => one.id === id);
-    if (call < 0) throw invalid(where, `the preceding assistant message has no call '${id}'`);
+    const call = this.#indices.get(id);
+    if (call === undefined) throw invalid(where, `the preceding assistant message has no call '${id}'`);
     this.#responses.push({ role: "tool", call, text });
   }
 
   messages(): AppMessage[] {
     this.#flush();
     return [...this.#messages];
+  }
+
+  /** The calls of a new last assistant message. */
+  #begin(calls: readonly AppToolCall[]): AppToolCall[] {
+    this.#calls = [];
+    this.#indices = new Map();
+    for (const call of calls) this.#append(call);
+    return this.#calls;
+  }
+
+  #append(call: AppToolCall): void {
+    if (!this.#indices.has(call.id)) this.#indices.set(call.id, this.#calls.length);
+    this.#calls.push(call);
   }
 
   #flush(): void {
