@@ -16,6 +16,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
 import { ADAPTER_CONFIG_FILE, readAdapter } from "../../engine/checkpoint/adapter.ts";
 import { checkContext } from "../../engine/checkpoint/config.ts";
+import { OPTIMIZER_FILE_NAMES } from "../../engine/checkpoint/shards.ts";
 import { TENSOR_FILE_NAMES } from "../../engine/checkpoint/tensors.ts";
 import { checkCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
@@ -211,13 +212,15 @@ function sourceOf(model: string, setting: string): readonly [source: CheckpointS
   throw new MgrpoError("config-invalid", `${setting}: '${model}' names no folder: write s3://<bucket>/<folder>`);
 }
 
+/** Without the state of the optimizer that made the weights: it is no part of a model, and training starts with its own. */
 async function readFiles(model: string, setting: string, withWeights: boolean): Promise<CheckpointFiles> {
   const [source, folder] = sourceOf(model, setting);
   const listing = await source.list(folder).catch((error: unknown) => {
     if (isMgrpoError(error, "not-found")) return undefined;
     throw error;
   });
-  const names = [...(listing?.get(folder)?.keys() ?? [])].filter((file) => CHECKPOINT_FILE.test(file)).sort();
+  const isRead = (file: string) => CHECKPOINT_FILE.test(file) && !OPTIMIZER_FILE_NAMES.test(file);
+  const names = [...(listing?.get(folder)?.keys() ?? [])].filter(isRead).sort();
   const wanted = withWeights ? names : names.filter((file) => !TENSOR_FILE_NAMES.test(file));
   if (names.length > 0) return source.read(folder, wanted);
   const isFolder = !model.startsWith("s3://") && listing?.has(folder) === true;

@@ -14,7 +14,8 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { wholeFile } from "../../engine/checkpoint/files.ts";
 import { importGguf } from "../../engine/gguf/import.ts";
-import { TINY, tinyCheckpoint } from "../engine/tiny.ts";
+import { openTrainer, updated } from "../../engine/index.ts";
+import { LORA, TINY, tinyCheckpoint } from "../engine/tiny.ts";
 import { setEnvironment } from "../fakes/environment.ts";
 import { COMMIT, startHub, TOKEN } from "../fakes/hub-server.ts";
 import { bpeFiles, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
@@ -35,6 +36,19 @@ test("an adapter's folder opens with the base that it names relative to itself",
     "tokenizer_config.json",
   ]);
   expect(Buffer.from(wholeFile(opened.get("adapter_config.json") ?? new Uint8Array())).toString()).toContain(base);
+});
+
+test("the state of an optimizer in a model's folder is not read: training starts with its own, of whatever it trains", async () => {
+  const trainer = await openTrainer(tinyCheckpoint(ROOMY));
+  const trained = updated(tinyCheckpoint(ROOMY), await trainer.save());
+  await trainer.close();
+  expect([...trained.keys()]).toContain("optimizer.safetensors");
+  const folder = write("trained", new Map([...trained, ...bpeFiles()]));
+  for (const lora of [null, LORA]) {
+    const files = (await readBases(configOf(folder, { lora }), "train")).get("main");
+    expect([...(files?.keys() ?? [])].filter((name) => /optimizer/.test(name))).toEqual([]);
+    expect(files?.has("model.safetensors")).toBe(true);
+  }
 });
 
 test("an adapter for a base of another shape is refused in one line that names the adapter", async () => {
