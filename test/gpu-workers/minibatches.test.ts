@@ -1,28 +1,17 @@
 /** @file Several optimizer steps per batch, and advantages scaled over the whole batch, on a toy policy. */
 import { describe, expect, test } from "vitest";
-import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
-import { batchOf, temperature, toy, V } from "../fakes/toy-batch.ts";
+import { batchOf, toy, V } from "../fakes/toy-batch.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
-import { trainAlone } from "./train-alone.ts";
-
-const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
-const algorithmOf = (options: Partial<AlgorithmConfig> = {}) => AlgorithmConfig.parse(options);
-const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
-  algorithm: algorithmOf(options),
-  optimizer,
-  entropyCoefficient: 0,
-  temperature,
-  minibatchStream: ["minibatches"],
-});
+import { toyConfig, toyOptimizer, trainAlone } from "./train-alone.ts";
 
 describe("minibatches", () => {
   test("each takes one optimizer step, deterministically; the reported ratio deviation is the one before the first step", async () => {
     for (const options of [{}, { tisCap: 2 }]) {
       const [one, two] = [toy(3), toy(3)];
       const batch = batchOf(3, one, 0, options);
-      const { stats } = await trainAlone(one, [batch], configOf({ ...options, minibatches: 2 }));
-      await trainAlone(two, [batch], configOf({ ...options, minibatches: 2 }));
+      const { stats } = await trainAlone(one, [batch], toyConfig({ ...options, minibatches: 2 }));
+      await trainAlone(two, [batch], toyConfig({ ...options, minibatches: 2 }));
       expect(one.calls.filter((call) => call === "optimizerStep")).toHaveLength(2);
       expect(two.logits).toEqual(one.logits);
       expect(stats.maxRatioDeviation).toBeLessThan(1e-6);
@@ -31,12 +20,12 @@ describe("minibatches", () => {
 
   test("their gradients average to the gradient of the whole batch", async () => {
     // With a learning rate near 0, both steps see almost the same weights.
-    const slow = { ...configOf(), optimizer: { ...optimizer, learningRate: 1e-6 } };
+    const slow = { ...toyConfig(), optimizer: { ...toyOptimizer, learningRate: 1e-6 } };
     const [whole, split] = [toy(3), toy(3)];
     const start = [...whole.logits];
     const batch = batchOf(3, whole, 0.5);
     await trainAlone(whole, [batch], slow);
-    await trainAlone(split, [batch], { ...slow, algorithm: algorithmOf({ minibatches: 2 }) });
+    await trainAlone(split, [batch], { ...slow, algorithm: AlgorithmConfig.parse({ minibatches: 2 }) });
     start.forEach((value, i) => {
       const [once, twice] = [value - (whole.logits[i] ?? 0), value - (split.logits[i] ?? 0)];
       expect(twice / 2 / 1e-6).toBeCloseTo(once / 1e-6, 4);
@@ -49,7 +38,7 @@ describe("minibatches", () => {
       for (let step = 0; step < 8; step++) {
         const trainer = toy(3);
         await trainAlone(trainer, [batchOf(3, trainer, 0)], {
-          ...configOf({ minibatches }),
+          ...toyConfig({ minibatches }),
           minibatchStream: [1, "minibatches", step],
         });
         results.add(JSON.stringify(trainer.logits));
@@ -62,7 +51,7 @@ describe("minibatches", () => {
 
   test("there are no more of them than trajectories with a gradient", async () => {
     const trainer = toy(3);
-    await trainAlone(trainer, [batchOf(3, trainer, 0)], configOf({ minibatches: 50 }));
+    await trainAlone(trainer, [batchOf(3, trainer, 0)], toyConfig({ minibatches: 50 }));
     expect(trainer.calls.filter((call) => call === "optimizerStep")).toHaveLength(4);
   });
 });
@@ -73,10 +62,10 @@ test("advantageScale batch divides all advantages by the batch's standard deviat
   const [direct, whole, parts] = [toy(3), toy(3), toy(3)];
   const batch = batchOf(3, direct, 0.5);
   const scaled = batch.map((entry) => ({ ...entry, advantage: entry.advantage * scale }));
-  await trainAlone(direct, [scaled], configOf());
-  await trainAlone(whole, [batch], configOf({ advantageScale: "batch" }));
+  await trainAlone(direct, [scaled], toyConfig());
+  await trainAlone(whole, [batch], toyConfig({ advantageScale: "batch" }));
   const ofGroup = (group: number) => batch.filter((entry) => entry.group === group);
-  await trainAlone(parts, [ofGroup(0), ofGroup(1)], configOf({ advantageScale: "batch" }));
+  await trainAlone(parts, [ofGroup(0), ofGroup(1)], toyConfig({ advantageScale: "batch" }));
   direct.logits.forEach((value, i) => {
     expect(whole.logits[i]).toBeCloseTo(value, 6);
     expect(parts.logits[i]).toBeCloseTo(value, 6);
@@ -87,9 +76,9 @@ describe("epochs", () => {
   test("two epochs take two steps on the same batch: the second's ratio is relative to the sampler, not to the first step", async () => {
     const [epochs, steps] = [toy(3), toy(3)];
     const batch = batchOf(3, epochs, 0);
-    const { stats } = await trainAlone(epochs, [batch], configOf({ epochs: 2 }));
-    const first = await trainAlone(steps, [batch], configOf());
-    const second = await trainAlone(steps, [batch], configOf());
+    const { stats } = await trainAlone(epochs, [batch], toyConfig({ epochs: 2 }));
+    const first = await trainAlone(steps, [batch], toyConfig());
+    const second = await trainAlone(steps, [batch], toyConfig());
     expect(epochs.logits).toEqual(steps.logits);
     expect(stats.loss).toBeCloseTo((first.stats.loss + second.stats.loss) / 2, 9);
     expect(stats.gradientNorm).toBeCloseTo((first.stats.gradientNorm + second.stats.gradientNorm) / 2, 9);
@@ -102,8 +91,8 @@ describe("epochs", () => {
     const batch = batchOf(3, trainer, 0);
     // A huge first step moves the policy. In the second epoch, ratios are relative to the policy before that step, and many of them are clipped.
     const { stats } = await trainAlone(trainer, [batch], {
-      ...configOf({ tisCap: 2, epochs: 2 }),
-      optimizer: { ...optimizer, learningRate: 50 },
+      ...toyConfig({ tisCap: 2, epochs: 2 }),
+      optimizer: { ...toyOptimizer, learningRate: 50 },
     });
     expect(stats.clipFraction).toBeGreaterThan(0.1);
     // One for the proximal policy, which is also the current one of the first epoch, and one for the second epoch.
@@ -121,7 +110,7 @@ describe("epochs", () => {
     const minibatchesOf = async (epochs: number, step: number) => {
       const recorder = new Recorder(V, toy(3).logits);
       await trainAlone(recorder, [batchOf(3, toy(3), 0)], {
-        ...configOf({ minibatches: 2, epochs }),
+        ...toyConfig({ minibatches: 2, epochs }),
         minibatchStream: [1, step],
       });
       return recorder.minibatches;

@@ -1,18 +1,8 @@
 /** @file A batch that arrives question by question, as groups are finalized, gives a toy policy the same update as the whole batch. */
 import { expect, test } from "vitest";
-import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
-import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
-import { batchOf, temperature, toy } from "../fakes/toy-batch.ts";
-import { trainAlone } from "./train-alone.ts";
-
-const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
-const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
-  algorithm: AlgorithmConfig.parse(options),
-  optimizer,
-  entropyCoefficient: 0,
-  temperature,
-  minibatchStream: ["minibatches"],
-});
+import type { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
+import { batchOf, toy } from "../fakes/toy-batch.ts";
+import { toyConfig, toyOptimizer, trainAlone } from "./train-alone.ts";
 
 const OPTIONS: Partial<AlgorithmConfig>[] = [
   {},
@@ -34,8 +24,8 @@ test.each(OPTIONS.map((options) => [JSON.stringify(options), options] as const))
       yield [];
       for (const question of [0, 1]) yield batch.filter(({ group }) => group === question);
     }
-    const one = await trainAlone(whole, [batch], configOf(options), toy(9));
-    const two = await trainAlone(parts, byQuestion(), configOf(options), toy(9));
+    const one = await trainAlone(whole, [batch], toyConfig(options), toy(9));
+    const two = await trainAlone(parts, byQuestion(), toyConfig(options), toy(9));
     parts.logits.forEach((logit, i) => {
       expect(logit).toBeCloseTo(whole.logits[i] ?? Number.NaN, 5);
     });
@@ -48,7 +38,7 @@ test.each([1, 2])(
   "zero-variance questions count in the mean, alone or among others in a part (minibatches: %d)",
   async (minibatches) => {
     // With a learning rate near 0, all minibatches see the same weights.
-    const config = { ...configOf({ minibatches }), optimizer: { ...optimizer, learningRate: 1e-9 } };
+    const config = { ...toyConfig({ minibatches }), optimizer: { ...toyOptimizer, learningRate: 1e-9 } };
     const batch = batchOf(1, toy(1), 0.5);
     const zeroVariance = (group: number) =>
       batch.filter((entry) => entry.group === 1).map((entry) => ({ ...entry, advantage: 0, group }));

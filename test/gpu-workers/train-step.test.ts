@@ -4,7 +4,6 @@
  */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import { TrainingStats } from "../../core/contracts/checkpoint.ts";
 import { isMgrpoError } from "../../core/errors.ts";
@@ -14,17 +13,7 @@ import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { spreadTurns } from "../../core/mgrpo/tokens.ts";
 import { batchOf, type ToyEntry, temperature, toy, V } from "../fakes/toy-batch.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
-import { trainAlone } from "./train-alone.ts";
-
-const optimizer = OptimizerConfig.parse({ learningRate: 0.5, maxGradientNorm: 1e9 });
-const algorithmOf = (options: Partial<AlgorithmConfig> = {}) => AlgorithmConfig.parse(options);
-const configOf = (options: Partial<AlgorithmConfig> = {}) => ({
-  algorithm: algorithmOf(options),
-  optimizer,
-  entropyCoefficient: 0,
-  temperature,
-  minibatchStream: ["minibatches"],
-});
+import { toyConfig, toyOptimizer, trainAlone } from "./train-alone.ts";
 
 /** Forces the linear loss and changes nothing else: the mask lets everything through. */
 const everythingPasses = { ratioMask: { low: 0, high: 1e9 } };
@@ -38,8 +27,8 @@ describe("one pass of clipped-token gives the same update as the linear loss", (
     const [direct, linear] = [toy(1), toy(1)];
     const options = { aggregation, minibatches, constantTokens: 10 };
     const batch = batchOf(2, direct, noise, options);
-    const one = await trainAlone(direct, [batch], configOf(options));
-    const two = await trainAlone(linear, [batch], configOf({ ...options, ...everythingPasses }));
+    const one = await trainAlone(direct, [batch], toyConfig(options));
+    const two = await trainAlone(linear, [batch], toyConfig({ ...options, ...everythingPasses }));
     const directCalls = ["forwardBackward:clipped-token", "optimizerStep"];
     expect(direct.calls).toEqual(Array.from({ length: minibatches }, () => directCalls).flat());
     expect(linear.calls).toEqual(Array.from({ length: minibatches }, () => linearCalls).flat());
@@ -78,13 +67,13 @@ test.each(DESCENTS.map(({ turns, ...options }) => [JSON.stringify(options), turn
     const start = [...trainer.logits];
     const plain = batchOf(6, trainer, 1, options);
     const batch = turns ? withTurns(plain) : plain;
-    const { stats } = await trainAlone(trainer, [batch], configOf(options), reference);
+    const { stats } = await trainAlone(trainer, [batch], toyConfig(options), reference);
     const objective = (logits: number[]) => lossOf(new ToyTrainer(V, logits), toy(4), reference, batch, options);
     expect(stats.loss).toBeCloseTo(objective(start), 5);
     start.forEach((value, i) => {
       const at = (by: number) => objective(start.with(i, value + by));
       const gradient = (at(1e-5) - at(-1e-5)) / 2e-5;
-      expect((value - (trainer.logits[i] ?? 0)) / optimizer.learningRate).toBeCloseTo(gradient, 4);
+      expect((value - (trainer.logits[i] ?? 0)) / toyOptimizer.learningRate).toBeCloseTo(gradient, 4);
     });
   },
 );
@@ -97,7 +86,7 @@ function lossOf(
   batch: ToyEntry[],
   options: Partial<AlgorithmConfig>,
 ): number {
-  const algorithm = algorithmOf(options);
+  const algorithm = AlgorithmConfig.parse(options);
   const weights = tokenWeights(
     batch.map(({ group, weight, trajectory }) => ({ group, weight, actionTokens: trajectory.logProbs.length })),
     algorithm,
@@ -141,8 +130,8 @@ test("micro-batching changes nothing: an engine that takes one sequence at a tim
     const whole = toy(7);
     const cut = new OneByOne(V, whole.logits);
     const batch = batchOf(8, whole, 1, options);
-    const one = await trainAlone(whole, [batch], configOf(options), toy(9));
-    const two = await trainAlone(cut, [batch], configOf(options), toy(9));
+    const one = await trainAlone(whole, [batch], toyConfig(options), toy(9));
+    const two = await trainAlone(cut, [batch], toyConfig(options), toy(9));
     expectClose([...cut.logits], [...whole.logits]);
     expectClose(Object.values(two.stats), Object.values(one.stats));
   }
@@ -154,7 +143,7 @@ describe("without advantages", () => {
   test("if all advantages are 0, the trainer is not called, but the entropy and the counts are reported", async () => {
     const trainer = toy(1);
     const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
-    const { trained, stats } = await trainAlone(trainer, [batch], configOf());
+    const { trained, stats } = await trainAlone(trainer, [batch], toyConfig());
     expect(trained).toBe(false);
     expect(trainer.calls).toEqual([]);
     const logProbs = batch.flatMap(({ trajectory }) => [...trajectory.logProbs]);
@@ -171,14 +160,14 @@ describe("without advantages", () => {
   });
 
   test("without trajectories, nothing is trained, there is no entropy, and all other statistics are 0", async () => {
-    const result = await trainAlone(toy(1), [], configOf());
+    const result = await trainAlone(toy(1), [], toyConfig());
     expect(result).toEqual({ trained: false, stats: { ...zeros, trajectories: 0, actionTokens: 0, tokens: 0 } });
   });
 
   test("with a KL term, trajectories of advantage 0 still pull toward the reference", async () => {
     const [trainer, reference] = [toy(1), toy(2)];
     const batch = batchOf(1, trainer, 0).map((entry) => ({ ...entry, advantage: 0 }));
-    const config = configOf({ kl: { coefficient: 1, estimator: "k2" } });
+    const config = toyConfig({ kl: { coefficient: 1, estimator: "k2" } });
     const first = await trainAlone(trainer, [batch], config, reference);
     const second = await trainAlone(trainer, [batch], config, reference);
     expect(first.trained).toBe(true);
@@ -188,9 +177,9 @@ describe("without advantages", () => {
   test("a trajectory of advantage 0 costs no computation and does not change the update", async () => {
     const [trainer, other] = [toy(1), toy(1)];
     const batch = batchOf(1, trainer, 0.5);
-    await trainAlone(trainer, [batch], configOf());
+    await trainAlone(trainer, [batch], toyConfig());
     expect(trainer.sequencesSeen).toEqual(batch.slice(0, 4).map(({ trajectory }) => trajectory.tokens));
-    await trainAlone(other, [batch.slice(0, 4)], configOf());
+    await trainAlone(other, [batch.slice(0, 4)], toyConfig());
     expect(other.logits).toEqual(trainer.logits);
   });
 });
@@ -200,8 +189,8 @@ test("a zero-variance question counts in the mean: beside one, the other questio
   const start = [...alone.logits];
   const learning = batchOf(1, alone, 0.5).filter(({ group }) => group === 0);
   const zeroVariance = learning.map((entry) => ({ ...entry, group: 1, groupStd: 0, advantage: 0 }));
-  const one = await trainAlone(alone, [learning], configOf());
-  const two = await trainAlone(beside, [[...learning, ...zeroVariance]], configOf());
+  const one = await trainAlone(alone, [learning], toyConfig());
+  const two = await trainAlone(beside, [[...learning, ...zeroVariance]], toyConfig());
   expect(two.stats.loss).toBeCloseTo(one.stats.loss / 2, 12);
   start.forEach((value, i) => {
     expect((beside.logits[i] ?? Number.NaN) - value).toBeCloseTo(((alone.logits[i] ?? Number.NaN) - value) / 2, 6);
@@ -211,7 +200,7 @@ test("a zero-variance question counts in the mean: beside one, the other questio
 test("on policy, the ratio is 1 and nothing is clipped; the trainer gets the sampling temperature", async () => {
   const trainer = toy(3);
   const batch = batchOf(3, trainer, 0);
-  const { trained, stats } = await trainAlone(trainer, [batch], configOf());
+  const { trained, stats } = await trainAlone(trainer, [batch], toyConfig());
   expect(trained).toBe(true);
   expect(stats.maxRatioDeviation).toBeLessThan(1e-6);
   expect(Math.abs(stats.kl)).toBeLessThan(1e-9);
@@ -227,7 +216,7 @@ test("a disagreement between sampler and trainer is reported, and does not stop 
   // One token is recorded 1 nat too low: its ratio is e.
   const logProbs = first.trajectory.logProbs.with(0, (first.trajectory.logProbs[0] ?? 0) - 1);
   const batch = [{ ...first, trajectory: { ...first.trajectory, logProbs } }, ...rest];
-  const { stats } = await trainAlone(trainer, [batch], configOf());
+  const { stats } = await trainAlone(trainer, [batch], toyConfig());
   expect(stats.maxRatioDeviation).toBeCloseTo(Math.E - 1, 5);
   // Advantage > 0 and ratio e > 1.28: among the tokens of the four trajectories whose advantage is not 0, only that one is clipped.
   const tokens = batch.slice(0, 4).reduce((sum, { trajectory }) => sum + trajectory.logProbs.length, 0);
@@ -246,7 +235,7 @@ test("a positive advantage makes a trajectory more likely, a negative one less l
           .flatMap(([from, to]) => trainer.logProbsOf(entry.trajectory.tokens, temperature).slice(from, to))
           .reduce((sum, value) => sum + value, 0);
       const before = likelihood();
-      const gentle = { ...configOf(), optimizer: { ...optimizer, learningRate: 0.01 } };
+      const gentle = { ...toyConfig(), optimizer: { ...toyOptimizer, learningRate: 0.01 } };
       await trainAlone(trainer, [[{ ...entry, advantage: 1 }]], gentle);
       const between = likelihood();
       expect(between).toBeGreaterThan(before);
@@ -263,7 +252,11 @@ test("a positive advantage makes a trajectory more likely, a negative one less l
 describe("refusals", () => {
   test("a KL term without a reference is refused", async () => {
     const trainer = toy(1);
-    const step = trainAlone(trainer, [batchOf(1, trainer, 0)], configOf({ kl: { coefficient: 0.1, estimator: "k3" } }));
+    const step = trainAlone(
+      trainer,
+      [batchOf(1, trainer, 0)],
+      toyConfig({ kl: { coefficient: 0.1, estimator: "k3" } }),
+    );
     await expect(step).rejects.toSatisfy((error) => isMgrpoError(error, "config-invalid"));
   });
 
@@ -272,7 +265,7 @@ describe("refusals", () => {
     const [entry] = batchOf(1, trainer, 0);
     if (!entry) throw new Error("empty batch");
     const damaged = { ...entry, trajectory: { ...entry.trajectory, logProbs: [-1] } };
-    await expect(trainAlone(trainer, [[damaged]], configOf())).rejects.toSatisfy((error) =>
+    await expect(trainAlone(trainer, [[damaged]], toyConfig())).rejects.toSatisfy((error) =>
       isMgrpoError(error, "record-damaged"),
     );
     expect(trainer.calls).toEqual([]);
@@ -282,7 +275,7 @@ describe("refusals", () => {
     const trainer = toy(1);
     const batch = batchOf(1, trainer, 0);
     trainer.logits.fill(Number.NaN);
-    await expect(trainAlone(trainer, [batch], configOf())).rejects.toSatisfy((error) =>
+    await expect(trainAlone(trainer, [batch], toyConfig())).rejects.toSatisfy((error) =>
       isMgrpoError(error, "run-halted"),
     );
     expect(trainer.calls).not.toContain("optimizerStep");
