@@ -111,7 +111,7 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
     response,
     reason,
     endpoint,
-    retryAfterSeconds((name) => error.responseHeaders?.[name]),
+    retryAfterSeconds((name) => error.responseHeaders?.[name], Date.now()),
   );
 }
 

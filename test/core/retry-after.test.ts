@@ -1,6 +1,8 @@
 /** @file The pause that an HTTP response asks for. */
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { retryAfterSeconds } from "../../core/retry-after.ts";
+
+const NOW = Date.parse("2026-01-01T12:00:00Z");
 
 test.each<[string | null | undefined, number]>([
   ["30", 30],
@@ -14,9 +16,7 @@ test.each<[string | null | undefined, number]>([
   [null, 0],
   [undefined, 0],
 ])("Retry-After: %j asks for a pause of %d seconds", (retryAfter, seconds) => {
-  const now = vi.spyOn(Date, "now").mockReturnValue(Date.parse("2026-01-01T12:00:00Z"));
-  onTestFinished(() => now.mockRestore());
-  expect(retryAfterSeconds((name) => (name === "retry-after" ? retryAfter : null))).toBe(seconds);
+  expect(retryAfterSeconds((name) => (name === "retry-after" ? retryAfter : null), NOW)).toBe(seconds);
 });
 
 test.each<[Record<string, string>, number]>([
@@ -25,5 +25,5 @@ test.each<[Record<string, string>, number]>([
   [{ "retry-after-ms": "1500" }, 1.5],
   [{}, 0],
 ])("%j asks for a pause of %d seconds", (headers, seconds) => {
-  expect(retryAfterSeconds((name) => headers[name])).toBe(seconds);
+  expect(retryAfterSeconds((name) => headers[name], NOW)).toBe(seconds);
 });

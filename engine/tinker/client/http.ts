@@ -122,7 +122,7 @@ async function readAnswer(response: Response, method: string, url: string, redac
   const isPoll = url.endsWith("/retrieve_future");
   const isOutage = status === 429 || status >= 500 || (status === 408 && !isPoll);
   if (advice === "true" || (isOutage && advice !== "false")) {
-    const afterSeconds = retryAfterSeconds((name) => headers.get(name));
+    const afterSeconds = retryAfterSeconds((name) => headers.get(name), Date.now());
     throw new RetryableFailure(message, { afterSeconds: Math.min(afterSeconds, MAXIMUM_RETRY_AFTER_SECONDS) });
   }
   return { kind: "refused", status, message, hasDetail: detail !== undefined };

@@ -110,7 +110,7 @@ async function send(request: BackendRequest<unknown>, dispatcher: Agent, redact:
     return {
       status: response.status,
       type: response.headers.get("content-type") ?? "no content type",
-      pauseSeconds: retryAfterSeconds((name) => response.headers.get(name)),
+      pauseSeconds: retryAfterSeconds((name) => response.headers.get(name), Date.now()),
       text: redact(await textOf(response)),
     };
   } catch (cause) {
