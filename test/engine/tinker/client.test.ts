@@ -19,8 +19,7 @@ const BASE = "http://127.0.0.1:9";
 const DATA: Datum[][] = [[scoringDatum([1, 2, 3])], [scoringDatum([4, 5])]];
 const ADAM = { learning_rate: 0.01, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0 };
 const GREEDY = { max_tokens: 2, temperature: 0, top_k: -1, top_p: 1 };
-const json = (value: unknown, status = 200, headers: Record<string, string> = {}) =>
-  new Response(JSON.stringify(value), { status, headers });
+const json = (value: unknown, status = 200, headers = {}) => Response.json(value, { status, headers });
 
 function open(changes: Partial<TransportOptions> = {}) {
   const parts = { engine: bigramEngine, files: bigramFiles(30), options: OPTIONS };
@@ -129,13 +128,10 @@ test.each<[string, string, () => Response, string]>([
 ])("%s of many lines is one line of the error, which keeps the end", async (_, path, respond, start) => {
   const { server, model } = await openModel();
   server.injectFaults(failFirst(path, [respond]));
-  const { message } = await model.optimizerStep(ADAM).then(
-    () => expect.unreachable(),
-    (error: Error) => error,
-  );
+  const message = await model.optimizerStep(ADAM).catch(String);
   expect(message).toContain(start);
   expect(message).not.toMatch(/[\n\t]/);
-  if (message.includes("Traceback")) expect(message).toMatch(/ … .*ValueError: the loss is NaN$/);
+  if (start.includes("Traceback")) expect(message).toMatch(/ … .*ValueError: the loss is NaN$/);
 });
 
 test("a redirect is neither followed nor retried: the URL is wrong", async () => {
@@ -297,8 +293,7 @@ test.each([
 
 test("a key that a header cannot carry is refused before a request, by an error that does not contain it", async () => {
   const { server, client } = open({ apiKey: "tml-first\ntml-secret" });
-  const error = await client.capabilities().catch((thrown: unknown) => thrown);
-  expect(error).toMatchObject({ code: "config-invalid", message: expect.stringContaining("TINKER_API_KEY") });
-  expect(String(error)).not.toContain("secret");
+  const message = expect.stringMatching(/^(?!.*secret).*TINKER_API_KEY/s);
+  await expect(client.capabilities()).rejects.toMatchObject({ code: "config-invalid", message });
   expect(server.calls).toEqual([]);
 });
