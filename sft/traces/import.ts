@@ -224,8 +224,10 @@ function takeScored(scope: readonly Candidate[], { score }: TraceImportOptions, 
   return joinAndCount(scope, report).flatMap((joined) => {
     const { longest, contained } = joined;
     return report.attempt(longest.where, () => {
-      const found = [longest, ...contained].map((one) => one.score).find((value) => value !== undefined);
-      if (score && found === undefined) throw new Unusable(`no ${score.name}`);
+      const calls = [longest, ...contained];
+      const found = calls.map((one) => one.score).find((value) => value !== undefined);
+      const missing = calls.some(({ isCut }) => isCut) ? " of the answer to the first prompt" : "";
+      if (score && found === undefined) throw new Unusable(`no ${score.name}${missing}`);
       if (score && Number(found) < score.least) throw new Unusable(`${score.name} is below ${score.least}`);
       return [{ ...longest, messages: withThinking(joined) }];
     });

@@ -180,6 +180,7 @@ test("the score of a later answer does not count for the first", () => {
   const taken = (feedback: Record<string, JsonValue>) =>
     imported(spans(first(feedback), span({ id: "2", attributes: second })), { score: { name: "feedback", least: 1 } });
   expect(taken({}).lines).toEqual([]);
+  expect(taken({}).skipped).toEqual({ "no feedback of the answer to the first prompt": 1 });
   expect(taken({ feedback: 0 }).lines).toEqual([]);
   expect(taken({ feedback: 1 }).lines.map(roles)).toEqual(["user assistant"]);
 });
