@@ -42,11 +42,11 @@ export function tooMuchText(
   return overflow(limit);
 }
 
-/** What a message's tokens are made from, apart from the template's own text and the names of calls. */
+/** What a message's tokens are made from, apart from the template's own text. */
 function textsOf(message: AppMessage): string[] {
   if (message.role === "tool") return [escapeSpecialTokens(message.text)];
   const calls = message.role === "assistant" ? message.calls : [];
-  return [message.text, ...calls.map((call) => call.arguments)];
+  return [message.text, ...calls.flatMap((call) => [call.name, call.arguments])];
 }
 
 /** Whether the texts take more tokens than the room has; false, without counting, if they are short. A long text is probed from its start. */

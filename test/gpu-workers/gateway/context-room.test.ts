@@ -22,6 +22,10 @@ const asking = (messages: readonly AppMessage[], tools: TurnRequest["tools"] = [
   ...{ messages: [...messages], tools, mayCall: true, stopTexts: [], variant: "" },
 });
 const user = (text: string): AppMessage => ({ role: "user", text });
+const calling = (...names: string[]): AppMessage => ({
+  ...{ role: "assistant", text: "" },
+  calls: names.map((name, i) => ({ id: `c${i}`, name, arguments: "{}" })),
+});
 
 /** Ways to request a turn of one agent: in a rollout, and where the team is served. `work`: what its tokenizer has processed. */
 async function openAgent(limits: object = {}) {
@@ -55,6 +59,7 @@ async function openAgent(limits: object = {}) {
 test.each([
   ["one message of 3 MB is", [user("word ".repeat(600_000))]],
   ["300 messages of 10 kB are", Array.from({ length: 300 }, (_, i) => user(`${i} ${"word ".repeat(2000)}`))],
+  ["30 calls with names of 100 kB are", [user("?"), calling(...Array(30).fill("word ".repeat(20_000)))]],
 ])("%s refused at once, in a rollout and where the team is served", async (_what, messages) => {
   const { work, inRollout, served } = await openAgent();
   const request = asking(messages);
