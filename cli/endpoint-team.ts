@@ -39,9 +39,9 @@ export function withoutLocalSettings(recipe: Recipe): Pick<Recipe, "name" | "con
   };
 }
 
-type Agents = RunConfigInput["agents"];
+type NamedAgent = [name: string, agent: RunConfigInput["agents"][string]];
 
-function withoutLocal([name, agent]: [string, Agents[string]]): [string, Agents[string]] {
+function withoutLocal([name, agent]: NamedAgent): NamedAgent {
   const { lora: _, toolPrompt: _toolPrompt, thinking: _thinking, share: _share, engine, limits, ...others } = agent;
   const { slots, microBatchTokens } = engine ?? {};
   const { responseTokens: _tokens, ...ownLimits } = limits ?? {};
