@@ -78,13 +78,13 @@ export function overBudgetReason({ maxHours, maxUsd }: RunLimits, spent: Spendin
   const reached = [
     maxHours !== null && hours >= maxHours
       ? {
-          what: `${hours.toFixed(2)} of ${formatLimit(maxHours)} hours since it began`,
+          what: `${formatSpent(hours)} of ${formatLimit(maxHours)} hours since it began`,
           option: "--budget-hours <hours in all>",
         }
       : [],
     maxUsd !== null && usd >= maxUsd
       ? {
-          what: `$${usd.toFixed(2)} of $${formatLimit(maxUsd)} for ${describeSpending(spent)}`,
+          what: `$${formatSpent(usd)} of $${formatLimit(maxUsd)} for ${describeSpending(spent)}`,
           option: "--budget-usd <dollars in all>",
         }
       : [],
@@ -146,5 +146,7 @@ export function raisedLimit(
   return raised;
 }
 
+/** To two decimals, or to two significant digits where that is finer. */
+const formatSpent = (spent: number) => (spent < 0.1 ? String(Number(spent.toPrecision(2))) : spent.toFixed(2));
 /** To two decimals, or to four significant digits where that is finer. */
 const formatLimit = (limit: number) => String(Number(limit < 100 ? limit.toPrecision(4) : limit.toFixed(2)));

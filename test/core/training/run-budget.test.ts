@@ -75,6 +75,10 @@ test("a run is halted at the limit and not before; the reason says what was spen
   expect(overBudgetReason(runOf(), { hours: 3, workerHours: 9, usd: 12, ...NO_API_SPENDING })).toMatch(
     /^its budget is spent: 3\.00 of 2 hours since it began and \$12\.00 of \$10 .* --budget-hours <hours in all> and --budget-usd <dollars in all>$/,
   );
+  const small = { hours: 0.000_123, workerHours: 0, usd: 0.004_56, ...NO_API_SPENDING };
+  expect(overBudgetReason(runOf({ maxHours: 0.0001, maxUsd: 0.004 }), small)).toMatch(
+    /^its budget is spent: 0\.00012 of 0\.0001 hours since it began and \$0\.0046 of \$0\.004 /,
+  );
   expect(
     haltIfOverBudget(
       config,
