@@ -79,7 +79,7 @@ export async function reportSuite(
   const { n, correct, runs, interval, lost, reasons = [], judged } = result;
   const files = submissionFiles(benchmark, asked, await readConversations(store, config, job, asked.questions.length));
   for (const [file, content] of files) writeAtomically(join(folder, file), content);
-  const { blocked, ...spent } = await readSpent(store, config, suite);
+  const { blocked, ...spent } = await readSpent(store, config, mayHaveAskedJudge(suite, result));
   const report = {
     kind: "evaluation",
     team,
@@ -126,17 +126,20 @@ function categoryScores(
   }));
 }
 
+/** A recipe's rewards may do without its judge: verdicts show that they asked it, and a lost answer may be one that it gave no verdict on. */
+const mayHaveAskedJudge = (suite: EvaluationSuite, { judged, lost }: EvaluationResult): boolean =>
+  needsJudge(suite) || judged !== undefined || (!hasOwnScorer(suite) && lost.length > 0);
+
 /** The recorded costs, and the missing price settings that leave some cost unknown. */
 async function readSpent(
   { table }: Store,
   config: RunConfig,
-  suite: EvaluationSuite,
+  askedJudge: boolean,
 ): Promise<SuiteReport["spent"] & { blocked: number }> {
   const item = await table.get(tableKeys.toolSpending(config.run));
   const tools = item && parse(ToolSpendingRecord, item, `TOOLS of run '${config.run}'`);
   const apiSpending = await readApiSpending(table, config.run);
-  const mayAskJudge = needsJudge(suite) || !hasOwnScorer(suite);
-  const callable = { agents: config.agents, ...(mayAskJudge && config.judge && { judge: config.judge }) };
+  const callable = { agents: config.agents, ...(askedJudge && config.judge && { judge: config.judge }) };
   const toolModels = ["reason", "extract"].filter(
     (name) => valueAt(config.tools, name) && !valueAt(config.tools, `${name}.usdPerMillionTokens`),
   );

@@ -1,4 +1,4 @@
-/** @file The cost of an evaluation whose judge has no price, and gives no verdict. */
+/** @file The cost of an evaluation whose judge has no price: one that gives no verdict, and one that is not asked. */
 import { join, resolve } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { says, startOpenAiServer } from "../fakes/openai-server.ts";
@@ -23,4 +23,14 @@ test("the judge's price is named as missing, since its server may charge for rep
     process.exitCode = undefined;
     vi.restoreAllMocks();
   }
+});
+
+test("the price of a judge that the recipe's rewards do not ask is not missing", async () => {
+  const asked = server.requests.length;
+  const [report] = await printedJson(
+    ...["eval", join(folder, "models"), "--recipe", RELAY, "--suite", "relay", "--runs", "1"],
+    ...["--judge", `openai:${server.url}#judge`, "--results", join(folder, "results")],
+  );
+  expect(report).toMatchObject({ n: 6, lost: [], spent: { unpriced: [] } });
+  expect(server.requests.length).toBe(asked);
 });
