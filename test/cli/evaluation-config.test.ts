@@ -45,7 +45,12 @@ test("--judge names the judge's model, and --set changes the settings of that mo
   const { config } = await plan("openai#gpt-5-mini", "judge.model.timeoutSeconds=30", "judge.votes=3");
   const model = { provider: "openai", model: "gpt-5-mini", timeoutSeconds: 30, json: "schema" };
   expect(config.judge).toMatchObject({ model, votes: 3 });
-  await expect(plan("gpt-5-mini")).rejects.toThrow("judge.model: write openai:<base url>#<model>, openai#<model>");
+  const asJson = await plan('{"provider":"openai","model":"m"}', "judge.model.timeoutSeconds=30");
+  expect(asJson.config.judge).toMatchObject({ model: { model: "m", timeoutSeconds: 30 } });
+  for (const set of [[], ["judge.model.timeoutSeconds=30"]])
+    await expect(plan("gpt-5-mini", ...set)).rejects.toThrow(
+      "judge.model: write openai:<base url>#<model>, openai#<model>",
+    );
 });
 
 test("settings that only training reads are refused; for a temperature, the error names the setting of the suite", async () => {
