@@ -183,7 +183,7 @@ function addJudge(program: Command): void {
       "<labels.jsonl>",
       "one object per line: question, reference, answer, correct (true or false); or task, report, score (0 to 1) and optionally steps; in both, optionally id",
     )
-    .option("--recipe <recipe>", "recipe whose judge is checked; atlas has none, so it needs --judge", "atlas")
+    .option("--recipe <recipe>", "recipe whose judge is checked (default: atlas, which has none, so it needs --judge)")
     .addOption(judgeOption())
     .option("--criteria <file>", "instructions for the judge, instead of the recipe's")
     .addOption(settingOption())

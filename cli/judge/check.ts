@@ -14,7 +14,7 @@ import type { VerdictContext } from "../../core/ports.ts";
 import { agreementOf, areClose, scoreAgreementOf } from "../../core/training/agreement.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
-import { openNamedRecipe } from "../../recipes/registry.ts";
+import { openNamedRecipe, openRecipe } from "../../recipes/registry.ts";
 import { readText } from "../local/run-folder.ts";
 import { watchForStop } from "../local/stop.ts";
 import { counted } from "../terminal/columns.ts";
@@ -26,7 +26,7 @@ import { type JudgeCheck, printJudgeCheck } from "./print.ts";
 const CONCURRENT_LABELS = 8;
 
 export interface JudgeOptions {
-  readonly recipe: string;
+  readonly recipe?: string;
   readonly judge?: string;
   readonly criteria?: string;
   readonly set: readonly string[];
@@ -164,8 +164,9 @@ function reasonOf({ score, votes = [] }: Verdict): string {
 }
 
 /** The judge of the recipe's config with `--judge` and `--set judge.…` applied. */
-async function judgeOf({ recipe: name, judge, set }: JudgeOptions): Promise<JudgeConfig> {
-  const recipe = await openNamedRecipe(name);
+async function judgeOf({ recipe: named, judge, set }: JudgeOptions): Promise<JudgeConfig> {
+  const name = named ?? "atlas";
+  const recipe = await (named === undefined ? openRecipe : openNamedRecipe)(name);
   const chosen = withJudge(judge, set);
   const config = resolveConfig(recipe, { run: "judge", recipe: name, arm: "mgrpo", seed: 1, set: chosen });
   if (config.judge) return config.judge;

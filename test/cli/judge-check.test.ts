@@ -1,7 +1,7 @@
 /** @file `mgrpo judge check`, against a fake server: agreement, disagreements and cost; bad labels, and a server that demands payment. */
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
 import { fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
 import { referenceVerdict } from "../fakes/scripted-judge.ts";
@@ -191,6 +191,16 @@ test("the error for a recipe without a judge says how to name one", async () => 
   const file = join(folder, "labels.jsonl");
   writeFileSync(file, JSON.stringify(LABELS[0]));
   await expect(printedJson("judge", "check", file)).rejects.toThrow(/recipe 'atlas' has no judge: name one/);
+});
+
+test("a folder of the user's with the name of the default recipe is in the way only of --recipe with that name", async () => {
+  mkdirSync(join(folder, "atlas"));
+  writeFileSync(join(folder, "atlas/recipe.mjs"), "export const recipe = { name: 'mine', config() {} };");
+  vi.spyOn(process, "cwd").mockReturnValue(folder);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const args = argumentsOf(JSON.stringify(LABELS[0]), []);
+  expect(await printedJson(...args)).toMatchObject([{ kind: "agreement", n: 1 }]);
+  await expect(printedJson(...args, "--recipe", "atlas")).rejects.toThrow(/write \.\/atlas for yours/);
 });
 
 test("a judge is not asked with a file of criteria that is empty", async () => {
