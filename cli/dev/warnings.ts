@@ -70,13 +70,13 @@ function varianceWarnings({ main, agents }: TriedTeam, { group }: TriedGroup): s
 
 function agentWarnings(config: TriedTeam, { agent, trained, branches }: AgentShare, tried: TriedGroup): string[] {
   const { agents, main, runner } = config;
-  // A lost rollout has no record of the agents that it called.
-  if (branches === 0 && tried.called.has(agent)) return [];
+  // A lost rollout has no branches, whichever agents it called.
+  const isUncalled = branches === 0 && !tried.called.has(agent);
   // It may have ended before it called them all.
-  if (branches === 0 && agent !== main && tried.rollouts.every(({ outcome }) => outcome.status === "failed")) return [];
-  if (branches === 0 && agent !== main)
+  if (isUncalled && agent !== main && tried.rollouts.every(({ outcome }) => outcome.status === "failed")) return [];
+  if (isUncalled && agent !== main)
     return [`'${agent}' was never called${trained ? ": no rollout would train it" : ""}`];
-  if (branches === 0 && runner !== "native")
+  if (isUncalled && runner !== "native")
     return [`'${agent}' was never called: does the app use its base URL and model?`];
   const conversations = tried.rollouts.flatMap((rollout) => conversationsOf(rollout, agent, main));
   const counts = countsOf(tried.rollouts, agent);

@@ -110,6 +110,15 @@ test("of an app that throws after it has called an agent, dev does not say that 
   expect(warnings.filter((one) => /never called/.test(String(one)))).toEqual([]);
 });
 
+test("an agent whose context is too small for the question generates nothing, and dev says what to raise", async () => {
+  const limits = ["turnTokens=4", "contextTokens=21"].flatMap((one) => ["--set", `agents.main.limits.${one}`]);
+  const lines = await dev(RELAY, ...models, ...limits, "--rollouts", "2");
+  expect(linesOf(lines, "agent")[0]).toMatchObject({ agent: "main", branches: 0 });
+  expect(warningsOf(lines)).toContain(
+    "2 answers of 'main' were cut at the token limit: raise agents.main.limits.turnTokens (4) or contextTokens (21)",
+  );
+});
+
 test("rewards that throw: dev ends with their error, and before that prints nothing but rollouts, and not all of them", async () => {
   const recipe = recipeWith("unrewarded", 'return { answer: "amber" };');
   const rewards = 'export const rewards = { correct() { throw new TypeError("no such field"); }, expert: () => 0 };\n';
