@@ -100,7 +100,7 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const questions = await identifyAll(recipe, runs);
   const resolved = new Map<Entry, Awaited<ReturnType<typeof preflightModels>>>();
   for (const [entry, config] of configs) {
-    await makeMissingModels(recipeName, recipe, config, () => false);
+    await makeMissingModels(recipeName, recipe, config, { begins: () => false, checkStore: () => {} });
     resolved.set(entry, await preflightModels(config, runs));
   }
   const runOf: Plan["runOf"] = (entry, seed, budget) => {

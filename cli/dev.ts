@@ -58,14 +58,9 @@ export async function dev(recipeName: string, options: DevOptions): Promise<void
   const stage = `curriculum=${JSON.stringify([{ fromStep: 0, levels: [question.level] }])}`;
   const oneGroup = ["steps=1", "questionsPerStep=1", `rolloutsPerQuestion=${rollouts}`, "dynamicSampling={}", stage];
   const config = await pinModels(resolve(...oneGroup));
-  const begins = () => true;
-  await makeMissingModels(recipeName, recipe, config, begins);
-  const { findings, bases } = await preflight(config, {
-    workers: "here",
-    models: "read",
-    begins,
-    checkStore: () => {},
-  });
+  const site = { begins: () => true, checkStore: () => {} };
+  await makeMissingModels(recipeName, recipe, config, site);
+  const { findings, bases } = await preflight(config, { workers: "here", models: "read", ...site });
   findings.settle();
   const stop = watchForStop();
   const isTerminal = process.stdout.isTTY;

@@ -31,15 +31,13 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   const config = await pinModels(
     resolveConfig(recipe, { run, seed, arm, set: settingsOf(options), recipe: recipeName }),
   );
-  // False for a run that a comparison starts: the comparison has checked the settings of all its runs together.
-  const begins = () => !hasStarted(runFolder(run));
-  await makeMissingModels(recipeName, recipe, config, begins);
-  const { findings, bases } = await preflight(config, {
-    workers: "here",
-    models: "read",
-    begins,
+  const site = {
+    // False for a run that a comparison starts: the comparison has checked the settings of all its runs together.
+    begins: () => !hasStarted(runFolder(run)),
     checkStore: () => checkNewRun(run),
-  });
+  };
+  await makeMissingModels(recipeName, recipe, config, site);
+  const { findings, bases } = await preflight(config, { workers: "here", models: "read", ...site });
   findings.settle();
   const questions = await readQuestions(recipe, config);
   checkRunQuestions(config, questions);

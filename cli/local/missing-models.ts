@@ -5,16 +5,16 @@ import type { BaseModel, Recipe } from "../../core/recipe.ts";
 import { hasModel, pretrain } from "../pretrain.ts";
 import { preflight, type Site } from "./preflight.ts";
 
-/** Makes the team's base models whose folders have no model. That takes minutes, so everything else that a run needs is checked first. */
+/** Makes the team's base models whose folders have no model. That takes minutes, so what else `preflight` finds comes first. */
 export async function makeMissingModels(
   recipeName: string,
   recipe: Recipe,
   config: RunConfig,
-  begins: Site["begins"],
+  site: Pick<Site, "begins" | "checkStore">,
 ): Promise<void> {
   const missing = missingModels(recipe, config);
   if (missing.length === 0) return;
-  const { findings } = await preflight(config, { workers: "here", models: "stored", begins, checkStore: () => {} });
+  const { findings } = await preflight(config, { workers: "here", models: "stored", ...site });
   findings.throwErrors();
   const folders = missing.map(({ folder }) => relative(".", folder));
   console.error(`making ${folders.join(" and ")} from the recipe's demonstrations, once`);

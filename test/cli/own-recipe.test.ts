@@ -55,6 +55,15 @@ test("an exception in tools() while base models are made names the recipe's file
   expect(code).toBe(1);
 });
 
+test("train makes no base models for a run whose name is taken", async () => {
+  const team = createdTeam("named");
+  mkdirSync(join(folder, "runs/taken"), { recursive: true });
+  writeFileSync(join(folder, "runs/taken/config.json"), "{}");
+  const { code, stderr } = await mgrpo(folder, "train", team, "--run", "taken");
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^mgrpo: run 'taken' exists at .*\n$/)]);
+  expect(existsSync(join(team, "models"))).toBe(false);
+});
+
 test("compare makes the base models that the recipe describes, once nothing else keeps its runs from starting", async () => {
   const team = createdTeam("project");
   const recipe = join(team, "recipe.ts");
