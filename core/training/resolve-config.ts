@@ -115,9 +115,9 @@ function refuseUnknownAgents(set: readonly string[], recommended: readonly strin
 /** The agents with a policy of their own in an arm's team, which is not checked. None without a team, which `resolveConfig` refuses. */
 export function policiesOf({ config }: Recommendation, arm: Arm, set: readonly string[] = []): string[] {
   const advised = typeof config === "function" ? config(arm, chosenBy(set)) : config;
-  if (!isConfigNode(advised.agents)) return [];
+  if (!isConfigNode(advised) || !isConfigNode(advised.agents)) return [];
   const { agents } = withSettings(advised, [...settingsOf(arm, advised), ...set]) as AdvisedConfig;
-  return Object.keys(agents).filter((name) => ownsPolicy(agents, name));
+  return isConfigNode(agents) ? Object.keys(agents).filter((name) => ownsPolicy(agents, name)) : [];
 }
 
 export function chosenBy(set: readonly string[]): Chosen {

@@ -41,6 +41,15 @@ test("an agent whose optimizer is its server's gets the fleet's policy, without 
   expect(policiesOf(recipe, "mgrpo", ["agents.searcher.policy=of:main"])).toEqual(["main"]);
 });
 
+test("a team that is none has no policies: its config is refused as without a deployment", () => {
+  const recipe = { name: "mine", config: { steps: 1, agents } };
+  const set = ["agents=null"];
+  expect(policiesOf(recipe, "mgrpo", set)).toEqual([]);
+  expect(() => resolveConfig(recipe, { run: "r", seed: 1, arm: "mgrpo", set })).toThrow(/^config of run 'r': agents: /);
+  const unfinished = { name: "mine", config: () => undefined as never };
+  expect(policiesOf(unfinished, "mgrpo")).toEqual([]);
+});
+
 test("evaluations of an agent on a fleet's server are refused at launch", () => {
   const on = (policy: string, suites: { name: string }[]) =>
     RunConfig.parse({ ...config, agents: { ...agents, main: { ...agents.main, policy } }, evaluation: { suites } });
