@@ -37,20 +37,20 @@ export async function claimVerdict(
   token: string,
 ): Promise<VerdictRecord | undefined> {
   const now = await clock.storeTime();
-  const heldUntil = now + seconds * 1000;
-  const first = { ...firstAsk(address, heldUntil, now), token };
+  const first = { ...firstAsk(address, now + seconds * 1000, now), token };
   if (await table.insert(keyOf(address), first)) return first;
   const item = await table.get(keyOf(address));
   if (!item) return undefined;
   const known = parseVerdict(item);
   if (known.token === token) return known;
   // The response with the record has brought the store's time up to date: before it, a machine that has slept may be hours behind.
-  if (isHeld(known, await clock.storeTime(), seconds)) return undefined;
+  const claimedAt = await clock.storeTime();
+  if (isHeld(known, claimedAt, seconds)) return undefined;
   const claimed = await table.update({
     key: keyOf(address),
     set: [
-      [["heldUntil"], heldUntil],
-      [["expiresAt"], expiryAt(now)],
+      [["heldUntil"], claimedAt + seconds * 1000],
+      [["expiresAt"], expiryAt(claimedAt)],
       [["token"], token],
     ],
     add: [[["asks"], 1]],

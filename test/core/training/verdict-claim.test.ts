@@ -72,13 +72,15 @@ test("after the store's clock was set back, a claim holds for no longer than if 
   expect(await claim("c")).toMatchObject({ asks: 3 });
 });
 
-test("a caller whose time is behind reads the time again, with the record", async () => {
-  const { store, claimed, claim } = world();
+test("a caller whose time is behind reads the time again, with the record, and claims from then on", async () => {
+  const { store, claimed, claim, advance } = world();
   await claimed("a");
   const { storeTime } = store.clock;
   let reads = 0;
-  store.clock.storeTime = async () => (await storeTime()) - (reads++ === 0 ? 3_600_000 : 0);
+  store.clock.storeTime = async () => (await storeTime()) - (reads++ % 2 === 0 ? 3_600_000 : 0);
   expect(await claim("b")).toBeUndefined();
+  advance(60);
+  expect(await claim("b")).toMatchObject({ heldUntil: NOW + 120_000, expiresAt: 1061 + 7 * DAY });
 });
 
 test("a caller that repeats its claim gets it again, unchanged", async () => {
