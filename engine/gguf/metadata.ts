@@ -4,8 +4,8 @@
  */
 import { GGMLQuantizationType, gguf } from "@huggingface/gguf";
 import * as z from "zod";
-import { errorText, MgrpoError } from "../../core/errors.ts";
-import { parseModelConfig } from "../checkpoint/config.ts";
+import { errorText, isMgrpoError, MgrpoError } from "../../core/errors.ts";
+import { type ModelConfig, parseModelConfig } from "../checkpoint/config.ts";
 import { parameterLayout } from "../checkpoint/parameters.ts";
 import { GGML_TYPES, type GgmlType } from "./dequantize.ts";
 
@@ -211,7 +211,9 @@ function transformersName(path: string, architecture: Architecture, name: string
 
 /** The tensors must be those of the model that the metadata describes, each with its shape. */
 function refuseOtherTensors(path: string, config: object, tensors: readonly GgufTensor[]): void {
-  const { parameters } = parameterLayout(parseModelConfig(JSON.stringify(config)));
+  const shape = shapeOf(path, config);
+  // The first layers without tensors suffice for the refusal: a damaged count of layers may be in the billions.
+  const { parameters } = parameterLayout({ ...shape, layers: Math.min(shape.layers, tensors.length) });
   const found = new Map(tensors.map(({ name, shape }) => [name, shape.join()]));
   const refuse = (fault: string) => {
     const message = `${path}: ${fault}: download it again, or use the model's Hugging Face folder`;
@@ -225,6 +227,15 @@ function refuseOtherTensors(path: string, config: object, tensors: readonly Gguf
   }
   const [extra] = found.keys();
   if (extra !== undefined) refuse(`'${extra}' is not part of the model that its metadata describes`);
+}
+
+function shapeOf(path: string, config: object): ModelConfig {
+  try {
+    return parseModelConfig(JSON.stringify(config));
+  } catch (cause) {
+    if (!isMgrpoError(cause)) throw cause;
+    throw new MgrpoError(cause.code, `${path}: its metadata as ${cause.message}`, { cause });
+  }
 }
 
 function refuseType(path: string, name: string, dtype: number): never {

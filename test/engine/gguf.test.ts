@@ -91,6 +91,16 @@ test.each([
     /it has no 'model\.layers\.2\.input_layernorm\.weight', which its metadata requires: download it again/,
   ],
   [
+    "far fewer layers than its metadata says",
+    counted("llama.block_count", 2 ** 32 - 1),
+    /it has no 'model\.layers\.2\.input_layernorm\.weight'/,
+  ],
+  [
+    "a number of heads that its width cannot have",
+    counted("llama.attention.head_count", 64),
+    /damaged\.gguf: its metadata as config\.json: head_dim = 1 is not supported/,
+  ],
+  [
     "more layers than its metadata says",
     counted("llama.block_count", 1),
     /'model\.layers\.1\.\S+' is not part of the model that its metadata describes/,
