@@ -1,6 +1,6 @@
 /**
- * @file Places the responses of a turn under its calls, and the conversations of sub-agents under the main agent's turns. A delegation names its invocation. An app's record does not say
- * which turn led to a conversation, so each is placed by its task.
+ * @file Places the responses of a turn under its calls, and the conversations of sub-agents under the main agent's turns. A delegation names
+ * its invocation. An app's record does not say which turn led to a conversation, so each is placed by its task.
  *
  *     a call whose argument is the task · then one whose argument is part of the task, or contains it · then a turn whose text contains the task
  *
