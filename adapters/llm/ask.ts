@@ -40,7 +40,7 @@ export interface GeneratedReply extends Pick<LanguageModelV3GenerateResult, "con
   /** `length`: the answer is cut, at the limit of the request or of the model's context. */
   readonly stop: "stop" | "length";
   readonly usage: TokenUsage;
-  /** The response body, parsed; undefined on Bedrock. */
+  /** The response body, parsed, as the server sent it: it may repeat the key. Undefined on Bedrock. */
   readonly body: unknown;
 }
 
@@ -105,7 +105,7 @@ async function once(
     const model = await endpoint.model();
     abortSignal.throwIfAborted();
     isSent = true;
-    return redactJson(endpoint.redact, await model.doGenerate({ ...toWellFormedJson(request), abortSignal }));
+    return await model.doGenerate({ ...toWellFormedJson(request), abortSignal });
   } catch (error) {
     if (isSent && (abortSignal.aborted || mayBeCharged(error))) onUnknownUsage();
     if (signal?.aborted) throw error;
@@ -128,9 +128,9 @@ const CUT = /^(model_context_window_exceeded|max_tokens)$/i;
 /** GLM's finish reason for what its content filter withholds. */
 const SENSITIVE = "sensitive";
 
-/** A filtered answer is a failure. So is one without usage: it cannot be checked against a limit. */
+/** Without the key, if the server repeats it. A filtered answer is a failure. So is one without usage: it cannot be checked against a limit. */
 function answerOf(
-  { name }: Endpoint,
+  { name, redact }: Endpoint,
   { content, finishReason, response }: LanguageModelV3GenerateResult,
   usage: TokenUsage | undefined,
 ): GeneratedReply {
@@ -142,7 +142,7 @@ function answerOf(
   }
   if (!usage) throw refused(`${name} reports no usable token counts: use a server that reports usage`);
   const isCut = finishReason.unified === "length" || CUT.test(finishReason.raw ?? "");
-  return { content, stop: isCut ? "length" : "stop", usage, body: response?.body };
+  return { content: redactJson(redact, content), stop: isCut ? "length" : "stop", usage, body: response?.body };
 }
 
 function canceled({ name }: Endpoint, { reason }: AbortSignal): MgrpoError {
