@@ -51,7 +51,9 @@ export function withStoredConfig(recipe: Recipe, stored: RunConfigInput): Pick<R
     config(arm, chosen) {
       const advised = recipe.config(arm, (path) => chosen(path) ?? valueAt(stored, path));
       const judge = stored.judge ? { ...advised.judge, ...stored.judge } : advised.judge;
-      const evaluation = { ...advised.evaluation, ...stored.evaluation };
+      // With training questions alone, there are no held-out ones, which the recipe's suites ask.
+      const hasHeldOut = stored.questions === undefined || stored.questions.heldOut !== undefined;
+      const evaluation = { ...(hasHeldOut && advised.evaluation), ...stored.evaluation };
       const goesNative = (stored.runner ?? "native") !== "native" && chosen("runner") === "native";
       const agents = goesNative ? withTools(stored.agents, advised.agents) : stored.agents;
       return { ...stored, agents, evaluation, ...(judge && { judge }) };

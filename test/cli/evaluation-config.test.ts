@@ -39,6 +39,15 @@ test("a team file without suites is evaluated on those of its recipe, whose sett
   expect((await plan([])).config.evaluation.suites).toMatchObject([{ name: "own" }]);
 });
 
+test("the suites of its recipe do not keep a team file with training questions alone from being evaluated on others", async () => {
+  const team = join(folder, "with-questions.json");
+  const agents = { main: { model: "models/main", policy: "recipe:relay" } };
+  writeFileSync(team, JSON.stringify({ recipe: "tally", agents, questions: { train: "train.jsonl" } }));
+  await expect(planEvaluation(team, { set: [] })).rejects.toThrow(/has no evaluation\.suites: add one/);
+  const { config } = await planEvaluation(team, { set: [] }, { name: "own.jsonl" });
+  expect(config.evaluation.suites).toMatchObject([{ benchmark: "jsonl", data: "own.jsonl" }]);
+});
+
 test("--judge names the judge's model, and --set changes the settings of that model", async () => {
   const plan = (judge: string, ...set: string[]) =>
     planEvaluation(join(folder, "models"), { recipe: RELAY, judge, set }, { name: "relay" });
