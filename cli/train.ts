@@ -36,11 +36,11 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
     begins: () => !hasStarted(runFolder(run)),
     checkStore: () => checkNewRun(run),
   };
+  const questions = await readQuestions(recipe, config);
+  checkRunQuestions(config, questions);
   await makeMissingModels(recipeName, recipe, config, site);
   const { findings, bases } = await preflight(config, { workers: "here", models: "read", ...site });
   findings.settle();
-  const questions = await readQuestions(recipe, config);
-  checkRunQuestions(config, questions);
   const folder = createRunFolder(config);
   const dashboard = await openDashboard(run, options.open);
   printOpening(config, folder, bases, dashboard?.link);

@@ -80,6 +80,13 @@ test("compare makes the base models that the recipe describes, once nothing else
     expect(existsSync(join(team, "models", agent, "model.safetensors"))).toBe(true);
 });
 
+test("train makes no base models if its questions cannot be read", async () => {
+  const team = createdTeam("without-questions");
+  const set = 'questions={"train":"absent.jsonl","heldOut":"recipe"}';
+  const { code, stderr } = await mgrpo(folder, "train", team, "--set", set);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^mgrpo: .*absent\.jsonl.*\n$/)]);
+});
+
 test("a case study that throws is left out of the report, with a warning; where a note throws, show says that it failed", async () => {
   const recipe = join(folder, "faulty");
   mkdirSync(recipe);
