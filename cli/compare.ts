@@ -78,7 +78,9 @@ export function unfinishedError(missing: readonly string[], failures: ReadonlyMa
   const [failure] = failures;
   const [run, fault] = failure ?? [missing[0], "its process exited without finishing it"];
   const others = missing.length > 1 ? `; ${counted(missing.length - 1, "other run")} unfinished` : "";
-  return new MgrpoError("run-halted", `run '${run}' failed: ${fault}${others}; run the same command to resume`);
+  // A fault may name a remedy, such as a larger budget.
+  const next = failure ? "then run the same command to continue" : "run the same command to resume";
+  return new MgrpoError("run-halted", `run '${run}' failed: ${fault}${others}; ${next}`);
 }
 
 /** Throws before training starts if an entry cannot work. Token budgets are not known yet, and do not matter here. */

@@ -40,7 +40,7 @@ test("of arms whose lines have the same color, the second is dashed, in the char
 
 test("the error of an unfinished comparison names the run that failed and why, or that its process exited", () => {
   expect(unfinishedError(["a", "b", "c"], new Map([["b", "disk full"]])).message).toBe(
-    "run 'b' failed: disk full; 2 other runs unfinished; run the same command to resume",
+    "run 'b' failed: disk full; 2 other runs unfinished; then run the same command to continue",
   );
   expect(unfinishedError(["a"], new Map()).message).toBe(
     "run 'a' failed: its process exited without finishing it; run the same command to resume",
