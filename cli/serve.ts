@@ -19,7 +19,7 @@ import { createLog } from "../gpu-workers/log.ts";
 import { isWildcardAddress } from "./cloud/address.ts";
 import { watchForStop } from "./local/stop.ts";
 import { isSameKey } from "./same-key.ts";
-import { planServing } from "./serve/config.ts";
+import { planServing, refuseTemperature } from "./serve/config.ts";
 import { openServedAgents } from "./serve/open-agents.ts";
 
 export interface TeamServeOptions {
@@ -42,6 +42,7 @@ const KEY_PATTERN = /^[\x21-\x7e]{16,}$/;
 export async function serveTeam(target: string, options: TeamServeOptions): Promise<void> {
   const key = keyFor(options.host, process.env[KEY_VARIABLE] ?? "");
   const { config, notes } = await planServing(target, options.set);
+  refuseTemperature(config, options.temperature);
   for (const note of notes) console.error(note);
   const stop = watchForStop();
   try {

@@ -9,6 +9,7 @@ import { MgrpoError } from "../../core/errors.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { ADAPTER_CONFIG_FILE } from "../../engine/checkpoint/adapter.ts";
 import { longestContext } from "../../engine/checkpoint/config.ts";
+import { TINKER } from "../../engine/tinker/policy.ts";
 import { readModel } from "../local/base-models.ts";
 import { readConfig, runNames } from "../local/run-folder.ts";
 import { agentsWithCheckpoint, findTrainedRun, untrainedSettings } from "../team-file.ts";
@@ -54,6 +55,15 @@ export async function planServing(target: string, set: readonly string[]): Promi
     config,
     notes: elsewhere.map((name) => `agent '${name}' is behind an API: the app calls that API directly`),
   };
+}
+
+/** Of all engines, only a Tinker server does not sample at every temperature. */
+export function refuseTemperature({ agents }: Pick<RunConfig, "agents">, temperature: number | undefined): void {
+  if (temperature === undefined || temperature === 0 || temperature === 1) return;
+  const name = Object.keys(agents).find((one) => agents[one]?.policy.startsWith(TINKER));
+  if (name === undefined) return;
+  const why = `agent '${name}' is on a Tinker server, which computes log-probs at temperature 1`;
+  throw new MgrpoError("config-invalid", `--temperature ${temperature}: ${why}: set it to 1, or to 0 (greedy)`);
 }
 
 /** A folder's models with the default settings, one agent per model, named after the model's folder. Undefined if it has no model. */

@@ -9,7 +9,7 @@ import OpenAI from "openai";
 import type { ResponseInput, ResponseInputItem } from "openai/resources/responses/responses";
 import { afterEach, expect, test } from "vitest";
 import { calculateText } from "../../adapters/tools/calculate.ts";
-import { planServing } from "../../cli/serve/config.ts";
+import { planServing, refuseTemperature } from "../../cli/serve/config.ts";
 import { openServedAgents } from "../../cli/serve/open-agents.ts";
 import { answerQuestion } from "../../examples/ai-sdk-team/app.ts";
 import { chatApp } from "../../gpu-workers/gateway/api/app.ts";
@@ -140,6 +140,17 @@ test("a model's folder with a name that no agent can have is refused, and the er
   await expect(planServing(models, [])).rejects.toThrow(
     /Qwen3-0\.6B: a model's folder is named after its agent: 1 to 31 lower-case letters/,
   );
+});
+
+test("a temperature that a Tinker server cannot sample at is refused before the team is served", async () => {
+  const { config } = await planServing("recipes/atlas/models", []);
+  const { main = expect.fail() } = config.agents;
+  const served = { agents: { ...config.agents, main: { ...main, policy: "tinker:http://127.0.0.1:8000" } } };
+  expect(() => refuseTemperature(served, 0.7)).toThrow(
+    "--temperature 0.7: agent 'main' is on a Tinker server, which computes log-probs at temperature 1: set it to 1, or to 0 (greedy)",
+  );
+  for (const temperature of [undefined, 0, 1]) refuseTemperature(served, temperature);
+  refuseTemperature(config, 0.7);
 });
 
 test("an app gets the same answer from a folder of models, served greedily, as in a rollout of `mgrpo ask`", async () => {
