@@ -15,6 +15,7 @@ import { toolStray } from "../../gpu-workers/stray-rejections.ts";
 import { readInvocations } from "../conversations.ts";
 import { readBases } from "../local/base-models.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
+import { refuseMissingModels } from "../local/missing-models.ts";
 import { clean } from "../terminal/clean.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
@@ -40,12 +41,13 @@ export function questionOf({ recipe }: AskedTeam, prompt: string): Question {
 }
 
 export async function answer(
-  { config }: AskedTeam,
+  { config, recipe }: AskedTeam,
   question: Question,
   sampling: SamplingOptions,
   onProgress: OnProgress,
   signal: AbortSignal,
 ): Promise<TeamAnswer> {
+  refuseMissingModels(recipe, config);
   const bases = await readBases(config, "evaluate");
   const questions = { train: [question], heldOut: [] };
   const onToolStray = (error: unknown, tool: string) =>

@@ -1,8 +1,10 @@
-/** @file Makes the base models that a recipe describes and a team needs, before the first run that needs them. */
+/** @file The base models that a recipe describes and a team needs, but that have not been made: makes them before a run, or refuses without them. */
 import { relative, resolve } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
+import { MgrpoError } from "../../core/errors.ts";
 import type { BaseModel, Recipe } from "../../core/recipe.ts";
 import { hasModel, pretrain } from "../pretrain.ts";
+import { MGRPO, quotedPath } from "../terminal/name.ts";
 import { preflight, type Site } from "./preflight.ts";
 
 /** Makes the team's base models whose folders have no model. That takes minutes, so what else `preflight` finds comes first. */
@@ -19,6 +21,14 @@ export async function makeMissingModels(
   const folders = missing.map(({ folder }) => relative(".", folder));
   console.error(`making ${folders.join(" and ")} from the recipe's demonstrations, once`);
   await pretrain(recipeName, { only: missing.map(({ folder }) => folder) });
+}
+
+/** For a command that only asks the team, and does not train. */
+export function refuseMissingModels(recipe: Recipe, config: RunConfig): void {
+  const [missing] = missingModels(recipe, config);
+  if (!missing) return;
+  const remedy = `make the recipe's base models first: ${MGRPO} pretrain ${quotedPath(config.recipe)}`;
+  throw new MgrpoError("not-found", `${relative(".", missing.folder)} has no model yet: ${remedy}`);
 }
 
 function missingModels({ baseModels = [] }: Recipe, { agents }: RunConfig): BaseModel[] {

@@ -80,6 +80,15 @@ test("compare makes the base models that the recipe describes, once nothing else
     expect(existsSync(join(team, "models", agent, "model.safetensors"))).toBe(true);
 });
 
+test("ask names the command that makes a recipe's base models, if they are not made yet", async () => {
+  const team = createdTeam("unmade");
+  const { code, stderr } = await mgrpo(folder, "ask", "Who?", "--team", team);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/models\/main has no model yet: .* pretrain \S*\/team \[not-found\]\n$/),
+  ]);
+});
+
 test("train makes no base models if its questions cannot be read", async () => {
   const team = createdTeam("without-questions");
   const set = 'questions={"train":"absent.jsonl","heldOut":"recipe"}';
