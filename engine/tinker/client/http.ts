@@ -141,16 +141,16 @@ export function inOneLine(text: string): string {
 /** Python writes NaN and Infinity, which JSON does not have. */
 const NOT_FINITE = /[[,:]\s*-?(NaN|Infinity)\s*[\],}]/;
 
-/** Whether a body that is not JSON is the beginning of an object, or empty: a proxy may close a connection before the body's end. */
-const isCutOff = (text: string): boolean => /^\s*(\{|$)/.test(text);
+/** Whether a body that is not JSON may be the beginning of an object, or is empty: a proxy may close a connection before the body's end. */
+const mayBeCutOff = (text: string): boolean => /^\s*(\{|$)/.test(text);
 
 function readJson(text: string, method: string, url: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
     const isNotFinite = NOT_FINITE.test(text);
-    if (!isNotFinite && isCutOff(text)) {
-      throw new RetryableFailure(`${method} ${url}: the response is cut off`, { cause });
+    if (!isNotFinite && mayBeCutOff(text)) {
+      throw new RetryableFailure(`${method} ${url}: the response is cut off, or is not JSON`, { cause });
     }
     const fault = isNotFinite
       ? "the response has NaN or Infinity: lower the learning rate, or check the server's precision"
