@@ -28,7 +28,7 @@ export function endpointSettings({ policy, model }: EndpointTeam, agents: readon
   return agents.flatMap((agent) => settings.map((setting) => `agents.${agent}.${setting}`));
 }
 
-/** The recipe without what its agents say of a model that runs here: an API takes none of it. */
+/** The recipe without its agents' settings of a model that runs here, which an API does not take. */
 export function withoutLocalSettings(recipe: Recipe): Pick<Recipe, "name" | "config"> {
   return {
     name: recipe.name,
