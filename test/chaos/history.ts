@@ -5,6 +5,7 @@
 import type { WaitLimits } from "./limits.ts";
 import type { Payment } from "./payments.ts";
 import type { Channel, Death, FaultKind } from "./schedule.ts";
+import type { Starvation } from "./starvation.ts";
 import type { Attribute, StoreWrite } from "./writes.ts";
 
 export interface Entry {
@@ -116,6 +117,8 @@ export interface Trial {
   readonly starts: Readonly<Record<string, number>>;
   /** In order. */
   readonly ends: readonly End[];
+  /** In order. Absent: not measured. */
+  readonly starvation?: readonly Starvation[];
 }
 
 export interface RunResult {

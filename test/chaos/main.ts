@@ -15,12 +15,14 @@
 import { execFileSync } from "node:child_process";
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { isMgrpoError } from "../../core/errors.ts";
 import { check, verdictsOf } from "./checker.ts";
 import type { Trial } from "./history.ts";
 import { type ChaosOptions, type Line, readOptions, readSchedule, readTrials, reportIn } from "./options.ts";
 import { drawSchedule, referenceOf, type Schedule, sizeOf } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
+import { starvedSeconds } from "./starvation.ts";
 import { buildTrials, runTrial } from "./trial.ts";
 
 const DEADLINE_SECONDS_PER_STEP = 80;
@@ -108,14 +110,20 @@ async function runAndCheck(run: Run, schedule: Schedule, reference: Trial): Retu
     deaths: trial.strikes.length,
     faultsMet: trial.history.filter(({ fault }) => fault !== undefined).length,
     requests: trial.history.length,
-    seconds: Math.round(trial.seconds * 10) / 10,
+    seconds: toTenths(trial.seconds),
+    ...(trial.starvation && {
+      starvedSeconds: toTenths(starvedSeconds(trial.starvation, 0, Number.POSITIVE_INFINITY)),
+    }),
     violations: check({ trial, reference }),
   };
   return { line, trial };
 }
 
-const textOf = ({ seed, searcher, size, deaths, faultsMet, requests, seconds, violations }: Line) =>
+const toTenths = (value: number) => Math.round(value * 10) / 10;
+
+const textOf = ({ seed, searcher, size, deaths, faultsMet, requests, seconds, violations, ...more }: Line) =>
   `seed ${seed} (searcher ${searcher}): ${violations.length === 0 ? "passes" : "FAILS"}, ${seconds} s, ${size} disturbances planned, ${deaths} kills and stops, ${faultsMet} of ${requests} requests disturbed` +
+  (more.starvedSeconds === undefined ? "" : `, at most ${more.starvedSeconds} s without a processor`) +
   violations.map((violation) => `\n    ${violation}`).join("");
 
 async function reportFailure(
@@ -134,6 +142,8 @@ async function reportFailure(
   const file = join(to, `failed-${schedule.seed}.json`);
   writeFileSync(file, `${JSON.stringify(schedule)}\n`);
   writeFileSync(join(to, `failed-${schedule.seed}.log`), `${[...line.violations, ...trial.log].join("\n")}\n`);
+  const history = trial.history.map((entry) => JSON.stringify(entry)).join("\n");
+  writeFileSync(join(to, `failed-${schedule.seed}.history.gz`), gzipSync(`${history}\n`));
   const on = store ? ` --store ${store.dynamo},${store.s3}` : "";
   process.stdout.write(`    shrinking; replay with: npm run chaos -- --replay ${file}${on}\n`);
   const shortest = await shrink(schedule, fails, () => performance.now() < until);

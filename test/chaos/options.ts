@@ -44,7 +44,7 @@ export function readSchedule(path: string): Schedule {
   return parseJson(Schedule, readFileSync(path), path);
 }
 
-/** A trial in the report. Lines of older versions lack the searcher, and some also the commit and the number of steps. */
+/** A trial in the report. Lines of older versions lack `starvedSeconds`, some also the searcher, the commit or the number of steps. */
 const Line = z.object({
   commit: z.string().optional(),
   seed: z.int(),
@@ -55,6 +55,8 @@ const Line = z.object({
   faultsMet: z.int(),
   requests: z.int(),
   seconds: z.number(),
+  /** How long the process that waited longest for a processor did so. Also absent where that is not measured. */
+  starvedSeconds: z.number().optional(),
   violations: z.array(z.string()),
 });
 export type Line = z.infer<typeof Line>;

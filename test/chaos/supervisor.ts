@@ -78,6 +78,12 @@ export class Supervisor {
     return [...this.#processes.values()].find(isCrashLooping)?.spec.name;
   }
 
+  /** Of the processes that run. */
+  pids(): Map<string, number> {
+    const running = [...this.#processes.values()].filter(({ child }) => isRunning(child));
+    return new Map(running.flatMap(({ spec, child: { pid } }) => (pid === undefined ? [] : [[spec.name, pid]])));
+  }
+
   starts(): Record<string, number> {
     return Object.fromEntries([...this.#processes].map(([name, { starts }]) => [name, starts]));
   }

@@ -31,6 +31,7 @@ import type { FunctionsArguments } from "./processes/functions.ts";
 import { foreignTrajectories } from "./provenance.ts";
 import { type FaultProxy, openProxy } from "./proxy.ts";
 import { APP_RUN, type Channel, RUNS, type Schedule } from "./schedule.ts";
+import { StarvationMeter } from "./starvation.ts";
 import { endpointsOf, openEmbeddedCloud, openOtherStore, type StorePorts, type TrialStore } from "./stores.ts";
 import { Supervisor } from "./supervisor.ts";
 import { openWorld, type World } from "./world.ts";
@@ -67,6 +68,7 @@ export async function runTrial(
     await Promise.all([...stage.proxies].map((proxy) => proxy.close()));
     return await resultOf(stage, isTimely);
   } finally {
+    stage.starvation.stop();
     await stage.supervisor.killAll();
     stage.world.close();
     await stage.store.close();
@@ -88,6 +90,7 @@ interface Stage {
   readonly proxies: Set<FaultProxy>;
   readonly history: Entry[];
   readonly log: string[];
+  readonly starvation: StarvationMeter;
   readonly startedAt: number;
   /** How far the store's clock is ahead. */
   readonly clock: { aheadMs: number };
@@ -99,6 +102,7 @@ async function openStage(built: Built, schedule: Schedule, otherStore: StorePort
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-chaos-"));
   const startedAt = performance.now();
   const clock = { aheadMs: 0 };
+  const now = () => performance.now() - startedAt;
   const supervisor = new Supervisor({
     deaths: schedule.deaths,
     sleeps: schedule.sleeps,
@@ -106,9 +110,11 @@ async function openStage(built: Built, schedule: Schedule, otherStore: StorePort
       clock.aheadMs += minutes * 60_000;
       writeFileSync(clockFile(directory), String(clock.aheadMs));
     },
-    now: () => performance.now() - startedAt,
+    now,
     log: (line) => log.push(line),
   });
+  // The proxies are in this process.
+  const pids = () => new Map([...supervisor.pids(), ["proxies", process.pid]]);
   return {
     built,
     schedule,
@@ -122,6 +128,7 @@ async function openStage(built: Built, schedule: Schedule, otherStore: StorePort
     proxies: new Set(),
     history: [],
     log,
+    starvation: new StarvationMeter(pids, now),
     startedAt,
     clock,
   };
@@ -276,7 +283,8 @@ async function resultOf(stage: Stage, isTimely: boolean): Promise<Trial> {
     );
     const seconds = (performance.now() - startedAt) / 1000;
     const { strikes, ends } = supervisor;
-    return { isTimely, seconds, runs, history, log, strikes, limits: LIMITS, starts: supervisor.starts(), ends };
+    const [starts, starvation] = [supervisor.starts(), stage.starvation.measured];
+    return { isTimely, seconds, runs, history, log, strikes, limits: LIMITS, starts, ends, starvation };
   } finally {
     store.close();
   }

@@ -59,6 +59,17 @@ describe("a request that hangs", () => {
     expect(overdueWaits(trialOf([request], { strikes: [struck(12, "kill"), struck(13, "kill")] }))).toEqual([]);
   });
 
+  test("may take longer by the time that one process had no processor", () => {
+    const request = hung("functions", "/v1/chat/completions", limits.judge + limits.slack + 6);
+    const starved = (process: string, from: number, seconds: number) => ({
+      ...{ process, from: from * 1000, to: (from + 10) * 1000, seconds },
+    });
+    expect(overdueWaits(trialOf([request], { starvation: [starved("cloud", 15, 7)] }))).toEqual([]);
+    // The times of two processes do not add up, and this period was over before the request.
+    const others = [starved("cloud", 15, 5), starved("main-a", 15, 5), starved("cloud", 0, 7)];
+    expect(overdueWaits(trialOf([request], { starvation: others }))).toHaveLength(1);
+  });
+
   test("to a model is timed from the opening of its step at the earliest", () => {
     const request = hung("main-a", "/think", 60);
     expect(overdueWaits(trialOf([request]))).toHaveLength(1);
@@ -92,7 +103,7 @@ describe("a worker", () => {
   test("that falls silent is declared dead within two leases, three ticks and the slack", () => {
     expect(overdueWaits(trialOf([beat(1), beat(2), dead(2 + MOST - 0.1)]))).toEqual([]);
     const found = overdueWaits(trialOf([beat(1), beat(2), dead(2 + MOST + 0.1)]));
-    expect(found).toEqual([`${name}: held from 2.0 s, overdue by 10.1 s`]);
+    expect(found).toEqual([`${name}: held from 2.0 s, overdue by 10.1 s, instead of 10.0 s`]);
   });
 
   test("that is never declared dead is overdue, unless its run or the trial ends before the limit", () => {
@@ -134,7 +145,9 @@ describe("the claim on a verdict", () => {
     expect(overdueWaits(trialOf([claim(1, 20), end(30)]))).toEqual([]);
     expect(overdueWaits(trialOf([claim(1, 20), claim(30, 20), end(55)]))).toEqual([]);
     expect(overdueWaits(trialOf([claim(1, 20), claim(32, 20), end(40)]))).toHaveLength(1);
-    expect(overdueWaits(trialOf([claim(1, 20)]))).toEqual([`${name}: held from 1.0 s, overdue by 79.0 s`]);
+    expect(overdueWaits(trialOf([claim(1, 20)]))).toEqual([
+      `${name}: held from 1.0 s, overdue by 79.0 s, instead of 10.0 s`,
+    ]);
   });
 
   test("that is released is not overdue", () => {

@@ -1,11 +1,12 @@
 /**
  * @file The law on waits. A request that gets no answer ends at its caller's deadline, and every request of an attempt by an app ends with the
  * attempt. A lease that its holder neither extends nor releases ends: a worker is declared dead, a verdict is asked for again. Each happens
- * within the slack, plus the time of whatever hindered it.
+ * within the slack, plus the time of whatever hindered it, plus the time for which a process had no processor.
  */
 import type { Entry, LeaseChange, Trial } from "./history.ts";
 import type { WaitLimits } from "./limits.ts";
 import { APP_RUN } from "./schedule.ts";
+import { starvedSeconds } from "./starvation.ts";
 
 /** From a kill until the restarted process works. */
 const RESTART_SECONDS = 5;
@@ -22,8 +23,10 @@ function overdueAnswers(trial: Trial): string[] {
   const bounded = trial.history.filter((entry) => isHung(entry) || isOfAttempt(entry));
   return bounded.flatMap((entry) => {
     const from = startOfLimit(trial, entry);
-    const allowed = limitSeconds(entry, trial.limits) + secondsOfOverlapping(strikesOf(trial), from, entry.answeredAt);
+    const limit = limitSeconds(entry, trial.limits);
     const waited = (entry.answeredAt - from) / 1000;
+    if (waited <= limit + trial.limits.slack) return [];
+    const allowed = limit + hinderedSeconds(trial, strikesOf(trial), from, entry.answeredAt);
     return waited > allowed + trial.limits.slack
       ? [`${entry.process} waited ${brief(waited)} for ${entry.channel} ${entry.path}, instead of ${brief(allowed)}`]
       : [];
@@ -75,8 +78,10 @@ function overdueLeases(trial: Trial): string[] {
     if (hold === undefined || hold === "over") return [];
     const { from, until } = hold;
     const overdue = (now - until) / 1000;
-    const allowed = trial.limits.slack + secondsOfOverlapping(hindrances, from, now);
-    return overdue > allowed ? [`${name}: held from ${brief(from / 1000)}, overdue by ${brief(overdue)}`] : [];
+    if (overdue <= trial.limits.slack) return [];
+    const allowed = trial.limits.slack + hinderedSeconds(trial, hindrances, from, now);
+    const wait = `${name}: held from ${brief(from / 1000)}, overdue by ${brief(overdue)}`;
+    return overdue > allowed ? [`${wait}, instead of ${brief(allowed)}`] : [];
   };
   const changes = trial.history.flatMap((entry) => changeOf(entry) ?? []);
   const found = changes
@@ -132,6 +137,10 @@ const silencesOf = ({ history }: Trial): Hindrance[] =>
   history
     .filter((entry) => isHung(entry) && isOfStore(entry))
     .map(({ sentAt, answeredAt }) => ({ at: sentAt, seconds: (answeredAt - sentAt) / 1000 }));
+
+/** The time of what hindered a wait, and the longest time for which one process had no processor. */
+const hinderedSeconds = ({ starvation = [] }: Trial, hindrances: readonly Hindrance[], from: number, to: number) =>
+  secondsOfOverlapping(hindrances, from, to) + starvedSeconds(starvation, from, to);
 
 /** The whole duration of each hindrance that overlaps the period, including what lies outside it. */
 const secondsOfOverlapping = (hindrances: readonly Hindrance[], from: number, to: number): number =>
