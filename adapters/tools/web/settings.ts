@@ -96,6 +96,16 @@ function mcpFault(input: unknown, [ofCommand = [], ofUrl = []]: readonly (readon
   return issues.map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message)).join("; ");
 }
 
+/** The run's config records the URL. */
+function refuseKeyInQuery(url: string, context: z.RefinementCtx): void {
+  if (!URL.canParse(url)) return;
+  const secret = [...new URL(url).searchParams.keys()].find((name) => /key|token|secret|password|auth/i.test(name));
+  if (secret !== undefined)
+    context.addIssue(
+      `its parameter ${secret} would be recorded: let query name the environment variable that holds it`,
+    );
+}
+
 const McpCommon = {
   only: z.array(z.string()).min(1).nullable().default(null).describe("The server's tools to offer. Null: all."),
   without: z.array(z.string()).default([]).describe("Tools of the server that are not offered."),
@@ -119,11 +129,17 @@ const Mcp = z.union(
       ...McpCommon,
     }),
     z.strictObject({
-      url: HttpUrl.describe("URL of a server that speaks streamable HTTP. Set this or command."),
+      url: HttpUrl.superRefine(refuseKeyInQuery).describe(
+        "URL of a server that speaks streamable HTTP. Set this or command.",
+      ),
       headers: z
         .record(z.string(), Variable)
         .default({})
         .describe("By header, such as Authorization: the environment variable that holds its entire value."),
+      query: z
+        .record(z.string().min(1), Variable)
+        .default({})
+        .describe("By parameter of the URL's query, such as apiKey: the environment variable that holds its value."),
       ...McpCommon,
     }),
   ],
@@ -208,7 +224,7 @@ export type WebSettings = z.infer<typeof WebSettings>;
 /** The environment variables that the settings name. Their values are secrets. */
 export function variablesOf({ search, mcp, reason, extract }: WebSettings): string[] {
   const servers = Object.values(mcp).flatMap((server) =>
-    "command" in server ? server.environment : Object.values(server.headers),
+    "command" in server ? server.environment : [...Object.values(server.headers), ...Object.values(server.query)],
   );
   const models = [reason, extract].flatMap((settings) => settings?.model.keyVariable ?? []);
   return [...(search && "keyVariable" in search ? [search.keyVariable] : []), ...servers, ...models];

@@ -53,7 +53,9 @@ interface Connection {
 
 /** HTTP statuses that no retry fixes, with the reason. Other statuses may mean that the server lost the session. */
 const REFUSALS: readonly (readonly [number, string])[] = [
-  ...[401, 403].map((status) => [status, "it refuses the call: check the variables that its headers name"] as const),
+  ...[401, 403].map(
+    (status) => [status, "it refuses the call: check the variables that its headers and query name"] as const,
+  ),
   [402, "it requires payment"],
   // The SDK follows redirects within the server's origin only: another origin would receive the secrets in the headers.
   ...[301, 302, 303, 307, 308].map(
@@ -69,14 +71,14 @@ export function openMcpServer(
   redact: Redact,
 ): McpServer {
   const values = readVariables(settings, readVariable);
-  if ("url" in settings) refuseUnsendableHeaders(name, settings.headers, values);
+  if ("url" in settings) refuseUnsendableHeaders(name, settings.headers, values.own);
   return new McpConnection(name, settings, values, redact);
 }
 
 class McpConnection implements McpServer {
   readonly #name: string;
   readonly #settings: McpSettings;
-  readonly #values: Record<string, string>;
+  readonly #values: Values;
   readonly #redact: Redact;
   readonly #timeoutMilliseconds: number;
   /** The one for new calls. */
@@ -85,7 +87,7 @@ class McpConnection implements McpServer {
   readonly #closing = new Set<Promise<void>>();
   #isClosed = false;
 
-  constructor(name: string, settings: McpSettings, values: Record<string, string>, redact: Redact) {
+  constructor(name: string, settings: McpSettings, values: Values, redact: Redact) {
     this.#name = name;
     this.#settings = settings;
     this.#values = values;
@@ -218,11 +220,20 @@ const isSessionLost = (cause: unknown) =>
   cause instanceof TypeError ||
   (cause instanceof McpError && cause.code === ErrorCode.RequestTimeout);
 
-/** The server process's variables or the request headers. Read when the tools are opened, so that a missing one is reported then. */
-function readVariables(settings: McpSettings, readVariable: ReadVariable): Record<string, string> {
-  const named =
-    "command" in settings ? settings.environment.map((name) => [name, name]) : Object.entries(settings.headers);
-  return Object.fromEntries(named.map(([key = "", name = ""]) => [key, readVariable(name)]));
+/** What the server gets from the environment. */
+interface Values {
+  /** The variables of its process, or the headers of requests. */
+  readonly own: Record<string, string>;
+  /** The parameters of its URL's query. */
+  readonly query: Record<string, string>;
+}
+
+/** Reads the variables when the tools are opened, so that a missing one is reported then. */
+function readVariables(settings: McpSettings, readVariable: ReadVariable): Values {
+  const read = (named: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(named).map(([key, variable]) => [key, readVariable(variable)]));
+  if ("url" in settings) return { own: read(settings.headers), query: read(settings.query) };
+  return { own: read(Object.fromEntries(settings.environment.map((name) => [name, name]))), query: {} };
 }
 
 /** The error has no cause: its message could contain the value. */
@@ -240,18 +251,20 @@ function refuseUnsendableHeaders(
   }
 }
 
-function transportOf(settings: McpSettings, values: Record<string, string>, calls: () => number): Transport {
+function transportOf(settings: McpSettings, { own, query }: Values, calls: () => number): Transport {
   if ("command" in settings) {
     const { command, arguments: args } = settings;
     return new StdioClientTransport({
       command,
       args,
-      env: { ...getDefaultEnvironment(), ...values },
+      env: { ...getDefaultEnvironment(), ...own },
       stderr: "pipe",
     });
   }
-  const transport = new StreamableHTTPClientTransport(new URL(settings.url), {
-    requestInit: { headers: values },
+  const url = new URL(settings.url);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  const transport = new StreamableHTTPClientTransport(url, {
+    requestInit: { headers: own },
     fetch: boundedFetch(MAX_RESPONSE_BYTES, calls),
   });
   // Cast: `sessionId` is declared without `| undefined`, which exactOptionalPropertyTypes rejects.

@@ -21,7 +21,7 @@ const openServer = (
 ) =>
   openMcpServer(
     "sums",
-    "url" in address ? { ...COMMON, ...address, headers: {}, seconds } : { ...COMMON, ...address, seconds },
+    "url" in address ? { ...COMMON, ...address, headers: {}, query: {}, seconds } : { ...COMMON, ...address, seconds },
     () => "",
     (text) => text,
   );
@@ -198,7 +198,7 @@ test.each([
   ["authorization", "the value of TOKEN has characters that no header can hold"],
   ["an authorization", "no header can have this name"],
 ])("a header that cannot be sent is refused before any call, without its value: %s", (header, fault) => {
-  const settings = { ...COMMON, url: "http://127.0.0.1:1/mcp", headers: { [header]: "TOKEN" } };
+  const settings = { ...COMMON, url: "http://127.0.0.1:1/mcp", query: {}, headers: { [header]: "TOKEN" } };
   const open = () =>
     openMcpServer(
       "far",

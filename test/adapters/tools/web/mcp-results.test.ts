@@ -23,7 +23,7 @@ async function openWith(results: Record<string, string>, onCall?: (params: unkno
   });
   const server = openMcpServer(
     "far",
-    { ...COMMON, url: `${origin}/mcp`, headers: {} },
+    { ...COMMON, url: `${origin}/mcp`, headers: {}, query: {} },
     () => "",
     (text) => text,
   );

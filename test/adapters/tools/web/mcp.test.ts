@@ -93,6 +93,10 @@ test("an invalid setting of a server is named; settings with both a command and 
   await refused({ url, seconds: "60" }, /mcp\.sums: seconds: Invalid input: expected number, received string$/);
   // 35 days: more than a timer can wait.
   await refused({ url, seconds: 3_000_000 }, /mcp\.sums[.:] ?seconds: Too big: expected number to be <=2147483/);
+  await refused(
+    { url: `${url}?a=b&tavilyApiKey=x` },
+    /mcp\.sums: url: its parameter tavilyApiKey would be recorded: let query name the environment variable/,
+  );
   await refused({ ...stdio, headers: {} }, /mcp\.sums: Unrecognized key: "headers" \(known keys: (?!.*headers)/);
   await refused({ ...stdio, url }, /mcp\.sums: give either a command .* or a url/);
   await refused({}, /mcp\.sums: give either a command .* or a url/);
@@ -192,7 +196,7 @@ test("a server over HTTP gets its header from a variable; a 401 is not retryable
   const origin = await serveHttp(async (request, response) => {
     if (refusal)
       return void response.writeHead(refusal, { "content-type": "text/html" }).end(`<html>No ${SECRET}</html>`);
-    seen.push(request.headers["authorization"]);
+    seen.push(request.headers["authorization"], request.url?.split("apiKey=")[1]);
     const transport = new StreamableHTTPServerTransport({});
     const mcp = new Server({ name: "x", version: "1" }, { capabilities: { tools: {} } });
     mcp.oninitialized = () => void sessions++;
@@ -202,9 +206,10 @@ test("a server over HTTP gets its header from a variable; a 401 is not retryable
     await transport.handleRequest(request, response);
   });
   const store = memoryStore();
-  const remote = await open({ far: { url: `${origin}/mcp`, headers: { authorization: "TOKEN" } } }, {}, store);
+  const variables = { headers: { authorization: "TOKEN" }, query: { apiKey: "TOKEN" } };
+  const remote = await open({ far: { url: `${origin}/mcp?a=b`, ...variables } }, {}, store);
   expect(await remote.tools.get("far_hi")?.run({} as never, context)).toBe("hello");
-  expect(new Set(seen)).toEqual(new Set([SECRET]));
+  expect(new Set(seen)).toEqual(new Set([SECRET, SECRET.replaceAll(" ", "+")]));
   expect(sessions).toBe(1);
   refusal = 401;
   await expect(remote.tools.get("far_hi")?.run({ x: 1 } as never, context)).rejects.toMatchObject({
