@@ -144,6 +144,12 @@ function configOf(
   };
   const width = read("embedding_length");
   const heads = read("attention.head_count");
+  const headWidth = read("attention.key_length", width / heads);
+  const rotated = read("rope.dimension_count", headWidth);
+  if (rotated < headWidth) {
+    const positions = `rotary positions of ${rotated} of a head's ${headWidth} dimensions are`;
+    throw new MgrpoError("engine-unsupported", `${path}: ${positions} not supported: use another model`);
+  }
   const { className, modelType } = ARCHITECTURES[architecture];
   const embedding = tensors.find(({ name }) => name === "token_embd.weight");
   return {
@@ -153,7 +159,7 @@ function configOf(
     num_hidden_layers: read("block_count"),
     num_attention_heads: heads,
     num_key_value_heads: read("attention.head_count_kv", heads),
-    head_dim: read("attention.key_length", width / heads),
+    head_dim: headWidth,
     intermediate_size: read("feed_forward_length"),
     vocab_size: embedding?.shape[0] ?? read("vocab_size"),
     max_position_embeddings: read("context_length"),

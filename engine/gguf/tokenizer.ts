@@ -104,7 +104,9 @@ function templateOf(path: string, metadata: Metadata): string {
 
 /** Byte-level BPE, as in GPT-2 and its successors: the file contains the merges. */
 function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary): object {
-  const name = String(metadata["tokenizer.ggml.pre"]);
+  const pre = metadata["tokenizer.ggml.pre"];
+  if (pre === undefined) throw incomplete(path, "no pre-tokenizer");
+  const name = String(pre);
   const settings = Object.hasOwn(PRE_TOKENIZERS, name) ? PRE_TOKENIZERS[name] : undefined;
   if (!settings) {
     const known = Object.keys(PRE_TOKENIZERS).join(", ");

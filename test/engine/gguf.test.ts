@@ -78,6 +78,11 @@ test.each([
     renamed("llama.context_length", "llama.rope.scale_linear"),
     /rope\.scale_linear = "\d+" is not supported/,
   ],
+  [
+    "rotary positions of a part of each head",
+    counted("llama.rope.dimension_count", 4),
+    /rotary positions of 4 of a head's \d+ dimensions are not supported: use another model/,
+  ],
   ["one of several parts", renamed("llama.context_length", "split.count"), /it is one of \d+ parts of a model/],
   ["an unknown architecture", replaced("llama", "lamma"), /architecture 'lamma' is not supported/],
   [
