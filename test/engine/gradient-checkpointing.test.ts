@@ -39,7 +39,7 @@ test("with kept activations, the backward pass leaves out the forward products w
   expect(products(false) - products(true)).toBe(2 * 6 * 2);
 });
 
-test("on the CPU, auto keeps activations if a worker that shares its machine then needs at most a quarter of the memory, counted with prefix trees even if they are off", () => {
+test("on the CPU, auto keeps activations if a worker on a shared machine would then need at most a quarter of its memory; the need includes prefix trees even if they are off", () => {
   const stored = { mapped: true, bytes: 4 * 596_049_920 };
   const options = { ...OPTIONS, weightPacking: "off" } as const;
   const plan = (gradientCheckpointing: "on" | "off") =>

@@ -6,8 +6,8 @@ import type { GraphNode } from "../../engine/compiled/onnx/serialize.ts";
 import { TINY } from "./tiny.ts";
 
 /**
- * onnxruntime's default order: from each node whose outputs no node reads, the last listed first, depth first
- * through its inputs, each node after all that it depends on.
+ * onnxruntime's default order: a depth-first search through inputs, from each node whose outputs no node reads. The last such node in the
+ * list comes first. Each node follows all nodes that it depends on.
  */
 function executionOrder(nodes: readonly GraphNode[]): GraphNode[] {
   const makers = new Map(nodes.flatMap((node) => node.outputs.map((output) => [output, node] as const)));

@@ -34,7 +34,7 @@ test("rollouts of a question share a lane, and questions are spread over lanes",
   ]);
 });
 
-test("with a shared prompt, a lane gets at most 8 sequences more than the emptiest; a sequence keeps its lane until its release", async () => {
+test("with a shared prompt, a lane gets at most 8 more sequences than the emptiest; a sequence keeps its lane until its release", async () => {
   const { ask, assigned, sampler } = lanes(2);
   const names = Array.from({ length: 12 }, (_, i) => `s${i}`);
   for (const name of names) await ask(name, [1]);

@@ -215,7 +215,7 @@ describe("an adapter that is damaged, unsupported or for another base", () => {
       /layers.7.*belongs to no layer of this base: the adapter is for another base/,
     ],
     [
-      "matrices of a layer that is no target",
+      "matrices of a layer that is not a target",
       () => withConfig({ target_modules: ["v_proj"] }),
       /q_proj.lora_A.weight' is there, but target_modules in .* does not list q_proj: add q_proj to target_modules, or/,
     ],

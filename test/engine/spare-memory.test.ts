@@ -28,7 +28,7 @@ const MAPPED = { mapped: true, bytes: 4 * 596_049_920 };
 const plan = (weightPacking: "on" | "off") => planMemory(QWEN3_06B, LORA, { ...OPTIONS, weightPacking }, MAPPED);
 
 test.each([true, false])(
-  "auto packs a base if the worker needs at most a quarter of the machine's memory, or three quarters if dedicated; the need includes prefix trees even if they are off (prefixTrees: %s)",
+  "auto packs a base if the worker needs at most a quarter of the machine's memory, or three quarters of a dedicated machine's; the need includes prefix trees even if they are off (prefixTrees: %s)",
   (prefixTrees) => {
     const needed = totalBytes(plan("on"));
     const choice = (machine: number, more: Partial<EngineOptions> = {}) =>

@@ -54,7 +54,7 @@ describe.each([
   });
 });
 
-test("a tokenizer of another model is refused: its ids exceed the embedding, or an eos_token_id is no added token", () => {
+test("a tokenizer of another model is refused: its ids exceed the embedding, or an eos_token_id is not an added token", () => {
   const files = filesOf("qwen2.5");
   checkVocabulary(files, 339);
   expect(() => checkVocabulary(files, 338)).toThrow(

@@ -25,7 +25,7 @@ import { OPTIONS } from "../tiny.ts";
 import { bytesOf } from "./tiny-tinker.ts";
 
 const POLICY = "tinker:http://127.0.0.1:9#tiny-qwen3";
-/** 256 bytes and the chat's two markers. */
+/** 256 bytes and the chat template's two special tokens. */
 const VOCABULARY = 258;
 const SERVER_FILES = new Map([...tokenizerFiles(), ...bigramFiles(VOCABULARY)]);
 const MAIN_FILES = bytesOf(tinkerBase(POLICY, "any", SERVER_FILES, [7, "main"]));

@@ -88,7 +88,7 @@ test.each<[string, object, RegExp]>([
     /returned token 30, outside the model folder's vocabulary of 30: set the agent's model to a folder with/,
   ],
   [
-    "a stop of its own",
+    "a stop token of its own",
     { stop_reason: "stop", tokens: [1, 2], logprobs: [-1, -1] },
     /ended it at token 2, which is not one of the stop sequences: give the agent's model folder/,
   ],
