@@ -72,7 +72,7 @@ test("dynamic sampling: a step has at most dynamicSampling.rounds replacement ro
   expect(await simulate(dynamic, { seed: 7, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
 });
 
-test("sampledTokens ends the run early, with its final evaluations, also with unreliable events", async () => {
+test("sampledTokens ends the run early, with its final evaluations, even with unreliable events", async () => {
   const long = teamConfig({ steps: 50, sampledTokens: 25 });
   const once = await simulate(long, reliable);
   const sampled = once.steps.map((step) => step.sampledBefore + step.sampledTokens);
@@ -88,7 +88,7 @@ test("sampledTokens ends the run early, with its final evaluations, also with un
 
 const tis = { algorithm: { tisCap: 2 } };
 
-test("staleness changes neither groups nor evaluations; step s samples from version max(0, s - staleness), also with unreliable events", async () => {
+test("staleness changes neither groups nor evaluations; step s samples from version max(0, s - staleness), even with unreliable events", async () => {
   for (const staleness of [1, 2, 5]) {
     const stale = teamConfig({ ...tis, staleness });
     const once = await simulate(stale, reliable);

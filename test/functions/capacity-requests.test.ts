@@ -1,4 +1,4 @@
-/** @file A request for instances that is counted is made, even if the store fails in between. */
+/** @file Once a request for instances is counted, it is made, even if the store fails in between. */
 import { expect, test } from "vitest";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";

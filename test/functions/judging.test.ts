@@ -1,4 +1,4 @@
-/** @file Failing judges in score-rollout: a failure is retried, halts the run, or makes the rollout lost. None counts as a wrong answer. */
+/** @file Failing judges in score-rollout: a failure is retried, or it halts the run, or the rollout is lost. None counts as a wrong answer. */
 import { beforeEach, expect, test } from "vitest";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { MgrpoError } from "../../core/errors.ts";

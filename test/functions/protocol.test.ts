@@ -197,7 +197,7 @@ test("weights that no kept version references are deleted while the next step tr
   expect(counts).toEqual([4, 6, 8, 8, 6]);
 });
 
-test("curriculum stages given as shares follow the tokens that steps recorded, also after a restart", async () => {
+test("curriculum stages given as shares follow the tokens that steps recorded, even after a restart", async () => {
   const curriculum = [
     { from: 0, levels: [1] },
     { from: 0.5, levels: [2] },

@@ -148,7 +148,7 @@ test.each([
   ],
   ["a missing invocation", { isInvocationMissing: true }, "damaged: invocation runs/test/invocations/000000/"],
   [
-    "an invocation with other bytes than the outcome's hash",
+    "an invocation whose bytes do not match the hash in the outcome",
     { outcome: { invocations: [{ id: ID, agent: "searcher", key: INVOCATION, sha256: "0".repeat(64) }] } },
     `damaged: invocation ${INVOCATION} is not the one that its outcome refers to`,
   ],

@@ -136,7 +136,7 @@ test("a limit that is raised while a tick finds the budget spent keeps the run g
   expect(await get(tableKeys.listed("test"))).not.toMatchObject({ progress: "halted" });
 });
 
-test("a scheduled tick halts a run that has lost an agent's trainer three times; the resumed run goes on", async () => {
+test("a scheduled tick halts a run that has lost an agent's trainer three times; the resumed run continues", async () => {
   const store = memoryStore();
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   await functions.startRun(await prepare(store.objects, teamConfig()));
@@ -179,7 +179,7 @@ test("a heartbeat that arrives just before a tick marks its worker dead keeps it
   expect(await store.table.get(tableKeys.group("test", 0, 0))).toMatchObject({ crashes: {} });
 });
 
-test("a listed run whose start was interrupted before RUN was written is no failure, and no other run waits for it", async () => {
+test("a listed run whose start was interrupted before RUN was written is not a failure, and no other run waits for it", async () => {
   const store = memoryStore();
   const functions = openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   await store.table.insert(tableKeys.listed("interrupted"), { run: "interrupted" });
@@ -224,7 +224,7 @@ test("a damaged evaluation result is reported; its run is still repaired and adv
 test.each([
   [objectKeys.config("test"), teamConfig({ seed: 2 })],
   [objectKeys.questions("test"), { train: questions.slice(1), heldOut: [] }],
-])("a run does not continue with another %s than the one that it was started with", async (key, replacement) => {
+])("a run does not continue with a %s other than the one that it was started with", async (key, replacement) => {
   const store = memoryStore();
   const process = () => openFunctions(openContext(store, { rewardsOf: async () => rewards }));
   await process().startRun(await prepare(store.objects, teamConfig()));

@@ -78,7 +78,7 @@ test("a conversation's delegations are listed as unanswered until they have a re
   ]);
 });
 
-test("an app's requests to sub-agents, not to the main agent, are listed as unanswered until a reply, a refusal or a reached limit; one that fails stays listed", async () => {
+test("an app's requests to sub-agents, not to the main agent, are listed as unanswered until they are answered or refused, or reach a limit; one that fails stays listed", async () => {
   const unanswered = new Map<string, string>();
   const answers: ((reply: TurnReply | Promise<never>) => void)[] = [];
   const turn = () => new Promise<TurnReply>((resolve) => answers.push(resolve));

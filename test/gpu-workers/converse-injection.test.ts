@@ -21,10 +21,10 @@ const MARKERS = [
   "<tool_response>",
   "</tool_response>",
 ];
-/** What data must not contain: the markers, and the tags of an answer, which are ordinary text to some tokenizers. */
+/** What data must not contain: the special tokens, and the tags of an answer, which are ordinary text to some tokenizers. */
 const FORBIDDEN = [...MARKERS, "<answer>", "</answer>"];
 
-/** The marker tokens outside the policy's own turns, in order. All of them should be the chat template's: data adds none. */
+/** The special tokens outside the policy's own turns, in order. All of them should be the chat template's: data adds none. */
 function contextMarkers(
   tokenizer: Tokenizer,
   { tokens, actions }: { tokens: readonly number[]; actions: readonly (readonly [number, number])[] },

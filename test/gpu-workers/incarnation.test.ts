@@ -92,7 +92,7 @@ test("a worker says that it drains, finishes work for others, ends its loops, st
   expect(events).toEqual(["draining", "drained", "loops ended", "heartbeats stopped", "left"]);
 });
 
-test("a loop that fails, also while the others end, is a crash: its error is thrown, and the worker does not leave", async () => {
+test("a loop that fails, even while the others end, is a crash: its error is thrown, and the worker does not leave", async () => {
   const bug = new TypeError("a bug");
   let hasLeft = false;
   const membership: Partial<Membership> = {

@@ -97,7 +97,7 @@ test("after a worker dies, another one is asked; if that one dies too, the invoc
   expect(asked.sort()).toEqual(["w1", "w2"]);
 });
 
-test("an invocation that is canceled, or runs out of time, is canceled at its worker too, which would otherwise go on sampling", async () => {
+test("an invocation that is canceled, or runs out of time, is canceled at its worker too, which would otherwise keep sampling", async () => {
   const calls: string[] = [];
   const caller = new AbortController();
   const silent: WorkerNetwork["fetch"] = (url, { method, signal }) => {

@@ -149,7 +149,7 @@ describe("the server", () => {
 });
 
 describe("the lifecycle of an invocation", () => {
-  test("an invocation runs once, however often it is PUT, also at the same time; once it has ended, every GET gets its report", async () => {
+  test("an invocation runs once, however often it is PUT, even concurrently; once it has ended, every GET gets its report", async () => {
     world.state.admitted = new Promise((resolve) => setTimeout(resolve, 20));
     const puts = await Promise.all([1, 2].map(() => call("PUT", id, { body: request })));
     expect(puts.map(({ status }) => status)).toEqual([202, 202]);

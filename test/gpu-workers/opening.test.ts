@@ -102,7 +102,7 @@ describe("the steps to sample", () => {
 });
 
 describe("with a staleness of 1", () => {
-  test("the run's step and the next one are sampled side by side, and the one after as soon as this worker has its version", async () => {
+  test("the run's step and the next one are sampled concurrently, and the one after as soon as this worker has its version", async () => {
     await plan(1, 0);
     const watch = watchSteps(pipelined(), "main");
     expect(await sampled(watch)).toEqual([0, 1]);

@@ -195,7 +195,7 @@ test("after a rollout that ran alone, nothing starts until WORKER.inFlight no lo
   expect(attempts.room).toBe(4);
 });
 
-test("a worker that leaves a step gives back its claim of a rollout that waits to run alone", async () => {
+test("a worker that leaves a step gives back its claim on a rollout that waits to run alone", async () => {
   const { attempts, view, claims } = await openAttempts(new MgrpoError("worker-unavailable", "2 workers died"));
   attempts.start(view, 0);
   await view.running.get(0)?.done;
@@ -206,7 +206,7 @@ test("a worker that leaves a step gives back its claim of a rollout that waits t
   expect(await claims()).toEqual({ 1: "m" });
 });
 
-test("a worker that one rollout crashes keeps its claim of another that waits to run alone: a released rollout could crash the next worker", async () => {
+test("a worker that one rollout crashes keeps its claim on another that waits to run alone: a released rollout could crash the next worker", async () => {
   const { attempts, view, failures, claims } = await openAttempts(
     new MgrpoError("worker-unavailable", "2 workers died"),
   );

@@ -1,4 +1,4 @@
-/** @file The apps of a worker over real HTTP: requests whose body has no Content-Length, and clients that leave. */
+/** @file The apps of a worker over real HTTP: requests whose body has no Content-Length, and clients that disconnect. */
 import { Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -48,7 +48,7 @@ test("a body in chunks is read up to the limit of its app", async () => {
   expect((await send("/echo", inChunks("eleven bytes"))).status).toBe(413);
 });
 
-test("a request is aborted when its client leaves", async () => {
+test("a request is aborted when its client disconnects", async () => {
   const leaving = new AbortController();
   const response = send("/slow", { signal: leaving.signal }).catch((error: Error) => error.name);
   setTimeout(() => leaving.abort(), 50);

@@ -1,4 +1,4 @@
-/** @file A training step of a policy that only one agent uses, and the settings of one of the toy policy. */
+/** @file A training step of a policy that only one agent uses, and settings for such a step of the toy policy. */
 import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import type { Trainer } from "../../core/ports.ts";

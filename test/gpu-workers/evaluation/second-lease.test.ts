@@ -7,7 +7,7 @@ import { markDead } from "../../../core/training/writes.ts";
 import { readRunContext } from "../../../gpu-workers/run-context.ts";
 import { beginEvaluation } from "../../fixtures/relay/evaluation.ts";
 
-test("an evaluator whose lease of a job comes second leaves the job to the worker whose lease came first, until that one dies", async () => {
+test("an evaluator whose lease on a job comes second leaves the job to the worker whose lease came first, until that one dies", async () => {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 600, pollSeconds: 0.02 };
   const suites = [{ name: "sampled" }];
   const begun = await beginEvaluation({ liveness, evaluation: { suites } });

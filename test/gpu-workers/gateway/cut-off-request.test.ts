@@ -1,4 +1,4 @@
-/** @file Clients that leave while they send a request. */
+/** @file Clients that disconnect while they send a request. */
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { noticed, openHarness } from "./harness.ts";
@@ -8,7 +8,7 @@ test.each([
   ["chat/completions", "transfer-encoding: chunked"],
   ["rewards", "content-length: 1000"],
 ])(
-  "a client that leaves amid its request to %s (%s) is no failure of the server: nothing is logged",
+  "a client that disconnects while it sends a request to %s (%s) is not a failure of the server: nothing is logged",
   async (path, length) => {
     const harness = await openHarness();
     const { main } = harness.open();

@@ -13,7 +13,7 @@ import { openHarness } from "./harness.ts";
 
 const CLOCK = { storeTime: async () => Date.now() };
 
-/** An app that begins one conversation more than it may, and then ends the call. */
+/** An app that begins one more conversation than it may, and then ends the call. */
 async function appThat(end: (response: ServerResponse) => void) {
   const url = await serveHttp(async (request, response) => {
     const { agents } = AppCall.parse(JSON.parse(await text(request)));

@@ -1,4 +1,4 @@
-/** @file An app that runs conversations side by side: neither what is recorded nor its order depends on their speed. */
+/** @file An app that runs conversations concurrently: neither what is recorded nor its order depends on their speed. */
 import { expect, test } from "vitest";
 import type { AppCall } from "../../../core/contracts/app-rollout.ts";
 import { stream } from "../../../core/random.ts";
@@ -45,7 +45,7 @@ const oneByOne = async (given: AppCall) => {
   return answers.join(" ");
 };
 
-test("conversations side by side leave the same record as one after the other", async () => {
+test("concurrent conversations leave the same record as sequential ones", async () => {
   const first = await recordedWith(0, oneByOne);
   expect(first.invocations).toHaveLength(12);
   expect(first.outcome.app?.counts["main"]?.branches).toBe(4);

@@ -77,7 +77,7 @@ test("a redirect is not followed: the error says where it leads", async () => {
   );
 });
 
-test("an error that has a Location is no redirect", async () => {
+test("an error that has a Location header is not a redirect", async () => {
   const url = await serve(() => new Response("no room", { status: 500, headers: { location: "/attempts/1" } }));
   await expect(run(url)).rejects.toThrow(/answered 500: no room$/);
 });
@@ -227,7 +227,7 @@ test("a missing secret is reported before any request", () => {
   );
 });
 
-test("an app elsewhere is called once its step is open: the seconds that it counts do not include the training of other agents", async () => {
+test("a remote app is called once its step is open: the seconds that it counts do not include the training of other agents", async () => {
   const opened = new Promise((resolve) => setTimeout(resolve, 500));
   const url = await serve(
     rolloutHandler(

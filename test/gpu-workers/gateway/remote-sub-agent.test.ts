@@ -147,7 +147,7 @@ const responses = (...texts: string[]): TurnRequest => ({
   messages: texts.map((text): AppMessage => ({ role: "tool", call: 0, text })),
 });
 
-test("a tool response is sent with one character more than the agent sees, a shorter one in full", async () => {
+test("a tool response is sent with one more character than the agent sees; a shorter one is sent in full", async () => {
   const sent: string[] = [];
   const { sub } = team(["w1"], async (_worker, { body = "" }) => {
     sent.push(...JSON.parse(body).request.messages.map(({ text }: AppMessage) => text));
@@ -165,7 +165,7 @@ test("a conversation of more than 8 MiB reaches the agent's limit, and no worker
   expect(calls).toEqual([]);
 });
 
-test("an end of more than 8 MiB is refused before it reaches the worker, and the error says what to lower", async () => {
+test("a request of more than 8 MiB to end a session is refused before it reaches the worker, and the error says what to lower", async () => {
   const { sub, calls } = team(["w1"], async () => reply("1"));
   await sub.turn(session, asking("one"), never);
   const summary = { delivered: ["1"], callTexts: ["x".repeat(8 << 20)] };

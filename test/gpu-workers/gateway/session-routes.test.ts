@@ -105,7 +105,7 @@ test("a turn that takes longer than a poll gets 202, and the same request then g
   expect(samples).toHaveLength(1);
 });
 
-test("a turn or an end for another session or another agent gets 400, and commits nothing", async () => {
+test("a turn or an end request for another session or another agent gets 400, and commits nothing", async () => {
   const store = memoryStore();
   const { post, end } = routes([], { name: "relay", store } as unknown as RunContext);
   const { session, ...turn } = turnOf("one");
@@ -118,7 +118,7 @@ test("a turn or an end for another session or another agent gets 400, and commit
   expect(store.objects.keys()).toEqual([]);
 });
 
-test("an end whose commit failed can be repeated, and then commits the conversations", async () => {
+test("an end request whose commit failed can be repeated, and then commits the conversations", async () => {
   const store = memoryStore();
   let failures = 1;
   const objects = {
