@@ -191,7 +191,7 @@ test("several abort signals are linked by core/any-signal.ts: `AbortSignal.any` 
   }
 });
 
-test("no object literal is spread where it is written, except in tests: its properties can be listed", () => {
+test("no object literal is spread in place, as in `...{ a }`, except in tests: its properties can be written directly", () => {
   for (const file of LAYERS.flatMap(sourcesOf)) {
     expect(readFileSync(file, "utf8"), relative(ROOT, file)).not.toMatch(/\.\.\.\{/);
   }

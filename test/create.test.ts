@@ -1,6 +1,6 @@
 /**
- * @file `npm create mgrpo`: in the new project, git ignores what the program writes, above all keys, but not what is to be committed. The same
- * holds in this repository. The commands that it prints can be copied. Invalid options and an older Node.js are refused.
+ * @file `npm create mgrpo`: the commands that it prints can be copied, and invalid options and an older Node.js are refused. In the new
+ * project, git ignores what mgrpo writes, above all keys, but not what is to be committed. The same holds in this repository.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -58,7 +58,7 @@ test("in this repository too, git ignores the files that the program writes, but
   expect(kept.filter(isIgnored)).toEqual([]);
 });
 
-test("the commands that it prints can be copied, even for a folder with a space", () => {
+test("the commands that npm create mgrpo prints can be copied, even for a folder with a space", () => {
   const printed = execFileSync(process.execPath, [CREATE, "my team"], { cwd: folder, encoding: "utf8" });
   expect(printed).toContain('\n  cd "my team"\n  npm install\n');
 });

@@ -1,6 +1,6 @@
 /**
- * @file The documentation is consistent: generated pages are up to date, links and their anchors resolve, error codes, variables
- * of the environment and a missing runtime are explained, named files and scripts exist. README.md stays short.
+ * @file The documentation is consistent: generated pages are up to date, links and their anchors resolve, error codes, environment
+ * variables and a missing runtime are explained, named files and scripts exist. README.md stays short.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
@@ -101,7 +101,7 @@ test("docs/troubleshooting.md names the missing runtime in the words of the erro
   expect(entries.find((entry) => entry.startsWith(`**\`${symptom}\`.**`))).toContain(`\`${remedy}\``);
 });
 
-test("every variable of the environment that is ours is in the docs, except those that one process sets for another", () => {
+test("every environment variable of mgrpo is in the docs, except those that one process sets for another", () => {
   const between = ["MGRPO_PARENT", "MGRPO_RELEASE"];
   const pages = DOCUMENTS.map(read).join("\n");
   const sources = sourceFolders()

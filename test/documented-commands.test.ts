@@ -34,7 +34,7 @@ function commandsIn(document: string): string[] {
   });
 }
 
-/** Placeholders such as `<run>` and variables of a shell stand for a value, and for a number where one is needed. */
+/** Placeholders such as `<run>` and shell variables stand for a value, and for a number where one is needed. */
 function argumentsOf(command: string): string[] {
   const filled = command.replace(/<(?:n|k|x|seconds|share)>|\$\w+/g, "1").replace(/<[^<>]*>|…/g, "x");
   const words = filled.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? [];

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { declaredNames } from "./exported-names.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
-/** Matches text with a docstring. A file's header is none: it documents the file alone. */
+/** Matches text with a docstring. A file's header is not one: it documents only the file. */
 const DOCSTRING = /\/\*\*(?:(?!\*\/|@file\b).)*\*\//s;
 
 interface Name {

@@ -1,4 +1,4 @@
-/** @file Finds functions that are too long, with the parser that Vitest itself uses. */
+/** @file Finds functions that are too long, with Rolldown's parser. */
 import { type ESTree, parseSync, Visitor } from "rolldown/utils";
 
 type FunctionNode = ESTree.Function | ESTree.ArrowFunctionExpression;

@@ -1,6 +1,6 @@
 /**
- * @file What npm would publish of both packages. Every file that exports, commands, imports or the headers of exported modules name is
- * packed, and npm has nothing to correct. A link of a page leads to a packed file, or into a folder that docs/README.md says only the
+ * @file What npm would publish of both packages. Every file is packed that an export, a command, an import or the header of an exported
+ * module names, and npm has nothing to correct. A link in a page leads to a packed file, or into a folder that docs/README.md says only the
  * repository has. No registry is contacted. The JavaScript is that of dist/, without declarations; test/package.long.test.ts builds and
  * checks those.
  */

@@ -1,4 +1,4 @@
-/** @file The command line of an example: an argument that is not a number of steps is refused, also if the example is started through a symbolic link. */
+/** @file The command line of an example: an argument that is not a number of steps is refused, even if a symbolic link starts the example. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";

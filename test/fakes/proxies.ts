@@ -1,4 +1,7 @@
-/** @file Reverse proxies in front of endpoints, also with TLS: they can change or answer a request and change its response. And free ports. */
+/**
+ * @file Reverse proxies in front of endpoints, with or without TLS. They can change or answer a request and change its response. Also free
+ * ports.
+ */
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
  * @file The models of a Tinker server, on a local engine: the losses, reductions and optimizer steps as SkyRL's JAX backend
- * computes them (loss_fns.py, jax.py), or as hosted Tinker documents them. `TinkerRules` has the differences, also of SkyRL's
- * other backends.
+ * computes them (loss_fns.py, jax.py), or as hosted Tinker documents them. `TinkerRules` has the differences, including those of
+ * SkyRL's other backends.
  */
 import type { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type {

@@ -4,8 +4,8 @@
  * point can be tried; processes.test.ts kills real processes at some of them.
  *
  * Each run has up to one death of every process, which takes fewer runs than one death per run. A death before write n
- * is almost a death after write n - 1. The two are paired with different deaths of the other processes, so that no other restart hides the
- * same damage twice.
+ * is almost the same as a death after write n - 1. The two are paired with different deaths of the other processes, so that no other
+ * restart hides the same damage twice.
  */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { RunConfig } from "../../core/contracts/config.ts";

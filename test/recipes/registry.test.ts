@@ -79,7 +79,7 @@ test("a name that a recipe of this repository and a user's folder share is refus
   });
   expect((await openNamedRecipe("./atlas")).name).toBe("mine");
   expect((await openNamedRecipe("tally")).name).toBe("tally");
-  // A stored run of the repository's recipe goes on.
+  // A stored run of the repository's recipe can still be resumed.
   expect((await openRecipe("atlas")).name).toBe("atlas");
 });
 

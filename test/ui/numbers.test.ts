@@ -38,7 +38,7 @@ inBrowser("the list of runs shows steps, held-out accuracy and rewards of the ne
   await expect.poll(() => page.locator("tbody tr").count()).toBe(1);
 });
 
-inBrowser("a run's page shows closed steps, held-out accuracy, and its charts' last values in words", async () => {
+inBrowser("a run's page shows closed steps, held-out accuracy, and its charts' last values as alt text", async () => {
   const page = await open("/runs/demo");
   const facts = await page.locator(".facts dd").allInnerTexts();
   expect(facts).toEqual(expect.arrayContaining([`${report().perStep.length} of 3`, heldOut().join(" → ")]));

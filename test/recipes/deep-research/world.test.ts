@@ -165,7 +165,7 @@ test("a small planner and a scripted searcher are trained and evaluated in the t
     (await manifest("main", 0)).files["model.safetensors"],
   );
 
-  // The searcher visited the hostile pages; tool responses have their text without the template's markers.
+  // The searcher visited the hostile pages; tool responses have their text without the template's special tokens.
   expect(world.searches()).toBeGreaterThan(0);
   for (const path of HOSTILE) expect(world.asked(path), path).toBeGreaterThan(0);
   expect(keys.filter((key) => key.includes("/tools/")).length).toBeGreaterThan(HOSTILE.length);

@@ -10,7 +10,7 @@ test("sizes that fit together are accepted", () => {
 });
 
 test.each([
-  // 60 / 8 is no integer; 18 / 6 is odd.
+  // 60 / 8 is not an integer; 18 / 6 is odd.
   [{ shape: { ...shape, width: 60, heads: 8, keyValueHeads: 8 } }, "shape.width: must be a multiple of 2 * heads"],
   [{ shape: { ...shape, width: 18 } }, "shape.width: must be a multiple of 2 * heads"],
   [{ shape: { ...shape, keyValueHeads: 4 } }, "shape.keyValueHeads: must divide heads"],

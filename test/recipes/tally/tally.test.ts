@@ -44,7 +44,7 @@ test("questions are valid, and no two share a village; a suite has each number o
   expect(questionSet(2).train).not.toEqual(set.train);
 });
 
-/** A planner and a searcher that read only the question and what the tools return: on the house, or on each of its people. */
+/** A planner and a searcher that read only the question and what the tools return. `together`: they survey the house, not each of its people. */
 function answer(question: Question, together: boolean): string {
   const [, field, house = "", people] = /^Total (\w+) of (\w+): (.*)$/.exec(question.prompt) ?? [];
   if (people === undefined) return calculateText(question.prompt.replace("Total of ", "").replaceAll(",", " +"));

@@ -157,7 +157,7 @@ test("the score comes from the last call that has one, on its own span or an enc
     span({ trace: "1", id: "2", attributes: chat(history, [A]) }),
     span({ trace: "2", id: "3", attributes: { feedback: "-1" }, events: [evaluation] }),
     span({ trace: "2", id: "4", parent: "3", attributes: chat([Q], [says("assistant", "No.")]) }),
-    // Number(" ") is 0, but a blank is no score.
+    // Number(" ") is 0, but a blank is not a score.
     span({ trace: "3", id: "5", attributes: chat([Q], [says("assistant", "Who knows.")], { feedback: " " }) }),
     span({ trace: "4", id: "6", attributes: chat([Q], [calls("b", "z")], { feedback: -1 }) }),
     span({
