@@ -111,7 +111,7 @@ test.each([
     /'model\.layers\.1\.\S+' is not part of the model that its metadata describes/,
   ],
   [
-    "tensors of another shape than its metadata says",
+    "tensors of a shape other than its metadata says",
     counted("llama.feed_forward_length", 64),
     /'model\.layers\.0\.mlp\.gate_proj\.weight' has shape \[96,64\], but its metadata says \[64,64\]/,
   ],

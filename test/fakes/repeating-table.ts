@@ -20,7 +20,7 @@ export function repeatingTable(table: Table): Table {
   };
 }
 
-/** As `repeatingTable`; and before each update, all earlier ones arrive once more, late, from slow connections. */
+/** Like `repeatingTable`. Before each update, all earlier ones also arrive once more, as if from slow connections. */
 export function replayingTable(table: Table): Table {
   const sent: Parameters<Table["update"]>[0][] = [];
   const repeating = repeatingTable(table);

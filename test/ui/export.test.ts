@@ -47,7 +47,7 @@ async function liveLines(address: string): Promise<string[]> {
 }
 
 inBrowser(
-  "an exported step has the same groups as in the dashboard, can sort them, and leads to a rollout and back",
+  "an exported step has the same groups as the dashboard's page, can sort them, and leads to a rollout and back",
   async () => {
     const page = await openExport("demo", "2");
     const prompts = () => page.locator(".group h2").allInnerTexts();

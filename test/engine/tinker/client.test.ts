@@ -233,7 +233,7 @@ test("a restarted server has no models: the error reports it, and a fresh model 
   await expect(next.loadWeights(weights)).rejects.toThrow(/LoadWeights is not permitted with seq_id 4/);
 });
 
-test("a model on another base than the requested one is refused: SkyRL always uses its own base", async () => {
+test("a model on a base other than the requested one is refused: SkyRL always uses its own base", async () => {
   const { client } = open();
   const session = await client.openSession();
   await expect(session.createModel("other/model", { rank: 8 })).rejects.toMatchObject({
