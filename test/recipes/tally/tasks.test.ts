@@ -10,7 +10,7 @@ import { entryOf, houseReport, NAMES, pageOf, parseTask, personReport } from "..
 
 const set = questionSet(1);
 
-test("half of the tasks are about a person, half about a house, and one in eight at level 3; held-out tasks share no village with any question of tally", () => {
+test("half of the tasks are about a house, but one in eight at level 3, and the others are about a person; held-out tasks share no village with any question of tally", () => {
   expect(QuestionSet.parse(set)).toEqual(set);
   const rare = set.train.filter(({ level }) => level === 3);
   expect(rare.filter(({ kind }) => kind === "house")).toHaveLength(rare.length / 8);

@@ -25,7 +25,7 @@ test.each<[string, JsonValue]>([
     "the model did not finish its message",
     chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["max_output_tokens"] }),
   ],
-  // The first is of vLLM and SGLang, the next two are of GLM, the last is of Anthropic.
+  // The first is vLLM's and SGLang's, the next two are GLM's, the last is Anthropic's.
   ...["abort", "network_error", "sensitive", "pause_turn"].map((reason): [string, JsonValue] => [
     "the model did not finish its message",
     chatTrace([Q], [A], { "gen_ai.response.finish_reasons": [reason] }),
