@@ -29,7 +29,7 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 3,
     env: { NO_COLOR: "1" },
-    // Two loaded cores may take ten seconds to start a process: the limits only end a hang.
+    // Two loaded cores may take ten seconds to start a process: these limits only end what hangs.
     testTimeout: 240_000,
     hookTimeout: 240_000,
     expect: { poll: { timeout: 60_000 } },

@@ -10,7 +10,7 @@ const STEPS = 40;
  */
 export async function trainIfStarted(module: string, train: (steps: number) => Promise<unknown>): Promise<void> {
   const [, started = "", text = String(STEPS)] = process.argv;
-  // The module's URL has no symbolic links; the path that was started may have some.
+  // The module's URL has no symbolic links; the path that Node.js was started with may have some.
   if (!existsSync(started) || realpathSync(started) !== fileURLToPath(module)) return;
   if (/^[1-9]\d*$/.test(text)) return void (await train(Number(text)));
   console.error(`'${text}' is not a number of steps: give a whole number above 0, such as ${STEPS}`);

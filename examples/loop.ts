@@ -1,8 +1,8 @@
 /**
  * @file GRPO from top to bottom: one model with three tools learns to answer questions about the countries of the world. There is no store, no
  * worker and no config. Each step draws questions, samples K rollouts of each, computes rewards and advantages, takes one optimizer step and
- * prints a line. Change anything. The equations come from core/mgrpo; the engine samples and trains. Two parts that GRPO does not depend on come
- * from elsewhere, too: core/conversation parses turns and opens the toolbox, recipes/atlas has the questions and the tools.
+ * prints a line. Change anything you like. The equations come from core/mgrpo; the engine samples and trains. Two parts that GRPO does not
+ * depend on come from elsewhere, too: core/conversation parses turns and opens the toolbox, recipes/atlas has the questions and the tools.
  *
  *     npm run example:loop [steps]
  */
@@ -37,7 +37,7 @@ const K = 8;
 const TURNS = 8;
 const TURN_TOKENS = 40;
 const CONTEXT_TOKENS = 640;
-/** Of sampling, and so of the log-probs that the trainer compares with those of the sampler. */
+/** The sampling temperature. The trainer computes log-probs at the same one, so that they are comparable with the sampler's. */
 const TEMPERATURE = 1;
 const ENGINE = { threads: 2, slots: 64, contextTokens: CONTEXT_TOKENS };
 const OPTIMIZER = { learningRate: 8e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
@@ -59,7 +59,7 @@ const base = await readCheckpoint(MODEL);
 const tokenizer = openTokenizer(base);
 const layout = openChatLayout(tokenizer, { agent: "single", system: "", tools: toolbox.schemas });
 
-/** Trains for some steps; returns the mean reward of each, and the trained model. */
+/** Trains for `steps` steps; returns the mean reward of each step, and the trained model. */
 export async function train(steps: number, print: (line: string) => void = console.log) {
   let checkpoint = base;
   const trainer = await openTrainer(checkpoint, ENGINE);

@@ -43,7 +43,7 @@ const QUESTIONS = 16;
 const K = 8;
 /** Aligned searcher trajectories per rollout that calls the searcher (eq 11). */
 const D = 4;
-/** Of sampling, and so of the log-probs that the trainer compares with those of the sampler. */
+/** The sampling temperature. The trainer computes log-probs at the same one, so that they are comparable with the sampler's. */
 const TEMPERATURE = 1;
 const ENGINE = { threads: 1, slots: 64 };
 const OPTIMIZER = { learningRate: 8e-4, beta1: 0.9, beta2: 0.99, epsilon: 1e-8, weightDecay: 0, maxGradientNorm: 1 };
@@ -231,7 +231,7 @@ function scoreGroup(question: Question, rollouts: readonly Rollout[], step: numb
     ({ main }, k): ScoredTrajectory => ({ group, trajectory: main, advantage: advantages_K[k] ?? 0, weight: 1 / K }),
   );
 
-  // Rollouts call the searcher d_k times; alignment gives each rollout that calls it the weight of d trajectories.
+  // Rollout k calls the searcher d_k times; alignment gives each rollout that calls it the weight of d trajectories.
   const alignment = align(
     rollouts.map(({ subs }) => subs.length),
     { mode: "resample", d: D },

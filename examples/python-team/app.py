@@ -176,5 +176,5 @@ if __name__ == "__main__":
     server = ThreadingHTTPServer(("127.0.0.1", PORT), Attempts)
     with open(sys.argv[1], encoding="utf-8") as file:
         server.worlds = json.load(file)
-    print(f"takes attempts at http://127.0.0.1:{PORT}/", flush=True)
+    print(f"accepts attempts at http://127.0.0.1:{PORT}/", flush=True)
     server.serve_forever()

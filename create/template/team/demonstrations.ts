@@ -1,5 +1,5 @@
 /**
- * @file What the base models imitate before M-GRPO trains them: the format of every turn, and a policy that often errs in each decision.
+ * @file What the base models imitate before M-GRPO trains them: the format of every turn, and a policy that often gets each decision wrong.
  * Every correct decision stays likely enough for sampling to find it. The villages of demonstrations are used nowhere else.
  */
 import { answerTurn, callTurn } from "mgrpo/base-model";
@@ -11,7 +11,7 @@ import { FIELDS, type Field, NAMES, villageOf } from "./world.ts";
 
 const FIRST_VILLAGE = 1_000_000;
 
-/** How often the friend is skipped, and how often each other decision is random, which may still be correct. */
+/** How often the friend is skipped, and how often each other decision is random. A random decision may still be correct. */
 const FAULTS = { wrongField: 0.2, skipFriend: 0.5, wrongPerson: 0.2, wrongReport: 0.3 };
 
 type Turn = Demonstration["turns"][number];

@@ -10,7 +10,7 @@ export interface Draft {
   readonly village: number;
   readonly name: string;
   readonly field: Field;
-  /** 1: of that person; 2: of that person's friend. */
+  /** 1 asks about that person, 2 about that person's friend. */
   readonly level: 1 | 2;
 }
 

@@ -1,4 +1,7 @@
-/** @file The tools, loaded by workers. A backend that fails throws, and the rollout is retried; an agent's mistake is text it can read. */
+/**
+ * @file The tools, loaded by workers. A tool throws if its backend fails, and the rollout is retried. If the agent makes a mistake, the tool
+ * returns a text that the agent can read.
+ */
 import type { Tool } from "mgrpo/recipe";
 import * as z from "zod";
 import { villageAsked } from "./questions.ts";
