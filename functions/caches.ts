@@ -2,7 +2,7 @@
 import type { GroupRecord } from "../core/contracts/records.ts";
 import { sum } from "../core/statistics.ts";
 
-/** Caches what `load` returns, but no missing value and no failure. Evicts the oldest entry first. */
+/** Caches what `load` returns, except missing values and failures. Evicts the oldest entry first. */
 export function memo<T>(
   limit: number,
   load: (key: string) => Promise<T | undefined>,

@@ -14,7 +14,7 @@ export interface FunctionOptions {
   readonly rewardsOf: (config: RunConfig) => Promise<Rewards>;
   /**
    * True for one process that receives all events for hours (the embedded cloud): its scheduled ticks look for missed outcomes only in
-   * groups without progress since the last check. A Lambda instance may be cold, so it looks at once.
+   * groups without progress since the last check. A Lambda instance may have made no check before, so it looks in every group.
    */
   readonly isLongLived?: boolean;
   /** Opens what a deployment lets its functions change. Called only if the table belongs to a deployment. Absent: they change nothing. */

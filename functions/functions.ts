@@ -31,7 +31,7 @@ export interface Functions {
   startSchedule(): Promise<void>;
   /** Ticks the run: the new policy version may complete its step. */
   manifestCreated(event: ObjectKey): Promise<void>;
-  /** A repeat does nothing if the outcome has a score by now. Otherwise a slow reward would run again, and repeats would fill the queue. */
+  /** A repeat does nothing if the outcome has a score by now: it would run a slow reward again, and repeats would fill the queue. */
   scoreRollout(event: ObjectKey): Promise<void>;
   enqueueEvaluation(event: ObjectKey): Promise<void>;
   recordEvaluation(event: ObjectKey): Promise<void>;

@@ -62,8 +62,8 @@ export async function repair(context: Context, record: RunRecord): Promise<reado
 }
 
 /**
- * Archives a run that is over although its records cannot be read, as after a change of release. Otherwise it would fail every tick for good,
- * and the alarm of a failing tick would hide the failures of other runs.
+ * Archives a run that is over, even though its records cannot be read, as after a change of release. Otherwise every later tick would fail on
+ * it, and the alarm of a failing tick would hide the failures of other runs.
  */
 export async function archiveDamaged(
   context: Context,
@@ -74,7 +74,7 @@ export async function archiveDamaged(
   if (listed) await execute(context, archiveRun(listed, status, [], await context.clock.storeTime()));
 }
 
-/** Archives a run that is over although its RUN record cannot be read. Rejects with the error of reading it. */
+/** Archives a run that is over, even though its RUN record cannot be read. Rejects with the error of reading it. */
 export async function archiveUnreadable(context: Context, run: string, error: unknown): Promise<never> {
   if (isMgrpoError(error, "record-damaged")) {
     const status = await context.records.status(run);

@@ -2,7 +2,8 @@
  * @file The alarms and the budget, and whom they notify. docs/deploy.md says how to respond to each.
  *
  *     <Function>DeadLetters   an event was abandoned after five deliveries, or did not reach its queue
- *     TickFails               the scheduled tick has failed for five minutes: some run was not repaired, or a fleet or the schedule was not set
+ *     TickFails               the scheduled tick has failed for five minutes: it could not repair some run, or could not set a
+ *                             fleet's capacity or the schedule
  *     StuckStep               a run is under way, without a new score or version for half an hour; notifies per run
  *     StaleHeartbeat          an agent of a run has had no live worker for ten minutes
  *     RunSpend                a run has spent 80% of its budget; at 100% it is halted; notifies per run

@@ -68,7 +68,7 @@ function faultOf({ name, agent, roles, max, onDemand }: FleetSettings): string |
   const listed = roles.split(",");
   if (!NAME.test(name)) return "name: write 1 to 31 lower-case letters, digits or '-', the first a letter";
   if (name === "constructor" || agent === "constructor")
-    return "name and agent: choose another word than 'constructor', which every JavaScript object has";
+    return "name and agent: choose a word other than 'constructor', which every JavaScript object has";
   if (agent !== "*" && !NAME.test(agent)) return `agent: '${agent}': write an agent's name, or * for the whole team`;
   const unknown = listed.find((role) => !ROLES.includes(role));
   if (unknown !== undefined)

@@ -18,7 +18,7 @@ interface ReleaseFile {
   readonly sha256: string;
 }
 
-/** Uploads the archive and the lock file. Throws if the archive is missing or of another release than this checkout. */
+/** Uploads the archive and the lock file. Throws if the archive is missing, or if its release is not that of this checkout. */
 export function createRelease(bucket: sst.aws.Bucket): Release {
   const { name, version } = readPackage();
   const archive = `${name}-${version}.tgz`;

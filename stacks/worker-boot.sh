@@ -221,7 +221,7 @@ UNIT
   systemctl daemon-reload
   systemctl start mgrpo-server || end_instance "the server cannot be installed: its output is in this log"
   until curl -fsS --max-time 10 -o /dev/null "http://127.0.0.1:$SERVER_PORT/api/v1/healthz"; do
-    [ $((SERVER_WAITS--)) -gt 0 ] || end_instance "the server does not answer at port $SERVER_PORT"
+    [ $((SERVER_WAITS--)) -gt 0 ] || end_instance "the server does not answer on port $SERVER_PORT"
     sleep 5
   done
 fi

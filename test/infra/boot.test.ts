@@ -202,7 +202,7 @@ test("if a secret cannot be read, an instance terminates itself instead of start
 
 test.each([
   ["installed", "install", /the server cannot be installed/],
-  ["responding", "silent", /the server does not answer at port 8000/],
+  ["responding", "silent", /the server does not answer on port 8000/],
 ])("if its server is not %s, the instance terminates itself and starts no worker", (_, fault, reason) => {
   const { calls, ended } = boot(fault, "FleetMain", "served");
   expect(JSON.parse(ended ?? "").reason).toMatch(reason);

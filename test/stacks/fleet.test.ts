@@ -17,8 +17,8 @@ const isParsed = ({ name, agent, roles, max }: FleetSettings) =>
 
 test.each<[Partial<FleetSettings>, RegExp]>([
   [{ name: "Critic" }, /fleet Critic: name: write 1 to 31 lower-case letters/],
-  [{ name: "constructor" }, /choose another word than .constructor./],
-  [{ agent: "constructor" }, /choose another word than .constructor./],
+  [{ name: "constructor" }, /choose a word other than .constructor./],
+  [{ agent: "constructor" }, /choose a word other than .constructor./],
   [{ name: "4090" }, /fleet 4090: name: write .* the first a letter/],
   [{ agent: "Critic" }, /fleet critic: agent: 'Critic': write an agent's name/],
   [{ agent: "" }, /agent: '': write/],
