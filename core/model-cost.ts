@@ -1,7 +1,7 @@
 /**
  * @file What requests to a model behind an API cost. A server may charge, without saying how much, for a request that was cut off (by its
- * timeout, its caller or the server itself), or that it answers without usage or with a usage of 0. Such a request counts as one that used
- * all its tokens.
+ * timeout, its caller or the server itself), or that it answers without usage or with a usage of 0. Such a request is charged at its maximum
+ * cost.
  */
 import type { TokenPrices } from "./contracts/language-model.ts";
 import { errorText, isMgrpoError, MgrpoError } from "./errors.ts";
@@ -18,7 +18,7 @@ export function costUsd({ input, output }: TokenPrices, { inputTokens, outputTok
  */
 const BYTES_PER_TOKEN = 3;
 
-/** The cost in dollars of a request that uses all its tokens. @param texts the texts of its prompt. */
+/** The maximum cost of a request in dollars: with `maxTokens` output tokens. @param texts the texts of its prompt. */
 export function mostUsd(prices: TokenPrices, texts: readonly string[], maxTokens: number): number {
   const bytes = texts.reduce((sum, text) => sum + new TextEncoder().encode(text).length, 0);
   return costUsd(prices, { inputTokens: Math.ceil(bytes / BYTES_PER_TOKEN), outputTokens: maxTokens });

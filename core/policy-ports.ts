@@ -59,8 +59,8 @@ export interface Sample {
 }
 
 /**
- * Samples from one version of one policy. Invariant: the bits of a sequence's samples depend only on its own requests, those that it shares
- * as a branch, and the engine's configuration, never on its slot, other sequences or timing.
+ * Samples from one version of one policy. Invariant, up to the exceptions that engine/README.md lists: the bits of a sequence's samples depend
+ * only on its own requests, those that it shares as a branch, and the engine's configuration, never on its slot, other sequences or timing.
  */
 export interface Sampler {
   /** Rejects with `canceled` when the signal aborts. */

@@ -228,8 +228,8 @@ export interface VerdictContext {
   /** Aborts at the verdict's deadline (`limits.verdictSeconds`), or when its caller cancels it. */
   readonly signal: AbortSignal;
   /**
-   * Reserves the dollars that the next requests may cost, before they are made. The verdict's cost replaces the reserved sum; without a
-   * verdict, that sum stays charged. Rejects after the deadline and after the verdict: make no request then.
+   * Reserves the dollars that the next requests may cost, before they are made. The actual cost replaces the reserved sum, even without a
+   * verdict; if the cost is unknown, that sum stays charged. Rejects after the deadline and after the verdict: make no request then.
    */
   readonly reserve: (usd: number) => Promise<void>;
 }

@@ -3,7 +3,7 @@ import { sum } from "./statistics.ts";
 
 /**
  * The two-sided p-value of the exact sign test (Dixon and Mood 1946): of the questions that one team alone answers correctly, `a` are the first
- * team's and `b` the second's; without a difference, each is either's with probability 1/2. At most 1; 1 if there are none.
+ * team's and `b` the second's; if the teams do not differ, each is the first team's with probability 1/2. At most 1; 1 if there are none.
  */
 export function signTest(a: number, b: number): number {
   const n = a + b;

@@ -3,7 +3,7 @@ import type { MetricLine } from "./monitoring/metrics.ts";
 
 export interface Tracker {
   readonly name: string;
-  /** Where the lines go: another destination has none of them yet. Only its hash is stored. Absent: always the same place. */
+  /** Where the lines go: a new destination gets every line. Only its hash is stored. Absent: always the same place. */
   readonly destination?: string;
   /** Set if the tracker is empty whenever it is opened, so that every line must be sent again. */
   readonly startsOver?: true;

@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 
-/** An agent's own weights have no defaults: one that was left out would be the paper's, not the run's. */
+/** The reward weights that an agent overrides have no defaults: one left out would get the paper's value, not the run's. */
 export const MainReward = z.strictObject({
   format: z.number().describe("Reward of a well-formed rollout."),
   correct: z.number().describe("Weight of the answer's correctness."),
@@ -16,7 +16,7 @@ export const SubReward = z.strictObject({
   expert: z.number().describe("Weight of the expert's score of the subtask."),
 });
 
-/** A weight of the run, with the paper's value as its default. */
+/** A reward weight of the run, with the paper's value as its default. */
 const weight = (own: z.ZodNumber, paper: number) => own.default(paper).describe(own.description ?? "");
 
 const RunMainReward = z.strictObject({

@@ -78,7 +78,7 @@ export function budgetFaults(config: BudgetedConfig): ConfigFault[] {
   const priced = Object.keys(prices);
   const workers = [...names, ...(evaluation.suites.length > 0 ? ["*"] : [])];
   const missing = priced.includes("*") ? [] : workers.filter((name) => !priced.includes(name));
-  const needed = `budget.usd needs a price for every worker: add ${missing.join(", ")} ('*' is for all that have none)`;
+  const needed = `budget.usd needs a price for every worker: add ${missing.join(", ")} ('*' sets the price of all others)`;
   return [
     ...faults,
     ...(missing.length > 0 ? [[PRICES_PATH, needed] as const] : []),

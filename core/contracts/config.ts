@@ -101,7 +101,7 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(3600)
     .describe(
-      "Wall-clock seconds that an engine may take to sample one turn. Then the turn is canceled. An engine thread that has not stopped after the same time again, at most 60 s, is restarted.",
+      "Wall-clock seconds that an engine may take to sample one turn. Then the turn is canceled. An engine thread that does not stop within as much time again, at most 60 s, is restarted.",
     ),
   toolSeconds: z.number().positive().default(300).describe("Wall-clock seconds of one tool call."),
   // score-rollout may run for 540 seconds.

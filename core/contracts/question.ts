@@ -3,8 +3,8 @@ import * as z from "zod";
 import { QuestionId } from "./names.ts";
 
 /**
- * A question with all that scoring it needs. The main agent reads only `prompt`; rewards and tools get the whole question, an app all but
- * `answer` and `canary`.
+ * A question with everything that is needed to score it. The main agent reads only `prompt`; rewards and tools get the whole question, an
+ * app all but `answer` and `canary`.
  */
 export const Question = z.strictObject({
   id: QuestionId,

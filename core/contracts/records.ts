@@ -59,7 +59,7 @@ export const RunRecord = z.strictObject({
   /** Limits: the config's budget, raised by `--budget-hours` and `--budget-usd`. Null: no limit. */
   maxHours: z.number().nullable(),
   maxUsd: z.number().nullable(),
-  /** Lost rollouts of earlier steps have halted the run once, and no longer count (core/training/lost-rollouts.ts). Absent: all count. */
+  /** Lost rollouts count from this step on: those of earlier steps have halted the run (core/training/lost-rollouts.ts). Absent: all count. */
   lossesFrom: Step.exactOptional(),
   /** Absent: there are none. */
   past: PastWorkers.exactOptional(),
@@ -251,7 +251,7 @@ export const WorkerRecord = z.strictObject({
   /** `<version>+<hash of its files>/<config sha>/<base sha>`. A worker that differs from the run's others is refused. */
   release: RecordedText,
   /**
-   * The rollout that it runs alone, as `<step>/<group>/<rollout>`, or those of an evaluation that another worker began, as
+   * The rollout that it runs alone, as `<step>/<group>/<rollout>`, or those of an evaluation job that was leased before, as
    * `eval:<job>/<group>/<rollout>` (core/training/evaluation-suspects.ts); else empty. A dead worker keeps them if it crashed, not if it drained.
    */
   inFlight: z.array(z.string()),

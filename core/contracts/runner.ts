@@ -80,11 +80,11 @@ function turnWeightFaults({ algorithm, agents }: Pick<RolloutSettings, "algorith
   return own.length < withTurns.length ? [[["algorithm", "turnWeight"], message], ...faults] : faults;
 }
 
-/** Only samplers of tokens have draws to name. */
+/** An API behind an agent has no random stream to name. */
 function drawFaults({ draws, agents }: RolloutSettings): ConfigFault[] {
   if (draws === "place") return [];
   const behindApi = Object.keys(agents).find((name) => isEndpointPolicy(agents[name]?.policy ?? ""));
   if (behindApi === undefined) return [];
-  const message = `agent '${behindApi}' is behind an API, whose draws have no names: set draws to "place"`;
+  const message = `agent '${behindApi}' is behind an API, which has no random stream to name: set draws to "place"`;
   return [[["draws"], message]];
 }

@@ -1,6 +1,6 @@
 /**
- * @file The weights of a step's loss, the only place that decides them. A worker asks for the weight of each trajectory's tokens
- * (`lossTerms`, `agentScale`), splits minibatches, and scales the accumulated gradient (`gradientScale`); it decides no weight itself.
+ * @file The weights of a step's loss. Only this file decides them: a worker asks for the weight of each trajectory's tokens
+ * (`lossTerms`, `agentScale`), splits minibatches, and scales the accumulated gradient (`gradientScale`).
  *
  *   step = mean over questions        question = sum over trajectories and tokens of weight * token loss
  *

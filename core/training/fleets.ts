@@ -12,9 +12,9 @@
  * Tick raises a capacity, and sets it to 0 once no run needs the fleet. It never lowers it in between, because the Auto Scaling group would
  * choose the instance to terminate. An idle instance terminates itself instead.
  *
- * An instance that cannot serve a run (another release than the run's workers, a missing recipe or engine) writes the reason into the FLEET
- * record and looks for another run. No further instance of that release is requested for the run: it keeps its workers, and is halted with
- * that reason once a role of the fleet has no live worker. The next deployment, or launching the run again, resets this.
+ * An instance that cannot serve a run (its release is not that of the run's workers, or a recipe or engine is missing) writes the reason into
+ * the FLEET record and looks for another run. No further instance of that release is requested for the run: it keeps its workers, and is
+ * halted with that reason once a role of the fleet has no live worker. The next deployment, or launching the run again, resets this.
  *
  * Instances that start and terminate without any progress in the run (no driver, a release that does not start) would be replaced forever.
  * So each request for instances is counted, and after `MAX_CAPACITY_REQUESTS` of them without progress the run gives up on the fleet: it keeps

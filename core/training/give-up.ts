@@ -1,6 +1,6 @@
 /**
- * @file Gives up rollouts that keep crashing their workers. An outcome with status `failed` is committed at the key that a success would have,
- * so a late success and a give-up cannot both count. The loser of that race uses the stored outcome.
+ * @file Gives up on rollouts that keep crashing their workers. An outcome with status `failed` is committed at the key that a success would
+ * have, so a late success and a give-up cannot both count. The loser of that race uses the stored outcome.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import { objectKeys } from "../contracts/keys.ts";
@@ -14,7 +14,7 @@ const POISON_CRASHES = 3;
 /** A rollout is given up after this many crashes while it runs alone. */
 export const crashLimit = ({ limits }: Pick<RunConfig, "limits">): number => Math.min(POISON_CRASHES, limits.attempts);
 
-/** Gives up the rollouts of open groups that crashed too often, then scores them as lost. */
+/** Gives up on the rollouts of open groups that have crashed their workers too often, and scores them as lost. */
 export function giveUp(config: RunConfig, groups: readonly GroupRecord[]): StoreCommand[] {
   const limit = crashLimit(config);
   return groups

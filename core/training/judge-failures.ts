@@ -13,7 +13,7 @@ const OUTAGE_SECONDS = 600;
 
 export type JudgeDecision =
   | { readonly kind: "ask-again" }
-  /** Only the user can fix it, or the outage lasts. */
+  /** Only the user can fix it, or the outage has lasted too long. */
   | { readonly kind: "halt"; readonly halt: Halt }
   | { readonly kind: "exclude"; readonly reason: string };
 

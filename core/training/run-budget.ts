@@ -140,7 +140,7 @@ export function raisedLimit(
   const refuse = (why: string) => new MgrpoError("config-invalid", `run '${run}' ${why}`);
   if (limit === null) throw refuse(`has no ${setting} to raise: leave the option out`);
   if (raised <= used)
-    throw refuse(`has already spent ${formatLimit(used)} of ${setting} ${formatLimit(limit)}: give a higher limit`);
+    throw refuse(`has already spent ${formatLimit(used)} of ${setting}=${formatLimit(limit)}: give a higher limit`);
   if (raised < limit)
     throw refuse(`already has ${setting} ${formatLimit(limit)}: give a higher limit, or leave the option out`);
   return raised;

@@ -233,7 +233,7 @@ export function validateOutcome(
 ): string | undefined {
   const questionId = step.groups[address.group];
   if (!isSameRollout(outcome.address, address)) return `its outcome belongs to ${JSON.stringify(outcome.address)}`;
-  if (outcome.questionId !== questionId) return `its question is ${outcome.questionId}, planned ${questionId}`;
+  if (outcome.questionId !== questionId) return `its question is ${outcome.questionId}, but ${questionId} was planned`;
   const parts = [
     ...mainTrajectories(outcome).map((trajectory) => ({ agent: main, trajectory })),
     ...invocations.map(({ request, trajectory }) => ({ agent: request.agent, trajectory })),
@@ -241,7 +241,7 @@ export function validateOutcome(
   for (const { agent, trajectory } of parts) {
     if (trajectory.agent !== agent) return `a trajectory of ${agent} names agent ${trajectory.agent}`;
     if (trajectory.version !== step.policy[agent]) {
-      return `${agent} sampled from version ${trajectory.version}, planned ${step.policy[agent]}`;
+      return `${agent} sampled from version ${trajectory.version}, but ${step.policy[agent]} was planned`;
     }
   }
   const stray = invocations.find(({ request }) => !isSameRollout(request.address, address));

@@ -58,9 +58,9 @@ const claimSeconds = (seconds: number) => seconds + GRACE_SECONDS + MARGIN_SECON
 const PROGRAM = "program";
 
 /**
- * Undefined, if there is a judge: another process is asking, the judge failed a moment ago, or the signal is already aborted. A failure is
- * `judge-failed`, retryable, with its cause and a `VerdictFailure` as evidence, or the user's own `rewards-invalid`, or `canceled` by the
- * signal.
+ * Undefined only with a judge: if another process is asking it, if it failed a moment ago, or if the signal is already aborted. Rejects with
+ * `judge-failed`, retryable, with its cause and a `VerdictFailure` as evidence; with `rewards-invalid`, which only the user can fix; or with
+ * `canceled`, if the signal aborts.
  */
 export async function askForVerdict(store: Store, request: VerdictRequest): Promise<Verdict | undefined> {
   if (request.judge === undefined) return askProgram(store, request);
@@ -163,7 +163,7 @@ async function failureOf(
 
 interface Asking {
   ask(reserve: VerdictContext["reserve"]): Promise<Verdict>;
-  /** Of a failed ask, in dollars. One that was cut off may have been paid for: only its judge can say what it cost. */
+  /** The cost in dollars of a failed request. One that was cut off may have been paid for: only its judge can say what it cost. */
   cost(): number | "unknown";
 }
 

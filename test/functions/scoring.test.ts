@@ -160,7 +160,7 @@ test.each([
   [
     "a trajectory of another version",
     { sub: { trajectory: { agent: "searcher", version: 7, tokens: [1], actions: [], logProbs: [] } } },
-    "damaged: searcher sampled from version 7, planned 0",
+    "damaged: searcher sampled from version 7, but 0 was planned",
   ],
   ["another question", { outcome: { questionId: "other" } }, "damaged: its question is other"],
   ["an object that is not an outcome", { outcome: { status: "odd" } }, "damaged: runs/test/outcomes/000000/0/0.json"],

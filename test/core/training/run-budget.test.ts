@@ -107,7 +107,7 @@ test("a raised limit is the new total: a repeat changes nothing, a lower or spen
   refused(1, { hours: 1.5 }).toThrow(
     "run 'test' already has budget.hours 2: give a higher limit, or leave the option out",
   );
-  refused(3, { hours: 2 }).toThrow("run 'test' has already spent 3 of budget.hours 2: give a higher limit");
+  refused(3, { hours: 2 }).toThrow("run 'test' has already spent 3 of budget.hours=2: give a higher limit");
   const amount = fc.double({ min: 0.01, max: 1000, noNaN: true });
   fc.assert(
     fc.property(amount, amount, amount, amount, (hours, usd, moreHours, moreUsd) => {
@@ -135,7 +135,7 @@ test.each<[what: string, budget: RunConfigInput["budget"], message: RegExp]>([
   [
     "dollars without prices",
     { usd: 5 },
-    /budget\.usd needs a price for every worker: add main, searcher, \* \('\*' is for all/,
+    /budget\.usd needs a price for every worker: add main, searcher, \* \('\*' sets the price of all others\)/,
   ],
   ["no price for evaluators", { usd: 5, usdPerWorkerHour: { main: 1, searcher: 1 } }, /worker: add \* \(/],
   ["prices without dollars", { usdPerWorkerHour: { "*": 1 } }, /limits nothing without budget\.usd/],

@@ -269,13 +269,13 @@ test("an outcome of another question, or a trajectory of another agent or versio
   const sub = invocation([0]);
   const outcome = outcomeOf([sub]);
   const { trajectory } = sub;
-  expect(faultIn({ ...outcome, questionId: "q1" }, [sub])).toBe("its question is q1, planned q0");
+  expect(faultIn({ ...outcome, questionId: "q1" }, [sub])).toBe("its question is q1, but q0 was planned");
   const faultOf = (changes: object) => faultIn(outcome, [{ ...sub, trajectory: { ...trajectory, ...changes } }]);
   expect(faultOf({})).toBeUndefined();
   expect(faultOf({ agent: "reader" })).toBe("a trajectory of searcher names agent reader");
-  expect(faultOf({ version: 3 })).toBe("searcher sampled from version 3, planned 0");
+  expect(faultOf({ version: 3 })).toBe("searcher sampled from version 3, but 0 was planned");
   const planner = { ...trajectory, agent: "main", version: 2 };
-  expect(faultIn({ ...outcome, trajectory: planner }, [sub])).toBe("main sampled from version 2, planned 0");
+  expect(faultIn({ ...outcome, trajectory: planner }, [sub])).toBe("main sampled from version 2, but 0 was planned");
 });
 
 test("a group is complete once each of its K rollouts is scored or lost", () => {

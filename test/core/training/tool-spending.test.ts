@@ -53,12 +53,12 @@ test("raised limits replace those that were read, a limit that is not raised sta
 test("raising a limit to what is already spent, or one that the run does not have, is refused", () => {
   const spent = { ...NONE, calls: 3, microUsd: 20_000, maxCalls: 4 };
   expect(() => raiseToolBudget(spent, { toolCalls: 3 })).toThrow(
-    "run 'r' has already spent 3 of tools.budget.run.calls 4",
+    "run 'r' has already spent 3 of tools.budget.run.calls=4",
   );
   expect(() => raiseToolBudget(spent, { toolUsd: 1 })).toThrow("run 'r' has no tools.budget.run.usd to raise");
   // 20,000 micro-dollars are $0.02.
   const inDollars = { ...spent, maxUsd: 0.03 };
   expect(() => raiseToolBudget(inDollars, { toolUsd: 0.02 })).toThrow(
-    "run 'r' has already spent 0.02 of tools.budget.run.usd 0.03",
+    "run 'r' has already spent 0.02 of tools.budget.run.usd=0.03",
   );
 });
