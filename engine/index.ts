@@ -47,11 +47,11 @@ export interface OpenOptions extends Partial<EngineOptions> {
 /**
  * Opens a sampler on a checkpoint. Defaults: one thread, 32 KV-cache slots, the model's own context (at most 4096 tokens).
  * Close it when done. It keeps the weights of `files`, so after a training step open another on `updated(files, await trainer.save())`.
- * Rejects with MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the reason, or `config-invalid` for an
- * option that is unknown or cannot work, such as an unknown policy or a context that is too long for the model, or that the policy or the
- * provider would ignore, as in a run's config (`engineFaults`). With a Tinker server,
- * also with `endpoint-unavailable` or `endpoint-refused`; with the compiled engine, also with `deadline` beyond `limits`, or with
- * `worker-unavailable` if its thread ends.
+ *
+ * Rejects with MgrpoError `checkpoint-damaged` or `engine-unsupported`, with the reason. Rejects with `config-invalid` for an option that is
+ * unknown, that cannot work (an unknown policy, a context that is too long for the model), or that the policy or the provider would ignore, as in
+ * a run's config (`engineFaults`). With a Tinker server, also rejects with `endpoint-unavailable` or `endpoint-refused`; with the compiled engine,
+ * with `deadline` beyond `limits`, or with `worker-unavailable` if its thread ends.
  */
 export async function openSampler(files: CheckpointFiles, options: OpenOptions = {}): Promise<Sampler> {
   return openEngine(options.policy ?? "compiled").openSampler(files, engineOptions(files, options));

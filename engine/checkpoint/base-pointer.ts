@@ -41,8 +41,9 @@ export function readBasePointer(adapter: CheckpointFiles, folder: string): BaseP
 }
 
 /**
- * Rejects with MgrpoError `checkpoint-damaged` if what is read of `baseFiles`, the config and the weights, is not what the adapter's `base.json`
- * names, or if `base.json` is malformed. Further copies of the weights are not compared: other programs may add some to the hub's cache.
+ * Rejects with MgrpoError `checkpoint-damaged` if the config or a weight file that is read from `baseFiles` is missing or is not the one that the
+ * adapter's `base.json` names, or if `base.json` is malformed. Further copies of the weights are not compared: other programs may add some to the
+ * hub's cache.
  * An adapter without `base.json` is not checked. `folder` is where the adapter is, `base` where its base is.
  */
 export async function refuseOtherBase(

@@ -20,8 +20,8 @@ export function withDtype(files: CheckpointFiles, dtype: TorchDtype): Checkpoint
 }
 
 /**
- * If all weights are stored as float32, the config names float32. A trained model's weights are, whatever its base's type: if the config still
- * named that type, the weights would be rounded when loaded. A config that names no type is left alone.
+ * If all weights are stored as float32, the config names float32. A trained model's weights are stored so, whatever its base's type: if the
+ * config still named the base's type, the weights would be rounded when loaded. A config that names no type is left alone.
  */
 export function withStoredDtype(files: CheckpointFiles): CheckpointFiles {
   const { dtype, torch_dtype: named = dtype } = files.has(CONFIG) ? configOf(files) : {};

@@ -70,7 +70,7 @@ function refuseLargeAdapter(length: number, { rank, targets }: LoraConfig): void
   if (4 * length < MAXIMUM_ADAPTER_BYTES - HEADER_ROOM) return;
   throw new MgrpoError(
     "engine-unsupported",
-    `this engine cannot train an adapter of rank ${rank} on ${targets.join(", ")}: its ${length} parameters take more than a file of 2 GiB: lower lora.rank, or name fewer lora.targets`,
+    `this engine cannot train an adapter of rank ${rank} on ${targets.join(", ")}: its ${length} parameters do not fit into a file of 2 GiB: lower lora.rank, or name fewer lora.targets`,
   );
 }
 

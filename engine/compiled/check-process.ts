@@ -23,7 +23,7 @@ const CHECK_SECONDS = 120;
 export function checkInProcess(request: CheckRequest): Promise<CheckOutcome> {
   const child = fork(builtModule("engine/compiled/check-child"), {
     execArgv: [],
-    // Unlike JSON, it has Infinity.
+    // Unlike JSON, this serialization preserves Infinity, which a reply may contain.
     serialization: "advanced",
     // The runtime names missing libraries on standard error.
     stdio: ["ignore", "ignore", "inherit", "ipc"],

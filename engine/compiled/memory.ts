@@ -22,8 +22,8 @@ export interface MemoryPlan {
   /** Node.js, TensorFlow.js and the runtime, with one thread for sampling and one for training. */
   readonly program: number;
   /**
-   * Of a base that is memory-mapped under an adapter: its pages, the file of its quantized layers, and two float32 copies of the largest matrix
-   * that is not stored as float32. Of any other model: in each lane, one array for each trainer and each sampler.
+   * For a base that is memory-mapped under an adapter: its pages, the file of its quantized layers, and two float32 copies of the largest matrix
+   * that is not stored as float32. For any other model: in each lane, one array for each trainer and each sampler.
    */
   readonly weights: number;
   /** The packed copy of a mapped base in each lane of the sampler, shared by all versions: float32, or codes; 0 unless `weightPacking` is on. */

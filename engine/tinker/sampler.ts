@@ -226,7 +226,7 @@ function foreignStop(
 
 function checkTemperature({ sampling: { temperature } }: SampleRequest): void {
   if (temperature === 0 || temperature === 1) return;
-  // Of an app's request: a run's own temperature is checked with its config.
+  // Only an app's request can have another temperature: a run's own is checked with its config.
   throw new MgrpoError(
     "request-refused",
     `temperature is ${temperature}, but a Tinker server reports log-probs at 1: set it to 1, or to 0 for greedy evaluation`,

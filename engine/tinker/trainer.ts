@@ -258,7 +258,7 @@ function adamParams(config: StepOptimizer, scale: number, clips: boolean, baseUr
   if (maxGradientNorm !== null && !clips) {
     throw new MgrpoError(
       "config-invalid",
-      `optimizer.maxGradientNorm is ${maxGradientNorm}, but ${baseUrl} does not clip gradients: set it to null, and the learning rate with that in mind`,
+      `optimizer.maxGradientNorm is ${maxGradientNorm}, but ${baseUrl} does not clip gradients: set it to null, and choose a learning rate that needs no clipping`,
     );
   }
   return {

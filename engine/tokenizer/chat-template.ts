@@ -121,7 +121,7 @@ function parsed(source: string, file: string, milliseconds: number): Template {
   const template = parsedAsJinja(source, file, milliseconds);
   visitLoopControls(template.parsed.body, (tag) => {
     const fault = `chat_template has {% ${tag} %} after text of the same iteration, which @huggingface/jinja drops`;
-    throw damaged(file, `${fault}: replace the tag by an {% if %} around what follows it`);
+    throw damaged(file, `${fault}: replace the tag with an {% if %} around what follows it`);
   });
   return template;
 }

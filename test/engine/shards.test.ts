@@ -159,7 +159,7 @@ test("an adapter too large for its one file is refused before it is made or read
   const refused = {
     code: "engine-unsupported",
     message:
-      "this engine cannot train an adapter of rank 32768 on q_proj: its 536870912 parameters take more than a file of 2 GiB: lower lora.rank, or name fewer lora.targets",
+      "this engine cannot train an adapter of rank 32768 on q_proj: its 536870912 parameters do not fit into a file of 2 GiB: lower lora.rank, or name fewer lora.targets",
   };
   const base = new Map([["config.json", new TextEncoder().encode(writeModelConfig(wide, OPTIONS.contextTokens))]]);
   expect(() => withLora(base, "models/wide", [1], lora)).toThrow(expect.objectContaining(refused));

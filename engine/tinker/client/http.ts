@@ -45,7 +45,7 @@ export interface RequestAttempt {
 
 const KEY_HEADER = "x-api-key";
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-/** Whatever pause the server asks for. */
+/** The longest pause before a retry, even if the server asks for a longer one. */
 const MAXIMUM_RETRY_AFTER_SECONDS = 60;
 /** Measured after decompression. V8 has no longer strings, so a larger response could not be parsed. */
 const MAX_RESPONSE_BYTES = 2 ** 29;
