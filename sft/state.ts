@@ -60,7 +60,7 @@ export async function openTrainingState(
   if (found.length > 0) {
     throw new MgrpoError(
       "config-invalid",
-      `${folder} has the state of training with other settings (${found.slice(0, 3).join("; ")}): give the same options, another --to, or delete that folder`,
+      `${folder} has the state of training with other settings (${found.slice(0, 3).join("; ")}): give the same options or another --to, or delete that folder`,
     );
   }
   return {

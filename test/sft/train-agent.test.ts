@@ -129,7 +129,7 @@ test("training begun with one engine is not resumed with another", async () => {
   const begun = training("other engine", ADAPTER);
   await expect(trainAgent({ ...begun, engine: killedAt("forwardBackward", 3) })).rejects.toThrow("killed");
   await expect(trainAgent({ ...begun, policy: "compiled", engine: openEngine("compiled") })).rejects.toThrow(
-    'policy: "eager" (stored), "compiled" (requested)): give the same options, another --to, or delete that folder',
+    'policy: "eager" (stored), "compiled" (requested)): give the same options or another --to, or delete that folder',
   );
 });
 
