@@ -76,7 +76,7 @@ model_folder, lora, optimizer = sys.argv[2], work["lora"], work["optimizer"]
 tokenizer = AutoTokenizer.from_pretrained(model_folder, padding_side="left")
 for prompt in work["prompts"]:
     if tokenizer(prompt["text"])["input_ids"] != prompt["tokens"]:
-        sys.exit(f"the tokenizer of {model_folder} splits a prompt into other tokens than work.json has: use SmolLM2's")
+        sys.exit(f"the tokenizer of {model_folder} splits a prompt into tokens that differ from those in work.json: use SmolLM2's")
 # Removed when the process exits.
 output = tempfile.TemporaryDirectory(prefix="mgrpo-bench-peers-")
 config = GRPOConfig(

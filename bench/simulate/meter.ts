@@ -138,5 +138,5 @@ function countWrite(sizes: Map<string, SizeStatistics>, kind: string, bytes: num
   sizes.set(kind, size);
 }
 
-/** The folder in a key: `outcomes` for `runs/<run>/outcomes/000003/1/2.json`. Of a file directly in the run's folder, its name without `.json`. */
+/** The folder in a key: `outcomes` for `runs/<run>/outcomes/000003/1/2.json`. For a file directly in the run's folder, its name without `.json`. */
 const kindOf = (key: string) => key.split("/")[2]?.replace(/\.json$/, "") ?? "";

@@ -14,7 +14,7 @@ import { MgrpoError } from "../../../core/errors.ts";
 
 export interface BucketUse {
   readonly operation: "PutObject" | "GetObject" | "HeadObject" | "DeleteObjects";
-  /** Of DeleteObjects, its first key. */
+  /** For DeleteObjects, the first of its keys. */
   readonly key: string;
   /** Size of the body sent or received. */
   readonly bytes: number;

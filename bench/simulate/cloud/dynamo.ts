@@ -11,7 +11,7 @@ import { applyUpdate, conditionHolds, type ItemAttributes, validationException }
 export interface TableUse {
   readonly operation: "GetItem" | "BatchGetItem" | "PutItem" | "UpdateItem" | "DeleteItem" | "Query";
   readonly pk: string;
-  /** The kind of item: `RUN`, `STEP` and so on; of a query: `STEP*` and so on, or `all*` without a prefix. */
+  /** The kind of item: `RUN`, `STEP` and so on; for a query, `STEP*` and so on, or `all*` without a prefix. */
   readonly kind: string;
   readonly readUnits: number;
   readonly writeUnits: number;

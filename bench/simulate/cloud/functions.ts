@@ -54,8 +54,8 @@ function deliver({ meter, random }: Cloud, rules: readonly EventRule[], key: str
 
 function startSchedule(lambda: Lambda): void {
   const tick = () => void lambda.call("tick", { "detail-type": "Scheduled Event" });
-  // The first scheduled tick comes after half an interval. That is the worst case: in the middle of a step of about a minute, the most is in
-  // flight, so a tick reads longest.
+  // The first scheduled tick comes after half an interval. That is the worst case: in the middle of a step of about a minute, the most
+  // work is in flight, so a tick has the most to read.
   setTimeout(() => {
     tick();
     setInterval(tick, SCHEDULE.seconds * 1000);

@@ -64,7 +64,7 @@ export class EventQueue {
     if (this.#inFlight === 0) this.#pollLater();
   }
 
-  /** For when other calls use all of the account's concurrency: this queue has no batch in flight whose end would poll again. */
+  /** Needed while other calls use up the account's concurrency: no batch of this queue is in flight, so none ends and polls again. */
   #pollLater(): void {
     if (this.#willPoll) return;
     this.#willPoll = true;

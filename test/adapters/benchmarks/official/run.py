@@ -1,4 +1,4 @@
-"""Runs the benchmarks' official code on the cases that write-cases.ts has written, and prints expected.json: README.md.
+"""Runs the benchmarks' official code on the cases that write-cases.ts has written, and prints expected.json (see README.md).
 
     python run.py <folder of cases> <gaia scorer.py> <checkout of xbench-evals> <WebWalker's evaluate.py> > expected.json
 

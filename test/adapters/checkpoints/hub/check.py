@@ -1,5 +1,5 @@
-"""Hugging Face's own library on a cache that mgrpo shares (check.ts). Prints, as JSON, where each file is, after it
-has downloaded those that the cache lacks, and the models and warnings that it reports on the cache.
+"""Runs Hugging Face's own library on a cache that mgrpo also uses (check.ts). The library downloads the files that the cache lacks. Prints, as
+JSON, where each file is, and which models and warnings the library reports for the cache.
 
     python check.py <repository> <revision> <file>...
 """
