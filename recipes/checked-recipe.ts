@@ -63,7 +63,7 @@ function refuseWrongStudies(studies: readonly CaseStudy[], file: string): void {
   const names = new Set<string>();
   for (const [i, { name, expected, checks }] of studies.entries()) {
     if (typeof name !== "string" || typeof expected !== "string" || typeof checks !== "function")
-      throw invalid(file, `'caseStudies[${i}]' needs 'name' and 'expected', as texts, and a function 'checks'`);
+      throw invalid(file, `'caseStudies[${i}]' needs the strings 'name' and 'expected', and a function 'checks'`);
     if (names.has(name)) throw invalid(file, `two case studies have the name '${name}': give each its own`);
     names.add(name);
   }

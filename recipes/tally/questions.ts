@@ -1,6 +1,6 @@
 /**
- * @file The questions: the total of one field over the n people of a house, who take one invocation of the searcher together, or one each.
- * With n = 0, the question itself gives the numbers. Held-out questions are about villages that no training question is about.
+ * @file The questions: the total of one field over the n people of a house, for which a rollout invokes the searcher once, for all of them, or
+ * n times. With n = 0, the question itself gives the numbers. Held-out questions are about villages that no training question is about.
  */
 import * as z from "zod";
 import type { Question, QuestionSet } from "../../core/contracts/question.ts";

@@ -26,7 +26,7 @@ test.each([
   [`{ ${NAMED}, caseStudies: {} }`, "'caseStudies' is not an array"],
   [
     `{ ${NAMED}, caseStudies: [{ name: 'care', checks() {} }] }`,
-    "'caseStudies[0]' needs 'name' and 'expected', as texts",
+    "'caseStudies[0]' needs the strings 'name' and 'expected'",
   ],
   [`{ ${NAMED}, caseStudies: [${CARE}, ${CARE}] }`, "two case studies have the name 'care': give each its own"],
   [`{ ${NAMED}, baseModels: {} }`, "'baseModels' is not an array"],
