@@ -20,7 +20,7 @@ const RESULTS = "results";
 const SEEDS = [1, 3, 5, 10];
 const QUESTIONS = [64, 96, 320, 336];
 
-/** The parts of a comparison's files that are read. Files of older releases differ only elsewhere. */
+/** The parts of a comparison's files that are read. They are the same in files of older releases. */
 const Summary = z.object({
   arms: z.array(z.object({ label: z.string(), runs: z.array(z.object({ run: z.string() })) })),
 });

@@ -1,7 +1,7 @@
 /**
  * @file sign-test: two teams of the recipe gazetteer on the same held-out questions. Reads two files, each either answers (`submission-run<n>.jsonl` of
- * `mgrpo eval --suite`) or a run's `held-out.json`, of which the trained team's `test` counts. Prints how many questions each answers, how many it
- * alone answers, and the two-sided p-value.
+ * `mgrpo eval --suite`) or a run's `held-out.json`, of which the trained team's `test` counts. Prints how many questions each answers correctly,
+ * how many it alone answers correctly, and the two-sided p-value.
  *
  *     node dist/bench/sign-test.js results/gazetteer-confirmation/mgrpo.jsonl results/gazetteer-confirmation/main-only.jsonl      # after `node build.mjs`
  */
@@ -25,7 +25,7 @@ const RecordedScores = z.array(
 /** The held-out questions do not depend on the seed. */
 const questions = new Map(questionSet(1).heldOut.map((question) => [question.id, question]));
 
-/** By question, whether the team answers it. */
+/** By question, whether the team answers it correctly. */
 async function readCorrect(path: string): Promise<Map<string, boolean>> {
   const text = readFileSync(path, "utf8");
   if (path.endsWith(".jsonl")) return scored(text.trim().split("\n"), path);
