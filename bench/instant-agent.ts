@@ -39,7 +39,7 @@ export function openInstantAgent(turns: number) {
   return { agent, config, tokenizer, sampler };
 }
 
-/** Every sample is the same tokens, returned instantly, so that only the code around the policy is measured. */
+/** Every sample has the same tokens and is returned instantly, so that only the code around the policy is measured. */
 function instantSampler({ encodeText, endOfTurn }: Tokenizer): Sampler {
   const content = encodeText("country with borders Cuba, currency Qatari riyal and more").slice(0, REPLY_TOKENS - 1);
   const tokens = [...content, endOfTurn];

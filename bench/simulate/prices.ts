@@ -1,6 +1,6 @@
 /**
  * @file List prices for us-east-1 in US dollars, without free tier, volume tiers, tax or discounts, collected in November 2026 from
- * documentation and articles (`source`, with its date if known). That of point-in-time recovery is from memory. None is from an invoice:
+ * documentation and articles (`source`, with its date if known). The price of point-in-time recovery is from memory. None is from an invoice:
  * check them against `page`.
  */
 

@@ -1,7 +1,7 @@
 /**
  * @file Builds the tokenizer of a base model from its demonstrations, as `tokenizer.json` and `tokenizer_config.json` that Hugging Face's
  * libraries read. Two kinds: byte pairs, with the most frequent words whole, and unigram. Both split text by one pattern, which
- * attaches spaces to lower-case words and punctuation, so that a name is the same tokens after them as at the start of a line. Both
+ * attaches spaces to lower-case words and punctuation, so that a name has the same tokens after them as at the start of a line. Both
  * write the opening of a tool call, which never varies, as one added token.
  */
 import type { Demonstration } from "../../core/recipe.ts";
