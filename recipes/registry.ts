@@ -36,7 +36,7 @@ export async function openNamedRecipe(nameOrPath: string): Promise<Recipe> {
   if (hidden === undefined) return openRecipe(nameOrPath);
   throw new MgrpoError(
     "config-invalid",
-    `recipe '${nameOrPath}' is one that comes with mgrpo, but there is also ${hidden}: write ./${nameOrPath} to use yours, or rename its folder to use the one of mgrpo`,
+    `recipe '${nameOrPath}' comes with mgrpo, but there is also ${hidden}: write ./${nameOrPath} to use yours, or rename its folder to use mgrpo's`,
   );
 }
 

@@ -86,7 +86,7 @@ export function readAdapter(files: CheckpointFiles, config: ModelConfig): Adapte
   return { lora, layout, weights };
 }
 
-/** The error for a tensor that the layout lacks. If the adapter's config lists its target, this base has fewer layers than the adapter's own. */
+/** The error for a tensor that the layout lacks. If the adapter's config lists its target, the adapter is for a base with more layers. */
 function extraTensor(name: string, { targets }: LoraConfig): MgrpoError {
   const target = LoraTarget.options.find((one) => new RegExp(`\\.${one}\\.lora_[AB]\\.weight$`).test(name));
   if (target === undefined) {

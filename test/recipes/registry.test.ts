@@ -75,7 +75,7 @@ test("a name that a recipe of this repository and a user's folder share is refus
   onTestFinished(() => void vi.restoreAllMocks());
   await expect(openNamedRecipe("atlas")).rejects.toMatchObject({
     code: "config-invalid",
-    message: `recipe 'atlas' is one that comes with mgrpo, but there is also ${join(own, "recipe.mjs")}: write ./atlas to use yours, or rename its folder to use the one of mgrpo`,
+    message: `recipe 'atlas' comes with mgrpo, but there is also ${join(own, "recipe.mjs")}: write ./atlas to use yours, or rename its folder to use mgrpo's`,
   });
   expect((await openNamedRecipe("./atlas")).name).toBe("mine");
   expect((await openNamedRecipe("tally")).name).toBe("tally");
