@@ -25,7 +25,7 @@ test("a recipe's name in the team file that is also that of a folder with a reci
   onTestFinished(() => void vi.restoreAllMocks());
   const watching = watch("inbox", { team: file, every: 1, results: join(folder, "watched") });
   await expect(watching).rejects.toThrow(
-    /^recipe 'atlas' is one that comes with mgrpo, but there is also .*: write \.\/atlas for yours/,
+    /^recipe 'atlas' comes with mgrpo, but there is also .*: write \.\/atlas to use yours/,
   );
 });
 
