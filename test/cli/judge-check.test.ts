@@ -200,7 +200,7 @@ test("a folder of the user's with the name of the default recipe is in the way o
   onTestFinished(() => void vi.restoreAllMocks());
   const args = argumentsOf(JSON.stringify(LABELS[0]), []);
   expect(await printedJson(...args)).toMatchObject([{ kind: "agreement", n: 1 }]);
-  await expect(printedJson(...args, "--recipe", "atlas")).rejects.toThrow(/write \.\/atlas for yours/);
+  await expect(printedJson(...args, "--recipe", "atlas")).rejects.toThrow(/write \.\/atlas to use yours/);
 });
 
 test("a judge is not asked with a file of criteria that is empty", async () => {
