@@ -1,4 +1,4 @@
-/** @file Ways to end a wait: after some time, after some time from an event on, or when a signal aborts. */
+/** @file Ways to end a wait: after some time, after some time counted from an event, or when a signal aborts. */
 import { MgrpoError } from "../core/errors.ts";
 
 /** The longest wait of a Node.js timer, in milliseconds; a longer one fires at once. */

@@ -1,6 +1,6 @@
 /**
  * @file A store that waits out outages. Every call is safe to repeat (core/training/writes.ts); at worst, a repeated payment counts twice, and
- * its sum is too high, never too low (numbered-payments.ts, api-spending.ts). So a call that fails with a retryable `store-unreachable` is
+ * the sum is too high, never too low (numbered-payments.ts, api-spending.ts). So a call that fails with a retryable `store-unreachable` is
  * retried until `retrySeconds` have passed; then the error is thrown. Any other error (expired credentials, a missing table, a full disk) is
  * thrown at once.
  */

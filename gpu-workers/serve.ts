@@ -62,7 +62,7 @@ async function serveIncarnations(worker: WorkerProcess, stop: AbortSignal): Prom
 /** Never rejects: the error that ended the worker says more than an error while closing it. */
 async function closeInTime(worker: WorkerProcess): Promise<void> {
   const closing = closeWorkerProcess(worker).catch((error: unknown) =>
-    worker.parts.run.log.warn("the worker is not closed", { error: String(error) }),
+    worker.parts.run.log.warn("the worker could not be closed", { error: String(error) }),
   );
   await within(closing, CLOSE_SECONDS);
 }
@@ -101,8 +101,8 @@ async function serveIncarnation(worker: WorkerProcess, stop: AbortSignal): Promi
 }
 
 /**
- * Evaluates, if that is its role. Resolves when an evaluator of a fleet has no job due; otherwise to the ended run, or never for a supervised
- * worker, which another process stops.
+ * Evaluates first, if the worker has that role. Then resolves to the run once it has ended; never for a supervised worker, which another process
+ * stops. For an evaluator of a fleet, resolves to undefined as soon as the run is halted or no job is due.
  */
 async function untilOver(
   worker: WorkerProcess,

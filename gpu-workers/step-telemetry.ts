@@ -51,7 +51,9 @@ export async function writeTelemetry(
     for (const record of taken.splice(0)) {
       await store.objects
         .commit(objectKeys.stepTelemetry(name, record.step, worker), recordBytes(record))
-        .catch((error: unknown) => log.warn("telemetry is not stored", { step: record.step, error: String(error) }));
+        .catch((error: unknown) =>
+          log.warn("telemetry could not be stored", { step: record.step, error: String(error) }),
+        );
     }
   };
   try {

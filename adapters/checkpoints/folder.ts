@@ -20,7 +20,7 @@ export function openFolderSource(folder: string, largeBytes = LARGE_FILE_BYTES):
         throw new MgrpoError("not-found", `${folder}: ${fault}: ${remedy}`, { cause });
       });
       const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-      // A folder that has disappeared since, or cannot be read, counts as empty.
+      // A folder that has disappeared since it was listed, or cannot be read, counts as empty.
       const files = (name: string) => filesOf(join(folder, name)).catch(() => new Map<string, FileState>());
       return new Map(await Promise.all(names.map(async (name) => [name, await files(name)] as const)));
     },

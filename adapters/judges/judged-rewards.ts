@@ -46,7 +46,7 @@ function correctnessInput({ prompt, answer: reference }: Question, answer: strin
   return { question: prompt, reference, answer: answer ?? "" };
 }
 
-/** A match that leaves nothing to judge. */
+/** Whether the answer is the reference, apart from surrounding space: then there is nothing to judge. */
 export const isExactMatch = (answer: string | null, reference: string): boolean => answer?.trim() === reference.trim();
 
 /** For servers that refuse the text of a page or a tool: an agent's work can be judged without it. */

@@ -128,7 +128,10 @@ const CUT = /^(model_context_window_exceeded|max_tokens)$/i;
 /** GLM's finish reason for what its content filter withholds. */
 const SENSITIVE = "sensitive";
 
-/** Without the key, if the server repeats it. A filtered answer is a failure. So is one without usage: it cannot be checked against a limit. */
+/**
+ * The answer, without the key if the server repeats it. A filtered answer is a failure. So is one without usage: it cannot be checked against
+ * a limit.
+ */
 function answerOf(
   { name, redact }: Endpoint,
   { content, finishReason, response }: LanguageModelV3GenerateResult,

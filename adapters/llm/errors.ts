@@ -105,7 +105,7 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
   const response = errorResponseOf(error);
   const reason = quote(redact(response.message));
   if (response.status === undefined) {
-    return unavailable(`${name} does not answer (${reason}): check that the server runs, and its URL`);
+    return unavailable(`${name} does not answer (${reason}): check that the server is running, and check its URL`);
   }
   return failureOf(
     response,
@@ -216,7 +216,7 @@ function failureOf(
 const answerFaultOf = (response: ErrorResponse): AnswerFault | undefined =>
   response.status === 400 ? withheldFault(response) : undefined;
 
-/** Whatever the status is. */
+/** Like `answerFaultOf`, but for any status. */
 function withheldFault({ message, code = "" }: ErrorResponse): AnswerFault | undefined {
   if (UNFINISHED.test(message)) return "unfinished";
   return MALFORMED.test(`${code} ${message}`) ? "malformed" : undefined;

@@ -19,7 +19,7 @@ export async function requireServer(spec: LanguageModelSpec): Promise<void> {
     await response.body?.cancel();
   } catch (error) {
     if (signal.aborted) return;
-    const message = `model '${spec.model}' at ${spec.baseUrl} does not answer (${innermostMessage(error)}): check that the server runs, and its URL`;
+    const message = `model '${spec.model}' at ${spec.baseUrl} does not answer (${innermostMessage(error)}): check that the server is running, and check its URL`;
     throw new MgrpoError("endpoint-unavailable", message, { retryable: true });
   }
 }

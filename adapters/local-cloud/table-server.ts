@@ -36,7 +36,7 @@ export interface TableServer {
   readonly server: Server;
   /** A call by this process, without HTTP or a signature. Rejects as the SDK does, with an error whose name is the API's error code. */
   call(operation: string, input: object): Promise<JsonBody>;
-  /** Of all callers since the cloud started. One that fails in the database counts as 1 unit; one refused earlier is not counted. */
+  /** The writes of all callers since the start. A write that fails in the database counts as 1 unit; one refused earlier is not counted. */
   writes(): StoreWrites;
   /** To be called after the server has stopped. */
   close(): Promise<void>;

@@ -1,5 +1,5 @@
 /**
- * @file The form of what mgrpo requires of a store: one sentence and one check per requirement. The checks are in this folder's other files.
+ * @file How mgrpo states what it requires of a store: one sentence and one check per requirement. The checks are in this folder's other files.
  * `mgrpo cloud check` runs them on the endpoints of the environment, and the contract suites in test/contracts on every adapter.
  */
 import type { TableKey } from "../../core/contracts/keys.ts";

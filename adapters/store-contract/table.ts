@@ -53,7 +53,7 @@ export const tableChecks: readonly ContractCheck<Table>[] = [
     },
   },
   {
-    name: "several items come back in the requested order, even more than a batch holds",
+    name: "several items come back in the requested order, even if a batch cannot hold them all",
     async verify(table, keys) {
       const each = Array.from({ length: BEYOND_A_BATCH }, (_, i) => insertNew(table, keys, { i }));
       const inOrder = await Promise.all(each);

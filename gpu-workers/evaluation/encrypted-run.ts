@@ -40,7 +40,7 @@ function redactFault(fault: Error, redact: (text: string) => string): void {
 
 /**
  * A run's log for lines from outside `withEncryption`, such as those about stray rejections: none quotes a question of an encrypted suite.
- * The first line reads all of these questions.
+ * Logging the first line reads all of these questions.
  */
 export function logWithoutQuestions(run: Pick<RunContext, "config" | "suiteQuestions" | "log">): Log {
   let redactors: ((text: string) => string)[] | undefined;

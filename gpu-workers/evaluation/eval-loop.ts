@@ -122,7 +122,7 @@ async function leaseAndEvaluate(role: EvalRole, job: JobRecord, signal: AbortSig
     const hasCrashed = until.aborted ? membership.end !== undefined : isCrash(error);
     const inFlightAtCrash = hasCrashed ? inFlight.names : [];
     const release = releaseJob(leased, membership.id, suspectsAfter(leased.suspects, inFlightAtCrash, limit));
-    // Otherwise another worker leases the job once this one is declared dead.
+    // If this write fails, another worker leases the job once this one is declared dead.
     await table
       .update(release)
       .catch((cause) => run.log.warn("job not released", { job: job.job, error: String(cause) }));

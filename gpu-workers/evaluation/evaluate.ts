@@ -211,7 +211,7 @@ async function readOutcome({ store }: RunContext, key: string): Promise<Outcome 
 
 /**
  * The verdict, or `lost` when the judge refuses the text or gives no usable verdict: a failure of the judge never counts as a wrong answer.
- * Rejects with a refusal (`refusalOf`) when the judge's server refuses every request, its outage lasts, or the recipe's rewards are at fault:
+ * Rejects with a refusal (`refusalOf`) when the judge's server refuses every request, its outage persists, or the recipe's rewards are at fault:
  * only the user can fix these. Rejects with `config-invalid` if the judge failed because of the config, and with `canceled` when the signal
  * aborts.
  */

@@ -3,13 +3,13 @@
  *
  *     suspect ──alone, before the others──> scored        a crash counts against it (core/training/evaluation-suspects.ts)
  *        '──crashed too often──> given up
- *     other   ──beside others──> scored                   a crash makes what was in flight suspects
+ *     other   ──beside others──> scored                   a crash makes suspects of what was in flight
  */
 import { withAnySignal } from "../../core/any-signal.ts";
 import { nameInJob } from "../../core/training/evaluation-suspects.ts";
 import { inParallel } from "../parallel.ts";
 
-/** Names of the rollouts in flight. One that fails stays in flight, and so does what its failure cancels. */
+/** Names of the rollouts in flight. A rollout that fails stays listed, and so do those that its failure cancels. */
 export class RolloutsInFlight {
   readonly #record: ((names: readonly string[]) => Promise<void>) | undefined;
   readonly #names = new Set<string>();

@@ -17,7 +17,7 @@ import type { OpenAttempts } from "./attempts.ts";
 
 /** Runs an app on one question. */
 export interface AppRunner {
-  /** Whether the app counts `AppCall.seconds` itself, from the call on. Such an app is called once the attempt's time limit starts. */
+  /** Whether the app itself counts `AppCall.seconds`, starting at the call. Such an app is called once the attempt's time limit starts. */
   readonly isTimed?: boolean;
   /** What it returns, unchecked. */
   run(call: AppCall, signal: AbortSignal): Promise<unknown>;
@@ -86,7 +86,7 @@ async function resultOf(
   const result = parse(
     AppResult,
     withoutUndefined(returned),
-    `what the app returned on question '${id}'`,
+    `what the app returned for question '${id}'`,
     "app-failed",
   );
   const { reward, rewards } = "failed" in result ? {} : result;

@@ -53,7 +53,7 @@ interface PendingInvocation {
   readonly opened: Promise<unknown>;
   attempts: number;
   deaths: number;
-  /** Why the last attempt at a worker failed; if there was none, that no worker is available. Absent: no attempt has failed. */
+  /** Why the last attempt at a worker failed, or, before the first such attempt, that no worker is available. Absent: nothing has failed. */
   failure?: string;
   secondsLeft: number;
 }

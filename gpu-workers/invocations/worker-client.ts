@@ -127,7 +127,7 @@ export class WorkerClient {
     const request: WorkerRequest = { path, method: "DELETE", signal };
     this.#signed(request)
       .then((signed) => this.#send(worker, request, signed))
-      .catch((error: unknown) => this.#log.info("canceled work may still run", { path, error: String(error) }));
+      .catch((error: unknown) => this.#log.info("canceled work may still be running", { path, error: String(error) }));
   }
 
   /**

@@ -1,6 +1,6 @@
 /**
- * @file The watchdog's thread: looks every second whether the main thread's timers run, and kills the process once `maxSilentLooks` looks in a
- * row find that they do not. Looks are counted instead of time: there are none while the process is stopped or the machine sleeps.
+ * @file The watchdog's thread: every second, it looks for a new beat of the main thread's timer, and it kills the process once `maxSilentLooks`
+ * looks in a row have found none. Looks are counted instead of time: there are none while the process is stopped or the machine sleeps.
  */
 import { writeSync } from "node:fs";
 import { workerData } from "node:worker_threads";

@@ -127,7 +127,7 @@ function converseWith(
   });
 }
 
-/** Part of the names of the conversation's random streams, unless `draws` is `tokens`: other words or numbers would draw other samples. */
+/** Part of the names of the conversation's random streams, unless `draws` is `tokens`: changing a word or number here changes the samples. */
 function placeOf(path: CallPath): string | number {
   const [first, ...deeper] = path;
   if (first === undefined) return "asked";

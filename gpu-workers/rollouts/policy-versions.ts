@@ -153,7 +153,7 @@ class EnginePolicy implements PolicyVersions {
     }
   }
 
-  /** Closes the unused ones among all but the `kept` most recently requested versions. */
+  /** Closes each version that no lease uses and that is not among the `kept` most recently requested. */
   #closeOld(kept: number): void {
     const old = [...this.#versions].slice(0, Math.max(0, this.#versions.size - kept));
     for (const [version, entry] of old.filter(([, { users }]) => users === 0)) {

@@ -1,6 +1,6 @@
 /**
- * @file The main agent's rollouts: as many in flight as there is room for. Each rollout ends in one committed outcome, by whichever worker. A
- * worker samples several open steps at once; an earlier step claims first.
+ * @file The main agent's rollouts: as many in flight as there is room for. Each rollout ends in one committed outcome, whichever worker
+ * runs it. A worker samples several open steps at once; an earlier step claims first.
  *
  *     steps to sample ──> a round of claiming for each ──> attempts start ──> pause ──> next round … until a step is no longer open
  *                           claiming.ts                     attempts.ts       pacing.ts

@@ -92,7 +92,7 @@ function requireScored(
   throw new MgrpoError("record-damaged", message);
 }
 
-/** A trajectory, or the branches that weigh together as one. */
+/** A trajectory, or the branches that together have the weight of one. */
 async function loadBranches(
   run: RunContext,
   { step, policy }: StepRecord,

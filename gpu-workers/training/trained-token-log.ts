@@ -36,7 +36,7 @@ export class TrainedTokenLog {
     try {
       await store.objects.commit(objectKeys.trainedTokens(name, step, agent), trainedTokensFile(trajectories));
     } catch (error) {
-      log.warn("the trainer's log-probs are not stored", { agent, step, error: String(error) });
+      log.warn("the trainer's log-probs could not be stored", { agent, step, error: String(error) });
     }
   }
 }

@@ -102,7 +102,7 @@ test("a model server that does not run is reported once before the run, but one 
     `judge.model=openai:${stopped}#judge`,
   );
   const fault = new RegExp(
-    `^model '.*' at ${stopped} does not answer \\(.*ECONNREFUSED.*\\): check that the server runs, and its URL$`,
+    `^model '.*' at ${stopped} does not answer \\(.*ECONNREFUSED.*\\): check that the server is running, and check its URL$`,
   );
   const found = async (workers: Site["workers"]) => {
     const { findings } = await preflight(config, { ...site, workers });

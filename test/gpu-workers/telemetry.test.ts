@@ -93,6 +93,6 @@ test("if the store refuses telemetry, the run warns and ends with the same recor
   });
   const [stored, lost] = [await trainOneStep(), await trainOneStep(wrap)];
   expect(await recordsOf(lost.store, lost.config)).toEqual(await recordsOf(stored.store, stored.config));
-  expect(lost.lines.join("\n")).toContain("telemetry is not stored");
-  expect(lost.lines.join("\n")).toContain("the trainer's log-probs are not stored");
+  expect(lost.lines.join("\n")).toContain("telemetry could not be stored");
+  expect(lost.lines.join("\n")).toContain("the trainer's log-probs could not be stored");
 });

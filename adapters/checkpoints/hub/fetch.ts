@@ -8,7 +8,7 @@ const INVALID_TOKEN = /invalid credentials/i;
 /** Three times as long as Hugging Face's Python library waits. */
 const SILENCE_SECONDS = 30;
 
-/** A fetch for one repository, which fails after a silence of the hub. A file that a repository lacks is left to the caller. */
+/** A fetch for one repository, which fails if the hub falls silent. A file that the repository lacks is left to the caller. */
 export function hubFetch({ url }: HubSettings, repository: string): typeof fetch {
   return async (input, init) => {
     const response = await endingSilence(input, init).catch((cause: unknown) => {
@@ -23,7 +23,7 @@ export function hubFetch({ url }: HubSettings, repository: string): typeof fetch
   };
 }
 
-/** `fetch`, but it fails once nothing has arrived for so long: neither the response's headers nor more of its body. */
+/** Like `fetch`, but fails once nothing has arrived for SILENCE_SECONDS: neither the response's headers nor more of its body. */
 const endingSilence: typeof fetch = async (input, init) => {
   const silence = new AbortController();
   const abort = () => silence.abort(new Error(`nothing arrived for ${SILENCE_SECONDS} s`));

@@ -39,8 +39,8 @@ const NOT_CHECKSUMS = new Set([`${PREFIX}mode`, `${PREFIX}algorithm`, `${PREFIX}
 export interface BodyVerifier {
   update(bytes: Uint8Array): void;
   /**
-   * Throws unless every digest matches that the headers declare or, in x-amz-trailer, announce as a trailer. Returns the
-   * ETag, and the x-amz-checksum-* digests by algorithm.
+   * Throws unless the body matches every digest that the headers declare or that x-amz-trailer announces. Returns the ETag,
+   * and the x-amz-checksum-* digests by algorithm.
    */
   finish(trailers: ReadonlyMap<string, string>): { etag: string; checksums: Record<string, string> };
 }

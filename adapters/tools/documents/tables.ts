@@ -18,7 +18,7 @@ interface HtmlTable extends Element {
 
 /** A table of a single row or column that has one of these arranges parts of a page. */
 const HEADINGS = "h1, h2, h3, h4, h5, h6";
-/** A longer value is in the first of the rows that its cell spans alone. In characters. */
+/** In characters. A longer value is not repeated: only the first of the rows that its cell spans shows it. */
 const MAX_REPEATED = 200;
 /** As in browsers. */
 const MAX_COLUMN_SPAN = 1000;
@@ -75,7 +75,10 @@ const rowOf = (row: Element): Row => ({
 const isHead = ({ section, cells }: Row): boolean =>
   section?.nodeName === "THEAD" || cells.every(({ nodeName }) => nodeName === "TH");
 
-/** Adds the values of row i's cells: a short one that spans rows, to each of them in its section; one that spans columns, to the first. */
+/**
+ * Adds the values of row i's cells. A cell's value goes into every row that it spans within its section, or into row i alone if it is long;
+ * and into the first of the columns that it spans.
+ */
 function addValues(rows: readonly Row[], i: number, contentOf: (cell: Element) => string): void {
   const { section, cells = [], values = [] } = rows[i] ?? {};
   let column = 0;
@@ -94,7 +97,7 @@ function addValues(rows: readonly Row[], i: number, contentOf: (cell: Element) =
   }
 }
 
-/** 0 rows are all that remain in the section. */
+/** A `rowspan` of 0 stands for all remaining rows of the section. */
 function spanOf(cell: Element, attribute: "colspan" | "rowspan"): number {
   const span = Number.parseInt(cell.getAttribute(attribute) ?? "", 10);
   if (span === 0 && attribute === "rowspan") return Number.POSITIVE_INFINITY;

@@ -38,7 +38,7 @@ const SearchSettings = z.discriminatedUnion("backend", [
     usdPerCall: price(0.001),
   }),
   z.strictObject({
-    backend: z.literal("tavily").describe("tavily: Tavily's, basic depth."),
+    backend: z.literal("tavily").describe("tavily: Tavily's results, at basic search depth."),
     url: apiUrl("https://api.tavily.com/search"),
     keyVariable: searchKey("TAVILY_API_KEY"),
     results: Results,
@@ -46,7 +46,7 @@ const SearchSettings = z.discriminatedUnion("backend", [
     usdPerCall: price(0.008),
   }),
   z.strictObject({
-    backend: z.literal("brave").describe("brave: Brave's own index."),
+    backend: z.literal("brave").describe("brave: results from Brave's own index."),
     url: apiUrl("https://api.search.brave.com/res/v1/web/search"),
     keyVariable: searchKey("BRAVE_API_KEY"),
     results: Results,
@@ -135,11 +135,11 @@ const Mcp = z.union(
       headers: z
         .record(z.string(), Variable)
         .default({})
-        .describe("By header, such as Authorization: the environment variable that holds its entire value."),
+        .describe("For each header, such as Authorization: the environment variable that holds its entire value."),
       query: z
         .record(z.string().min(1), Variable)
         .default({})
-        .describe("By parameter of the URL's query, such as apiKey: the environment variable that holds its value."),
+        .describe("For each parameter of the URL's query, such as apiKey: the environment variable that holds its value."),
       ...McpCommon,
     }),
   ],

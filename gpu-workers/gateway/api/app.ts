@@ -187,7 +187,7 @@ function isSet(request: object, path: string): boolean {
   return values.some((value) => value != null && value !== false);
 }
 
-/** Writes those names that it has not written before. */
+/** Returns a function that writes only the names that it has not written before. */
 function onceEach(write: (names: readonly string[]) => void): (names: readonly string[]) => void {
   const written = new Set<string>();
   return (names) => {

@@ -1,7 +1,7 @@
 /**
  * @file The policy of an agent behind an API: one version, and at most `engine.slots` requests in flight.
  *
- *     close   waits for: the payments of all requests, also of those whose conversations were canceled   unblocked by: their ends
+ *     close   waits for: the payments of all requests, including those whose conversations were canceled   unblocked by: their ends
  */
 import pLimit from "p-limit";
 import type { AgentConfig } from "../../../core/contracts/agent-config.ts";

@@ -97,7 +97,7 @@ const TOKEN = new RegExp(`[${UNSPACED}]|(?:(?![${UNSPACED}])[\\p{L}\\p{M}\\p{N}]
 
 /** `[words](https://…)`: the address would interrupt the words. */
 const LINK_TARGET = /\]\([^()\s]{1,2000}(?:\s+"[^"\n]{0,500}")?\)/g;
-/** Of a cell of a table, and in dumps of HTML. */
+/** As written in the cell of a Markdown table, and in dumps of HTML. */
 const LINE_BREAK = /(?:<|&(?:amp;)*lt;)br\s*\/?(?:>|&(?:amp;)*gt;)/gi;
 /** `m^2` is `m²`, which NFKC makes `m2`. */
 const EXPONENT = /\^\(?/g;
