@@ -101,7 +101,7 @@ class DeliveryQueues {
 
   /** True when the handler succeeded. */
   async #call(event: PendingEvent, attempt: number): Promise<boolean> {
-    // A queue takes out a call before it starts it: `close` may come in between.
+    // A call leaves its queue before it starts: `close` may come in between.
     this.#closing.signal.throwIfAborted();
     const call = this.#options.handle(objectCreated(event)).then(
       () => undefined,

@@ -1,5 +1,5 @@
 /**
- * @file Evaluation beside training: leases jobs one at a time, the oldest team first. Suites that are due only before and after training
+ * @file Evaluation alongside training: leases jobs one at a time, the oldest team first. Suites that are due only before and after training
  * (`when: ends`) wait until the run has finished, and then come last.
  *
  *     queued ──lease──> leased ──EvaluationResult committed──> (record-evaluation) done

@@ -3,7 +3,7 @@
  *
  *     suspect ──alone, before the others──> scored        a crash counts against it (core/training/evaluation-suspects.ts)
  *        '──crashed too often──> given up
- *     other   ──beside others──> scored                   a crash makes suspects of what was in flight
+ *     other   ──alongside others──> scored                a crash makes suspects of what was in flight
  */
 import { withAnySignal } from "../../core/any-signal.ts";
 import { nameInJob } from "../../core/training/evaluation-suspects.ts";

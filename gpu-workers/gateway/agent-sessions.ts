@@ -63,7 +63,7 @@ export class AgentSessions {
   /**
    * @param purpose the first parts of the names of random streams: run seed and purpose.
    * @param maxBranches limit on the conversations of a session.
-   * @param staleness how many earlier steps may be sampled beside a session's own.
+   * @param staleness how many earlier steps may be sampled alongside a session's own.
    */
   constructor(agent: HostedAgent, purpose: StreamName, maxBranches: number, staleness: number) {
     this.#agent = agent;
@@ -119,7 +119,7 @@ export class AgentSessions {
   #opened(session: AgentSession): OpenSession {
     const known = this.#open.get(session.id);
     if (known) return known;
-    // Sessions of the oldest step that is sampled beside this one, and of the step before that, may still be open.
+    // Sessions of the oldest step that is sampled alongside this one, and of the step before that, may still be open.
     this.#discardBefore(session.address.step - 1 - this.#staleness);
     const open: OpenSession = {
       session,

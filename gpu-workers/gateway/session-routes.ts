@@ -40,7 +40,7 @@ export interface SessionHost {
   readonly agent: string;
   readonly sub: SubAgent;
   readonly admission: AdmissionRules;
-  /** How many earlier steps may still be sampled beside a session's own. */
+  /** How many earlier steps may still be sampled alongside a session's own. */
   readonly staleness: number;
   /** Whether another version is being loaded, and `version` is neither open nor being loaded. */
   isLoadingOther(version: number): boolean;
@@ -56,7 +56,7 @@ interface State {
   readonly stop: AbortController;
   /**
    * By session id: what its end committed. When a session ends, entries more than `staleness` + 1 steps older are dropped: ends of the
-   * oldest step that is sampled beside its own, and of the step before that, may still be repeated.
+   * oldest step that is sampled alongside its own, and of the step before that, may still be repeated.
    */
   readonly ended: Map<string, { readonly step: number; readonly result: Promise<EndedSession> }>;
 }

@@ -44,7 +44,7 @@ export interface InvocationRegistryOptions {
   whenOpen(request: InvocationRequest, signal: AbortSignal): Promise<unknown>;
   /** Whether another version is being loaded, and `version` is neither open nor being loaded. */
   isLoadingOther(version: number): boolean;
-  /** How many earlier steps may still be sampled beside an invocation's own. */
+  /** How many earlier steps may still be sampled alongside an invocation's own. */
   readonly staleness: number;
   /** Limit on an invocation's time, which starts once it has been put and its step is open. */
   readonly invocationSeconds: number;

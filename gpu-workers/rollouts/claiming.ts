@@ -30,7 +30,7 @@ export class Claiming {
   readonly #work: StepWork;
   readonly #attempts: Attempts;
   readonly #pacing: Pacing;
-  /** The workers as of when this worker began the step, so that the claim order stays the same throughout. */
+  /** The workers as they were when this worker began the step, so that the claim order stays the same throughout. */
   readonly #workers: readonly WorkerRecord[];
   /** When groups were last surveyed, in seconds on the monotonic clock. */
   #surveyedAt = Number.NEGATIVE_INFINITY;
