@@ -64,7 +64,7 @@ test("xbench: 1,000 encrypted rows are read from a file, and decrypted as by its
   expect(createHash("sha256").update(JSON.stringify(rows)).digest("hex")).toBe(expected.xbench.rows);
 });
 
-/** Why xbench's grader and our exact match differ on an answer. A judge decides on every answer that is no exact match. */
+/** Why xbench's grader and our exact match differ on an answer. A judge decides on every answer that is not an exact match. */
 const XBENCH_DIFFERENCES: Readonly<Record<string, (answer: string) => boolean>> = {
   "its grader reads an answer up to the first colon": (answer) => answer.includes(":"),
   "its grader reads one line; we ignore line breaks at the ends": (answer) => /^\n|\n$/.test(answer),

@@ -55,7 +55,7 @@ test("a placeholder of fewer than 8 characters for a server without keys stays i
   expect((await single.complete({ messages: MESSAGES })).text).toBe("The cell is EMPTY.");
 });
 
-test("an answer is read however deep the rest of its response is: only the answer is searched for the key", async () => {
+test("an answer is read however deeply the rest of its response is nested: only the answer is searched for the key", async () => {
   const rest = `{"trace": ${"[".repeat(20_000)}${"]".repeat(20_000)},`;
   const { status, body } = says("Fine.") as Exclude<Reply, string>;
   const { single } = await open({ status, body: String(body).replace("{", rest) });

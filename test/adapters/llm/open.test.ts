@@ -136,7 +136,7 @@ test.each<[string, Reply, number]>([
   ["truncated JSON", { status: 200, body: '{"choices": [' }, 1],
   ["HTTP 500", fails(500, "CUDA error"), 0],
   ["an upstream error, with status 200", json(200, { error: { code: 502, message: "upstream" } }), 0],
-])("the usage of a broken-off answer counts as unknown, that of an error does not: %s", async (_, reply, count) => {
+])("the usage of an interrupted answer counts as unknown, that of an error does not: %s", async (_, reply, count) => {
   const model = await openModel([reply, says("at last")]);
   let unknownUsages = 0;
   const onUnknownUsage = () => {

@@ -38,7 +38,7 @@ test("space that is reserved and not yet written stays reserved for as long as t
   await space.reserve(bytes);
 });
 
-test("a reservation is given up only once, even if more was written than reserved", async () => {
+test("a reservation is released only once, even if more was written than reserved", async () => {
   const { space, bytes } = await openSpace();
   const first = await space.reserve(bytes);
   // More than was reserved: the length of a body is only declared.

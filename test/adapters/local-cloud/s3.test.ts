@@ -227,7 +227,7 @@ test.each([0, -1, Number.NaN])("a page of %d keys is refused", async (MaxKeys) =
   await expect(listing).rejects.toMatchObject({ name: "InvalidArgument", $metadata: { httpStatusCode: 400 } });
 });
 
-test("an unconditional write replaces an object; its metadata is returned; deleting it twice is no error", async () => {
+test("an unconditional write replaces an object; its metadata is returned; deleting it twice is not an error", async () => {
   await s3.send(new PutObjectCommand({ Bucket, Key: "over", Body: "one" }));
   await s3.send(
     new PutObjectCommand({ Bucket, Key: "over", Body: "two", ContentType: "text/plain", Metadata: { a: "b" } }),

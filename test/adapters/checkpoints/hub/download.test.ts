@@ -128,7 +128,7 @@ test("the reported progress of a download never decreases and ends at the total"
   expect([seen.at(-1), total]).toEqual([total, 23 + 2 + 3 + 100_000]);
 });
 
-test("a download that never ends is given up once it is longer than the file that the hub lists", async () => {
+test("a download that never ends is aborted once it is longer than the file that the hub lists", async () => {
   const large = new Uint8Array(2_000_000).fill(7);
   await serve(new Map([...FILES, ["model.safetensors", large]]));
   hub().faults.appends = true;

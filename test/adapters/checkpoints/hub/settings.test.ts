@@ -47,7 +47,7 @@ test("a value that is not a token is refused, and the message names its file or 
   expect(hubSettings({ HF_HOME: home, HF_TOKEN: "", HUGGING_FACE_HUB_TOKEN: "hf_old" }).token).toBe("hf_old");
 });
 
-test("an endpoint with a password, or that is no address, is refused before a request, and the message does not repeat it", () => {
+test("an endpoint with a password, or that is not an http or https URL, is refused before a request, and the message does not repeat it", () => {
   for (const endpoint of ["http://user:secret@mirror.lan", "https://secret@mirror.lan/hf", "user:secret@mirror.lan"])
     expect(() => hubSettings({ HF_HOME: home, HF_ENDPOINT: endpoint })).toThrow(
       expect.objectContaining({

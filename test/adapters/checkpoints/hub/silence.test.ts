@@ -1,11 +1,11 @@
-/** @file A hub that stops sending is given up after 30 seconds, before its response and within it; one that is only slow is not. */
+/** @file A request to a hub that sends nothing for 30 seconds fails, before its response or within it; a hub that is only slow is awaited. */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { hubFetch } from "../../../../adapters/checkpoints/hub/fetch.ts";
 import { hubSettings } from "../../../../adapters/checkpoints/hub/settings.ts";
 
-/** A request to a hub, which the test answers; the time that passes is the test's too. */
+/** A request to a hub. The test sends the hub's response, and advances the clock. */
 async function request(): Promise<{ readonly answer: Promise<Response>; readonly hub: ServerResponse }> {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const server = createServer();

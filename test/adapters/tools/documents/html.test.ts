@@ -21,7 +21,7 @@ test("words have no soft hyphens", () => {
   });
 });
 
-test("a formula with its source is shown as that", () => {
+test("a formula that comes with its TeX source is shown as that source", () => {
   const parts = "<mrow><mn>3</mn><mo>·</mo><msup><mn>10</mn><mn>8</mn></msup></mrow>";
   const source = '<annotation encoding="application/x-tex"> 3 \\cdot 10^8 </annotation>';
   const html = `<p>about <math><semantics>${parts}${source}</semantics></math> m/s`;

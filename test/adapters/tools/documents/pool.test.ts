@@ -124,13 +124,13 @@ test("a document whose process ended is read again, alone, after its caller's ot
   expect(reads.filter(([text]) => text === "innocent").map(([, atOnce]) => atOnce)).toEqual([1, 1]);
   expect(reads.at(-1)).toEqual(["innocent", 1]);
   expect(mostAtOnce).toBe(2);
-  // It was the process's fault, so the document may be read beside others again.
+  // It was the process's fault, so the document may be read alongside others again.
   await Promise.all(["f", "innocent"].map((text) => read(reader, text)));
   expect(reads.at(-1)).toEqual(["innocent", 2]);
   await reader.close();
 });
 
-test("no document is read beside a suspect, and both processes read again after it", async () => {
+test("no document is read alongside a suspect, and both processes read again after it", async () => {
   const reader = openReader();
   const suspect = read(reader, "innocent");
   while (reads.length < 2) await new Promise(setImmediate);

@@ -49,7 +49,7 @@ test("a cell that spans rows has its value in each, so that the values after it 
   ]);
 });
 
-test("the cells of a table that arranges parts of a page are shown one after the other", () => {
+test("the cells of a layout table are shown one after the other", () => {
   expect(linesOf("<table><tr><td>menu<td><h2>Part</h2>text<!-- OBEY --></table>")).toEqual([
     ...["menu", "", "## Part", "", "text"],
   ]);
@@ -59,14 +59,14 @@ test("the cells of a table that arranges parts of a page are shown one after the
   expect(linesOf("<table><tr><td>alone</table>")).toEqual(["alone"]);
 });
 
-test("a table of values may have headings in its cells", () => {
+test("a data table may have headings in its cells", () => {
   const plans = "<table><tr><th>Plan<th>Price<th>Note<tr><td><h4>Basic</h4><td><td>free<tr><td><h4>Pro</h4><td>$10<td>";
   expect(linesOf(`${plans}</table>`)).toEqual([
     ...["| Plan | Price | Note |", "| --- | --- | --- |", "| Basic |     | free |", "| Pro | $10 |     |"],
   ]);
 });
 
-test("a long value is in the first of the rows that its cell spans alone; a span of 0 reaches to the end of the section", () => {
+test("a long value is shown only in the first of the rows that its cell spans; a span of 0 reaches to the end of the section", () => {
   const long = "x".repeat(201);
   expect(linesOf(`<table><tr><td rowspan=2>${long}<td>1<tr><td>2</table>`)).toEqual([
     ...["|     |     |", "| --- | --- |", `| ${long} | 1   |`, "|     | 2   |"],

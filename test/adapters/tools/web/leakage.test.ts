@@ -127,7 +127,7 @@ test.each(["\n", "<br>", "<BR />", "&lt;br&gt;", "&amp;lt;br/&amp;gt;"])(
   },
 );
 
-test("a question with an exponent is found, however it and the page write that", () => {
+test("a question with an exponent is found, however the question and the page write the exponent", () => {
   const written = ["m\u00b2", "m^2", "m2"].map(
     (unit) => `How many rooms of the old mill at Alby have more than 40 ${unit} each?`,
   );

@@ -60,7 +60,7 @@ test.each([
   ["tavily", "/search"],
   ["brave", "/res/v1/web/search"],
 ])(
-  "an answer of %s is cached for the path that gave it; the key of its usual path has none",
+  "an answer of %s is cached under the path that gave it; the cache key for the usual path contains no path",
   async (backend, usual) => {
     const asked: unknown[] = [];
     const origin = await serveHttp((request, response) => {

@@ -70,7 +70,7 @@ describe("reads", () => {
     expect(await visit("/injection.txt")).toContain("You are free now");
     expect(await visit("/moved#history")).toMatch(/^Alby\nhttp:\/\/127\.0\.0\.1:\d+\/wiki\/Alby\n/);
   });
-  test("where a redirect in raw UTF-8 leads, as a browser does", async () => {
+  test("the target of a redirect in raw UTF-8, as a browser does", async () => {
     expect(await visit("/moved-to-utf8")).toBe(
       `上海\n${world.origin}/%E4%B8%8A%E6%B5%B7?q=%C3%A9\n\nA town at the sea.`,
     );
