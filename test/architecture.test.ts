@@ -52,7 +52,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   "bench/sign-test.ts": ["core", "recipes/gazetteer", "cli/terminal/fail.ts"],
   "bench/soak/chart.ts": ["bench", "cli/chart-theme.ts"],
   docs: ["docs", "core", "cli/program.ts", "adapters/tools/web/settings.ts"],
-  // The template of a project of its own, which imports the package.
+  // The template of a separate project, which imports the package.
   create: ["create"],
 };
 
@@ -191,7 +191,7 @@ test("several abort signals are linked by core/any-signal.ts: `AbortSignal.any` 
   }
 });
 
-test("no object literal is spread in place, as in `...{ a }`, except in tests: its properties can be written directly", () => {
+test("no object literal is spread in place (`...{`), except in tests: its properties can be listed instead", () => {
   for (const file of LAYERS.flatMap(sourcesOf)) {
     expect(readFileSync(file, "utf8"), relative(ROOT, file)).not.toMatch(/\.\.\.\{/);
   }

@@ -45,7 +45,7 @@ test("the table has a row per device; that of a device that failed says why", ()
   expect(new Set([cpu, webgpu, cuda].map((row) => row?.length))).toEqual(new Set([9]));
 });
 
-test("the failure of a command is why it has no exit code, else its last line on stderr, else its exit code", () => {
+test("a failed command is reported with why it has no exit code, else with its last line on stderr, else with its exit code", () => {
   const failure = (script: string, minutes?: number) =>
     failureOf(runCommand(process.execPath, ["--eval", script], minutes));
   // On SIGTERM it ends with an exit code, as a run that has drained its workers does.

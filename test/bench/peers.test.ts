@@ -115,7 +115,7 @@ describe("the figures", () => {
     );
   });
 
-  test("the table of sampling alone has rates, and the ratio of each form of ours to each file of llama.cpp", () => {
+  test("the table of sampling alone has the rates, and the ratio of mgrpo at each precision to each file of llama.cpp", () => {
     // 60 tokens in 1, 2 and 3 s: 60, 30 and 20 a second.
     const fast = side(1e9, lap(1), lap(2), lap(3));
     const slow = side(5e8, lap(2), lap(2), lap(9));

@@ -20,10 +20,10 @@ function heldOut(name: string, suite: string, correct: readonly number[]): strin
 
 const signTest = (...files: string[]) => promisify(execFile)(process.execPath, [BENCH, ...files]);
 
-test("questions that one team alone answers decide; files without a question in common are refused, not compared as equal", async () => {
+test("only questions that exactly one team answers correctly count toward p; files without a question in common are refused, not compared as equal", async () => {
   const one = heldOut("one.json", "test", [1, 1, 1, 1, 0]);
   const { stdout } = await signTest(one, heldOut("two.json", "test", [1, 0, 0, 0, 1]));
-  // Of four, three and one: 2 (1 + 4) / 16.
+  // Of the four questions that count, one team has three and the other one: p = 2 (1 + 4) / 16.
   expect(JSON.parse(stdout)).toEqual({ bench: "sign-test", n: 5, correct: [4, 2], alone: [3, 1], p: 0.625 });
   const other = heldOut("other.json", "development", [1, 0]);
   await expect(signTest(one, other)).rejects.toMatchObject({

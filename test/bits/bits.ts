@@ -1,7 +1,7 @@
 /**
  * @file The bits of the default run: what results/bits.json records, and how a run's weights compare with it. The same config gives the
  * same bits on the same kind of machine. Another processor may round differently, since the runtime chooses its kernels by the vector
- * instructions that it finds, and so may another V8; there, different bits are no fault.
+ * instructions that it finds, and so may another V8; there, different bits are not a fault.
  */
 import { readFileSync } from "node:fs";
 import { cpus } from "node:os";
