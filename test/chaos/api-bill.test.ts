@@ -91,7 +91,11 @@ const wrong: [string, readonly string[], readonly Entry[]][] = [
     [answered(6), paid("1.4", cost(6) + 1)],
   ],
   ["an answer that is paid for at the maximum", [ANSWERS], [answered(6), paid("1.4", MOST)]],
-  ["an answer beside a maximum that nothing explains", [UNKNOWN], [answered(6), paid("1.4", MOST + cost(6))]],
+  [
+    "an answer that is paid for, plus a maximum that nothing explains",
+    [UNKNOWN],
+    [answered(6), paid("1.4", MOST + cost(6))],
+  ],
   ["a response that is cut and not paid for", [UNKNOWN], [faulty("cut")]],
   ["a response that is cut and paid for at its cost", [ANSWERS], [answered(6, { fault: "cut" }), paid("1.4", cost(6))]],
   ["a request that is never answered and not paid for", [UNKNOWN], [faulty("hang")]],

@@ -19,7 +19,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => built.remove());
 
-/** The trial, whose waits may be longer: other tests run beside it. */
+/** The trial, whose waits may be longer: other tests run alongside it. */
 const patient = (trial: Trial): Trial => ({ ...trial, limits: { ...trial.limits, slack: 60 } });
 
 /** Only one process meets requests that hang: each lasts until a deadline of up to half a minute. */

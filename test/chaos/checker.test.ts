@@ -170,7 +170,7 @@ const broken: [string, keyof typeof laws, Trial][] = [
   ["a judge paid twice", "the judge is asked again only after a disturbance", trialOf([...story(), ...askedAgain()])],
   ["a judge asked without a claim", "the judge is asked only under a claim", trialOf([...story(), asked()])],
   [
-    "a judge asked without a claim beside deaths and faults of the store",
+    "a judge asked without a claim alongside deaths and faults of the store",
     "the judge is asked only under a claim",
     trialOf([...story(), throttled(), asked()], { strikes: [death("functions"), death("eval-a")] }),
   ],
@@ -180,12 +180,12 @@ const broken: [string, keyof typeof laws, Trial][] = [
     trialOf([...story(), claimed(HELD_MS - 4000), asked()], { strikes: [death("functions")] }),
   ],
   [
-    "a judge paid twice beside a fault of a process that does not ask it",
+    "a judge paid twice alongside a fault of a process that does not ask it",
     "the judge is asked again only after a disturbance",
     trialOf([...story(), asked(), { ...throttled(), process: "main-a" }]),
   ],
   [
-    "a judge paid 17 times too often beside a death",
+    "a judge paid 17 times too often alongside a death",
     "the judge is asked again only after a disturbance",
     trialOf([...story(), ...Array.from({ length: 17 }, () => asked())], { strikes: [death("functions")] }),
   ],
@@ -216,7 +216,7 @@ const broken: [string, keyof typeof laws, Trial][] = [
     trialOf([...story(), hung()], { runs: [{ ...run, judgesMicroUsd: 14_001 }] }),
   ],
   [
-    "an answer billed twice beside ten throttled requests to the store",
+    "an answer billed twice alongside ten throttled requests to the store",
     "the judge's bill exceeds its answers only by requests whose cost is unknown",
     trialOf([...story(), ...Array.from({ length: 10 }, throttled)], { runs: [{ ...run, judgesMicroUsd: 4000 }] }),
   ],

@@ -64,6 +64,6 @@ test("a claim whose target died during it may have been made, and allows an answ
   const unseen = entry({ sentAt: 0, status: 0, possibleLease: claim(Number.NaN) });
   expect(unclaimedAnswers(trialOf([unseen, answered(10)]))).toEqual([]);
   expect(unclaimedAnswers(trialOf([unseen, answered(10), answered(20)]))).toHaveLength(1);
-  // It is not known when it was made, or whether: the next claim is no violation.
+  // It is not known when it was made, or whether: the next claim is not a violation.
   expect(overlappingClaims(trialOf([unseen, claimed(20)]))).toEqual([]);
 });

@@ -225,7 +225,7 @@ describe("leases", () => {
   });
 });
 
-test("a payment for an agent behind an API has the number that its payer gave it; registering is no payment", async () => {
+test("a payment for an agent behind an API has the number that its payer gave it; registering is not a payment", async () => {
   const changes: TableChange[] = [];
   const { table } = memoryStore();
   const update: typeof table.update = (change) => {

@@ -21,7 +21,7 @@ test("three hostile pages are read with the text that the trials expect, but the
   await reader.close();
 });
 
-test("the agent gets the reason why a page is refused, and gets a text that no hostile page has unchanged", () => {
+test("the agent gets the reason why a page is refused; a text other than those of the hostile pages reaches the agent unchanged", () => {
   expect(textFor(TOO_COMPLEX)).toBe(REFUSED);
   expect(textFor({ unreadable: "it is a damaged PDF" })).toBe("it is a damaged PDF");
   expect(textFor({ title: "", text: "[page 1 of 1]\nA" })).toBe("[page 1 of 1]\nA");

@@ -35,7 +35,7 @@ function held(
   if (heldUntil === undefined) return undefined;
   const until = Number(heldUntil.N);
   if (until === 0) return { name, act: "release" };
-  // A write can take effect after its hold has ended: the machine slept, or the write is an echo. It then holds for 0 s.
+  // A write can take effect after its `heldUntil`: the machine slept, or the write is an echo. It then holds for 0 s.
   const seconds = Math.max(0, until - storeTime) / 1000;
   return { name, act: "hold", seconds, ...(isClaim && { claim: { madeAt: storeTime, heldUntil: until } }) };
 }

@@ -9,7 +9,7 @@ export interface Payment {
   readonly microUsd: number;
 }
 
-/** Undefined if the write is no payment. A payer registers with a write of number 0. */
+/** Undefined if the write is not a payment. A payer registers with a write of number 0. */
 export function paymentOf(write: StoreWrite): Payment | undefined {
   if (write.kind !== "update") return undefined;
   const [, run = ""] = /^RUN#(\S+) /.exec(write.key) ?? [];

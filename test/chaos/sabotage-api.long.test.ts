@@ -36,7 +36,7 @@ async function withoutPaying(table: Store["table"], change: TableChange) {
   return { applied: true, item: { ...item, payments: { ...(item["payments"] as object), [payer]: number } } };
 }
 
-/** As after a lost answer, and without the condition that makes the second write harmless. */
+/** Written twice, as after a lost answer, and without the condition that makes the second write harmless. */
 async function payingTwice(table: Store["table"], change: TableChange) {
   await table.update({ ...change, when: [] });
   return table.update({ ...change, when: [] });

@@ -11,7 +11,7 @@ test("a seed always draws the same schedule, another seed draws another, and a s
   expect(Schedule.parse(JSON.parse(JSON.stringify(drawSchedule(3))))).toEqual(drawSchedule(3));
 });
 
-test("about every second searcher is priced; a schedule that names none has a trained one, as when there was no other", () => {
+test("about half of the searchers are priced; a schedule without the setting has a trained searcher", () => {
   const drawn = Array.from({ length: 500 }, (_, seed) => drawSchedule(seed).searcher === "priced");
   expect(drawn.filter(Boolean).length).toBe(249);
   const { searcher: _, ...older } = undisturbed;

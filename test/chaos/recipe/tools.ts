@@ -40,7 +40,7 @@ export const tools: OpenTools = async ({ config, environment, store }) => {
 /** The request is paid for, so it is sent even if its rollout has been canceled. */
 async function lookUp(url: string, reader: Reader): Promise<string> {
   const limit = new AbortController();
-  // If the process was stopped, it first sends what it has not sent yet.
+  // A process that continues after a stop sends its unsent request before the limit aborts it.
   const timer = setTimeout(() => setImmediate(() => limit.abort()), LIMITS.tool * 1000);
   try {
     const response = await fetch(url, { signal: limit.signal });
