@@ -33,7 +33,7 @@ export function projectOfFile(): string {
   return folder;
 }
 
-/** `projectOfFile`; the folder is also the working directory of this process while the tests run. */
+/** Like `projectOfFile`; the folder is also the working directory of this process while the tests run. */
 export function workHere(): string {
   const folder = projectOfFile();
   const home = process.cwd();

@@ -154,7 +154,7 @@ test("a run is short if it sampled fewer tokens than its budget, not if it sampl
   expect([29, 30, 31].map(shortOf)).toEqual([false, false, true]);
 });
 
-test("the suites compared are those asked with tools before and after training, greedy ones last", () => {
+test("the suites compared are those evaluated with tools before and after training, greedy ones last", () => {
   const scores = (suite: string, team: number, temperature: number, closedBook = false) => ({
     ...{ suite, team, temperature, closedBook },
     questions: [{ question: "q", kind: "", n: 1, correct: 1, studies: {} }],

@@ -1,4 +1,4 @@
-/** @file A model behind an API as a team: the settings that make agents use it, and those of a recipe that it does not take. */
+/** @file A model behind an API as a team: the settings that make agents use it, and the settings of a recipe that are dropped. */
 import { expect, test } from "vitest";
 import { endpointSettings, parseEndpointTeam, withoutLocalSettings } from "../../cli/endpoint-team.ts";
 import { planEvaluation } from "../../cli/evaluation-config.ts";
@@ -14,14 +14,17 @@ test.each(["7", "null", '{"a": 1}'])("a model's name stays text, even if it is J
   });
 });
 
-test.each(["single-agent", "mgrpo"] as const)("it plays %s of a recipe whose own models have adapters", async (arm) => {
-  const { config } = await planEvaluation("openai:http://x/v1#m", { recipe: "gazetteer", arm, set: [] });
-  for (const agent of Object.values(config.agents))
-    expect(agent).toMatchObject({ model: "m", lora: null, toolPrompt: "auto", trained: false });
-  expect(config.agents["main"]?.limits.turnTokens).toBe(64);
-});
+test.each(["single-agent", "mgrpo"] as const)(
+  "it is accepted in arm %s of a recipe whose own models have adapters",
+  async (arm) => {
+    const { config } = await planEvaluation("openai:http://x/v1#m", { recipe: "gazetteer", arm, set: [] });
+    for (const agent of Object.values(config.agents))
+      expect(agent).toMatchObject({ model: "m", lora: null, toolPrompt: "auto", trained: false });
+    expect(config.agents["main"]?.limits.turnTokens).toBe(64);
+  },
+);
 
-test("what a recipe says of a model that runs here does not stand in its way", () => {
+test("a recipe's settings for models that run here are dropped, and its other settings stay", () => {
   const local = { lora: {}, toolPrompt: "user", thinking: false, share: 2 } as const;
   const engine = { slots: 7, quantization: "int8", threads: 2, dedicated: true } as const;
   const limits = { turns: 3, responseTokens: 100 };

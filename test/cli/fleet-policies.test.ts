@@ -41,7 +41,7 @@ test("an agent whose optimizer is its server's gets the fleet's policy, without 
   expect(policiesOf(recipe, "mgrpo", ["agents.searcher.policy=of:main"])).toEqual(["main"]);
 });
 
-test("a team that is none has no policies: its config is refused as without a deployment", () => {
+test("an invalid team has no policies: its config is refused with the same error as without a deployment", () => {
   const recipe = { name: "mine", config: { steps: 1, agents } };
   const set = ["agents=null"];
   expect(policiesOf(recipe, "mgrpo", set)).toEqual([]);

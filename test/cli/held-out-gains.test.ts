@@ -52,7 +52,7 @@ test("the interval is the same every time it is computed", () => {
   expect(heldOutGains("r", both, 2)).toEqual([gain]);
 });
 
-test("only open-book suites that both teams were asked have a gain, and an untrained run has none", () => {
+test("only open-book suites on which both teams were evaluated have a gain, and an untrained run has none", () => {
   const closed = [scores(0, [1, 0], "test", true), scores(4, [1, 1], "test", true)];
   expect(
     heldOutGains("r", [...closed, scores(0, [0], "early"), scores(2, [1], "middle"), scores(4, [1], "late")], 4),

@@ -38,7 +38,7 @@ test("an adapter's folder opens with the base that it names relative to itself",
   expect(Buffer.from(wholeFile(opened.get("adapter_config.json") ?? new Uint8Array())).toString()).toContain(base);
 });
 
-test("the state of an optimizer in a model's folder is not read: training starts with its own, of whatever it trains", async () => {
+test("the optimizer state in a model's folder is not read: training starts with a fresh one, with or without an adapter", async () => {
   const trainer = await openTrainer(tinyCheckpoint(ROOMY));
   const trained = updated(tinyCheckpoint(ROOMY), await trainer.save());
   await trainer.close();

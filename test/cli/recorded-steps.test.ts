@@ -37,7 +37,7 @@ test("a line that was read is not parsed again; a line that a kill cut short is 
   expect(stepsRead).toThrow("steps.jsonl, line 4");
 });
 
-test("a file that replaces another is read from its beginning, also if it is longer", () => {
+test("a file that replaces another is read from its beginning, even if it is longer", () => {
   writeAtomically(path, lineOf(7));
   expect(stepsRead()).toEqual([7]);
   writeAtomically(path, lineOf(8) + lineOf(9));

@@ -176,7 +176,7 @@ test("a file without demonstrations of one agent: another can be trained, unless
   expect(() => together(target("searcher"), "")).toThrow(`${fault} for every agent that shares its policy`);
 });
 
-test("a recipe's demonstration that no rollout could have is refused: one without turns, or one that goes on after a turn without responses", async () => {
+test("a recipe's demonstration that no rollout could have is refused: one without turns, or one that continues after a turn without responses", async () => {
   const recipe = await openRecipe("atlas");
   const turn = (text: string, ...responses: string[]) => ({ text, responses });
   const read = async (...turns: ReturnType<typeof turn>[]) => {

@@ -20,7 +20,7 @@ const study = {
   checks: (_: unknown, { conversation: { answer } }: Pick<HeldOutRollout, "conversation">) => [answer === "yes"],
 };
 
-test("a question is better or worse by all of its rollouts, as the share is; its first rollouts are shown", () => {
+test("whether a question got better or worse depends on all of its rollouts, as the share does; only the first before and after training are shown", () => {
   const before = [rollout("q1", "no"), rollout("q1", "yes"), rollout("q2", "no"), rollout("q2", "yes")];
   const after = [rollout("q1", "yes"), rollout("q1", "no"), rollout("q2", "no"), rollout("q2", "no")];
   const { tags, children } = studyTree(study, before, after, {});

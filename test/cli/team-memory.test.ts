@@ -88,7 +88,7 @@ test("preflight counts the worker of a frozen agent, which only samples, and eva
   expect(Math.abs(needed(true, { suites, workers: 2 }) - needed(true) - 2 * evaluator)).toBeLessThan(0.25);
 });
 
-test("a dedicated agent whose machine has other workers of the run is warned of them", () => {
+test("a warning says how many workers of the run share the machine of a dedicated agent", () => {
   const main = hollowModel(QWEN3_06B, join(temporaryFolder(), "main"));
   const warnings = (agents: RunConfigInput["agents"], evaluation: RunConfigInput["evaluation"] = {}) => {
     const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents, evaluation });

@@ -9,7 +9,7 @@ const folder = projectOfFile();
 const server = await startOpenAiServer(() => says("I cannot say"));
 afterAll(() => server.close());
 
-test("the judge's price is named as missing, since its server may charge for replies that are no verdicts", async () => {
+test("the judge's price is named as missing, since its server may charge for replies that are not verdicts", async () => {
   vi.spyOn(console, "error").mockImplementation(() => {});
   const data = resolve(import.meta.dirname, "../fixtures/benchmarks/webwalkerqa.json");
   try {
