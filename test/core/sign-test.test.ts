@@ -13,7 +13,7 @@ test.each([
   expect(signTest(b, a)).toBe(signTest(a, b));
 });
 
-test("thousands of questions are no overflow", () => {
+test("thousands of questions do not overflow", () => {
   expect(signTest(2000, 2000)).toBe(1);
   expect(signTest(2200, 1800)).toBeCloseTo(2.9e-10, 10);
 });

@@ -140,8 +140,8 @@ test("first and second calls are mixed: over many steps, every trajectory is in 
   expect(firstCalls.size).toBeGreaterThan(4);
 });
 
-test("loss terms pair a group's advantages with token weights; one stored share is every trajectory's, and a missing advantage is refused", () => {
-  // Shares 1/4 and 3/4 of trajectories with 2 and 3 action tokens: 1/4/2 and 3/4/3. One stored share of 1/2 is both trajectories'.
+test("loss terms pair a group's advantages with token weights; a single stored share applies to every trajectory, and a missing advantage is refused", () => {
+  // Shares 1/4 and 3/4 of trajectories with 2 and 3 action tokens: 1/4/2 and 3/4/3. A single stored share of 1/2 applies to both.
   const batch = { trajectories: ["0/0", "1/0"], advantages: [0.5, -1], mean: 0, std: 1, duplicated: 0, dropped: 0 };
   const aggregation = { aggregation: "trajectory-mean", constantTokens } as const;
   expect(lossTerms({ ...batch, weights: [0.25, 0.75] }, [2, 3], aggregation)).toEqual([

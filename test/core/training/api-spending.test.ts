@@ -122,7 +122,7 @@ describe("a judge's charge, when responses of the store are lost, callers race a
   });
 });
 
-test("640 requests under way at once are spread over sixteen records, and all their updates cost less than 3,000 units", async () => {
+test("640 requests under way at once are spread over sixteen records, and all their updates cost less than 3,000 write units", async () => {
   const table = memoryTable();
   let units = 0;
   const metered: Table = {

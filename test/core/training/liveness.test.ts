@@ -35,7 +35,7 @@ test("a moving counter is recorded at most twice per lease", () => {
   ]);
 });
 
-test("a worker is marked dead once its counter has not moved for a lease, nor for half a lease after a tick notices", () => {
+test("a worker is marked dead if its counter does not move for a lease, and then for another half lease after a tick notices", () => {
   const still = workerOf({ seenAt: 1000 });
   expect(observeWorkers(config, [still], [], 11_000)).toEqual([]);
   expect(observeWorkers(config, [still], [], 11_001)).toEqual([

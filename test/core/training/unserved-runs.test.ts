@@ -42,7 +42,7 @@ test("a run that gave up on several fleets is halted with the names and logs of 
     expect(haltUnserved(viewOf({ fleets, record: { status } }), FLEETS)).toEqual([]);
 });
 
-test("a run that gave up on a fleet goes on while live workers of its agent have each role that is needed: a frozen agent needs no trainer", () => {
+test("a run that gave up on a fleet continues while live workers of its agent have each role that is needed: a frozen agent needs no trainer", () => {
   const fleets = [givenUp("searcher", 1)];
   const sampler = { ...workerOf("w", "alive", "searcher"), roles: ["rollout" as const] };
   const isHalted = (trained: boolean, ...workers: readonly WorkerRecord[]) => {
