@@ -39,7 +39,7 @@ test("a team file without suites is evaluated on those of its recipe, whose sett
   expect((await plan([])).config.evaluation.suites).toMatchObject([{ name: "own" }]);
 });
 
-test("the suites of its recipe do not keep a team file with training questions alone from being evaluated on others", async () => {
+test("a team file with training questions alone does not get its recipe's suites, but can be evaluated on a suite from the command line", async () => {
   const team = join(folder, "with-questions.json");
   const agents = { main: { model: "models/main", policy: "recipe:relay" } };
   writeFileSync(team, JSON.stringify({ recipe: "tally", agents, questions: { train: "train.jsonl" } }));

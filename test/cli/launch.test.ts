@@ -8,7 +8,7 @@ workHere();
 const store = await openLocalStore();
 afterAll(() => store.close());
 
-test("without the settings of its first launch, a run is refused with how to resume it, and with them its budget can be raised", async () => {
+test("a run launched again without the settings of its first launch is refused, and the error says how to resume it; with them, its budget can be raised", async () => {
   const launch = ["launch", RELAY, "--run", "limited", ...relaySettings()];
   const limit = ["--set", "budget.hours=1"];
   expect(await printedJson(...launch, ...limit)).toMatchObject([{ kind: "launched" }]);

@@ -159,7 +159,7 @@ test.each([
   expect(() => chooseSuite(name, "relay", DECLARED, options)).toThrow(line);
 });
 
-test("a suite of the run or recipe is asked as declared; options may change its data and runs", () => {
+test("a suite of the run or recipe is evaluated as declared; options may change its data and runs", () => {
   expect(chooseSuite("greedy", "relay", DECLARED, {})).toEqual(GREEDY);
   expect(chooseSuite("mine", "relay", DECLARED, { data: "e", runs: 5 })).toEqual({ ...MINE, data: "e", runs: 5 });
 });

@@ -111,7 +111,7 @@ test("in a rollout that an app ran, a sub-agent is below the call that names its
   expect(chats.map(({ start }) => start)).toEqual([0, 0.2, 0.4, 0.6, 0.8]);
 });
 
-test("a response is that of the call whose name it has, though an app answered no other", () => {
+test("a response belongs to the call whose name it has, even if an app answered no other call", () => {
   const turns = [{ text: "", calls: [call, { name: "lookup", arguments: {} }], responses: [tool] }];
   const { spans } = spansOf({ ...traced, outcome: { ...traced.outcome, conversation: { ...conversation, turns } } });
   expect(spans.map(({ name }) => name)).toEqual(["invoke_agent main", "chat m", "execute_tool lookup"]);

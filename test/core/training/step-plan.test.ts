@@ -160,7 +160,7 @@ test("the first step is planned without a previous one", () => {
   ]);
 });
 
-test("garbage: only parts that no kept manifest names are deleted; a team before the run's end is not enqueued as the last", () => {
+test("garbage: only parts that no kept manifest names are deleted; a team in the middle of the run is not enqueued as its last", () => {
   const config = teamConfig({ questionsPerStep: 2 });
   const step: StepRecord = {
     ...planned(config, 1, after(planned(config, 0, after(undefined)))),

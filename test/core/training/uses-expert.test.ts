@@ -8,7 +8,7 @@ test.each<[expert: number, turnWeight: number, trained: boolean, used: boolean]>
   [0, 0.5, true, true],
   [0, 0.5, false, false],
   [0, 0, true, false],
-])("a score of weight %d, rewards of turns of weight %d, and an agent that is trained (%s): %s", (...row) => {
+])("with an expert weight of %d, a turnWeight of %d and trained %s, the verdict is used: %s", (...row) => {
   const [expert, turnWeight, trained, used] = row;
   const config = teamConfig({
     agents: { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained } },

@@ -227,11 +227,7 @@ test.each<[what: string, judgment: unknown, message: RegExp]>([
   ["a symbol", { score: Symbol("s") }, /^the judge answered Symbol\(s\): a score lies in \[0, 1\]$/],
   ["NaN", Number.NaN, /^the judge answered NaN: a score lies in \[0, 1\]$/],
   ["a damaged vote", { score: 1, votes: [{ score: 2, reason: "" }] }, /^the judge's verdict: votes\.0\.score/],
-  [
-    "a damaged vote beside a score of 0",
-    { score: 0, votes: [{ score: 2, reason: "" }] },
-    /^the judge's verdict: votes/,
-  ],
+  ["a damaged vote with a score of 0", { score: 0, votes: [{ score: 2, reason: "" }] }, /^the judge's verdict: votes/],
 ])("an answer that is not a verdict is refused as unusable: %s", async (_what, judgment, message) => {
   const { ask, claim } = world();
   const error = await failed(ask({ ask: () => judgment as Judgment }));
