@@ -100,7 +100,7 @@ test("an echoed request reaches its target twice; one whose target dies is in th
 });
 
 test.each([
-  ["half-way, if it has a body", "0123456789", "terminated"],
+  ["halfway, if it has a body", "0123456789", "terminated"],
   ["before its head, if it has no body", "", "fetch failed"],
 ])("an answer that is cut breaks off %s", async (_, body, error) => {
   const target = createServer((_request, response) => void response.end(body));

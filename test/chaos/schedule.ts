@@ -47,7 +47,7 @@ const Fault = z.strictObject({
   /**
    * delay: it arrives late; late: its answer does; drop: it never arrives; lose: it takes effect and its answer is lost; duplicate: it
    * arrives twice at once; echo: it arrives again after `seconds`; throttle, error, full: refused as the service would; cut: its answer
-   * breaks off half-way, before its head if it has no body; hang: it is accepted and never answered; it ends when the caller gives up.
+   * breaks off halfway, before its head if it has no body; hang: it is accepted and never answered; it ends when the caller gives up.
    */
   kind: FaultKind,
   seconds: z.number().nonnegative(),

@@ -11,7 +11,7 @@ const headers = { cookie: "mgrpo-ui-4711=a-key-for-tests-only" };
 
 const paths = ["/api/events", "/api/runs/quiet/events"];
 
-test.each(paths)("%s sends a comment after 25 s, and no timer is left when the page leaves", async (path) => {
+test.each(paths)("%s sends a comment after 25 s, and no timer is left once the page disconnects", async (path) => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   const end = vi.fn();

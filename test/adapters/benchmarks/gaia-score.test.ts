@@ -39,7 +39,7 @@ const RULES: Record<string, readonly Case[]> = {
     ["", "0", false],
     [null, "0", false],
   ],
-  "Python's float() accepts surrounding white space, underscores, any script's digits, inf and nan": [
+  "Python's float() accepts surrounding whitespace, underscores, any script's digits, inf and nan": [
     ["  17\n", "17", true],
     ["\u001c17", "17", false],
     ["\u3000１７", "17", true],
@@ -84,14 +84,14 @@ const RULES: Record<string, readonly Case[]> = {
     ["3, Paris", "3, Paris", true],
     ["3, Paris", "3.5, Paris", false],
   ],
-  "normalize_str(element, remove_punct=False): no white space, lower case, punctuation counts": [
+  "normalize_str(element, remove_punct=False): no whitespace, lower case, punctuation counts": [
     ["Sea Gull, Cod", "seagull, cod", true],
     ["St. Ives, Bath", "St Ives, Bath", false],
     ["O'Neil, Ray", "o'neil, ray", true],
     ["O'Neil, Ray", "ONeil, Ray", false],
     ["a., b", "a, b", false],
   ],
-  "normalize_str(text): no white space": [
+  "normalize_str(text): no whitespace": [
     ["sea gull", "seagull", true],
     ["sea\u00a0gull\t", "seagull", true],
     ["sea\u001cgull", "seagull", true],

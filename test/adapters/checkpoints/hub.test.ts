@@ -107,13 +107,13 @@ describe("the error is one line that says what to do", () => {
       /127\.0\.0\.1:10404 does not answer \(ECONNREFUSED\): check the network or HF_ENDPOINT/,
     ],
     [
-      "offline without a cache",
+      "offline mode without a cache",
       () => fetching({ HF_HUB_OFFLINE: "1" }),
       "hub-unavailable",
       /hf:owner\/tiny@main is not complete in .* HF_HUB_OFFLINE is set/,
     ],
     [
-      "offline for transformers",
+      "offline mode of transformers",
       () => fetching({ TRANSFORMERS_OFFLINE: "YES" }),
       "hub-unavailable",
       /TRANSFORMERS_OFFLINE is set: unset it/,

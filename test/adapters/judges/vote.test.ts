@@ -45,7 +45,7 @@ test("every vote is billed: in tokens always, in dollars if prices are set", asy
   expect(totalCost([])).toBeUndefined();
 });
 
-test("an answer that equals the reference, apart from surrounding white space, is correct without a request to the judge", async () => {
+test("an answer that equals the reference, apart from surrounding whitespace, is correct without a request to the judge", async () => {
   const model = scriptedJudge(() => expect.fail("it was asked"));
   const { correct } = judgedRewards({ model, config: judgeConfig() });
   const question = { id: "q", kind: "k", level: 1, prompt: "?", answer: "Paris", facts: {} };

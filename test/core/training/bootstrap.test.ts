@@ -117,9 +117,12 @@ test.each([
   [20, 2.086],
   [30, 2.042],
   [100, 1.984],
-])("Student's 97.5%% quantile at %i degrees of freedom is %d, beyond the table within 1%%", (freedom, exact) => {
-  expect(Math.abs(student975(freedom) / exact - 1)).toBeLessThan(freedom > 15 ? 0.01 : 1e-9);
-});
+])(
+  "Student's 0.975 quantile at %i degrees of freedom is %d; beyond the table, within one percent",
+  (freedom, exact) => {
+    expect(Math.abs(student975(freedom) / exact - 1)).toBeLessThan(freedom > 15 ? 0.01 : 1e-9);
+  },
+);
 
 test("the value is the pooled difference and lies in its interval; the bounds lie in [-1, 1]", () => {
   fc.assert(

@@ -67,7 +67,7 @@ describe.each(["serper", "tavily", "brave", "searxng"])("%s", (backend) => {
     ["HTTP 301", /HTTP 301 .*: it redirects elsewhere: check the backend's url/, false],
     ["HTML", /responded with a page \(text\/html\) where JSON was expected: check/, false],
     ["odd", /answer of \w+ at http:\/\/127\.0\.0\.1:\d+: /, true],
-  ])("%s is reported in one line, without the key", async (query, line, retryable) => {
+  ])("the failure of the query '%s' is reported in one line, without the key", async (query, line, retryable) => {
     const { call } = await over(backend);
     const failed = call("search", { query });
     await expect(failed).rejects.toMatchObject({
