@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 const COMMAND = resolve(import.meta.dirname, "../../dist/cli/mgrpo.js");
 
 export interface DashboardProcess {
-  /** The address that it prints, with the access key. */
+  /** The address that `mgrpo ui` prints, with the access key. */
   readonly link: string;
   readonly origin: string;
   close(): Promise<void>;
