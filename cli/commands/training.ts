@@ -28,7 +28,7 @@ export function addTraining(program: Command): void {
 function addDev(program: Command): void {
   program
     .command("dev")
-    .description("try one question without training: what each agent did, what a step would train, what is wrong")
+    .description("try one question without training: what each agent did, what a step would train on, what is wrong")
     .addArgument(recipeArgument())
     .option("--question <id>", "id of the question; by default the one that training draws first")
     .addOption(

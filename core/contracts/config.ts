@@ -133,7 +133,7 @@ const LimitsConfig = z.strictObject({
     .max(1)
     .default(0.01)
     .describe(
-      "Share of the rollouts of 10 steps that may be lost to infrastructure or judges. A larger share halts the run.",
+      "Share of the rollouts of the last 10 steps that may be lost to infrastructure or judges. A larger share halts the run.",
     ),
 });
 

@@ -41,8 +41,8 @@ export const EngineConfig = z.strictObject({
     "Precision of matrix products: fp32, or bf16 with fp32 accumulation, which needs provider cuda.",
   ),
   weightPacking: WeightPacking.default("auto").describe(
-    "Whether the sampler packs the weights under an adapter for its matrix products: faster, with a packed copy per lane " +
-      "(docs/lora.md). auto: on if the worker's share of the memory allows it (dedicated).",
+    "Whether the sampler packs the weights under an adapter for its matrix products: faster, with a packed copy per lane. " +
+      "auto: on if it fits into the worker's share of memory (see dedicated).",
   ),
   quantization: Quantization.default("none").describe(
     "Quantizes the linear layers of a frozen base under an adapter, block by block, for sampler and trainer alike (QLoRA): int8 or int4. " +
@@ -68,7 +68,7 @@ export const EngineConfig = z.strictObject({
       "Maximum tokens of one training micro-batch, padding included. A longer sequence is a micro-batch of its own.",
     ),
   gradientCheckpointing: GradientCheckpointing.default("auto").describe(
-    "Whether the backward pass recomputes each layer's activations (on), or they are kept (off): faster, more memory. auto: off if the worker's share of the memory allows it (dedicated).",
+    "Whether the backward pass recomputes each layer's activations (on), or the forward pass keeps them (off): faster, more memory. auto: off if they fit into the worker's share of memory (see dedicated).",
   ),
   prefixTrees: z
     .boolean()
@@ -108,7 +108,7 @@ export function engineFaults(agents: Readonly<Record<string, AgentWithEngine>>):
       faults.push([["agents", name, "engine", "provider"], message]);
     }
     if (precision !== "fp32" && provider !== "cuda") {
-      const message = `${precision} needs ${needs("cuda")}: remove it, or switch to that`;
+      const message = `${precision} needs ${needs("cuda")}: remove it, or set that`;
       faults.push([["agents", name, "engine", "precision"], message]);
     }
     if (!prefixTrees && !LOCAL_TRAINERS.includes(policy)) {
@@ -117,7 +117,7 @@ export function engineFaults(agents: Readonly<Record<string, AgentWithEngine>>):
     }
     for (const [setting, unset] of CPU_ONLY) {
       if (engine[setting] === unset || (policy === "compiled" && provider === "cpu")) continue;
-      faults.push([["agents", name, "engine", setting], `needs ${needs("cpu")}: remove it, or switch to that`]);
+      faults.push([["agents", name, "engine", setting], `needs ${needs("cpu")}: remove it, or set that`]);
     }
     return faults;
   });
