@@ -6,7 +6,7 @@ import { Reloader } from "./reloader.ts";
 import { RunLoader, revisionOf } from "./run-loader.ts";
 import { type Loaded, server, useSource } from "./source.ts";
 
-/** Codes of failures that pass without a change of the run. */
+/** Codes of failures that can pass although the run does not change. */
 const OUTAGES: ReadonlySet<string> = new Set(["no-server", "no-view", "store-unreachable"]);
 
 /**

@@ -112,9 +112,9 @@ function ArmScores({ view: { arms, leftOut } }: { readonly view: CompareView }) 
         ))}
       </ScrollTable>
       <p class={rows.length === 0 ? "none" : "faint"}>
-        With 95% intervals over questions and seeds; of one seed, over questions alone. The seeds are those with a score
-        after training; for an unfinished run, that of its newest evaluation. Differences are paired by seed and
-        question.
+        Brackets are 95% intervals over questions and seeds, or over questions alone if there is one seed. A seed counts
+        if its run has a score after training; for an unfinished run, this is the score of its newest evaluation.
+        Differences are paired by seed and question.
       </p>
     </section>
   );

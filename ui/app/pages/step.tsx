@@ -18,7 +18,7 @@ const FILTERS = [
   ["any", "all rollouts"],
   ["wrong", "well-formed but not correct"],
   ["malformed", "malformed"],
-  ["cut", "cut at a limit"],
+  ["cut", "cut off at a limit"],
   ["tool-failed", "a tool call failed"],
   ["lost", "lost"],
   ["correct", "correct"],

@@ -72,8 +72,8 @@ function xOf(summary: StepSummary, before: number | undefined, axis: Axis): numb
 }
 
 /**
- * A single curve as it is. Of several, the mean where they overlap, with a band from the lowest to the highest; one point if they do not
- * overlap.
+ * A single curve is drawn as it is. Several curves become their mean over the range in which they overlap, with a band from the lowest to the
+ * highest; if they do not overlap, they become a single point.
  */
 function lineOf(name: string, color: number, curves: readonly Points[]): Line[] {
   const [only] = curves;

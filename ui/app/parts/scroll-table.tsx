@@ -5,7 +5,7 @@ import { Scroll } from "./scroll.tsx";
 interface ScrollTableProps {
   readonly label: string;
   readonly className?: string;
-  /** Of the columns. */
+  /** The column headers. */
   readonly titles: readonly string[];
   /** The rows. */
   readonly children: ComponentChildren;

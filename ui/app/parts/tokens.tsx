@@ -1,6 +1,6 @@
 /**
- * @file A trajectory token by token: sampled tokens stand out, less probable ones more; all others are dimmed. Marked: tokens
- * on which sampler and trainer disagree, and clipped ones.
+ * @file A trajectory token by token: sampled tokens stand out, less probable ones more; all others are dimmed. Tokens on which
+ * sampler and trainer disagree, and clipped tokens, are marked.
  */
 import type { TokenView } from "../../views.ts";
 import { useView } from "../load.ts";
