@@ -8,7 +8,7 @@ const TEAM = "a run's name, a folder with one checkpoint per agent, a JSON team 
 const recipeOption = () =>
   new Option(
     "--recipe <recipe>",
-    "recipe of a folder of checkpoints (default: atlas), or of a model behind an API (default: deep-research)",
+    "recipe for a folder of checkpoints (default: atlas), or for a model behind an API (default: deep-research)",
   );
 
 export function addEvaluation(program: Command): void {
@@ -54,7 +54,7 @@ function addSuiteOptions(command: Command): void {
     .addOption(
       new Option(
         "--runs <n>",
-        "with --suite: number of times to ask each question (default: 3; for a suite of the run or recipe, its own runs)",
+        "with --suite: number of times to ask each question (default: 3; for a suite of the run or recipe, the number in its settings)",
       ).argParser(positiveInteger("--runs")),
     )
     .addOption(
@@ -113,7 +113,7 @@ function addMine(program: Command): void {
       "ask the questions of a file, <file>.jsonl, or of a suite of the run or recipe that reads one",
     )
     .addOption(
-      new Option("--below <share>", "write the questions with a lower share of correct answers")
+      new Option("--below <share>", "write the questions whose share of correct answers is below this")
         .argParser(share("--below"))
         .default(0.3),
     )

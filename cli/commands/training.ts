@@ -55,7 +55,7 @@ function addTrain(program: Command): void {
     )
     .addOption(armOption().default("mgrpo"))
     .addOption(settingOption())
-    .option("--open", "open the dashboard of the run in the browser; a terminal shows its link anyway")
+    .option("--open", "open the dashboard of the run in the browser; its link is shown on a terminal in any case")
     .action(async (recipe, options) => (await import("../train.ts")).train(recipe, options));
 }
 
@@ -73,7 +73,7 @@ function addResume(program: Command): void {
     .description("resume a run on this machine that was stopped, killed or halted")
     .addArgument(runArgument());
   addBudgets(command);
-  command.option("--open", "open the dashboard of the run in the browser; a terminal shows its link anyway");
+  command.option("--open", "open the dashboard of the run in the browser; its link is shown on a terminal in any case");
   command.action(async (run, options) => (await import("../resume.ts")).resume(run, options));
 }
 
@@ -130,7 +130,7 @@ function addCompare(program: Command): void {
     .addOption(settingOption())
     .option(
       "--mixed",
-      "accept runs of another commit, release, recipe, questions, config or base model; the results name them",
+      "accept runs from another commit, release, recipe, question set, config or base model; the results name them",
       false,
     )
     .option("--name <name>", "prefix of the runs' names, and folder under results/", "compare")

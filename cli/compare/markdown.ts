@@ -72,11 +72,11 @@ function provenanceTable({ recipe, command, start, questions, commits, machines,
   );
 }
 
-/** The runs of another commit, release, recipe, questions, config or base model, if any. */
+/** The runs from another commit, release, recipe, question set, config or base model, if any. */
 function foreignRuns(foreign: Comparison["foreign"]): string[] {
   if (foreign.length === 0) return [];
   return [
-    `**${counted(foreign.length, "run")} of another commit, release, recipe, questions, config or base model**, accepted with \`--mixed\`: a difference between arms may be due to that.`,
+    `**${counted(foreign.length, "run")} from another commit, release, recipe, question set, config or base model**, accepted with \`--mixed\`: a difference between arms may be due to that.`,
     table(
       ["run", "commit", "differences from this comparison"],
       foreign.map((one) => [one.run, one.commit, one.differences.join("; ")]),

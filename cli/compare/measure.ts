@@ -96,8 +96,8 @@ function suitesOf({ heldOut, steps }: EvaluatedRun): Suite[] {
 }
 
 /**
- * Suites on which runs were asked different questions -> why their scores cannot be compared: scores are paired by question. A run without a
- * suite differs from none: one still in training has not been evaluated on those that come at its end.
+ * Suites on which runs were asked different questions -> why their scores cannot be compared: scores are paired by question. A run without
+ * scores on a suite does not differ: a run that is still training has not been evaluated on the suites that come at its end.
  */
 export function differingSuites(runs: readonly EvaluatedRun[]): Map<string, string> {
   const first = new Map<string, { readonly run: string; readonly ids: string }>();
@@ -121,8 +121,8 @@ export function refuseOtherQuestions(runs: readonly EvaluatedRun[]): void {
 }
 
 /**
- * The same before training: throws if a run's questions of a suite differ from those in `asked` (suite -> ids), to which it adds the others. GAIA's
- * depend on the agents' tools.
+ * The same check before training: throws if a run's questions of a suite differ from those in `asked` (suite -> ids), to which it adds the run's
+ * other suites. The questions of GAIA depend on the agents' tools.
  */
 export function refuseOtherSuites({ suites = {} }: Pick<QuestionSet, "suites">, asked: Map<string, string>): void {
   for (const [suite, { questions }] of Object.entries(suites)) {

@@ -36,7 +36,7 @@ export interface CompareOptions extends Start {
   readonly set: readonly string[];
   /** Prefix of the runs' names, and folder under results/. */
   readonly name: string;
-  /** Accept runs of another commit, release, recipe, questions, config or base model. */
+  /** Accept runs from another commit, release, recipe, question set, config or base model. */
   readonly mixed: boolean;
 }
 

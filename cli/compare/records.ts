@@ -76,7 +76,7 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
     return { ...finished, foreign };
   }
   throw mismatchError(
-    `${path} was made with other settings, or from another commit, release, recipe, questions, config or base model`,
+    `${path} was made with other settings, or from another commit, release, recipe, question set, config or base model`,
     foreign,
     "remove that file, or keep it with --mixed",
   );

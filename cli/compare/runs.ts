@@ -42,7 +42,7 @@ export function refuseMismatchedRun({ config, by }: TraceableRun, mixed: boolean
   const foreign = mixed ? [] : provenanceDifferences(by, origin);
   if (foreign.length === 0) return;
   throw mismatchError(
-    `${what}, but began with another commit, release, recipe, questions, config or base model`,
+    `${what}, but began with another commit, release, recipe, question set, config or base model`,
     foreign,
     `remove ${folder.path}, or keep it with --mixed`,
   );

@@ -63,7 +63,7 @@ export const Comparison = z.strictObject({
   questions: z.string(),
   /** All distinct source versions of the runs. */
   commits: z.array(z.string()),
-  /** Accepted runs of another commit, release, recipe, questions, config or base model, and how they differ from this comparison. */
+  /** Accepted runs from another commit, release, recipe, question set, config or base model, and how they differ from this comparison. */
   foreign: z.array(z.strictObject({ run: RunName, commit: z.string(), differences: z.array(z.string()) })),
   /** All distinct machines of the runs. */
   machines: z.array(z.string()),

@@ -52,7 +52,7 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
   const begun = Provenance.parse(JSON.parse(readFileSync(origin, "utf8")));
   writeFileSync(origin, JSON.stringify({ ...begun, commit: "another" }));
   await expect(printed(...compareArguments("--steps", "2"))).rejects.toThrow(
-    /run 'compare-mgrpo-seed1' already exists, but began with another commit, release, recipe, questions, config or base model: commit: "another" \(stored\), .*keep it with --mixed/,
+    /run 'compare-mgrpo-seed1' already exists, but began with another commit, release, recipe, question set, config or base model: commit: "another" \(stored\), .*keep it with --mixed/,
   );
   writeFileSync(origin, JSON.stringify(begun));
 
@@ -81,7 +81,7 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
   ]);
   expect(readFileSync(join(folder, "results/compare/questions.csv"), "utf8")).toBe(before);
   await expect(printed(...compareArguments("--steps", "4"))).rejects.toThrow(
-    /compare-mgrpo-seed1\.json\.gz was made with other settings, or from another commit, release, recipe, questions, config or base model: set\.?.*steps=2.* \(stored\)/,
+    /compare-mgrpo-seed1\.json\.gz was made with other settings, or from another commit, release, recipe, question set, config or base model: set\.?.*steps=2.* \(stored\)/,
   );
 });
 
@@ -139,7 +139,7 @@ test("second stages start from the checkpoints of a run that finished, on the qu
   rmSync(join(folder, "runs"), { recursive: true });
 });
 
-test("a record of another commit, release, config or base model, or of other questions, is refused; --mixed accepts and names it", {
+test("a record from another commit, release, config or base model, or of other questions, is refused; --mixed accepts and names it", {
   timeout: TIMEOUT,
 }, async () => {
   // Uses the records that the first test wrote.
@@ -159,7 +159,7 @@ test("a record of another commit, release, config or base model, or of other que
     const refused = printed(...compareArguments("--steps", "2"));
     await expect(refused).rejects.toThrow(message);
     await expect(refused).rejects.toThrow(
-      /compare-shuffled-advantages-seed1\.json\.gz was made with other settings, or from another commit, release, recipe, questions, config or base model: .*--mixed/,
+      /compare-shuffled-advantages-seed1\.json\.gz was made with other settings, or from another commit, release, recipe, question set, config or base model: .*--mixed/,
     );
   }
   rewriteProvenance({ machine: "another", commit: "another", config: { ...config, temperature: 0.5 } });
@@ -175,7 +175,7 @@ test("a record of another commit, release, config or base model, or of other que
     },
   ]);
   const page = readFileSync(join(folder, "results/compare/summary.md"), "utf8");
-  expect(page).toContain("**1 run of another commit, release, recipe, questions, config or base model**");
+  expect(page).toContain("**1 run from another commit, release, recipe, question set, config or base model**");
   expect(page).toContain(`| ${RUNS[1]} | another | commit:`);
 
   // A record may lack the release, the questions, the config and the base models.
