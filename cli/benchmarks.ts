@@ -18,6 +18,6 @@ export const DEFAULT_BENCHMARKS = [
 
 /**
  * Those that run only when named: `gpu` needs a GPU, and `create` the npm registry; `pipeline` takes half an hour; `alignment` measures an
- * algorithm, and `power` comparisons, rather than this machine; `peers` needs other projects installed (bench/peers/README.md).
+ * algorithm and `power` measures comparisons, not this machine; `peers` needs other projects installed (bench/peers/README.md).
  */
 export const OTHER_BENCHMARKS = ["gpu", "create", "pipeline", "alignment", "power", "peers"];

@@ -3,7 +3,7 @@ import { type EChartsType, init, setPlatformAPI } from "echarts/core";
 import { COLORS, lineTypeOf, SERIES } from "../ui/palette.ts";
 
 const WIDTH = 960;
-/** With one row of names in the legend. Each further row adds its own height, so that the plot keeps its. */
+/** The height of a chart whose legend has one row of names. Each further row makes the chart taller, so the plot keeps its height. */
 const HEIGHT = 480;
 const FONT = "ui-sans-serif, system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif";
 

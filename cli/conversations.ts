@@ -56,7 +56,8 @@ export async function readRollout(
   }
 }
 
-/** How long the turns of a step's conversations took, by `latencyName`, without workers that were killed during the step or still sample it. */
+/** How long the turns of a step's conversations took, by `latencyName`. Conversations of workers that were killed during the step, or that still
+ * sample it, are left out. */
 export async function readLatencies(store: Store, run: string, step: number): Promise<Latencies> {
   const found = await readTelemetry(store, run, step);
   return new Map(found.flatMap(({ conversations }) => Object.entries(conversations)));

@@ -45,7 +45,7 @@ export async function namesOfStage(stage: string): Promise<{ table: string; buck
       if (set && set !== name) {
         throw new MgrpoError(
           "config-invalid",
-          `--stage ${stage} is '${name}', but ${variable} is '${set}': give only one of the two`,
+          `--stage ${stage} has ${variable} '${name}', but the environment has '${set}': give only one of the two`,
         );
       }
     }

@@ -28,7 +28,7 @@ export function endpointSettings({ policy, model }: EndpointTeam, agents: readon
   return agents.flatMap((agent) => settings.map((setting) => `agents.${agent}.${setting}`));
 }
 
-/** The recipe without its agents' settings of a model that runs here, which an API does not take. */
+/** The recipe without the agents' settings that only a model on this machine can have, such as `lora`: an API does not accept them. */
 export function withoutLocalSettings(recipe: Recipe): Pick<Recipe, "name" | "config"> {
   return {
     name: recipe.name,

@@ -21,7 +21,7 @@ import { namesStore, storeNames } from "./store-names.ts";
 import { clean } from "./terminal/clean.ts";
 import { MGRPO } from "./terminal/name.ts";
 
-/** What is read of a RUN record, which another release may have written: halting is the remedy for a run whose records cannot be read. */
+/** What is read from a RUN record, which another release may have written: halting is the remedy for a run whose records cannot be read. */
 const EndedRun = z.object(RunRecord.shape).pick({ run: true, status: true, reason: true });
 type EndedRun = z.infer<typeof EndedRun>;
 

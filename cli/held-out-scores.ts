@@ -34,7 +34,7 @@ export type HeldOutScores = z.infer<typeof HeldOutScores>;
 export type Scores_SQ = readonly (readonly QuestionScore[])[];
 
 /**
- * The scores of two teams whose difference is estimated, in the same order of seeds and questions. A question of which one team has
+ * The scores of two teams whose difference is estimated, in the same order of seeds and questions. A question for which one team has
  * no counted rollout counts for neither: a team whose rollouts of hard questions were lost would otherwise seem better.
  */
 export function pairedScores(a_SQ: Scores_SQ, b_SQ: Scores_SQ): [Scores_SQ, Scores_SQ] {

@@ -44,7 +44,7 @@ interface AgentPast {
 
 const NO_PAST: AgentPast = { highestKl: 0, reportedKl: 0, gradientNorms: [], firstEntropies: [], hasCollapsed: false };
 
-/** The newest step, and what its warnings need of the earlier ones. Its size does not grow with their number. */
+/** The newest step, and what its warnings need from the earlier ones. Its size does not grow with their number. */
 interface LastSteps {
   /** Number of steps, including the newest. */
   readonly count: number;

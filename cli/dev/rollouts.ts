@@ -38,7 +38,7 @@ export interface TriedGroup {
   readonly offered: ReadonlyMap<string, ReadonlySet<string>>;
   /** Agents that got a request, also in a rollout that was lost. */
   readonly called: ReadonlySet<string>;
-  /** What the app threw, and what it or a tool left unhandled, in order. */
+  /** What the app threw, and the unhandled rejections of the app and the tools, in order. */
   readonly thrown: readonly Thrown[];
   /** Why scoring halted the run (functions/scoring.ts); no further rollout starts then. Undefined: it did not. */
   readonly halted: string | undefined;

@@ -60,7 +60,9 @@ function varianceWarnings({ main, agents }: TriedTeam, { group }: TriedGroup): s
   if (!agents[main]?.trained) return [];
   const batch = group.finalized[main];
   if (!batch) {
-    return [`nothing to train on: every rollout of '${main}' was cut at a limit and is masked (algorithm.overlong)`];
+    return [
+      `nothing to train on: every rollout of '${main}' was cut off at a limit and is masked (algorithm.overlong)`,
+    ];
   }
   if (hasSignal(batch)) return [];
   return [
@@ -101,7 +103,7 @@ function agentWarnings(config: TriedTeam, { agent, trained, branches }: AgentSha
     ],
     [
       cut > 0,
-      `${counted(cut, "answer")} of '${agent}' ${cut === 1 ? "was" : "were"} cut at the token limit: raise agents.${agent}.limits.turnTokens (${turnTokens}) or contextTokens (${contextTokens})${runner === "native" ? "" : ", or the app's max_tokens"}`,
+      `${counted(cut, "answer")} of '${agent}' ${cut === 1 ? "was" : "were"} cut off at the token limit: raise agents.${agent}.limits.turnTokens (${turnTokens}) or contextTokens (${contextTokens})${runner === "native" ? "" : ", or the app's max_tokens"}`,
     ],
   ];
   return warnings.flatMap(([holds, text]) => (holds ? [text] : []));

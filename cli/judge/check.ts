@@ -59,7 +59,7 @@ export async function checkJudge(file: string, options: JudgeOptions): Promise<v
 function readCriteria(file: string): string {
   const text = readText(file);
   if (text.trim() !== "") return text;
-  throw new MgrpoError("config-invalid", `--criteria ${file} is empty: write there what the judge goes by`);
+  throw new MgrpoError("config-invalid", `--criteria ${file} is empty: write the judge's instructions in it`);
 }
 
 interface JudgedLabels<Label> {

@@ -5,8 +5,8 @@ import { jsonOrUndefined } from "../../core/contracts/parse.ts";
 const OF_MODEL = "judge.model.";
 
 /**
- * The settings of `--set` and the judge that `--judge` names. Settings of that judge's model, such as `judge.model.json=text`, come after its name,
- * which is an object for them. What names no model comes last: the config's schema refuses it.
+ * The settings of `--set` and the judge that `--judge` names. That judge's model is written as an object, so that settings of the model which
+ * follow it, such as `judge.model.json=text`, can change it. A text that names no model comes last: the config's schema refuses it.
  */
 export function withJudge(judge: string | undefined, set: readonly string[]): readonly string[] {
   if (judge === undefined) return set;

@@ -1,6 +1,6 @@
 /**
  * @file Shows a run's progress. On a terminal: a table that grows by a row per step, above a live line with the progress and what the run
- * does or waits for. Elsewhere: one JSON object per line, for other programs.
+ * is doing or waiting for. Elsewhere: one JSON object per line, for other programs.
  */
 import colors from "picocolors";
 import wrapAnsi from "wrap-ansi";
@@ -37,7 +37,7 @@ export function openDisplay(
 
 class JsonLines implements Display {
   readonly #output: NodeJS.WritableStream;
-  /** What the run did or waited for at the last event that said so. */
+  /** What the run was doing or waiting for at the last event that said so. */
   #activity = "";
 
   constructor(output: NodeJS.WritableStream) {
@@ -74,7 +74,7 @@ class LiveTable implements Display {
   /** The latest score of the tracked suite. */
   #heldOut: number | undefined;
   #rows = 0;
-  /** What the run does or waits for; empty before it is known. */
+  /** What the run is doing or waiting for; empty before it is known. */
   #activity = "";
 
   constructor(config: RunConfig, progress: RunProgress, output: NodeJS.WriteStream) {

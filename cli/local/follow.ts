@@ -153,7 +153,7 @@ class StepTimer {
   }
 }
 
-/** What a run does or waits for now; undefined when it is over. */
+/** What a run is doing or waiting for; undefined when it is over. */
 export async function readWait(store: Store, config: RunConfig): Promise<string | undefined> {
   const run = await readRun(store, config.run);
   if (run.status === "halted") return undefined;

@@ -35,7 +35,7 @@ export interface HostOptions {
   readonly bases: Bases;
   readonly questions: QuestionSet;
   readonly log: Log;
-  /** Called with each rejection of a tool that nothing handles. */
+  /** Called with each unhandled rejection of a tool. */
   readonly onToolStray: (error: unknown, tool: string) => void;
   /** Wraps the app that runs rollouts. */
   readonly observe?: (runner: AppRunner) => AppRunner;

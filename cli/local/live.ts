@@ -1,6 +1,6 @@
 /**
- * @file What lists of runs show of a run, read once from its records: its cost, its newest heartbeat, what it does or waits for, and why it
- * has stalled.
+ * @file What lists of runs show about a run, read once from its records: its cost, its newest heartbeat, what it is doing or waiting for, and
+ * why it has stalled.
  */
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
@@ -18,7 +18,7 @@ export interface LiveRun {
   readonly usd: number;
   /** Seconds since a scheduled tick last saw a heartbeat of a living worker; null: it has seen none, or the run no longer trains. */
   readonly heartbeatSeconds: number | null;
-  /** What it does or waits for; null once it is over. */
+  /** What it is doing or waiting for; null once it is over. */
   readonly wait: string | null;
   /** Why nothing has changed for a while; null if it advances. */
   readonly stall: string | null;

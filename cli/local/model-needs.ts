@@ -117,7 +117,7 @@ export function checkMemory(
   const training = totalOfProcesses(workers);
   const evaluators = evaluation.suites.length > 0 ? evaluation.workers : 0;
   warnOfDedicated(agents, workers.length, evaluators, findings);
-  // A process of all agents has the program once.
+  // A process that serves all agents loads the program once.
   const ofOneProcess = needs.map(({ sampling: { plan, mapped } }, i) => ({
     plan: i === 0 ? plan : { ...plan, program: 0 },
     mapped,

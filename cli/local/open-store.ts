@@ -67,7 +67,7 @@ async function openIdle(directory: string): ReturnType<typeof startLocalCloud> {
   return startLocalCloud({ directory });
 }
 
-/** A cloud that did not open has failed its readers, and needs no closing. */
+/** If the cloud did not open, its readers have rejected, and there is nothing to close. */
 async function closeIdle(directory: string, { opened }: SharedCloud): Promise<void> {
   openClouds.delete(directory);
   const closed = opened.then(

@@ -181,8 +181,8 @@ async function readDisk(run: string): Promise<Disk | undefined> {
 
 /**
  * The summary of a closed step; undefined once one of its groups has expired: a mean over the rest would mislead.
- * `seconds`: how long the step took. Null if that is unknown, for a step that is read later: `usd` is then left out, since today's spending is
- * not that of the step's end.
+ * `seconds`: how long the step took; null if that is unknown, as for a step that is read later. `usd` is then left out, since
+ * today's spending is not the spending at the step's end.
  */
 export async function readSummary(
   store: Store,

@@ -6,7 +6,7 @@
  *        |   five exits in a row, the last four each within 10 s of its start, or one on a full disk --> `failed` rejects
  *        '-- stop(), or finishTraining() if it does not evaluate: SIGTERM, drained; SIGKILL after 15 s
  *
- * Exits in a row while the same rollout runs alone count as one: the run gives it up after a few (core/training/give-up.ts).
+ * Consecutive exits while the same rollout runs alone count as one: the run gives it up after a few (core/training/give-up.ts).
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from "node:fs";
@@ -102,10 +102,10 @@ export function startWorkers(
   return new WorkerProcesses(specs, environment, logs, inFlightOf);
 }
 
-/** The exits of a worker in a row so far, all but the first of them quick. */
+/** A worker's consecutive exits so far. All but the first came soon after the worker's start. */
 interface Exits {
   readonly count: number;
-  /** The rollout that ran alone at the last one; undefined: none did, or it is not known. */
+  /** The rollout that ran alone at the last exit; undefined: none did, or it is not known. */
   readonly alone?: string | undefined;
 }
 

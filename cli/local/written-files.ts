@@ -22,7 +22,7 @@ export function writeAtomically(
     if (isNew) placeNew(temporary, path);
     else renameSync(temporary, path);
   } finally {
-    // It is still there after a link, and after a failure: on a full disk, the part that was written.
+    // After a link or a failure the temporary file still exists. If the disk is full, it holds the part that was written.
     rmSync(temporary, { force: true });
   }
 }

@@ -69,7 +69,7 @@ export async function ofSteps(store: Store, config: RunConfig, steps: number, mi
   return found;
 }
 
-/** A wrong answer may earn a reward, for its format: it is not correct at any `minReward`. A reward may be above 1, correctness is not. */
+/** A wrong answer may earn a reward for its format: it is never correct, whatever `minReward` is. A reward may exceed 1; correctness cannot. */
 function correctRollouts({ rollouts }: GroupRecord, minReward: number): number[] {
   const least = Math.min(1, minReward);
   return Object.entries(rollouts).flatMap(([index, score]) => {

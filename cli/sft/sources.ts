@@ -178,7 +178,7 @@ function fromLines(
   };
 }
 
-/** The fault of a file without lines for the agent, and what to do. It tells agents by other names: traces have those of the app. */
+/** Why a file has no lines for the agent, and what to do. It also lists unknown names of agents in the file: traces have the app's names. */
 function noneOf(agent: string, lines: readonly MessagesLine[], agents: RunConfig["agents"]): string {
   // Agents that share a policy are trained together: none of them can be left out.
   const isAlone = agentsOfPolicy(agents, ownerOf(agents, agent)).length === 1;

@@ -51,7 +51,7 @@ function countTags({ branches, rewritten, unparsed, cut }: BranchCounts): Tag[] 
   const faults = [
     rewritten > 0 ? `${counted(rewritten, "request")} with rewritten history` : "",
     unparsed > 0 ? `${counted(unparsed, "turn")} with an unparsed tool call` : "",
-    cut > 0 ? `${counted(cut, "turn")} cut at the token limit` : "",
+    cut > 0 ? `${counted(cut, "turn")} cut off at the token limit` : "",
   ];
   return [
     plain(branches === 1 ? "1 branch" : `${branches} branches`),

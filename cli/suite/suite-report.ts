@@ -126,7 +126,7 @@ function categoryScores(
   }));
 }
 
-/** A recipe's rewards may do without its judge: verdicts show that they asked it, and a lost answer may be one that it gave no verdict on. */
+/** A recipe's rewards need not ask its judge. Verdicts show that they do, and a lost answer may be one for which the judge gave none. */
 const mayHaveAskedJudge = (suite: EvaluationSuite, { judged, lost }: EvaluationResult): boolean =>
   needsJudge(suite) || judged !== undefined || (!hasOwnScorer(suite) && lost.length > 0);
 

@@ -98,7 +98,7 @@ export function positiveInteger(option: string): (text: string) => number {
   };
 }
 
-/** Parses an option's finite number that is accepted. */
+/** Parses an option's finite number. Refuses one that `accepts` does not accept. */
 function numberWhere(option: string, what: string, accepts: (value: number) => boolean): (text: string) => number {
   return (text) => {
     const value = text.trim() === "" ? Number.NaN : Number(text);

@@ -6,7 +6,7 @@ let hasFailed = false;
 
 /**
  * The reader of the output may end first: `| head`, Ctrl-C at `| tee` (EPIPE), a closed terminal that this program outlives, after `disown`
- * for example (EIO). That is no failure. Any other error, such as a full disk's, ends the command as Ctrl-C does, with a message.
+ * for example (EIO). That is not a failure. Any other error, such as a full disk's, ends the command as Ctrl-C does, with a message.
  */
 export function handleOutputError(stream: NodeJS.WriteStream, error: NodeJS.ErrnoException): void {
   const isReaderGone = error.code === "EPIPE" || (error.code === "EIO" && stream.isTTY);

@@ -67,7 +67,7 @@ function twoTone(bar: string, filled: number): string {
   return colors.cyan(bar.slice(0, filled)) + colors.dim(bar.slice(filled));
 }
 
-/** The median; of an even number of values, the lower middle one: of two steps, the first includes the start of the workers. */
+/** The median, or the lower of the two middle values. Of only two steps, the first takes longer: it includes the start of the workers. */
 function lowerMedian(values: readonly number[]): number | undefined {
   return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
 }

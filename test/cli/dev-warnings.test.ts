@@ -57,7 +57,7 @@ test("turn rewards are a signal even if all rollout rewards are equal; a group w
   expect(warningsFor(equal)).toEqual([expect.stringMatching(/^no variance: all 2 rollouts have reward 0\.500/)]);
   expect(warningsFor({ ...equal, turns: [[0.5], [-0.5]] })).toEqual([]);
   expect(warningsFor()).toEqual([
-    "nothing to train on: every rollout of 'main' was cut at a limit and is masked (algorithm.overlong)",
+    "nothing to train on: every rollout of 'main' was cut off at a limit and is masked (algorithm.overlong)",
   ]);
   expect([equal, undefined].flatMap((batch) => warningsFor(batch, false))).toEqual([]);
 });

@@ -115,7 +115,7 @@ test("an agent whose context is too small for the question generates nothing, an
   const lines = await dev(RELAY, ...models, ...limits, "--rollouts", "2");
   expect(linesOf(lines, "agent")[0]).toMatchObject({ agent: "main", branches: 0 });
   expect(warningsOf(lines)).toContain(
-    "2 answers of 'main' were cut at the token limit: raise agents.main.limits.turnTokens (4) or contextTokens (21)",
+    "2 answers of 'main' were cut off at the token limit: raise agents.main.limits.turnTokens (4) or contextTokens (21)",
   );
 });
 
@@ -203,7 +203,7 @@ test("warnings name an app that gives up, rewrites history, offers tools that no
     expect.stringMatching(
       /^2 requests to 'main' had a history with replies that it did not generate.* or offer other tools than before\?$/,
     ),
-    expect.stringMatching(/^4 answers of 'main' were cut at the token limit/),
+    expect.stringMatching(/^4 answers of 'main' were cut off at the token limit/),
     "'searcher' was never called: no rollout would train it",
   ]);
 });

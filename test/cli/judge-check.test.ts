@@ -208,7 +208,7 @@ test("a judge is not asked with a file of criteria that is empty", async () => {
   writeFileSync(criteria, "\n");
   const asked = server.requests.length;
   const check = printedJson(...argumentsOf(JSON.stringify(LABELS[0]), []), "--criteria", criteria);
-  await expect(check).rejects.toThrow(/criteria\.md is empty: write there/);
+  await expect(check).rejects.toThrow(/criteria\.md is empty: write the judge's instructions/);
   expect(server.requests.length).toBe(asked);
 });
 

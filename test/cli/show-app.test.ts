@@ -99,7 +99,7 @@ test("the tree shows branches, rewritten histories, stray conversations and the 
   expect(second?.children[0]?.title).toBe("turn 1");
   expect(stray?.children[0]?.body).toBe("a task from nowhere");
   expect(tags(main)).toEqual(["2 branches", "1 request with rewritten history", "reward 0.5 from the app"]);
-  expect(tags(searcher)).toEqual(["1 branch", "1 turn cut at the token limit", "reward 0.25 from the app"]);
+  expect(tags(searcher)).toEqual(["1 branch", "1 turn cut off at the token limit", "reward 0.25 from the app"]);
   expect(drawText(tree)).toContain("branch 1 of 2  1 turn of its own");
 });
 

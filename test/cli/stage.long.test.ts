@@ -230,7 +230,7 @@ test("settings, stages and releases that cannot work are refused before anything
   await expect(launch("strict", "far", "--set", "evaluation.workers=2")).rejects.toThrow(/evaluation.workers is 2/);
   process.env["MGRPO_TABLE"] = "another";
   await expect(launch("strict", "far")).rejects.toThrow(
-    /--stage strict is 'mgrpo-strict', but MGRPO_TABLE is 'another'/,
+    /--stage strict has MGRPO_TABLE 'mgrpo-strict', but the environment has 'another'/,
   );
   delete process.env["MGRPO_TABLE"];
   await expect(launch("nowhere", "far")).rejects.toThrow(/has no deployment of that name.*sst deploy --stage nowhere/);
