@@ -28,7 +28,7 @@ export const COUNT_AXIS = {
   splitLine: { show: false },
 };
 
-/** From 0 to 1, and further where a value is outside: a penalty makes rewards negative, and their parts may sum to more than 1. */
+/** The axis covers 0 to 1, and any value outside: a penalty can make a reward negative, and its parts may sum to more than 1. */
 export function shareAxis(values: readonly number[]) {
   const min = values.reduce((low, value) => Math.min(low, value), 0);
   const max = values.reduce((high, value) => Math.max(high, value), 1);

@@ -122,7 +122,7 @@ const OF_TRAINING = [
   "evaluation.every",
 ];
 
-/** Those of an agent. */
+/** The settings of an agent that only training reads. */
 const OF_TRAINED_AGENTS = ["optimizer", "temperature", "share"];
 
 /** The path that a setting changes, itself or within its JSON, and that only training reads. Undefined: there is none. */

@@ -16,5 +16,5 @@ export async function importModel(file: string, { to, dtype }: ModelImportOption
   const { architecture, parameters, types } = await importGguf(file, to, dtype === "bf16" ? "BF16" : "F32");
   const millions = (parameters / 1e6).toLocaleString("en", { maximumSignificantDigits: 3 });
   console.log(`${to}  ${architecture}, ${millions} M parameters, from ${types.join(", ")}, as ${dtype}`);
-  console.log(colors.dim(`what it needs in memory: ${MGRPO} doctor --model ${quotedPath(to)}`));
+  console.log(colors.dim(`to see how much memory it needs: ${MGRPO} doctor --model ${quotedPath(to)}`));
 }

@@ -1,6 +1,6 @@
 /**
- * @file Reads a run's questions and reports those that the team cannot be asked. Refuses suites and curriculum stages without questions, and
- * published benchmarks that the run trains on.
+ * @file Reads a run's questions and reports those that the team cannot be asked. Refuses curriculum stages without questions, suites that skip
+ * all of theirs, and published benchmarks that the run trains on.
  */
 import { contentOf, copiesOf } from "../adapters/benchmarks/copies.ts";
 import { questionsOf } from "../adapters/benchmarks/load.ts";
@@ -63,8 +63,8 @@ function refuseEmptyStages(config: RunConfig, { train }: QuestionSet): void {
 }
 
 /**
- * A suite of the user's own file may ask training questions on purpose: one line says that its score is not held-out. `trained`: their `contentOf`
- * and their prompts.
+ * A suite of the user's own file may ask training questions on purpose: one line says that its score is not held-out. `trained`: the `contentOf`
+ * and the prompt of each training question.
  */
 function checkTrainedQuestions(
   { name, benchmark }: EvaluationSuite,

@@ -78,7 +78,7 @@ async function readMetrics(source: Source, folder: RunFolder, startedAt: number)
   return metrics;
 }
 
-/** The folder of a run in a store may hold the metrics of a deleted run of the same name, whose lines would stand for those of this one. */
+/** The folder of a run in a store may hold the metrics of a deleted run of the same name, whose lines would be taken for this run's. */
 function refuseEarlierRun(
   { lines }: MetricsFile,
   { config, metrics }: RunFolder,

@@ -29,7 +29,7 @@ export type ComparedArm = z.infer<typeof ComparedArm>;
 
 export const CompareView = z.strictObject({
   arms: z.array(ComparedArm),
-  /** Of each suite whose scores cannot be compared, why. */
+  /** For each suite whose scores cannot be compared: why not. */
   leftOut: z.array(z.string()),
 });
 export type CompareView = z.infer<typeof CompareView>;

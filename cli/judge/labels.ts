@@ -14,7 +14,7 @@ export const AnswerLabel = z.strictObject({
   question: z.string().min(1),
   reference: z.string().min(1),
   answer: z.string(),
-  /** According to people. */
+  /** The human label. */
   correct: z.boolean(),
 });
 export type AnswerLabel = z.infer<typeof AnswerLabel>;
@@ -33,7 +33,7 @@ export const WorkLabel = z.strictObject({
     )
     .default([]),
   report: z.string(),
-  /** According to people, in [0, 1]. */
+  /** The human score, in [0, 1]. */
   score: z.number().min(0).max(1),
 });
 export type WorkLabel = z.infer<typeof WorkLabel>;

@@ -1,4 +1,4 @@
-/** @file The base models that a recipe describes and a team needs, but that have not been made: makes them before a run, or refuses without them. */
+/** @file Base models that a recipe describes and a team needs, but that do not exist: `train`, `compare` and `dev` make them; `ask` refuses. */
 import { relative, resolve } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import { MgrpoError } from "../../core/errors.ts";
@@ -7,7 +7,7 @@ import { hasModel, pretrain } from "../pretrain.ts";
 import { MGRPO, quotedPath } from "../terminal/name.ts";
 import { preflight, type Site } from "./preflight.ts";
 
-/** Makes the team's base models whose folders have no model. That takes minutes, so what else `preflight` finds comes first. */
+/** Makes the team's base models whose folders have no model. That takes minutes, so other errors that `preflight` finds are thrown first. */
 export async function makeMissingModels(
   recipeName: string,
   recipe: Recipe,

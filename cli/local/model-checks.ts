@@ -113,7 +113,7 @@ function templateChecks(agent: AgentConfig, files: CheckpointFiles): Check[] {
 /** Why the system message describes the tools, unless the settings ask for it. */
 function reasonOf({ toolPrompt }: AgentConfig, display: ToolDisplay): string {
   if (toolPrompt !== "auto" || display !== "system") return "";
-  return ", since the template does not show tools, or asks for calls in another format than JSON in <tool_call> tags";
+  return ", since the template does not show tools, or asks for calls in a format other than JSON in <tool_call> tags";
 }
 
 function thinkingOf(files: CheckpointFiles): string {

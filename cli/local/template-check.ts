@@ -71,7 +71,7 @@ export function noteOnTools(
 ): void {
   if (toolPrompt !== "auto" || display !== "system") return;
   note(
-    `agents.${agent}: its chat template does not show tools, or wants calls in another form than <tool_call> JSON, so its system message describes them ` +
+    `agents.${agent}: its chat template does not show tools, or asks for calls in a form other than <tool_call> JSON, so its system message describes them ` +
       `(if the model learned its tools from demonstrations, set agents.${agent}.toolPrompt to "none")`,
   );
 }

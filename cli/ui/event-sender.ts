@@ -2,7 +2,7 @@
  * @file Writes the events of one stream, one at a time. While one is written, only the newest of the others is kept: a page that stops reading
  * must not fill this process's memory. Each event is a whole view or a failure, so the newest is enough.
  *
- *     send ──nothing is being written──> writing ──written──> the newest event that came meanwhile, if any
+ *     send ──nothing is being written──> writing ──written──> the newest event that arrived meanwhile, if any
  *                                                    waits for: the page to read     unblocked by: the page, or the stream's end
  */
 export class EventSender<Event> {

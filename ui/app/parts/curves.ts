@@ -68,7 +68,7 @@ function rewardLines({ perStep, evaluations }: RunView, names: readonly string[]
   ];
 }
 
-/** From 0 to 1, and further where a reward lies outside: a penalty can make it negative, and its parts may sum to more than 1. */
+/** The bounds cover 0 to 1, and any reward outside: a penalty can make it negative, and its parts may sum to more than 1. */
 function rewardBounds(lines: readonly Line[]): readonly [number, number] {
   const values = lines.flatMap((line) => line.points.flatMap(([, y]) => y ?? []));
   return values.reduce<readonly [number, number]>(
