@@ -139,7 +139,9 @@ const Mcp = z.union(
       query: z
         .record(z.string().min(1), Variable)
         .default({})
-        .describe("For each parameter of the URL's query, such as apiKey: the environment variable that holds its value."),
+        .describe(
+          "For each parameter of the URL's query, such as apiKey: the environment variable that holds its value.",
+        ),
       ...McpCommon,
     }),
   ],
