@@ -112,10 +112,5 @@ export const positive = (option: string) => numberWhere(option, "a number above 
 export const notNegative = (option: string) => numberWhere(option, "a number of 0 or more", (value) => value >= 0);
 
 /** Parses an option's share: a number above 0, at most 1. */
-export function share(option: string): (text: string) => number {
-  return (text) => {
-    const value = positive(option)(text);
-    if (value > 1) throw new InvalidArgumentError(`${option} takes a share, a number of at most 1.`);
-    return value;
-  };
-}
+export const share = (option: string) =>
+  numberWhere(option, "a number above 0 and at most 1", (value) => value > 0 && value <= 1);

@@ -60,11 +60,11 @@ async function tryGpu(provider: Gpu, precision: Precision): Promise<ProviderDeci
     throw unusable(provider, `on this GPU and driver its check ${outcome.end}`, "update the driver");
   const { deviation } = outcome;
   if (deviation > MAXIMUM_DEVIATION) {
-    const fault = `on this GPU and driver its results differ from the CPU's (relative deviation ${deviation.toPrecision(1)})`;
+    const fault = `on this GPU and driver its results differ from the CPU's (relative deviation ${deviation.toPrecision(2)})`;
     throw unusable(provider, fault, "update the driver");
   }
   const matmuls = precision === "fp32" ? "" : `, matmuls in ${precision}`;
-  const reason = `${provider}${matmuls}: a tiny model's training and samples agree with the CPU's to within ${deviation.toExponential(0)}`;
+  const reason = `${provider}${matmuls}: a tiny model's training and samples agree with the CPU's to within ${deviation.toExponential(1)}`;
   return { provider, reason };
 }
 

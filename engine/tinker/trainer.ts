@@ -237,10 +237,11 @@ class TinkerTrainer implements Trainer {
 }
 
 function refuseOwnOptimizer({ followsEpsilon, followsBeta1 }: ServerBehavior["optimizer"], baseUrl: string): void {
-  if (followsEpsilon && followsBeta1) return;
+  const ignored = [...(followsEpsilon ? [] : ["epsilon"]), ...(followsBeta1 ? [] : ["beta1"])];
+  if (ignored.length === 0) return;
   throw new MgrpoError(
     "engine-unsupported",
-    `${baseUrl} does not follow all of Adam's settings (${followsEpsilon ? "beta1" : "epsilon"}) and uses its own: set agents.<name>.optimizer to "server" to train with those, or use a server that follows them`,
+    `${baseUrl} does not follow all of Adam's settings (${ignored.join(", ")}) and uses its own: set agents.<name>.optimizer to "server" to train with those, or use a server that follows them`,
   );
 }
 

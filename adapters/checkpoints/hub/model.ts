@@ -129,6 +129,12 @@ async function weightsOf(model: HubModel, folder: string, listed: readonly HubFi
   const index = join(folder, WEIGHTS_INDEX);
   const isSharded = listed.every(({ path }) => path !== WEIGHTS_FILE) && existsSync(index);
   const names = isSharded ? shardsOf(await readFile(index)) : [WEIGHTS_FILE];
+  const missing = names.find((name) => listed.every(({ path }) => path !== name));
+  if (isSharded && missing !== undefined)
+    throw new MgrpoError(
+      "checkpoint-damaged",
+      `${hubModelName(model)}: its ${WEIGHTS_INDEX} names ${missing}, which it does not have: name another revision or model`,
+    );
   const wanted = new Set([...names, "adapter_model.safetensors"]);
   const weights = listed.filter(({ path }) => wanted.has(path));
   if (weights.length > 0) return weights;

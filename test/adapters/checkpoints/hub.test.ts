@@ -17,9 +17,9 @@ import { fetchModel, resolveCommit } from "../../../adapters/checkpoints/hub/mod
 import { hubFileName, parseHubFile } from "../../../core/contracts/hub-model.ts";
 import { sha256 } from "../../../engine/hash.ts";
 import { COMMIT } from "../../fakes/hub-server.ts";
-import { FILES, MODEL, useTinyHub, weights } from "./hub/tiny-hub.ts";
+import { FILES, MODEL, text, useTinyHub, weights } from "./hub/tiny-hub.ts";
 
-const { hub, home, notes, settings, report, root, blobOfWeights } = useTinyHub();
+const { hub, home, notes, settings, report, root, blobOfWeights, serve } = useTinyHub();
 
 describe("the cache", () => {
   test("is laid out like Python's: refs, blobs by hash, snapshots of relative links", async () => {
@@ -179,6 +179,19 @@ describe("the error is one line that says what to do", () => {
       "hub-unavailable",
       why as RegExp,
     ]),
+    [
+      "a model without one of the shards that its index names",
+      async () => {
+        const [found, missing] = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
+        const index = JSON.stringify({ weight_map: { a: found, b: missing } });
+        const { "model.safetensors": shard = weights, ...others } = Object.fromEntries(FILES);
+        const sharded = { ...others, [found]: shard, "model.safetensors.index.json": text(index) };
+        await serve(new Map(Object.entries(sharded)));
+        return fetching();
+      },
+      "checkpoint-damaged",
+      /^hf:owner\/tiny@main: its model\.safetensors\.index\.json names model-00002-of-00002\.safetensors, which it does not have/,
+    ],
     [
       "a hub that is rate-limiting requests",
       () => {

@@ -31,7 +31,7 @@ test.each<[string, Partial<TinkerRules>, boolean, RegExp]>([
     "steps with its own Adam settings",
     { adam: "own" },
     false,
-    /\(epsilon\).*optimizer to "server" to train with those/,
+    /\(epsilon, beta1\).*optimizer to "server" to train with those/,
   ],
   ["has betas of its own", { adam: "own-betas" }, false, /\(beta1\).*optimizer to "server" to train with those/],
   [
