@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Built } from "../kill/build.ts";
 import { check } from "./checker.ts";
+import { drawSchedule } from "./draw-schedule.ts";
 import type { Trial } from "./history.ts";
-import { APP_RUN, drawSchedule, referenceOf, type Schedule } from "./schedule.ts";
+import { APP_RUN, referenceOf, type Schedule } from "./schedule.ts";
 import { buildTrials, runTrial } from "./trial.ts";
 import { HOSTILE_WORD } from "./world.ts";
 

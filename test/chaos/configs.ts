@@ -19,25 +19,24 @@ export interface TrialParts {
   readonly app: number;
   /** The port of the API of run `a`'s searcher. Absent: it is trained. */
   readonly api?: number | undefined;
+  /** Of run `a`. */
+  readonly staleness: number;
 }
 
 /**
- * Apart from ports and the recipe's folder, the same in every trial with the same number of steps and the same kind of searcher: the trials'
- * records can be compared.
+ * Apart from ports and the recipe's folder, the same in every trial with the same number of steps, staleness and kind of searcher: the trials' records
+ * can be compared.
  */
-export function configOf(run: string, { recipe, steps, judge, app, api }: TrialParts): RunConfig {
+export function configOf(run: string, { recipe, steps, judge, app, api, staleness }: TrialParts): RunConfig {
   return (run === APP_RUN ? appConfig : relayConfig)({
     run,
     recipe,
     seed: run === "a" ? 7 : 8,
     steps,
     ...(run !== APP_RUN && api !== undefined && { agents: withPricedSearcher(api) }),
-    // One of the two runs trains asynchronously, on rollouts of an app.
-    ...(run === APP_RUN && {
-      staleness: 1,
-      algorithm: { tisCap: 2 },
-      runner: { url: `http://127.0.0.1:${app}/attempts` },
-    }),
+    ...((run === APP_RUN || staleness > 0) && { algorithm: { tisCap: 2 } }),
+    // One of the two runs always trains asynchronously, on rollouts of an app.
+    ...(run === APP_RUN ? { staleness: 1, runner: { url: `http://127.0.0.1:${app}/attempts` } } : { staleness }),
     judge: {
       model: {
         provider: "openai",

@@ -18,9 +18,10 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { isMgrpoError } from "../../core/errors.ts";
 import { check, verdictsOf } from "./checker.ts";
+import { drawSchedule } from "./draw-schedule.ts";
 import type { Trial } from "./history.ts";
 import { type ChaosOptions, type Line, readOptions, readSchedule, readTrials, reportIn } from "./options.ts";
-import { drawSchedule, referenceOf, type Schedule, sizeOf } from "./schedule.ts";
+import { referenceOf, type Schedule, sizeOf } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
 import { starvedSeconds } from "./starvation.ts";
 import { buildTrials, runTrial } from "./trial.ts";
@@ -63,19 +64,19 @@ async function main(): Promise<void> {
   }
 }
 
-/** The undisturbed trial of each kind of searcher, which runs when a schedule first needs it. */
+/** The undisturbed trial of each kind of searcher and staleness, which runs when a schedule first needs it. */
 function openReferences(run: Run): (schedule: Schedule) => Promise<Trial> {
-  const known = new Map<Schedule["searcher"], Trial>();
+  const known = new Map<string, Trial>();
   return async (schedule) => {
-    const { searcher } = schedule;
-    const found = known.get(searcher);
+    const kind = kindOf(schedule);
+    const found = known.get(kind);
     if (found) return found;
     const reference = await run(referenceOf(schedule));
     const violations = check({ trial: reference, reference });
     if (violations.length > 0)
       throw new Error(`the undisturbed trial breaks a law: ${violations[0]}\n${reference.log.join("\n")}`);
-    process.stdout.write(`undisturbed, searcher ${searcher}: ${describe(reference)}\n`);
-    known.set(searcher, reference);
+    process.stdout.write(`undisturbed, ${kind}: ${describe(reference)}\n`);
+    known.set(kind, reference);
     return reference;
   };
 }
@@ -106,6 +107,7 @@ async function runAndCheck(run: Run, schedule: Schedule, reference: Trial): Retu
     seed: schedule.seed,
     steps: schedule.steps,
     searcher: schedule.searcher,
+    staleness: schedule.staleness,
     size: sizeOf(schedule),
     deaths: trial.strikes.length,
     faultsMet: trial.history.filter(({ fault }) => fault !== undefined).length,
@@ -119,10 +121,13 @@ async function runAndCheck(run: Run, schedule: Schedule, reference: Trial): Retu
   return { line, trial };
 }
 
+const kindOf = ({ searcher, staleness }: Pick<Line, "searcher" | "staleness">) =>
+  `searcher ${searcher}, staleness ${staleness}`;
+
 const toTenths = (value: number) => Math.round(value * 10) / 10;
 
-const textOf = ({ seed, searcher, size, deaths, faultsMet, requests, seconds, violations, ...more }: Line) =>
-  `seed ${seed} (searcher ${searcher}): ${violations.length === 0 ? "passes" : "FAILS"}, ${seconds} s, ${size} disturbances planned, ${deaths} kills and stops, ${faultsMet} of ${requests} requests disturbed` +
+const textOf = ({ seed, searcher, staleness, size, deaths, faultsMet, requests, seconds, violations, ...more }: Line) =>
+  `seed ${seed} (${kindOf({ searcher, staleness })}): ${violations.length === 0 ? "passes" : "FAILS"}, ${seconds} s, ${size} disturbances planned, ${deaths} kills and stops, ${faultsMet} of ${requests} requests disturbed` +
   (more.starvedSeconds === undefined ? "" : `, at most ${more.starvedSeconds} s without a processor`) +
   violations.map((violation) => `\n    ${violation}`).join("");
 

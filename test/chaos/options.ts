@@ -44,12 +44,13 @@ export function readSchedule(path: string): Schedule {
   return parseJson(Schedule, readFileSync(path), path);
 }
 
-/** A trial in the report. Lines of older versions lack `starvedSeconds`, some also the searcher, the commit or the number of steps. */
+/** A trial in the report. Lines of older versions lack the staleness, some also `starvedSeconds`, the searcher, the commit or the number of steps. */
 const Line = z.object({
   commit: z.string().optional(),
   seed: z.int(),
   steps: z.int().optional(),
   searcher: z.string().optional(),
+  staleness: z.int().optional(),
   size: z.int(),
   deaths: z.int(),
   faultsMet: z.int(),

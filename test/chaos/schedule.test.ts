@@ -1,8 +1,9 @@
 /** @file Schedules are functions of their seed, and failing ones shrink to what makes them fail. */
 import { expect, test } from "vitest";
 import { ASKS_AT_ONCE, LOSES_ANSWERS } from "./checker.ts";
+import { drawSchedule, KINDS } from "./draw-schedule.ts";
 import { hostileDocuments } from "./hostile-pages.ts";
-import { drawSchedule, type Fault, KINDS, PROCESSES, Schedule, STEPS, undisturbed } from "./schedule.ts";
+import { type Fault, PROCESSES, Schedule, STEPS, undisturbed } from "./schedule.ts";
 import { shrink } from "./shrink.ts";
 
 test("a seed always draws the same schedule, another seed draws another, and a schedule survives JSON", () => {
@@ -11,10 +12,11 @@ test("a seed always draws the same schedule, another seed draws another, and a s
   expect(Schedule.parse(JSON.parse(JSON.stringify(drawSchedule(3))))).toEqual(drawSchedule(3));
 });
 
-test("about half of the searchers are priced; a schedule without the setting has a trained searcher", () => {
-  const drawn = Array.from({ length: 500 }, (_, seed) => drawSchedule(seed).searcher === "priced");
-  expect(drawn.filter(Boolean).length).toBe(249);
-  const { searcher: _, ...older } = undisturbed;
+test("about half of the searchers are priced, and about half of run `a` are asynchronous; without these settings, a schedule has a trained searcher and a synchronous run", () => {
+  const drawn = Array.from({ length: 500 }, (_, seed) => drawSchedule(seed));
+  expect(drawn.filter(({ searcher }) => searcher === "priced").length).toBe(249);
+  expect(drawn.filter(({ staleness }) => staleness > 0).length).toBe(260);
+  const { searcher: _, staleness: __, ...older } = undisturbed;
   expect(Schedule.parse(older)).toEqual(undisturbed);
 });
 

@@ -22,10 +22,11 @@ const partsOf = ({ page, faults, deaths, sleeps, clocks }: Schedule): Part[] => 
     .map((clock) => ({ clock })),
 ];
 
-const scheduleOf = ({ seed, steps, searcher }: Schedule, parts: readonly Part[]): Schedule => ({
+const scheduleOf = ({ seed, steps, searcher, staleness }: Schedule, parts: readonly Part[]): Schedule => ({
   seed,
   steps,
   searcher,
+  staleness,
   page: parts.flatMap((part) => ("page" in part ? [part.page] : []))[0] ?? undisturbed.page,
   faults: parts.flatMap((part) => ("fault" in part ? [part.fault] : [])),
   deaths: parts.flatMap((part) => ("death" in part ? [part.death] : [])),

@@ -143,7 +143,9 @@ async function startProcesses(stage: Stage, deadlineSeconds: number): Promise<vo
   const isPriced = schedule.searcher === "priced";
   const api = isPriced ? await proxyFor(stage, "api", "api", () => world.port) : undefined;
   const recipe = dirname(built.path("chaos/recipe/tools"));
-  const configs = RUNS.map((run) => configOf(run, { recipe, steps: schedule.steps, judge, app, api }));
+  const configs = RUNS.map((run) =>
+    configOf(run, { recipe, steps: schedule.steps, judge, app, api, staleness: schedule.staleness }),
+  );
   stage.configs.push(...configs);
   await store.start(await proxyFor(stage, "functions", "events", () => functionsPort));
   await untilReachable(stage, store.ports.dynamo, deadlineSeconds);
